@@ -1,0 +1,24 @@
+// What the processor can do and how many of it we may use: instruction-set level, cache sizes, usable threads.
+//
+// Levels are ordered: each includes all below it. Detection asks CPUID, XCR0 and (for AMX) the kernel's permission once per
+// context; configuration may only lower the result. Not hot.
+#pragma once
+
+#include <cstdint>
+
+namespace velo::core {
+
+enum class isa : int { scalar, avx2, avx512, avx512_bf16, amx };
+
+isa detect_isa();                            // the highest level this machine and kernel allow
+const char* isa_name(isa level);             // "avx512_bf16"
+bool parse_isa(const char* name, isa& out);  // false when the name is unknown
+
+struct cache_sizes {
+  std::int64_t l1d, l2, l3;  // bytes; l3 is the part one machine may reasonably count on (capped at 32 MiB)
+};
+cache_sizes detect_caches();
+
+int usable_threads();  // min(affinity mask, cgroup quota rounded up), at least 1
+
+}  // namespace velo::core
