@@ -1,0 +1,153 @@
+// Detection by CPUID, XCR0 and, for AMX, the kernel's permission; thread count by affinity mask and
+// cgroup quota.
+//
+// A level is granted only when every feature its kernels are compiled with is present and the
+// system saves its registers. Asking for AMX permission is the one lasting act: Linux grants it to
+// the whole process, once, and asking again is free.
+#include "core/cpu.hpp"
+
+#include <cpuid.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+namespace velo::core {
+namespace {
+
+struct registers {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+registers cpuid(unsigned leaf, unsigned subleaf = 0) {
+  registers r;
+  if (__get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d) == 0) return {};
+  return r;
+}
+
+constexpr bool bit(unsigned word, int index) {
+  return ((word >> index) & 1u) != 0;
+}
+
+std::uint64_t saved_state() {  // XCR0: the register files the system saves on a switch
+  unsigned low = 0, high = 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (static_cast<std::uint64_t>(high) << 32) | low;
+}
+
+bool amx_permitted() {
+  constexpr int request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
+  constexpr int tile_data = 18;
+  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+}
+
+// Deterministic cache parameters, leaf 4 (Intel) or 0x8000001d (AMD): the same format.
+void read_caches(unsigned leaf, cache_sizes& out) {
+  for (unsigned i = 0; i < 8; ++i) {
+    const registers r = cpuid(leaf, i);
+    const unsigned type = r.a & 31u, level = (r.a >> 5) & 7u;
+    if (type == 0) return;
+    if (type == 2) continue;  // instructions
+    const std::int64_t ways = (r.b >> 22) + 1, parts = ((r.b >> 12) & 1023u) + 1,
+                       line = (r.b & 4095u) + 1, sets = static_cast<std::int64_t>(r.c) + 1;
+    const std::int64_t size = ways * parts * line * sets;
+    if (level == 1) out.l1d = size;
+    if (level == 2) out.l2 = size;
+    if (level == 3) out.l3 = size;
+  }
+}
+
+// The quota of one cgroup folder in whole processors, rounded up; 0 when it sets none.
+int quota_of(const std::string& folder) {
+  long long quota = 0, period = 0;
+  int count = 0;
+  if (std::FILE* file = std::fopen((folder + "/cpu.max").c_str(), "re")) {
+    count = std::fscanf(file, "%lld %lld", &quota, &period);  // "max 100000" reads nothing
+    std::fclose(file);
+  }
+  if (count != 2 || quota <= 0 || period <= 0) return 0;
+  return static_cast<int>((quota + period - 1) / period);
+}
+
+// The tightest quota on the path from our own cgroup (version 2) to the root; 0 when there is none.
+int cgroup_quota() {
+  char line[4096] = "";
+  std::string path;
+  if (std::FILE* file = std::fopen("/proc/self/cgroup", "re")) {
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+      if (std::strncmp(line, "0::", 3) != 0) continue;
+      line[std::strcspn(line, "\n")] = 0;
+      path = line + 3;
+    }
+    std::fclose(file);
+  }
+  int least = 0;
+  while (true) {
+    const int here = quota_of("/sys/fs/cgroup" + path);
+    if (here > 0) least = least == 0 ? here : std::min(least, here);
+    const std::size_t slash = path.rfind('/');
+    if (path.empty() || slash == std::string::npos) return least;
+    path.resize(slash);
+  }
+}
+
+constexpr const char* names[] = {"scalar", "avx2", "avx512", "avx512_bf16", "amx"};
+
+}  // namespace
+
+isa detect_isa() {
+  const registers one = cpuid(1), seven = cpuid(7), seven_one = cpuid(7, 1);
+  if (!bit(one.c, 27)) return isa::scalar;  // OSXSAVE
+  const std::uint64_t saved = saved_state();
+  const bool avx2 = (saved & 0x6) == 0x6 && bit(one.c, 12) && bit(one.c, 28) && bit(one.c, 29) &&
+                    bit(seven.b, 5);  // FMA, AVX, F16C, AVX2
+  if (!avx2) return isa::scalar;
+  const bool avx512 = (saved & 0xe6) == 0xe6 && bit(seven.b, 16) && bit(seven.b, 17) &&
+                      bit(seven.b, 30) && bit(seven.b, 31);  // F, DQ, BW, VL
+  if (!avx512) return isa::avx2;
+  if (seven.a < 1 || !bit(seven_one.a, 5)) return isa::avx512;
+  const bool tiles = (saved & 0x60000) == 0x60000 && bit(seven.d, 22) && bit(seven.d, 24);
+  return tiles && amx_permitted() ? isa::amx : isa::avx512_bf16;
+}
+
+const char* isa_name(isa level) {
+  return names[static_cast<int>(level)];
+}
+
+bool parse_isa(const char* name, isa& out) {
+  for (int i = 0; i < 5; ++i) {
+    if (std::strcmp(name, names[i]) != 0) continue;
+    out = static_cast<isa>(i);
+    return true;
+  }
+  return false;
+}
+
+cache_sizes detect_caches() {
+  cache_sizes sizes{32 << 10, 512 << 10, 4 << 20};
+  const bool amd_form = cpuid(0x80000000u).a >= 0x8000001du && (cpuid(0x8000001du).a & 31u) != 0;
+  read_caches(amd_form ? 0x8000001du : 4u, sizes);
+  sizes.l3 = std::min<std::int64_t>(sizes.l3, 32 << 20);
+  return sizes;
+}
+
+int usable_threads() {
+  cpu_set_t mask;
+  CPU_ZERO(&mask);
+  int threads = 1;
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    threads = CPU_COUNT(&mask);
+  } else {
+    threads =
+        static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // more processors than the mask holds
+  }
+  const int quota = cgroup_quota();
+  if (quota > 0) threads = std::min(threads, quota);
+  return std::max(threads, 1);
+}
+
+}  // namespace velo::core
