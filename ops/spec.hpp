@@ -1,0 +1,64 @@
+// The field table of every operator, as the generator writes it from abi/spec/ops.json.
+//
+// An args struct is a uint32 struct_size, a reserved uint32, and then one 8-byte slot per field: a pointer, an int64_t or a
+// double. That uniformity is what lets one piece of code check, copy, name, describe and bind every operator. The tables are
+// constant-initialized and live in read-only memory.
+#pragma once
+
+#include <cstdint>
+
+#include "velo/types.h"
+
+namespace velo::ops {
+
+enum class field_kind : std::uint8_t { tensor, pack, i64, f64, boolean, enumeration, ints };
+
+// Bits of field::dtypes.
+enum dtype_bit : std::uint32_t {
+  dtype_f32 = 1,
+  dtype_bf16 = 2,
+  dtype_f64 = 4,
+  dtype_f16 = 8,
+  dtype_i32 = 16,
+  dtype_i64 = 32,
+  dtype_u8 = 64,
+  dtype_bool = 128
+};
+
+struct enumerator {
+  const char* name;  // short name used by name: "bsnd"
+  std::int64_t value;
+};
+
+struct field {
+  const char* name;
+  const char* doc;
+  field_kind kind;
+  bool output;               // tensors only: written by the operator
+  bool optional;             // may be NULL (tensor, pack, ints)
+  std::uint32_t dtypes;      // accepted element types of an input tensor, dtype_bit; 0 = decided by infer
+  std::uint32_t may_alias;   // bit i: may share memory with field i exactly (same first byte, shape and strides)
+  std::int64_t default_int;  // i64, boolean, enumeration
+  double default_real;       // f64
+  double minimum, maximum;   // inclusive bounds of i64 and f64; infinities when unbounded
+  const enumerator* enumerators;
+  int enumerator_count;
+};
+
+struct op_spec {
+  const char* name;          // "rms_norm"
+  const char* function;      // "velo_rms_norm"
+  const char* family;        // "norm"
+  const char* gradient_of;   // nullptr for a forward operator
+  const char* aliases;       // comma-separated other names: "npu_rms_norm"
+  const char* doc;
+  const char* source;
+  const char* error_bound;
+  const char* bytes;
+  std::uint32_t since;       // ABI that introduced it, major * 100 + minor
+  const field* fields;
+  int field_count;
+  std::uint32_t struct_size; // 8 + 8 * field_count
+};
+
+}  // namespace velo::ops
