@@ -36,6 +36,7 @@ struct field {
   field_kind kind;
   bool output;               // tensors only: written by the operator
   bool optional;             // may be NULL (tensor, pack, ints)
+  bool strided;              // tensors only: the operator takes strides; otherwise the view must be compact
   std::uint32_t dtypes;      // accepted element types of an input tensor, dtype_bit; 0 = decided by infer
   std::uint32_t may_alias;   // bit i: may share memory with field i exactly (same first byte, shape and strides)
   std::int64_t default_int;  // i64, boolean, enumeration
