@@ -127,6 +127,17 @@ bool parse_isa(const char* name, isa& out) {
   return false;
 }
 
+vendor detect_vendor() {
+  registers zero;
+  char name[13] = "";
+  if (__get_cpuid(0, &zero.a, &zero.b, &zero.c, &zero.d) == 0) return vendor::other;
+  std::memcpy(name, &zero.b, 4);
+  std::memcpy(name + 4, &zero.d, 4);
+  std::memcpy(name + 8, &zero.c, 4);
+  if (std::strcmp(name, "GenuineIntel") == 0) return vendor::intel;
+  return std::strcmp(name, "AuthenticAMD") == 0 ? vendor::amd : vendor::other;
+}
+
 cache_sizes detect_caches() {
   cache_sizes sizes{32 << 10, 512 << 10, 4 << 20};
   const bool amd_form = cpuid(0x80000000u).a >= 0x8000001du && (cpuid(0x8000001du).a & 31u) != 0;

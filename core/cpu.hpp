@@ -1,7 +1,8 @@
-// What the processor can do and how many of it we may use: instruction-set level, cache sizes, usable threads.
+// What the processor can do and how many of it we may use: instruction-set level, cache sizes,
+// usable threads.
 //
-// Levels are ordered: each includes all below it. Detection asks CPUID, XCR0 and (for AMX) the kernel's permission once per
-// context; configuration may only lower the result. Not hot.
+// Levels are ordered: each includes all below it. Detection asks CPUID, XCR0 and (for AMX) the
+// kernel's permission once per context; configuration may only lower the result. Not hot.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +15,12 @@ isa detect_isa();                            // the highest level this machine a
 const char* isa_name(isa level);             // "avx512_bf16"
 bool parse_isa(const char* name, isa& out);  // false when the name is unknown
 
+enum class vendor : int { intel, amd, other };
+vendor detect_vendor();  // who made the processor: for choices that feature bits do not tell
+
 struct cache_sizes {
-  std::int64_t l1d, l2, l3;  // bytes; l3 is the part one machine may reasonably count on (capped at 32 MiB)
+  std::int64_t l1d, l2,
+      l3;  // bytes; l3 is the part one machine may reasonably count on (capped at 32 MiB)
 };
 cache_sizes detect_caches();
 

@@ -1,9 +1,11 @@
-// The block product every matrix operator is built from:  C[m x n] (+)= A[m x k] * B[k x n],  C in f32.
+// The block product every matrix operator is built from:  C[m x n] (+)= A[m x k] * B[k x n],  C in
+// f32.
 //
-// A is row-major with leading dimension lda (elements). B is packed: f32 as rows of n elements; bf16 as pairs along k,
-// [k/2][n][2] ("VNNI-2"), which both the bf16 dot product and the AMX tiles read. C is row-major f32 with ldc.
-// A block is made once (JIT or lookup) and is then one indirect call, safe from any thread inside a block_session.
-// Invariant: the bits of C depend on shape and instruction set only. Cost: 2*m*n*k FLOP at 90 % of peak from 32x64x64 up.
+// A is row-major with leading dimension lda (elements). B is packed: f32 as rows of n elements;
+// bf16 as pairs along k, [k/2][n][2] ("VNNI-2"), which both the bf16 dot product and the AMX tiles
+// read. C is row-major f32 with ldc. A block is made once (JIT or lookup) and is then one indirect
+// call, safe from any thread inside a block_session. Invariant: the bits of C depend on shape and
+// instruction set only. Cost: 2*m*n*k FLOP at 90 % of peak from 32x64x64 up.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +43,8 @@ class block_kernel {
   const char* name_ = "";
 };
 
-// Held by a thread while it calls block kernels: loads and releases the AMX tile configuration; free elsewhere.
+// Held by a thread while it calls block kernels: loads and releases the AMX tile configuration;
+// free elsewhere.
 class block_session {
  public:
   explicit block_session(core::isa level);

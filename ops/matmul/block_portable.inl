@@ -1,0 +1,154 @@
+// The block product over a vector type: register blocks of Rows x Columns vectors, the depth
+// streamed through them.
+//
+// Included by one thin file per instruction set, which defines `vec` (width, zero, load, store,
+// fma, broadcast, and for bf16 pairs even/odd: the two members of each pair widened to f32),
+// `most_rows` and `most_columns` (in vectors). Rows of A are broadcast, rows of B are loaded; bf16
+// rows of A are first widened into a small scratch, B in registers. Invariant: an element of C is
+// one chain of fma in ascending k, starting from C or zero, whatever the block around it. Cost:
+// Rows * Columns fma for Rows + Columns loads.
+
+constexpr int depth_chunk = 512;  // widened rows of A held at a time: most_rows * 2 KiB of stack
+
+template <int Rows, int Columns>
+inline __attribute__((always_inline)) void load_c(vec (&acc)[Rows][Columns], const float* c,
+                                                  std::int64_t ldc, bool accumulate) {
+  for (int i = 0; i < Rows; ++i) {
+    for (int j = 0; j < Columns; ++j) {
+      acc[i][j] = accumulate ? vec::load(c + i * ldc + j * vec::width) : vec::zero();
+    }
+  }
+}
+
+template <int Rows, int Columns>
+inline __attribute__((always_inline)) void store_c(const vec (&acc)[Rows][Columns], float* c,
+                                                   std::int64_t ldc) {
+  for (int i = 0; i < Rows; ++i) {
+    for (int j = 0; j < Columns; ++j) acc[i][j].store(c + i * ldc + j * vec::width);
+  }
+}
+
+template <int Rows, int Columns>
+inline __attribute__((always_inline)) void step(vec (&acc)[Rows][Columns], const vec (&b)[Columns],
+                                                const float* a, std::int64_t lda) {
+  for (int i = 0; i < Rows; ++i) {
+    const vec x = vec::broadcast(a + i * lda);
+    for (int j = 0; j < Columns; ++j) acc[i][j] = vec::fma(x, b[j], acc[i][j]);
+  }
+}
+
+struct tile_args {
+  const float* a;
+  std::int64_t lda;
+  const void* b;
+  std::int64_t ldb;
+  float* c;
+  std::int64_t ldc;
+  int k;
+  bool accumulate;
+};
+
+template <int Rows, int Columns>
+void tile_f32(const tile_args& t) {
+  vec acc[Rows][Columns];
+  load_c(acc, t.c, t.ldc, t.accumulate);
+  const float* a = t.a;
+  const float* b = static_cast<const float*>(t.b);
+  for (int k = 0; k < t.k; ++k, ++a, b += t.ldb) {
+    vec row[Columns];
+    for (int j = 0; j < Columns; ++j) row[j] = vec::load(b + j * vec::width);
+    step(acc, row, a, t.lda);
+  }
+  store_c(acc, t.c, t.ldc);
+}
+
+template <int Rows, int Columns>
+void tile_bf16(const tile_args& t) {
+  vec acc[Rows][Columns];
+  load_c(acc, t.c, t.ldc, t.accumulate);
+  const float* a = t.a;
+  const auto* b = static_cast<const std::uint32_t*>(t.b);
+  for (int k = 0; k < t.k; k += 2, a += 2, b += t.ldb) {
+    vec row[Columns];
+    for (int j = 0; j < Columns; ++j) row[j] = vec::even(b + j * vec::width);
+    step(acc, row, a, t.lda);
+    for (int j = 0; j < Columns; ++j) row[j] = vec::odd(b + j * vec::width);
+    step(acc, row, a + 1, t.lda);
+  }
+  store_c(acc, t.c, t.ldc);
+}
+
+using tile_fn = void (*)(const tile_args&);
+
+template <int Columns>
+constexpr tile_fn f32_tiles[] = {
+    tile_f32<1, Columns>, tile_f32<2, Columns>, tile_f32<3, Columns>,        tile_f32<4, Columns>,
+    tile_f32<5, Columns>, tile_f32<6, Columns>, tile_f32<most_rows, Columns>};
+template <int Columns>
+constexpr tile_fn bf16_tiles[] = {tile_bf16<1, Columns>,        tile_bf16<2, Columns>,
+                                  tile_bf16<3, Columns>,        tile_bf16<4, Columns>,
+                                  tile_bf16<5, Columns>,        tile_bf16<6, Columns>,
+                                  tile_bf16<most_rows, Columns>};
+
+// One group of rows against all columns of the packed B.
+inline void sweep_columns(bool bf16, int rows, int n, tile_args t) {
+  int left = n / vec::width;
+  while (left > 0) {
+    int columns = 1;
+    tile_fn tile = (bf16 ? bf16_tiles<1> : f32_tiles<1>)[rows - 1];
+    if (left >= most_columns) {
+      columns = most_columns;
+      tile = (bf16 ? bf16_tiles<most_columns> : f32_tiles<most_columns>)[rows - 1];
+    } else if (left >= 2) {
+      columns = 2;
+      tile = (bf16 ? bf16_tiles<2> : f32_tiles<2>)[rows - 1];
+    }
+    tile(t);
+    t.b = static_cast<const char*>(t.b) +
+          columns * vec::width * 4;  // a bf16 pair is as wide as an f32
+    t.c += columns * vec::width;
+    left -= columns;
+  }
+}
+
+inline void widen_rows(const std::uint16_t* a, std::int64_t lda, int rows, int k, float* out) {
+  for (int i = 0; i < rows; ++i) {
+    const std::uint16_t* from = a + i * lda;
+    float* to = out + i * depth_chunk;
+    int j = 0;
+    for (; j + vec::width <= k; j += vec::width) vec::widen(from + j).store(to + j);
+    for (; j < k; ++j) {
+      const std::uint32_t bits = static_cast<std::uint32_t>(from[j]) << 16;
+      __builtin_memcpy(to + j, &bits, sizeof bits);
+    }
+  }
+}
+
+inline void block_bf16(const block_shape& s, const std::uint16_t* a, const std::uint32_t* b,
+                       float* c, int row, int rows) {
+  alignas(64) float wide[most_rows * depth_chunk];
+  for (int k = 0; k < s.k; k += depth_chunk) {
+    const int depth = s.k - k < depth_chunk ? s.k - k : depth_chunk;
+    widen_rows(a + row * s.lda + k, s.lda, rows, depth, wide);
+    sweep_columns(true, rows, s.n,
+                  {wide, depth_chunk, b + k / 2 * s.ldb, s.ldb, c + row * s.ldc, s.ldc, depth,
+                   s.accumulate || k > 0});
+  }
+}
+
+inline void block_any(const block_shape& s, const void* a, const void* b, float* c) {
+  const int groups = (s.m + most_rows - 1) / most_rows;  // of nearly equal height
+  int row = 0;
+  for (int g = 0; g < groups; ++g) {
+    const int rows = s.m / groups + (g < s.m % groups ? 1 : 0);
+    if (s.type == block_type::bf16) {
+      block_bf16(s, static_cast<const std::uint16_t*>(a), static_cast<const std::uint32_t*>(b), c,
+                 row, rows);
+    } else {
+      sweep_columns(false, rows, s.n,
+                    {static_cast<const float*>(a) + row * s.lda, s.lda, b, s.ldb, c + row * s.ldc,
+                     s.ldc, s.k, s.accumulate});
+    }
+    row += rows;
+  }
+}
