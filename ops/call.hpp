@@ -1,7 +1,9 @@
-// The life of a call: complete the args, check them, choose a kernel, run or queue it. The same for every operator.
+// The life of a call: complete the args, check them, choose a kernel, run or queue it. The same for
+// every operator.
 //
-// Order of checks: stream handle, struct size, fields one by one, the operator's own shapes, outputs against them, overlap.
-// Nothing is written before all have passed. Cost: about 0.3 us for five tensors.
+// Order of checks: stream handle, struct size, fields one by one, the operator's own shapes,
+// outputs against them, overlap. Nothing is written before all have passed. Cost: about 0.3 us for
+// five tensors.
 #pragma once
 
 #include "core/context.hpp"
@@ -31,12 +33,16 @@ velo_status call(op_id op, velo_stream stream, const void* args) noexcept;
 
 // Steps of it, for callers that start from names instead of a struct (by_name.cpp).
 void set_defaults(const op_spec& spec, args_block& block);
-void complete(const op_spec& spec, const void* args, args_block& block);          // copy, default, refuse unknown tails
-enum class purpose { run, shapes_only };                                          // shapes_only: data may be NULL, outputs absent
-void check(op_id op, const args_block& block, const core::context& context, purpose why, output_shapes& outputs);
-void execute(op_id op, const args_block& block, velo_stream stream);              // checks, chooses and runs or queues
+void complete(const op_spec& spec, const void* args,
+              args_block& block);         // copy, default, refuse unknown tails
+enum class purpose { run, shapes_only };  // shapes_only: data may be NULL, outputs absent
+void check(op_id op, const args_block& block, const core::context& context, purpose why,
+           output_shapes& outputs);
+void execute(op_id op, const args_block& block,
+             velo_stream stream);  // checks, chooses and runs or queues
 
-// Which candidate serves, and per candidate the reason why not (nullptr for the chosen one and for those not reached).
+// Which candidate serves, and per candidate the reason why not (nullptr for the chosen one and for
+// those not reached).
 struct choice {
   int chosen;
   const char* reasons[16];

@@ -1,9 +1,10 @@
 // What an operator is made of: a rule for its shapes, and an ordered list of kernels.
 //
-// The spec says which fields an operator has; the operator adds `infer` (check the inputs against each other, say what each
-// output must look like) and its candidates in order of preference, the double-accumulating reference last. Everything else -
-// struct sizes, defaults, NULL, dtype, device, overlap, output shapes, choosing, explaining, queueing - is the same for all
-// and lives in call.cpp and check.cpp. Invariant: when a kernel runs, every check has passed.
+// The spec says which fields an operator has; the operator adds `infer` (check the inputs against
+// each other, say what each output must look like) and its candidates in order of preference, the
+// double-accumulating reference last. Everything else - struct sizes, defaults, NULL, dtype,
+// device, overlap, output shapes, choosing, explaining, queueing - is the same for all and lives in
+// call.cpp and check.cpp. Invariant: when a kernel runs, every check has passed.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,8 @@
 
 namespace velo::ops {
 
-// What `infer` fills: shape and dtype of each output field. An output it leaves unset is not produced for these inputs.
+// What `infer` fills: shape and dtype of each output field. An output it leaves unset is not
+// produced for these inputs.
 class output_shapes {
  public:
   struct shape {
@@ -31,7 +33,9 @@ class output_shapes {
   explicit output_shapes(const op_spec& spec) : spec_(spec) {}
 
   void set(const char* field, velo_dtype dtype, int rank, const std::int64_t* sizes);
-  void like(const char* field, const velo_tensor& model) { set(field, model.dtype, model.ndim, model.shape); }
+  void like(const char* field, const velo_tensor& model) {
+    set(field, model.dtype, model.ndim, model.shape);
+  }
   void like(const char* field, const velo_tensor& model, velo_dtype dtype) {
     set(field, dtype, model.ndim, model.shape);
   }
@@ -42,11 +46,13 @@ class output_shapes {
   shape shapes_[max_fields];
 };
 
-// One kernel of an operator. `args` is the operator's args struct, completed to this library's size.
+// One kernel of an operator. `args` is the operator's args struct, completed to this library's
+// size.
 struct candidate {
-  const char* name;  // "avx512", "reference"
-  core::isa level;   // what it needs
-  const char* (*reject)(const void* args);  // why it does not serve these arguments, nullptr when it does; may be null
+  const char* name;                         // "avx512", "reference"
+  core::isa level;                          // what it needs
+  const char* (*reject)(const void* args);  // why it does not serve these arguments, nullptr when
+                                            // it does; may be null
   void (*run)(const void* args, core::execution& on);
   velo_device_type device = VELO_DEVICE_CPU;
 };
@@ -60,17 +66,22 @@ struct operator_def {
 // The typed face an operator is written in; `define` erases the type once.
 template <class Args, void (*Infer)(const Args&, output_shapes&), int N>
 constexpr operator_def define(const candidate (&list)[N]) {
-  return {[](const void* args, output_shapes& outputs) { Infer(*static_cast<const Args*>(args), outputs); }, list, N};
+  return {[](const void* args, output_shapes& outputs) {
+            Infer(*static_cast<const Args*>(args), outputs);
+          },
+          list, N};
 }
 template <class Args, void (*Run)(const Args&, core::execution&)>
-constexpr candidate kernel(const char* name, core::isa level, const char* (*reject)(const void*) = nullptr) {
+constexpr candidate kernel(const char* name, core::isa level,
+                           const char* (*reject)(const void*) = nullptr) {
   return {name, level, reject,
           [](const void* args, core::execution& on) { Run(*static_cast<const Args*>(args), on); }};
 }
 
 // Checks that infer functions share; each failure names the field.
 void require_shape(const velo_tensor& t, const char* field, int rank, const std::int64_t* sizes);
-void require_like(const velo_tensor& t, const char* field, const velo_tensor& model, const char* model_field);
+void require_like(const velo_tensor& t, const char* field, const velo_tensor& model,
+                  const char* model_field);
 void require_dtype(const velo_tensor& t, const char* field, velo_dtype dtype);
 void require_rank(const velo_tensor& t, const char* field, int lowest, int highest = max_rank);
 

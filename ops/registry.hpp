@@ -1,5 +1,5 @@
-// All operators: spec and definition side by side, by number or by name. Constant tables; lookup by name is a linear search
-// over about forty strings, for set-up and tools.
+// All operators: spec and definition side by side, by number or by name. Constant tables; lookup by
+// name is a linear search over about forty strings, for set-up and tools.
 #pragma once
 
 #include "ops/op.hpp"

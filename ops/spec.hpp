@@ -1,8 +1,9 @@
 // The field table of every operator, as the generator writes it from abi/spec/ops.json.
 //
-// An args struct is a uint32 struct_size, a reserved uint32, and then one 8-byte slot per field: a pointer, an int64_t or a
-// double. That uniformity is what lets one piece of code check, copy, name, describe and bind every operator. The tables are
-// constant-initialized and live in read-only memory.
+// An args struct is a uint32 struct_size, a reserved uint32, and then one 8-byte slot per field: a
+// pointer, an int64_t or a double. That uniformity is what lets one piece of code check, copy,
+// name, describe and bind every operator. The tables are constant-initialized and live in read-only
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +35,13 @@ struct field {
   const char* name;
   const char* doc;
   field_kind kind;
-  bool output;               // tensors only: written by the operator
-  bool optional;             // may be NULL (tensor, pack, ints)
-  bool strided;              // tensors only: the operator takes strides; otherwise the view must be compact
-  std::uint32_t dtypes;      // accepted element types of an input tensor, dtype_bit; 0 = decided by infer
-  std::uint32_t may_alias;   // bit i: may share memory with field i exactly (same first byte, shape and strides)
+  bool output;    // tensors only: written by the operator
+  bool optional;  // may be NULL (tensor, pack, ints)
+  bool strided;   // tensors only: the operator takes strides; otherwise the view must be compact
+  std::uint32_t
+      dtypes;  // accepted element types of an input tensor, dtype_bit; 0 = decided by infer
+  std::uint32_t may_alias;   // bit i: may share memory with field i exactly (same first byte, shape
+                             // and strides)
   std::int64_t default_int;  // i64, boolean, enumeration
   double default_real;       // f64
   double minimum, maximum;   // inclusive bounds of i64 and f64; infinities when unbounded
@@ -47,19 +50,19 @@ struct field {
 };
 
 struct op_spec {
-  const char* name;          // "rms_norm"
-  const char* function;      // "velo_rms_norm"
-  const char* family;        // "norm"
-  const char* gradient_of;   // nullptr for a forward operator
-  const char* aliases;       // comma-separated other names: "npu_rms_norm"
+  const char* name;         // "rms_norm"
+  const char* function;     // "velo_rms_norm"
+  const char* family;       // "norm"
+  const char* gradient_of;  // nullptr for a forward operator
+  const char* aliases;      // comma-separated other names: "npu_rms_norm"
   const char* doc;
   const char* source;
   const char* error_bound;
   const char* bytes;
-  std::uint32_t since;       // ABI that introduced it, major * 100 + minor
+  std::uint32_t since;  // ABI that introduced it, major * 100 + minor
   const field* fields;
   int field_count;
-  std::uint32_t struct_size; // 8 + 8 * field_count
+  std::uint32_t struct_size;  // 8 + 8 * field_count
 };
 
 }  // namespace velo::ops

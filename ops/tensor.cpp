@@ -45,8 +45,8 @@ core::text dtype_names(std::uint32_t bits) {
   std::size_t used = 0;
   for (const named_dtype& known : named_dtypes) {
     if ((bits & known.bit) == 0) continue;
-    used += static_cast<std::size_t>(std::snprintf(out.buffer + used, sizeof out.buffer - used, "%s%s",
-                                                   used == 0 ? "" : " or ", known.name));
+    used += static_cast<std::size_t>(std::snprintf(out.buffer + used, sizeof out.buffer - used,
+                                                   "%s%s", used == 0 ? "" : " or ", known.name));
   }
   return out;
 }
@@ -55,8 +55,9 @@ core::text shape_name(int rank, const std::int64_t* sizes) {
   core::text out("[");
   std::size_t used = 1;
   for (int i = 0; i < rank && used + 24 < sizeof out.buffer; ++i) {
-    used += static_cast<std::size_t>(std::snprintf(out.buffer + used, sizeof out.buffer - used, "%s%lld",
-                                                   i == 0 ? "" : ", ", static_cast<long long>(sizes[i])));
+    used += static_cast<std::size_t>(std::snprintf(out.buffer + used, sizeof out.buffer - used,
+                                                   "%s%lld", i == 0 ? "" : ", ",
+                                                   static_cast<long long>(sizes[i])));
   }
   std::snprintf(out.buffer + used, sizeof out.buffer - used, "]");
   return out;
@@ -74,8 +75,8 @@ bool is_compact(const velo_tensor& t) {
 
 bool same_shape(const velo_tensor& a, const velo_tensor& b) {
   return a.ndim == b.ndim &&
-         (a.ndim == 0 ||
-          std::memcmp(a.shape, b.shape, sizeof(std::int64_t) * static_cast<std::size_t>(a.ndim)) == 0);
+         (a.ndim == 0 || std::memcmp(a.shape, b.shape,
+                                     sizeof(std::int64_t) * static_cast<std::size_t>(a.ndim)) == 0);
 }
 
 }  // namespace velo::ops

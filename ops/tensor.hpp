@@ -1,7 +1,8 @@
-// Questions about a velo_tensor that every operator asks: how many elements, how long are its rows, what is it called.
+// Questions about a velo_tensor that every operator asks: how many elements, how long are its rows,
+// what is it called.
 //
-// All functions take tensors that passed the field checks (ops/check.cpp), so sizes are non-negative and products do not
-// overflow. Not hot.
+// All functions take tensors that passed the field checks (ops/check.cpp), so sizes are
+// non-negative and products do not overflow. Not hot.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +23,23 @@ inline bool operator==(velo_dtype a, velo_dtype b) {
   return a.code == b.code && a.bits == b.bits && a.lanes == b.lanes;
 }
 
-std::uint32_t dtype_bit_of(velo_dtype type);    // one dtype_bit, 0 for types velo has no name for
-core::text dtype_name(velo_dtype type);         // "float32"
-core::text dtype_names(std::uint32_t bits);     // "float32 or bfloat16"
+std::uint32_t dtype_bit_of(velo_dtype type);  // one dtype_bit, 0 for types velo has no name for
+core::text dtype_name(velo_dtype type);       // "float32"
+core::text dtype_names(std::uint32_t bits);   // "float32 or bfloat16"
 core::text shape_name(int rank, const std::int64_t* sizes);  // "[2, 3]"
 
-inline std::int64_t element_bytes(velo_dtype type) { return (type.bits + 7) / 8; }
+inline std::int64_t element_bytes(velo_dtype type) {
+  return (type.bits + 7) / 8;
+}
 
 inline std::int64_t product(const std::int64_t* sizes, int count) {
   std::int64_t all = 1;
   for (int i = 0; i < count; ++i) all *= sizes[i];
   return all;
 }
-inline std::int64_t numel(const velo_tensor& t) { return product(t.shape, t.ndim); }
+inline std::int64_t numel(const velo_tensor& t) {
+  return product(t.shape, t.ndim);
+}
 
 // Elements of the last `trailing` dimensions together, and how many such rows there are.
 inline std::int64_t row_size(const velo_tensor& t, int trailing = 1) {
@@ -49,7 +54,8 @@ bool same_shape(const velo_tensor& a, const velo_tensor& b);
 
 template <class T>
 T* data(const velo_tensor* t) {
-  return t == nullptr ? nullptr : reinterpret_cast<T*>(static_cast<char*>(t->data) + t->byte_offset);
+  return t == nullptr ? nullptr
+                      : reinterpret_cast<T*>(static_cast<char*>(t->data) + t->byte_offset);
 }
 
 }  // namespace velo::ops

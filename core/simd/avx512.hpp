@@ -1,0 +1,131 @@
+// Sixteen floats at a time (AVX-512 F/BW/DQ/VL): the vector type kernels are written over, see
+// scalar.hpp for the contract.
+//
+// Only files compiled for AVX-512 may include this. Everything is always_inline in a namespace of
+// its own, so that no copy of it can be linked into code for lesser processors. bf16 stores round
+// to nearest even and keep NaN quiet.
+#pragma once
+
+#include <immintrin.h>
+
+#include "core/simd/types.hpp"
+
+namespace velo::simd::avx512 {
+
+#define VELO_INLINE static inline __attribute__((always_inline))
+
+inline constexpr int width = 16;
+
+struct vec {
+  __m512 v;
+};
+
+VELO_INLINE vec set(float x) {
+  return {_mm512_set1_ps(x)};
+}
+VELO_INLINE vec zero() {
+  return {_mm512_setzero_ps()};
+}
+VELO_INLINE vec operator+(vec a, vec b) {
+  return {_mm512_add_ps(a.v, b.v)};
+}
+VELO_INLINE vec operator-(vec a, vec b) {
+  return {_mm512_sub_ps(a.v, b.v)};
+}
+VELO_INLINE vec operator*(vec a, vec b) {
+  return {_mm512_mul_ps(a.v, b.v)};
+}
+VELO_INLINE vec operator/(vec a, vec b) {
+  return {_mm512_div_ps(a.v, b.v)};
+}
+VELO_INLINE vec fma(vec a, vec b, vec c) {
+  return {_mm512_fmadd_ps(a.v, b.v, c.v)};
+}
+VELO_INLINE vec max(vec a, vec b) {
+  return {_mm512_max_ps(a.v, b.v)};
+}
+VELO_INLINE vec min(vec a, vec b) {
+  return {_mm512_min_ps(a.v, b.v)};
+}
+VELO_INLINE vec sqrt(vec a) {
+  return {_mm512_sqrt_ps(a.v)};
+}
+VELO_INLINE vec round(vec a) {
+  return {_mm512_roundscale_ps(a.v, _MM_FROUND_TO_NEAREST_INT)};
+}
+// a * 2^n for an integral n; saturates to 0 and infinity.
+VELO_INLINE vec scale2(vec a, vec n) {
+  return {_mm512_scalef_ps(a.v, n.v)};
+}
+// yes where a is NaN, else no.
+VELO_INLINE vec if_nan(vec a, vec yes, vec no) {
+  return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), no.v, yes.v)};
+}
+
+VELO_INLINE __mmask16 first(int n) {
+  return static_cast<__mmask16>((1u << n) - 1u);
+}
+
+VELO_INLINE vec load(const float* p) {
+  return {_mm512_loadu_ps(p)};
+}
+VELO_INLINE vec load(const float* p, int n) {
+  return {_mm512_maskz_loadu_ps(first(n), p)};
+}
+VELO_INLINE void store(float* p, vec a) {
+  _mm512_storeu_ps(p, a.v);
+}
+VELO_INLINE void store(float* p, vec a, int n) {
+  _mm512_mask_storeu_ps(p, first(n), a.v);
+}
+VELO_INLINE void stream(float* p, vec a) {
+  _mm512_stream_ps(p, a.v);
+}
+
+VELO_INLINE vec widen(__m256i half) {
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
+}
+VELO_INLINE __m256i narrow(vec a) {
+  const __m512i bits = _mm512_castps_si512(a.v);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  __m512i rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
+  rounded = _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x400000));
+  return _mm512_cvtepi32_epi16(_mm512_srli_epi32(rounded, 16));
+}
+VELO_INLINE vec load(const bf16* p) {
+  return widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+}
+VELO_INLINE vec load(const bf16* p, int n) {
+  return widen(_mm256_maskz_loadu_epi16(first(n), p));
+}
+VELO_INLINE void store(bf16* p, vec a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(a));
+}
+VELO_INLINE void store(bf16* p, vec a, int n) {
+  _mm256_mask_storeu_epi16(p, first(n), narrow(a));
+}
+VELO_INLINE void stream(bf16* p, vec a) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p), narrow(a));
+}
+
+// Orders streaming stores before whatever comes next; once per kernel call that streamed.
+VELO_INLINE void fence() {
+  _mm_sfence();
+}
+VELO_INLINE void prefetch(const void* p) {
+  _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+}
+
+// Sums and maxima across lanes, as a tree of fixed shape.
+VELO_INLINE float sum(vec a) {
+  const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(a.v), _mm512_extractf32x8_ps(a.v, 1));
+  const __m128 quarter = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+  const __m128 pair = _mm_add_ps(quarter, _mm_movehl_ps(quarter, quarter));
+  return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+}
+VELO_INLINE float largest(vec a) {
+  return _mm512_reduce_max_ps(a.v);
+}
+
+}  // namespace velo::simd::avx512

@@ -1,0 +1,64 @@
+// Root-mean-square normalization and its gradient: the operator to read first, all others repeat
+// its shape.
+//
+//   y  = x * rstd * gamma,   rstd = 1 / sqrt(mean(x^2) + epsilon)      over rows of n elements
+//   dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)),   dgamma = sum over rows of dy *
+//   x * rstd
+//
+// x, y, dy, dx: float32 or bfloat16, [.., n] compact; gamma: float32 or the dtype of x; arithmetic
+// in float32. A slice is a run of whole rows; a kernel treats one slice, and slices do not depend
+// on the number of threads. Bytes: forward one read and one write of x, backward two reads and one
+// write. Bound: memory, from rows of 1 KiB up.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/simd/types.hpp"
+
+namespace velo::ops {
+
+template <class T>
+struct rms_norm_slice {
+  const T* x;
+  const float* gamma;  // n
+  T* y;
+  float* rstd;  // one a row, or nullptr
+  int64_t rows;
+  int64_t n;
+  float epsilon;
+  bool bypass;  // write y around the cache
+};
+
+template <class T>
+struct rms_norm_backward_slice {
+  const T* dy;
+  const T* x;
+  const float* gamma;  // n
+  const float* rstd;   // one a row
+  T* dx;
+  float* dgamma;  // n partial sums to add to, or nullptr
+  int64_t rows;
+  int64_t n;
+  bool bypass;  // write dx around the cache
+};
+
+namespace reference {
+void rms_norm(const rms_norm_slice<float>& s);
+void rms_norm(const rms_norm_slice<simd::bf16>& s);
+void rms_norm_backward(const rms_norm_backward_slice<float>& s);
+void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
+}  // namespace reference
+namespace avx2 {
+void rms_norm(const rms_norm_slice<float>& s);
+void rms_norm(const rms_norm_slice<simd::bf16>& s);
+void rms_norm_backward(const rms_norm_backward_slice<float>& s);
+void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
+}  // namespace avx2
+namespace avx512 {
+void rms_norm(const rms_norm_slice<float>& s);
+void rms_norm(const rms_norm_slice<simd::bf16>& s);
+void rms_norm_backward(const rms_norm_backward_slice<float>& s);
+void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
+}  // namespace avx512
+
+}  // namespace velo::ops
