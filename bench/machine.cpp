@@ -1,0 +1,187 @@
+// Reads CPUID, /proc and sched_*; nothing here is hot. A hypervisor may mask family and model, so
+// parts with AMX are told apart by features: AMX-FP16 came with Granite Rapids.
+#include "bench/machine.hpp"
+
+#include <cpuid.h>
+#include <dirent.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <thread>
+#include <utility>
+
+namespace velo::bench {
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+std::string read_brand() {
+  char text[49] = {};
+  unsigned a, b, c, d;
+  for (unsigned leaf = 0; leaf < 3; ++leaf) {
+    if (!__get_cpuid(0x80000002u + leaf, &a, &b, &c, &d)) return "unknown processor";
+    const unsigned words[4] = {a, b, c, d};
+    std::memcpy(text + 16 * leaf, words, sizeof words);
+  }
+  std::string brand(text);
+  while (!brand.empty() && brand.back() == ' ') brand.pop_back();
+  return brand;
+}
+
+bool request_amx() {
+  constexpr long arch_req_xcomp_perm = 0x1023;
+  constexpr long tile_data = 18;
+  return syscall(SYS_arch_prctl, arch_req_xcomp_perm, tile_data) == 0;
+}
+
+bool has_amx_bf16() {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d >> 22 & 1) && (d >> 24 & 1);
+}
+
+bool has_amx_fp16() {
+  unsigned a, b, c, d;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 21 & 1);
+}
+
+std::string name_kind(const std::string& brand) {
+  unsigned a = 0, b, c, d;
+  if (!__get_cpuid(1, &a, &b, &c, &d)) return brand;
+  const unsigned base = a >> 8 & 15;
+  const unsigned family = base == 15 ? base + (a >> 20 & 255) : base;
+  const unsigned model = (a >> 4 & 15) | (a >> 12 & 0xf0);
+  const bool amd = brand.find("AMD") != std::string::npos;
+  if (amd && family == 26) return "zen5";
+  const bool zen4_model = (model >= 0x10 && model <= 0x1f) || (model >= 0x60 && model <= 0x7f) ||
+                          (model >= 0xa0 && model <= 0xaf);
+  if (amd && family == 25 && zen4_model) return "zen4";
+  if (!amd && has_amx_bf16()) return has_amx_fp16() ? "granite rapids" : "sapphire rapids";
+  return brand;
+}
+
+// Rank of VELO_ISA's value; unset or unknown means no lowering.
+int isa_ceiling() {
+  static constexpr const char* names[] = {"scalar", "avx2", "avx512", "avx512_bf16", "amx"};
+  const char* value = std::getenv("VELO_ISA");
+  for (int level = 0; value && level < 5; ++level)
+    if (std::strcmp(value, names[level]) == 0) return level;
+  return 4;
+}
+
+}  // namespace
+
+machine identify_machine() {
+  machine m;
+  m.brand = read_brand();
+  m.kind = name_kind(m.brand);
+  __builtin_cpu_init();
+  const int ceiling = isa_ceiling();
+  m.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && ceiling >= 1;
+  m.avx512 = m.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+             __builtin_cpu_supports("avx512vl") && ceiling >= 2;
+  m.avx512_bf16 = m.avx512 && __builtin_cpu_supports("avx512bf16") && ceiling >= 3;
+  m.amx = m.avx512_bf16 && has_amx_bf16() && request_amx() && ceiling >= 4;
+  m.l3_bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0)
+    for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+      if (CPU_ISSET(cpu, &set)) m.cpus.push_back(cpu);
+  return m;
+}
+
+void pin_thread(int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  sched_setaffinity(0, sizeof set, &set);
+}
+
+std::vector<int> list_threads() {
+  std::vector<int> ids;
+  DIR* folder = opendir("/proc/self/task");
+  if (!folder) return ids;
+  while (const dirent* entry = readdir(folder))
+    if (entry->d_name[0] != '.') ids.push_back(std::atoi(entry->d_name));
+  closedir(folder);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+void pin_new_threads(const std::vector<int>& known, const std::vector<int>& cpus) {
+  std::size_t next = 1;
+  for (int id : list_threads()) {
+    if (std::binary_search(known.begin(), known.end(), id)) continue;
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(cpus[next++ % cpus.size()], &set);
+    sched_setaffinity(id, sizeof set, &set);
+  }
+}
+
+double run_pinned(const std::vector<int>& cpus, int threads, const std::function<void(int)>& body) {
+  using clock = std::chrono::steady_clock;
+  std::atomic<int> ready{0};
+  std::atomic<bool> go{false};
+  std::vector<clock::time_point> ends(static_cast<std::size_t>(threads));
+  std::vector<std::thread> team;
+  for (int t = 0; t < threads; ++t)
+    team.emplace_back([&, t] {
+      pin_thread(cpus[static_cast<std::size_t>(t) % cpus.size()]);
+      ready.fetch_add(1);
+      while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
+      body(t);
+      ends[static_cast<std::size_t>(t)] = clock::now();
+    });
+  while (ready.load() < threads) std::this_thread::yield();
+  const auto start = clock::now();
+  go.store(true, std::memory_order_release);
+  for (std::thread& member : team) member.join();
+  return std::chrono::duration<double>(*std::max_element(ends.begin(), ends.end()) - start).count();
+}
+
+double load_average() {
+  double loads[1] = {0};
+  return getloadavg(loads, 1) == 1 ? loads[0] : 0;
+}
+
+std::int64_t involuntary_switches() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+buffer::buffer(std::size_t bytes)
+    : bytes_(bytes), mapped_((bytes + huge_page - 1) / huge_page * huge_page) {
+  void* p = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (p == MAP_FAILED) throw std::bad_alloc();
+  madvise(p, mapped_, MADV_HUGEPAGE);
+  std::memset(p, 0, mapped_);
+  data_ = p;
+}
+
+buffer::~buffer() {
+  if (data_) munmap(data_, mapped_);
+}
+
+buffer::buffer(buffer&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)),
+      mapped_(std::exchange(other.mapped_, 0)) {}
+
+buffer& buffer::operator=(buffer&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  std::swap(mapped_, other.mapped_);
+  return *this;
+}
+
+}  // namespace velo::bench

@@ -1,0 +1,68 @@
+// The machine a bench runs on: which kind of processor it is, which instruction sets are open to
+// us, where threads run, and memory that does not disturb the clock.
+//
+// Figures of two machines compare only as shares of their own limits, so every report names its CPU
+// kind and goals may be bounded per kind. VELO_ISA lowers what is reported here as it lowers what
+// velo uses, so that the limits still fit. Buffers are page-aligned huge-page mappings, touched
+// when made: no first-touch fault falls into a timed call.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace velo::bench {
+
+struct machine {
+  std::string kind;   // "zen4", "zen5", "granite rapids", "sapphire rapids", else the brand string
+  std::string brand;  // as CPUID says
+  bool avx2 = false, avx512 = false, avx512_bf16 = false, amx = false;
+  std::int64_t l3_bytes = 0;  // as reported; a virtual machine may share it with others
+  std::vector<int> cpus;      // the processors the bench may use, in order of use
+};
+
+machine identify_machine();  // also asks the kernel for permission to use AMX
+
+void pin_thread(int cpu);
+
+// The threads of this process, so that those a library starts can be found by comparing two
+// snapshots.
+std::vector<int> list_threads();
+// Pins every thread that is not in `known`, in turn, to cpus[1], cpus[2], ... (the caller sits on
+// cpus[0]).
+void pin_new_threads(const std::vector<int>& known, const std::vector<int>& cpus);
+
+// Runs body(0..threads-1), each on its own pinned thread, from a common start; returns seconds from
+// start to last end.
+double run_pinned(const std::vector<int>& cpus, int threads, const std::function<void(int)>& body);
+
+double load_average();                // of the last minute
+std::int64_t involuntary_switches();  // of the process so far
+
+// An anonymous mapping with MADV_HUGEPAGE, every page touched. Movable, released with the owner.
+class buffer {
+ public:
+  buffer() = default;
+  explicit buffer(std::size_t bytes);
+  ~buffer();
+  buffer(buffer&& other) noexcept;
+  buffer& operator=(buffer&& other) noexcept;
+  buffer(const buffer&) = delete;
+  buffer& operator=(const buffer&) = delete;
+
+  void* data() const { return data_; }
+  std::size_t bytes() const { return bytes_; }
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data_);
+  }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t bytes_ = 0;
+  std::size_t mapped_ = 0;
+};
+
+}  // namespace velo::bench
