@@ -1,0 +1,204 @@
+// Reading settings from JSON and from flags, refusing what is wrong with its place, and writing
+// them back.
+#include "config.hpp"
+
+#include <jansson.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "failure.hpp"
+#include "file.hpp"
+#include "json_places.hpp"
+
+namespace pretrain {
+namespace {
+
+using json_owner = std::unique_ptr<json_t, void (*)(json_t*)>;
+
+json_owner own(json_t* json) {
+  return {json, json_decref};
+}
+
+const char* kind(const json_t* json) {
+  switch (json_typeof(json)) {
+    case JSON_OBJECT:
+      return "an object";
+    case JSON_ARRAY:
+      return "an array";
+    case JSON_STRING:
+      return "a string";
+    case JSON_INTEGER:
+      return "an integer";
+    case JSON_REAL:
+      return "a number with a fraction";
+    case JSON_TRUE:
+    case JSON_FALSE:
+      return "a boolean";
+    default:
+      return "null";
+  }
+}
+
+std::string shown(double number) {
+  char buffer[32];
+  std::snprintf(buffer, sizeof buffer, "%.15g", number);
+  return buffer;
+}
+
+// A flag's text as the JSON that a file would hold in its place. Text that is no number stays a
+// string, and is then refused as one where a number belongs.
+json_owner flag_json(const std::string& text, bool text_wanted) {
+  if (!text_wanted) {
+    json_t* scalar = json_loadb(text.data(), text.size(), JSON_DECODE_ANY, nullptr);
+    if (scalar) return own(scalar);
+  }
+  return own(json_stringn_nocheck(text.data(), text.size()));
+}
+
+template <class Value>
+[[noreturn]] void expected(const std::string& origin, const std::string& name, const char* what,
+                           Value* got) {
+  fail("%s: %s must be %s, not %s", origin.c_str(), name.c_str(), what, kind(got));
+}
+
+}  // namespace
+
+configuration::option* configuration::find(const std::string& name) {
+  auto found = std::find_if(options_.begin(), options_.end(),
+                            [&](const option& o) { return o.name == name; });
+  return found == options_.end() ? nullptr : &*found;
+}
+
+const configuration::option& configuration::at(const char* name) const {
+  return *const_cast<configuration*>(this)->find(name);
+}
+
+void configuration::read_file(const std::string& path) {
+  read_text(read_whole_file(path), path);
+}
+
+void configuration::read_text(const std::string& text, const std::string& name) {
+  json_error_t error;
+  const json_owner root = own(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
+  if (!root) fail("%s:%d:%d: %s", name.c_str(), error.line, error.column, error.text);
+  const auto places = json_places(text);
+  const auto origin = [&](const std::string& path) {
+    const auto found = places.find(path);
+    const place p = found == places.end() ? place{} : found->second;
+    return name + ":" + std::to_string(p.line) + ":" + std::to_string(p.column);
+  };
+  if (!json_is_object(root.get()))
+    expected(origin(""), "the configuration", "an object", root.get());
+
+  const char* section;
+  json_t* members;
+  json_object_foreach(root.get(), section, members) {
+    const bool known = std::any_of(options_.begin(), options_.end(),
+                                   [&](const option& o) { return o.section == section; });
+    if (!known) fail("%s: no section is called \"%s\"", origin(section).c_str(), section);
+    if (!json_is_object(members)) expected(origin(section), section, "an object", members);
+    const char* key;
+    json_t* value;
+    json_object_foreach(members, key, value) {
+      const std::string path = std::string(section) + "." + key;
+      option* which = find(key);
+      if (!which || which->section != section) {
+        fail("%s: section \"%s\" has no setting \"%s\"", origin(path).c_str(), section, key);
+      }
+      take(*which, value, origin(path));
+    }
+  }
+}
+
+bool configuration::set(const std::string& flag, const std::string& text) {
+  const auto found = std::find_if(options_.begin(), options_.end(),
+                                  [&](const option& o) { return o.flag == flag; });
+  if (found == options_.end()) return false;
+  option* which = &*found;
+  const std::string origin = "--" + flag;
+  if (auto list = std::get_if<std::vector<std::string>*>(&which->value)) {
+    // The first flag replaces what a file or the default says, further ones add.
+    if (which->origin != origin) (*list)->clear();
+    (*list)->push_back(text);
+    which->origin = origin;
+    return true;
+  }
+  take(*which, flag_json(text, std::holds_alternative<std::string*>(which->value)).get(), origin);
+  return true;
+}
+
+void configuration::bound(const option& which, double number, const std::string& origin) {
+  if (number >= which.low && number <= which.high) return;
+  fail("%s: %s must be from %s to %s, not %s", origin.c_str(), which.name.c_str(),
+       shown(which.low).c_str(), shown(which.high).c_str(), shown(number).c_str());
+}
+
+void configuration::take(option& which, json_t* json, const std::string& origin) {
+  if (auto number = std::get_if<std::int64_t*>(&which.value)) {
+    if (!json_is_integer(json)) expected(origin, which.name, "an integer", json);
+    bound(which, static_cast<double>(json_integer_value(json)), origin);
+    **number = json_integer_value(json);
+  } else if (auto real = std::get_if<double*>(&which.value)) {
+    if (!json_is_number(json)) expected(origin, which.name, "a number", json);
+    bound(which, json_number_value(json), origin);
+    **real = json_number_value(json);
+  } else if (auto flag = std::get_if<bool*>(&which.value)) {
+    if (!json_is_boolean(json)) expected(origin, which.name, "true or false", json);
+    **flag = json_is_true(json);
+  } else if (auto string = std::get_if<std::string*>(&which.value)) {
+    if (!json_is_string(json)) expected(origin, which.name, "a string", json);
+    **string = json_string_value(json);
+  } else {
+    auto& list = *std::get<std::vector<std::string>*>(which.value);
+    if (!json_is_array(json)) expected(origin, which.name, "an array of strings", json);
+    list.clear();
+    size_t index;
+    json_t* element;
+    json_array_foreach(json, index, element) {
+      if (!json_is_string(element)) expected(origin, which.name, "an array of strings", element);
+      list.emplace_back(json_string_value(element));
+    }
+  }
+  which.origin = origin;
+}
+
+std::string configuration::told(const char* name) const {
+  const option& which = at(name);
+  return which.name + " = " + text(which) + " (" + which.origin + ")";
+}
+
+void configuration::check() const {
+  const auto refuse = [&](const char* name, const char* why, const char* other) {
+    const std::string second = other ? "; " + told(other) : "";
+    fail("%s: %s: %s%s", at(name).origin.c_str(), told(name).c_str(), why, second.c_str());
+  };
+  const auto& [m, d, o, s, r] = values;
+  if (m.hidden % m.heads) refuse("hidden", "must be a multiple of heads", "heads");
+  if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of kv_heads", "kv_heads");
+  if (m.head_dim() % 2)
+    refuse("heads", "the rotary embedding needs an even hidden / heads", "hidden");
+  if (m.dtype != "bf16" && m.dtype != "f32") refuse("dtype", "must be bf16 or f32", nullptr);
+  if (d.paths.empty()) refuse("paths", "must name a file or a directory", nullptr);
+  if (d.sequence * d.batch > (1LL << 31))
+    refuse("batch", "batch x sequence exceeds 2^31", "sequence");
+  if (s.warmup > s.steps) refuse("warmup", "must not exceed steps", "steps");
+  if (r.stop_after > s.steps) refuse("stop_after", "must not exceed steps", "steps");
+  if (r.out.empty()) refuse("out", "must name a directory", nullptr);
+}
+
+void configuration::require_same(const configuration& other, const std::string& section,
+                                 const std::string& whose) const {
+  for (size_t i = 0; i < options_.size(); ++i) {
+    const option &mine = options_[i], &theirs = other.options_[i];
+    if (mine.section != section || text(mine) == text(theirs)) continue;
+    fail("%s: %s = %s, but %s has %s", mine.origin.c_str(), mine.name.c_str(), text(mine).c_str(),
+         whose.c_str(), text(theirs).c_str());
+  }
+}
+
+}  // namespace pretrain

@@ -1,0 +1,73 @@
+// The settings' names, bounds and explanations, and the three places they come from: defaults, a
+// JSON file, the command line.
+//
+// One table (config.cpp) lists every setting; the file reader, the command line, --help and the
+// checkpoint all use it, so a setting is added in one line. The file has one object a section,
+// {"model": {"hidden": 512}, ...}; the command line has one flag a setting, --hidden 512. Each
+// setting remembers where it was set: a refusal can point at file, line and column.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "settings.hpp"
+
+struct json_t;
+
+namespace pretrain {
+
+class configuration {
+ public:
+  configuration();
+  configuration(const configuration&) = delete;
+  configuration& operator=(const configuration&) = delete;
+
+  settings values;
+
+  // Take settings from a JSON file, from JSON text (`name` stands for it in messages), or from one
+  // flag's text; `flag` comes without dashes, and the answer is false when no setting has it.
+  void read_file(const std::string& path);
+  void read_text(const std::string& text, const std::string& name);
+  bool set(const std::string& flag, const std::string& text);
+
+  // Refuses settings that contradict each other. The single ones were bounded when they were set.
+  void check() const;
+
+  // Refuses if the two differ in a setting of `section`; `whose` says whose settings `other` are.
+  void require_same(const configuration& other, const std::string& section,
+                    const std::string& whose) const;
+
+  std::string json() const;  // every setting, in the file's form
+  std::string help() const;  // every setting with its default and explanation
+
+ private:
+  using target =
+      std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::string>*>;
+  struct option {
+    std::string section, name;
+    target value;
+    double low, high;  // of numbers, inclusive
+    std::string help;
+    std::string flag;  // "hidden" for --hidden; the name, but where a better one is customary
+    std::string origin = "default";  // "default", "--hidden", "small.json:3:15"
+  };
+
+  void add_model();
+  void add_data();
+  void add_training();
+  void add_run();
+  void add(const char* section, const char* name, target value, const char* help, double low = 0,
+           double high = 0);
+  option* find(const std::string& name);
+  const option& at(const char* name) const;
+  void take(option& which, json_t* json, const std::string& origin);
+  static void bound(const option& which, double number, const std::string& origin);
+  static std::string text(const option& which);
+  std::string told(const char* name) const;  // "hidden = 100 (small.json:3:15)"
+
+  std::deque<option> options_;
+};
+
+}  // namespace pretrain

@@ -1,0 +1,78 @@
+// Settings as text: --help, and the JSON that a checkpoint keeps.
+#include <jansson.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "config.hpp"
+
+namespace pretrain {
+namespace {
+
+std::string dumped(json_t* json, size_t flags) {
+  char* raw = json_dumps(json, flags | JSON_ENCODE_ANY);
+  std::string text = raw ? raw : "null";
+  std::free(raw);
+  return text;
+}
+
+struct to_json {
+  json_t* operator()(const std::int64_t* v) const { return json_integer(*v); }
+  json_t* operator()(const double* v) const { return json_real(*v); }
+  json_t* operator()(const bool* v) const { return json_boolean(*v); }
+  json_t* operator()(const std::string* v) const {
+    return json_stringn_nocheck(v->data(), v->size());
+  }
+  json_t* operator()(const std::vector<std::string>* v) const {
+    json_t* list = json_array();
+    for (const std::string& each : *v) json_array_append_new(list, (*this)(&each));
+    return list;
+  }
+};
+
+}  // namespace
+
+std::string configuration::text(const option& which) {
+  if (auto real = std::get_if<double*>(&which.value)) {
+    char buffer[32];
+    std::snprintf(buffer, sizeof buffer, "%.15g", **real);
+    return buffer;
+  }
+  json_t* json = std::visit(to_json{}, which.value);
+  std::string result = dumped(json, 0);
+  json_decref(json);
+  return result;
+}
+
+std::string configuration::json() const {
+  json_t* root = json_object();
+  for (const option& each : options_) {
+    json_t* section = json_object_get(root, each.section.c_str());
+    if (!section) {
+      section = json_object();
+      json_object_set_new(root, each.section.c_str(), section);
+    }
+    json_object_set_new(section, each.name.c_str(), std::visit(to_json{}, each.value));
+  }
+  std::string result = dumped(root, JSON_INDENT(2)) + "\n";
+  json_decref(root);
+  return result;
+}
+
+std::string configuration::help() const {
+  std::string result, section;
+  for (const option& each : options_) {
+    if (each.section != section) {
+      section = each.section;
+      result += "\n" + section + ":\n";
+    }
+    char line[256];
+    const std::string shown = text(each);
+    std::snprintf(line, sizeof line, "  --%-18s %s [%s]\n", each.flag.c_str(), each.help.c_str(),
+                  shown.c_str());
+    result += line;
+  }
+  return result;
+}
+
+}  // namespace pretrain

@@ -1,0 +1,103 @@
+// POSIX files with every error told.
+#include "file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "failure.hpp"
+
+namespace pretrain {
+namespace {
+
+[[noreturn]] void refused(const std::string& path, const char* doing) {
+  const int reason = errno;
+  fail("%s: cannot %s: %s", path.c_str(), doing, std::strerror(reason));
+}
+
+}  // namespace
+
+descriptor& descriptor::operator=(descriptor&& other) noexcept {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = other.release();
+  return *this;
+}
+
+descriptor::~descriptor() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+int descriptor::release() {
+  return std::exchange(fd_, -1);
+}
+
+descriptor open_to_read(const std::string& path) {
+  // O_NONBLOCK: a pipe in the place of a file must not make us wait.
+  descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) refused(path, "open");
+  struct stat facts;
+  if (::fstat(file.get(), &facts) != 0) refused(path, "examine");
+  if (!S_ISREG(facts.st_mode)) fail("%s: not a regular file", path.c_str());
+  return file;
+}
+
+std::string read_whole_file(const std::string& path) {
+  const descriptor file = open_to_read(path);
+  struct stat facts;
+  if (::fstat(file.get(), &facts) != 0) refused(path, "examine");
+  std::string text(static_cast<std::size_t>(facts.st_size) + 1, '\0');
+  std::size_t filled = 0;
+  for (;;) {
+    const ssize_t got = ::read(file.get(), &text[filled], text.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refused(path, "read");
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+    if (filled == text.size()) text.resize(2 * text.size());  // it grew since fstat, or is in /proc
+  }
+  text.resize(filled);
+  return text;
+}
+
+durable_file::durable_file(std::string path)
+    : path_(std::move(path)),
+      file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+  if (file_.get() < 0) refused(path_, "create");
+}
+
+void durable_file::write(const void* data, std::size_t bytes) {
+  crc_ = crc32_of(crc_, data, bytes);
+  bytes_ += bytes;
+  auto rest = static_cast<const char*>(data);
+  while (bytes > 0) {
+    const ssize_t put = ::write(file_.get(), rest, bytes);
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) refused(path_, "write");
+    rest += put;
+    bytes -= static_cast<std::size_t>(put);
+  }
+}
+
+void durable_file::finish() {
+  if (::fsync(file_.get()) != 0) refused(path_, "write");
+  if (::close(file_.release()) != 0) refused(path_, "close");
+}
+
+std::uint32_t crc32_of(std::uint32_t crc, const void* data, std::size_t bytes) {
+  if (bytes == 0) return crc;  // zlib would take a null pointer for a wish to begin anew
+  return static_cast<std::uint32_t>(::crc32_z(crc, static_cast<const Bytef*>(data), bytes));
+}
+
+void sync_directory(const std::string& path) {
+  const descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0) refused(path, "open");
+  if (::fsync(directory.get()) != 0) refused(path, "sync");
+}
+
+}  // namespace pretrain

@@ -1,0 +1,56 @@
+// Files read whole, and files written to last.
+//
+// A durable_file counts and checksums what passes through it and is on the disk when `finish`
+// returns. Every refusal of the operating system becomes a failure with the file's name and the
+// reason. Not hot.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace pretrain {
+
+std::string read_whole_file(const std::string& path);
+
+// A file descriptor with an owner.
+class descriptor {
+ public:
+  explicit descriptor(int fd = -1) : fd_(fd) {}
+  descriptor(descriptor&& other) noexcept : fd_(other.release()) {}
+  descriptor& operator=(descriptor&& other) noexcept;
+  ~descriptor();
+
+  int get() const { return fd_; }
+  int release();
+
+ private:
+  int fd_;
+};
+
+// Opens a regular file for reading.
+descriptor open_to_read(const std::string& path);
+
+class durable_file {
+ public:
+  explicit durable_file(std::string path);  // must not exist
+
+  void write(const void* data, std::size_t bytes);
+  void write(const std::string& text) { write(text.data(), text.size()); }
+  void finish();  // fsync and close
+
+  std::uint64_t bytes() const { return bytes_; }
+  std::uint32_t crc() const { return crc_; }
+
+ private:
+  std::string path_;
+  descriptor file_;
+  std::uint64_t bytes_ = 0;
+  std::uint32_t crc_ = 0;
+};
+
+std::uint32_t crc32_of(std::uint32_t crc, const void* data, std::size_t bytes);
+
+void sync_directory(const std::string& path);
+
+}  // namespace pretrain

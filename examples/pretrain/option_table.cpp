@@ -1,0 +1,86 @@
+// The table of settings: section, name, where the value lives, explanation, bounds.
+#include <limits>
+
+#include "config.hpp"
+#include "vocabulary.hpp"
+
+namespace pretrain {
+namespace {
+
+constexpr double many =
+    1e9;  // a bound for counts that have no tighter one; products of two still fit 64 bits
+
+}  // namespace
+
+configuration::configuration() {
+  add_model();
+  add_data();
+  add_training();
+  add_run();
+}
+
+void configuration::add(const char* section, const char* name, target value, const char* help,
+                        double low, double high) {
+  options_.push_back({section, name, value, low, high, help, name});
+}
+
+void configuration::add_model() {
+  auto& m = values.model;
+  add("model", "hidden", &m.hidden, "width of the residual stream", 2, 65536);
+  add("model", "layers", &m.layers, "number of decoder layers", 1, 1024);
+  add("model", "heads", &m.heads, "query heads; must divide hidden", 1, 1024);
+  add("model", "kv_heads", &m.kv_heads, "key and value heads; must divide heads", 1, 1024);
+  add("model", "inner", &m.inner, "width inside the feed-forward block", 1, 1048576);
+  add("model", "vocab", &m.vocab, "symbols: 256 bytes, 3 specials, padding",
+      static_cast<double>(vocabulary_size), 1048576);
+  add("model", "tied", &m.tied, "true: the head uses the embedding's weights");
+  add("model", "rope_theta", &m.rope_theta, "base of the rotary embedding's wavelengths", 1, 1e12);
+  add("model", "norm_epsilon", &m.norm_epsilon, "added to the mean square in rms_norm", 0, 1);
+  add("model", "dtype", &m.dtype, "of weights and activations: bf16 (with f32 masters) or f32");
+}
+
+void configuration::add_data() {
+  auto& d = values.data;
+  add("data", "paths", &d.paths, "file or directory of text; give it again for more");
+  options_.back().flag = "data";
+  add("data", "sequence", &d.sequence, "bytes a window", 2, 1048576);
+  add("data", "batch", &d.batch, "windows a micro-batch", 1, many);
+  add("data", "accumulation", &d.accumulation, "micro-batches whose gradients one step sums", 1,
+      many);
+  add("data", "validation_bytes", &d.validation_bytes,
+      "at most so many bytes of the validation text are used, evenly spread", 1, 1e15);
+}
+
+void configuration::add_training() {
+  auto& o = values.optimizer;
+  add("optimizer", "learning_rate", &o.learning_rate, "AdamW's, at the end of the warm-up", 0, 1e3);
+  add("optimizer", "beta1", &o.beta1, "decay of the first moment", 0, 0.999999);
+  add("optimizer", "beta2", &o.beta2, "decay of the second moment", 0, 0.999999999);
+  add("optimizer", "epsilon", &o.epsilon, "added to the root of the second moment", 0, 1);
+  add("optimizer", "weight_decay", &o.weight_decay, "of matrices; norms are not decayed", 0, 1e3);
+  add("optimizer", "clip", &o.clip, "bound of the global gradient norm; 0: none", 0, 1e30);
+  auto& s = values.schedule;
+  add("schedule", "steps", &s.steps, "optimizer steps of the whole run", 1, many);
+  add("schedule", "warmup", &s.warmup, "steps over which the learning rate rises", 0, many);
+  add("schedule", "final_fraction", &s.final_fraction,
+      "of the learning rate, where the cosine decay ends", 0, 1);
+}
+
+void configuration::add_run() {
+  auto& r = values.run;
+  add("run", "seed", &r.seed, "of initial weights, window order and sampling", 0,
+      static_cast<double>(1LL << 53));
+  add("run", "threads", &r.threads, "0: all the machine lends; results do not depend on it", 0,
+      1024);
+  add("run", "out", &r.out, "directory for checkpoint/ and loss.svg");
+  add("run", "log", &r.log, "FILE.jsonl that receives a line a step");
+  add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
+  add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",
+      0, many);
+  add("run", "stop_after", &r.stop_after, "save and leave after this step; 0: at the end", 0, many);
+  add("run", "sample_bytes", &r.sample_bytes, "length of generated text", 0, many);
+  add("run", "temperature", &r.temperature, "of sampling; 0: always the likeliest byte", 0, 100);
+  add("run", "top_k", &r.top_k, "sample among the k likeliest bytes; 0: all", 0, many);
+}
+
+}  // namespace pretrain

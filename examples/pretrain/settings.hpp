@@ -1,0 +1,76 @@
+// Everything a run can be told, with its defaults: the model's shape, the data, the optimizer, the
+// schedule, and the run itself.
+//
+// The defaults train 3.3 million parameters for 200 steps of 4096 bytes: about two minutes on two
+// ordinary cores. config.cpp names, explains and bounds each of them, once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace pretrain {
+
+struct model_settings {
+  std::int64_t hidden = 256;  // width of the residual stream
+  std::int64_t layers = 4;
+  std::int64_t heads = 4;     // query heads; head width = hidden / heads
+  std::int64_t kv_heads = 2;  // key and value heads, each shared by heads / kv_heads query heads
+  std::int64_t inner = 768;   // width inside the feed-forward block
+  std::int64_t vocab = 260;   // 256 bytes and the specials of vocabulary.hpp, padded
+  bool tied = false;          // the head uses the embedding's weights
+  double rope_theta = 10000;
+  double norm_epsilon = 1e-5;
+  std::string dtype =
+      "bf16";  // of weights and activations; masters, moments and gradients are f32 always
+
+  std::int64_t head_dim() const { return hidden / heads; }
+};
+
+struct data_settings {
+  std::vector<std::string> paths = {"/usr/share/common-licenses"};
+  std::int64_t sequence = 256;    // bytes a window
+  std::int64_t batch = 16;        // windows a micro-batch
+  std::int64_t accumulation = 1;  // micro-batches a step
+  std::int64_t validation_bytes = 262144;
+
+  std::int64_t step_tokens() const { return sequence * batch * accumulation; }
+};
+
+struct optimizer_settings {
+  double learning_rate = 3e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.95;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  // of matrices; norms are not decayed
+  double clip = 1.0;          // bound of the global gradient norm; 0: none
+};
+
+struct schedule_settings {
+  std::int64_t steps = 200;
+  std::int64_t warmup = 20;
+  double final_fraction = 0.05;  // of the learning rate, reached at the last step
+};
+
+struct run_settings {
+  std::int64_t seed = 1;
+  std::int64_t threads = 0;  // 0: as many as the machine lends us
+  std::string out = "runs/pretrain";
+  std::string log;
+  std::int64_t save_every = 0;
+  std::int64_t validate_every = 0;
+  std::int64_t stop_after = 0;
+  std::int64_t sample_bytes = 400;
+  double temperature = 0.7;
+  std::int64_t top_k = 40;
+};
+
+struct settings {
+  model_settings model;
+  data_settings data;
+  optimizer_settings optimizer;
+  schedule_settings schedule;
+  run_settings run;
+};
+
+}  // namespace pretrain

@@ -1,0 +1,140 @@
+// Settings: where they come from, and how each mistake is refused.
+#include "config.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "failure.hpp"
+
+using Catch::Matchers::Contains;
+using Catch::Matchers::Equals;
+using Catch::Matchers::StartsWith;
+using pretrain::configuration;
+
+namespace {
+
+std::string refusal(const std::string& json) {
+  configuration c;
+  try {
+    c.read_text(json, "c.json");
+    c.check();
+  } catch (const pretrain::failure& f) {
+    return f.what();
+  }
+  return "accepted";
+}
+
+std::string flag_refusal(const std::string& flag, const std::string& text) {
+  configuration c;
+  try {
+    c.set(flag, text);
+    c.check();
+  } catch (const pretrain::failure& f) {
+    return f.what();
+  }
+  return "accepted";
+}
+
+}  // namespace
+
+TEST_CASE("the defaults do not contradict each other") {
+  configuration c;
+  c.check();
+  CHECK(c.values.data.step_tokens() == 4096);
+}
+
+TEST_CASE("a file overrides defaults and a flag overrides the file") {
+  configuration c;
+  c.read_text(R"({"model": {"hidden": 128, "tied": true}, "data": {"paths": ["a", "b"]},
+                  "optimizer": {"learning_rate": 1}})",
+              "c.json");
+  CHECK(c.values.model.hidden == 128);
+  CHECK(c.values.model.tied);
+  CHECK(c.values.optimizer.learning_rate == 1.0);
+  CHECK(c.values.data.paths == std::vector<std::string>{"a", "b"});
+  CHECK(c.set("hidden", "64"));
+  CHECK(c.set("data", "x"));
+  CHECK(c.set("data", "y"));
+  CHECK(c.values.model.hidden == 64);
+  CHECK(c.values.data.paths == std::vector<std::string>{"x", "y"});
+  CHECK_FALSE(c.set("hiden", "64"));
+}
+
+TEST_CASE("settings written as JSON read back equal") {
+  configuration c, d;
+  c.set("learning_rate", "0.1");
+  c.set("data", "with \"quotes\"");
+  c.set("out", "12");
+  d.read_text(c.json(), "again");
+  CHECK(c.json() == d.json());
+  CHECK(d.values.optimizer.learning_rate == 0.1);
+  CHECK(d.values.run.out == "12");
+}
+
+TEST_CASE("malformed JSON is refused with line and column") {
+  CHECK_THAT(refusal("{\n  \"model\": {\n    \"hidden\": 12,,\n"), StartsWith("c.json:3:18: "));
+  CHECK_THAT(refusal(""), StartsWith("c.json:1:"));
+  CHECK_THAT(refusal("{\"model\": {\"hidden\": 64, \"hidden\": 64}}"), Contains("duplicate"));
+}
+
+TEST_CASE("what a file may not say is refused where it stands") {
+  CHECK_THAT(refusal("[1]"), StartsWith("c.json:1:1: "));
+  CHECK_THAT(refusal("{\n \"modell\": {}}"),
+             StartsWith("c.json:2:12: no section is called \"modell\""));
+  CHECK_THAT(refusal("{\"model\":\n  {\"hiden\": 5}}"),
+             StartsWith("c.json:2:13: section \"model\" has no setting \"hiden\""));
+  CHECK_THAT(refusal("{\"model\": {\"lr\": 5}}"), Contains("has no setting"));
+  CHECK_THAT(refusal("{\"data\": {\"hidden\": 64}}"),
+             Contains("section \"data\" has no setting \"hidden\""));
+  CHECK_THAT(refusal("{\"model\":\n\n{\"hidden\": \"64\"}}"),
+             Equals("c.json:3:12: hidden must be an integer, not a string"));
+  CHECK_THAT(refusal("{\"model\": {\"hidden\": 64.5}}"), Contains("not a number with a fraction"));
+  CHECK_THAT(refusal("{\"model\": {\"tied\": 1}}"), Contains("true or false"));
+  CHECK_THAT(refusal("{\"data\": {\"paths\": \"x\"}}"), Contains("an array of strings"));
+  CHECK_THAT(refusal("{\"data\": {\"paths\": [\"x\", null]}}"), Contains("not null"));
+  CHECK_THAT(refusal("{\"model\": 3}"), Contains("model must be an object"));
+}
+
+TEST_CASE("numbers out of their bounds are refused") {
+  CHECK_THAT(refusal("{\"model\": {\"hidden\": 0}}"),
+             Contains("hidden must be from 2 to 65536, not 0"));
+  CHECK_THAT(refusal("{\"model\": {\"layers\": -1}}"), Contains("layers must be from"));
+  CHECK_THAT(refusal("{\"model\": {\"vocab\": 256}}"), Contains("vocab must be from 259"));
+  CHECK_THAT(flag_refusal("steps", "99999999999999999999"), Contains("steps must be"));
+  CHECK_THAT(flag_refusal("learning_rate", "nan"), Contains("learning_rate must be a number"));
+  CHECK_THAT(flag_refusal("hidden", "64x"), StartsWith("--hidden: hidden must be an integer"));
+  CHECK_THAT(flag_refusal("hidden", ""), StartsWith("--hidden: hidden must be an integer"));
+}
+
+TEST_CASE("contradictions are refused with both sides and their places") {
+  CHECK_THAT(refusal("{\"model\": {\"hidden\": 100, \"heads\":\n 3}}"),
+             Equals("c.json:1:22: hidden = 100 (c.json:1:22): must be a multiple of heads; heads = "
+                    "3 (c.json:2:2)"));
+  CHECK_THAT(refusal("{\"model\": {\"kv_heads\": 3}}"), Contains("must be a multiple of kv_heads"));
+  CHECK_THAT(refusal("{\"model\": {\"hidden\": 60, \"kv_heads\": 4}}"),
+             Contains("an even hidden / heads"));
+  CHECK_THAT(refusal("{\"model\": {\"dtype\": \"f16\"}}"), Contains("must be bf16 or f32"));
+  CHECK_THAT(refusal("{\"schedule\": {\"steps\": 5}}"),
+             Contains("warmup = 20 (default): must not exceed steps"));
+  CHECK_THAT(refusal("{\"data\": {\"paths\": []}}"), Contains("must name a file"));
+  CHECK_THAT(flag_refusal("stop_after", "201"), Contains("stop_after = 201 (--stop_after)"));
+}
+
+TEST_CASE("settings that a resumed run may not change are compared") {
+  configuration saved, now;
+  now.set("layers", "5");
+  CHECK_THROWS_WITH(now.require_same(saved, "model", "the checkpoint"),
+                    "--layers: layers = 5, but the checkpoint has 4");
+  now.set("layers", "4");
+  now.set("threads", "3");
+  CHECK_NOTHROW(now.require_same(saved, "model", "the checkpoint"));
+}
+
+TEST_CASE("the help names every setting with its default") {
+  const std::string help = configuration().help();
+  for (const char* flag :
+       {"--hidden", "--data", "--learning_rate", "--steps", "--log", "--threads"}) {
+    CHECK_THAT(help, Contains(flag));
+  }
+  CHECK_THAT(help, Contains("[256]"));
+  CHECK_THAT(help, Contains("/usr/share/common-licenses"));
+}
