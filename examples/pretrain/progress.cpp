@@ -1,0 +1,85 @@
+// Formatting of the progress line and the JSON log.
+#include "progress.hpp"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+
+#include "failure.hpp"
+
+namespace pretrain {
+namespace {
+
+struct scaled {
+  char text[24];
+  explicit scaled(double value) {
+    const char* units[] = {"", "k", "M", "G", "T", "P"};
+    int unit = 0;
+    while (value >= 999.5 && unit < 5) {
+      value /= 1000;
+      ++unit;
+    }
+    std::snprintf(text, sizeof text, "%.3g %s", value, units[unit]);
+  }
+};
+
+// JSON has no word for what is not a number.
+struct json_number {
+  char text[32];
+  explicit json_number(double value) {
+    std::snprintf(text, sizeof text, std::isfinite(value) ? "%.17g" : "null", value);
+  }
+};
+
+}  // namespace
+
+progress::progress(std::int64_t steps, double step_tokens, double step_flops, double peak_flops,
+                   const std::string& log, bool resumed)
+    : steps_(steps),
+      tokens_(step_tokens),
+      flops_(step_flops),
+      peak_(peak_flops),
+      log_path_(log),
+      log_(nullptr, std::fclose) {
+  if (log.empty()) return;
+  log_.reset(std::fopen(log.c_str(), resumed ? "ae" : "we"));
+  if (!log_) fail("%s: cannot write the log: %s", log.c_str(), std::strerror(errno));
+}
+
+void progress::step(const step_report& r) {
+  elapsed_ += r.seconds;
+  // A mean that forgets, so that the ETA follows the machine's mood without jumping.
+  pace_ = pace_ == 0 ? r.seconds : 0.9 * pace_ + 0.1 * r.seconds;
+  const double tokens_per_s = tokens_ / r.seconds, flops_per_s = flops_ / r.seconds;
+  const double share = peak_ > 0 ? flops_per_s / peak_ : 0;
+  const auto left = static_cast<long>(std::lround(pace_ * static_cast<double>(steps_ - r.step)));
+  std::printf(
+      "step %4lld/%lld  loss %.4f  lr %.2e  grad %.3f  %stok/s  %sFLOP/s %3.0f %%  ETA %ld:%02ld\n",
+      static_cast<long long>(r.step), static_cast<long long>(steps_), r.loss, r.learning_rate,
+      r.grad_norm, scaled(tokens_per_s).text, scaled(flops_per_s).text, 100 * share, left / 60,
+      left % 60);
+  std::fflush(stdout);
+  if (!log_) return;
+  std::fprintf(
+      log_.get(),
+      "{\"step\": %lld, \"loss\": %s, \"lr\": %s, \"grad_norm\": %s, \"tokens_per_s\": %.1f, "
+      "\"flops_per_s\": %.6g, \"mfu\": %.4f, \"elapsed_s\": %.3f}\n",
+      static_cast<long long>(r.step), json_number(r.loss).text, json_number(r.learning_rate).text,
+      json_number(r.grad_norm).text, tokens_per_s, flops_per_s, share, elapsed_);
+  flush_log();
+}
+
+void progress::finish(double val_bits_per_byte, double zlib_bits_per_byte) {
+  if (!log_) return;
+  std::fprintf(log_.get(), "{\"val_bits_per_byte\": %s, \"zlib_bits_per_byte\": %s}\n",
+               json_number(val_bits_per_byte).text, json_number(zlib_bits_per_byte).text);
+  flush_log();
+}
+
+void progress::flush_log() {
+  if (std::fflush(log_.get()) != 0 || std::ferror(log_.get())) {
+    fail("%s: cannot write the log: %s", log_path_.c_str(), std::strerror(errno));
+  }
+}
+
+}  // namespace pretrain

@@ -1,0 +1,42 @@
+// What a run tells while it runs: a line a step for people, and a line of JSON a step for programs.
+//
+// The JSON keys are fixed: step, loss, lr, grad_norm, tokens_per_s, flops_per_s, mfu, elapsed_s;
+// and on the last line val_bits_per_byte, zlib_bits_per_byte. Losses are written with all their
+// digits: two runs are equal when these are.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+namespace pretrain {
+
+struct step_report {
+  std::int64_t step;  // from 1
+  double loss;        // nats a token, the mean of the step's micro-batches
+  double learning_rate;
+  double grad_norm;  // before clipping
+  double seconds;    // of this step
+};
+
+class progress {
+ public:
+  // `peak_flops`: what the machine could do. `log`: the JSONL file, empty for none; it is appended
+  // to when `resumed`.
+  progress(std::int64_t steps, double step_tokens, double step_flops, double peak_flops,
+           const std::string& log, bool resumed);
+
+  void step(const step_report& report);
+  void finish(double val_bits_per_byte, double zlib_bits_per_byte);
+
+ private:
+  void flush_log();
+
+  std::int64_t steps_;
+  double tokens_, flops_, peak_, elapsed_ = 0, pace_ = 0;
+  std::string log_path_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_;
+};
+
+}  // namespace pretrain
