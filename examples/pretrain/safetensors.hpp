@@ -1,0 +1,66 @@
+// The safetensors format: a length (8 bytes, little-endian), a JSON header, then the tensors' bytes
+// end to end.
+//
+// The reader trusts nothing: it refuses headers that are truncated, malformed or larger than the
+// file, unknown dtypes, shapes whose product overflows or disagrees with the byte range, and ranges
+// that overlap, leave gaps or leave the file. After construction every tensor is known to lie
+// inside the file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "file.hpp"
+
+namespace pretrain {
+
+enum class element : std::uint8_t { f32, bf16 };
+
+constexpr std::size_t element_bytes(element type) {
+  return type == element::f32 ? 4 : 2;
+}
+
+// A tensor in memory under the name it has in files; compact, row-major.
+struct named_tensor {
+  std::string name;
+  element type;
+  std::vector<std::int64_t> shape;
+  void* data;
+
+  std::size_t bytes() const;
+};
+
+// Writes the tensors in their order, each at a multiple of its element size, with the header padded
+// to 64 bytes.
+void write_safetensors(durable_file& file, const std::vector<named_tensor>& tensors,
+                       const std::map<std::string, std::string>& metadata);
+
+class safetensors_reader {
+ public:
+  explicit safetensors_reader(const std::string& path);
+
+  struct entry {
+    element type;
+    std::vector<std::int64_t> shape;
+    std::uint64_t begin, end;  // in the file
+  };
+  const std::map<std::string, entry>& entries() const { return entries_; }
+
+  // Fills the tensor; refuses when the file has none of that name, dtype and shape.
+  void read(const named_tensor& into) const;
+
+  // Fills them all and refuses if the file holds others besides.
+  void read_exactly(const std::vector<named_tensor>& all) const;
+
+ private:
+  void parse(const std::string& header, std::uint64_t data_begin, std::uint64_t file_bytes);
+  void require_tiling(std::uint64_t data_begin, std::uint64_t file_bytes) const;
+
+  std::string path_;
+  descriptor file_;
+  std::map<std::string, entry> entries_;
+};
+
+}  // namespace pretrain
