@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""Measures torch on velo's bench rows: eager with memory kept, and compiled.
+
+Alone it measures a list of rows and prints one JSON line for each:
+    bench_torch.py [--threads 1,2] [--filter REGEX] [--budget SECONDS]
+With --serve it reads one request a line from standard input and answers each with one line; bench_ops asks so for the rows it
+is about to measure, so that both figures come from the same minute.
+    {"name": "rms_norm", "dtype": "f32", "shape": "8192x4096", "threads": 1, "sets": 2, "budget": 1.0}
+    {"name": ..., "results": [{"peer": "torch eager", "calls": 31, "min": 0.012, "p25": 0.0124}]}  or  {"error": "why"}
+
+"Memory kept" means that malloc never gives blocks back to the kernel: as shipped, torch pays a page fault for every 4 KiB of
+every fresh result, 3 to 6 times the cost of the operator itself. The settings must precede the first malloc, hence the re-exec.
+"""
+import argparse
+import json
+import math
+import os
+import re
+import sys
+import time
+
+KEPT = {
+    "MALLOC_TRIM_THRESHOLD_": str(1 << 40),
+    "MALLOC_TOP_PAD_": str(1 << 28),
+    "MALLOC_MMAP_THRESHOLD_": str(1 << 40),
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
+
+ROWS = [
+    (name, dtype, shape)
+    for dtype in ("f32", "bf16")
+    for name, shape in (
+        ("rms_norm", "8192x4096"),
+        ("rms_norm", "256x4096"),
+        ("rms_norm_backward", "8192x4096"),
+        ("swiglu", "8192x4096"),
+        ("swiglu_backward", "8192x4096"),
+        ("rotary_position_embedding", "4x2048x32x128"),
+        ("rotary_position_embedding_backward", "4x2048x32x128"),
+        ("matmul", "4096x4096x4096"),
+        ("matmul", "16x2048x2048"),
+        ("fusion_attention", "1x16x1024x128 causal"),
+        ("fusion_attention", "1x4x4096x128 full"),
+        ("fusion_attention", "1x4x4096x128 causal"),
+        ("fusion_attention_backward", "1x16x1024x128 causal"),
+        ("fusion_attention_backward", "1x4x4096x128 full"),
+        ("fusion_attention_backward", "1x4x4096x128 causal"),
+        ("embedding", "32768x4096 8192"),
+        ("embedding_backward", "32768x4096 8192"),
+        ("cross_entropy", "8192x4096"),
+        ("apply_fused_adamw", "33554432"),
+        ("global_norm", "33554432"),
+        ("global_norm_clip_step", "33554432"),
+        ("add", "8192x4096"),
+        ("cast", "8192x4096"),
+    )
+]
+
+
+def parse_shape(shape):
+    """'1x4x4096x128 causal' -> ([1, 4, 4096, 128], ['causal'])"""
+    head, *rest = shape.split()
+    return [int(n) for n in head.split("x")], rest
+
+
+class Operators:
+    """One method an operator: takes (torch dtype, dimensions, words), returns (make, compilable): make(function wrapper)
+    gives one callable working on buffers of its own."""
+
+    def __init__(self, torch):
+        self.torch = torch
+        self.F = torch.nn.functional
+
+    def tensor(self, dtype, *shape):
+        return self.torch.randn(*shape).to(dtype)
+
+    def forward(self, function, make_inputs):
+        def make(wrap):
+            wrapped = wrap(function)
+
+            def one_set():
+                inputs = make_inputs()
+
+                def call():
+                    with self.torch.no_grad():
+                        return wrapped(*inputs)
+
+                return call
+
+            return one_set
+
+        return make
+
+    def backward(self, function, make_inputs, differentiable):
+        """Times the gradient alone: the graph is built once and kept."""
+
+        def make(wrap):
+            wrapped = wrap(function)
+
+            def one_set():
+                inputs = make_inputs()
+                wanted = [inputs[i].requires_grad_() for i in differentiable]
+                result = wrapped(*inputs)
+                upstream = self.torch.randn_like(result)
+                return lambda: self.torch.autograd.grad(result, wanted, upstream, retain_graph=True)
+
+            return one_set
+
+        return make
+
+    def rms_norm(self, dtype, d, words):
+        def inputs():
+            return [self.tensor(dtype, *d), self.tensor(dtype, d[-1])]
+
+        return self.forward(lambda x, w: self.F.rms_norm(x, (d[-1],), w, 1e-6), inputs), True
+
+    def rms_norm_backward(self, dtype, d, words):
+        def inputs():
+            return [self.tensor(dtype, *d), self.tensor(dtype, d[-1])]
+
+        function = lambda x, w: self.F.rms_norm(x, (d[-1],), w, 1e-6)
+        return self.backward(function, inputs, (0, 1)), True
+
+    def gate(self, x):
+        a, b = x.chunk(2, -1)
+        return self.F.silu(a) * b
+
+    def swiglu(self, dtype, d, words):
+        return self.forward(self.gate, lambda: [self.tensor(dtype, d[0], 2 * d[1])]), True
+
+    def swiglu_backward(self, dtype, d, words):
+        return self.backward(self.gate, lambda: [self.tensor(dtype, d[0], 2 * d[1])], (0,)), True
+
+    def rotate(self, x, cos, sin):
+        a, b = x.chunk(2, -1)
+        return x * cos + self.torch.cat((-b, a), -1) * sin
+
+    def rope_inputs(self, dtype, d):
+        angles = self.torch.arange(d[1])[:, None] / 1e4 ** (self.torch.arange(d[3]) / d[3])
+        shape = (1, d[1], 1, d[3])
+        return [self.tensor(dtype, *d), angles.cos().view(shape).to(dtype), angles.sin().view(shape).to(dtype)]
+
+    def rotary_position_embedding(self, dtype, d, words):
+        return self.forward(self.rotate, lambda: self.rope_inputs(dtype, d)), True
+
+    def rotary_position_embedding_backward(self, dtype, d, words):
+        return self.backward(self.rotate, lambda: self.rope_inputs(dtype, d), (0,)), True
+
+    def matmul(self, dtype, d, words):
+        m, n, k = d
+        a_shape, b_shape = (k, m) if "tn" in words else (m, k), (n, k) if "nt" in words else (k, n)
+
+        def function(a, b, c):
+            return self.torch.mm(a.t() if "tn" in words else a, b.t() if "nt" in words else b, out=c)
+
+        def inputs():
+            return [self.tensor(dtype, *a_shape), self.tensor(dtype, *b_shape), self.tensor(dtype, m, n)]
+
+        return self.forward(function, inputs), False
+
+    def matmul_add_fp32(self, dtype, d, words):
+        m, n, k = d
+
+        def function(a, b, c):
+            if dtype == self.torch.float32:
+                return c.addmm_(a.t(), b)
+            return c.add_(self.torch.mm(a.t(), b))
+
+        def inputs():
+            return [self.tensor(dtype, k, m), self.tensor(dtype, k, n), self.tensor(self.torch.float32, m, n)]
+
+        return self.forward(function, inputs), False
+
+    def attend(self, words):
+        causal = "causal" in words
+        return lambda q, k, v: self.F.scaled_dot_product_attention(q, k, v, is_causal=causal)
+
+    def fusion_attention(self, dtype, d, words):
+        return self.forward(self.attend(words), lambda: [self.tensor(dtype, *d) for _ in range(3)]), False
+
+    def fusion_attention_backward(self, dtype, d, words):
+        inputs = lambda: [self.tensor(dtype, *d) for _ in range(3)]
+        return self.backward(self.attend(words), inputs, (0, 1, 2)), False
+
+    def embedding(self, dtype, d, words):
+        rows = int(words[0])
+        inputs = lambda: [self.torch.randint(d[0], (rows,)), self.tensor(dtype, *d)]
+        return self.forward(lambda ids, table: self.F.embedding(ids, table), inputs), False
+
+    def embedding_backward(self, dtype, d, words):
+        rows = int(words[0])
+
+        def inputs():
+            table = self.torch.zeros(*d)
+            return [table, self.torch.randint(d[0], (rows,)), self.tensor(dtype, rows, d[1])]
+
+        if dtype == self.torch.float32:
+            return self.forward(lambda table, ids, dy: table.index_add_(0, ids, dy), inputs), False
+        return self.forward(lambda table, ids, dy: table.index_add_(0, ids, dy.float()), inputs), False
+
+    def cross_entropy(self, dtype, d, words):
+        """Forward and gradient of the logits together, as a training step runs them."""
+
+        def make(wrap):
+            loss = wrap(lambda logits, target: self.F.cross_entropy(logits, target))
+
+            def one_set():
+                logits = self.tensor(dtype, *d).requires_grad_()
+                target = self.torch.randint(d[1], (d[0],))
+                return lambda: self.torch.autograd.grad(loss(logits, target), logits)
+
+            return one_set
+
+        return make, True
+
+    def optimizer(self, dtype, d, clip):
+        torch = self.torch
+
+        def make(wrap):
+            def one_set():
+                master = torch.randn(d[0]).requires_grad_()
+                master.grad = torch.randn(d[0])
+                step = torch.optim.AdamW([master], lr=1e-4, fused=True)
+                if dtype == torch.float32:
+                    narrow, gradient = None, None
+                else:
+                    narrow, gradient = master.detach().to(dtype), torch.randn(d[0]).to(dtype)
+
+                def call():
+                    with torch.no_grad():
+                        if gradient is not None:
+                            master.grad.copy_(gradient)
+                        if clip:
+                            torch.nn.utils.clip_grad_norm_([master], 1.0)
+                        step.step()
+                        if narrow is not None:
+                            narrow.copy_(master)
+
+                return call
+
+            return one_set
+
+        return make, False
+
+    def apply_fused_adamw(self, dtype, d, words):
+        return self.optimizer(dtype, d, clip=False)
+
+    def global_norm_clip_step(self, dtype, d, words):
+        return self.optimizer(dtype, d, clip=True)
+
+    def global_norm(self, dtype, d, words):
+        function = lambda g: self.torch.linalg.vector_norm(g, dtype=self.torch.float32)
+        return self.forward(function, lambda: [self.tensor(dtype, d[0])]), False
+
+    def add(self, dtype, d, words):
+        function = lambda a, b, c: self.torch.add(a, b, out=c)
+        return self.forward(function, lambda: [self.tensor(dtype, *d) for _ in range(3)]), False
+
+    def cast(self, dtype, d, words):
+        """Named by the source type: f32 to bf16 or back."""
+        other = self.torch.bfloat16 if dtype == self.torch.float32 else self.torch.float32
+        inputs = lambda: [self.tensor(dtype, *d), self.tensor(other, *d)]
+        return self.forward(lambda a, b: b.copy_(a), inputs), False
+
+
+class Bench:
+    def __init__(self):
+        import torch
+        import torch._dynamo
+        import torch._functorch.config
+        import torch._inductor.config
+
+        self.torch = torch
+        self.operators = Operators(torch)
+        self.cpus = sorted(os.sched_getaffinity(0))
+
+    def set_threads(self, threads):
+        """The caller stays on the first processor; workers, where wanted, may use all."""
+        torch = self.torch
+        torch.set_num_threads(threads)
+        mask = self.cpus[:threads] if threads < len(self.cpus) else self.cpus
+        for task in os.listdir("/proc/self/task"):
+            os.sched_setaffinity(int(task), mask)
+        torch._dynamo.reset()
+        torch._inductor.config.cpp.threads = threads
+        torch._functorch.config.donated_buffer = False
+
+    def time(self, calls, budget):
+        for call in calls:
+            call()
+        calls[0]()
+        seconds, end = [], time.perf_counter() + budget
+        while len(seconds) < 7 or (time.perf_counter() < end and len(seconds) < 2000):
+            call = calls[len(seconds) % len(calls)]
+            start = time.perf_counter()
+            result = call()
+            seconds.append(time.perf_counter() - start)
+            del result
+        seconds.sort()
+        return {"calls": len(seconds), "min": seconds[0], "p25": seconds[(len(seconds) - 1) // 4]}
+
+    def measure(self, row):
+        if not hasattr(self.operators, row["name"]):
+            return {**row, "error": "torch has no such row"}
+        dtype = {"f32": self.torch.float32, "bf16": self.torch.bfloat16}[row["dtype"]]
+        self.set_threads(row["threads"])
+        make, compilable = getattr(self.operators, row["name"])(dtype, *parse_shape(row["shape"]))
+        results = []
+        for peer in ("torch eager", "torch compiled") if compilable else ("torch eager",):
+            wrap = self.torch.compile if peer == "torch compiled" else lambda function: function
+            try:
+                one_set = make(wrap)
+                calls = [one_set() for _ in range(row.get("sets", 1))]
+                results.append({"peer": peer, **self.time(calls, row.get("budget", 1.0))})
+            except Exception as error:  # a compiler may be missing; the other mode still counts
+                print(f"{peer}: {row['name']}: {error}", file=sys.stderr)
+            calls = one_set = None
+        return {**row, "results": results}
+
+
+def keep_memory():
+    if all(os.environ.get(key) == value for key, value in KEPT.items()):
+        return
+    os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, **KEPT})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--serve", action="store_true", help="answer requests on standard input")
+    parser.add_argument("--threads", default="1,2", help="thread counts, for instance 1,2")
+    parser.add_argument("--filter", default="", help="only rows whose 'name dtype shape' matches this expression")
+    parser.add_argument("--budget", type=float, default=1.0, help="seconds a row and mode")
+    options = parser.parse_args()
+    keep_memory()
+    bench = Bench()
+    if options.serve:
+        print(json.dumps({"torch": bench.torch.__version__}), flush=True)
+        for line in sys.stdin:
+            print(json.dumps(bench.measure(json.loads(line))), flush=True)
+        return
+    for threads in (int(n) for n in options.threads.split(",")):
+        for name, dtype, shape in ROWS:
+            if re.search(options.filter, f"{name} {dtype} {shape}"):
+                row = {"name": name, "dtype": dtype, "shape": shape, "threads": threads}
+                row.update(sets=2 if math.prod(parse_shape(shape)[0]) > 1 << 24 else 1, budget=options.budget)
+                print(json.dumps(bench.measure(row)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
