@@ -33,6 +33,11 @@ inline row_slices slice_rows_into(std::int64_t rows, std::int64_t most, std::int
   return {rows, std::max<std::int64_t>({least, (rows + most - 1) / most, 1})};
 }
 
+// Blocks of elements, for operators that do not care about rows; a multiple of every vector width.
+inline row_slices slice_elements(std::int64_t count) {
+  return {count, std::int64_t{1} << 14};
+}
+
 // Streaming stores need whole vectors at aligned addresses in every row.
 inline bool bypass_cache(const void* output, std::int64_t rows, std::int64_t row_bytes,
                          const core::execution& on) {

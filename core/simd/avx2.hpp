@@ -121,6 +121,15 @@ VELO_INLINE void stream(bf16* p, vec a) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(p), narrow(a));
 }
 
+template <bool Bypass, class T>
+VELO_INLINE void put(T* to, vec value) {
+  if (Bypass) {
+    stream(to, value);
+  } else {
+    store(to, value);
+  }
+}
+
 VELO_INLINE void fence() {
   _mm_sfence();
 }

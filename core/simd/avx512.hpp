@@ -109,6 +109,16 @@ VELO_INLINE void stream(bf16* p, vec a) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(p), narrow(a));
 }
 
+// Stores around the cache or through it, as the kernel was told.
+template <bool Bypass, class T>
+VELO_INLINE void put(T* to, vec value) {
+  if (Bypass) {
+    stream(to, value);
+  } else {
+    store(to, value);
+  }
+}
+
 // Orders streaming stores before whatever comes next; once per kernel call that streamed.
 VELO_INLINE void fence() {
   _mm_sfence();

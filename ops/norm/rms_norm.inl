@@ -41,15 +41,6 @@ VELO_INLINE float dot_scaled(const T* dy, const T* x, const float* gamma, int64_
 }
 
 template <bool Bypass, class T>
-VELO_INLINE void put(T* to, v::vec value) {
-  if (Bypass) {
-    v::stream(to, value);
-  } else {
-    v::store(to, value);
-  }
-}
-
-template <bool Bypass, class T>
 VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
   for (int64_t r = 0; r < s.rows; ++r) {
     const T* x = s.x + r * s.n;
@@ -63,8 +54,8 @@ VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
       const int64_t j = i + v::width;
       v::prefetch(x + s.n + i);
       if (sizeof(T) == 4) v::prefetch(x + s.n + j);
-      put<Bypass>(y + i, v::load(x + i) * scale * v::load(s.gamma + i));
-      put<Bypass>(y + j, v::load(x + j) * scale * v::load(s.gamma + j));
+      v::put<Bypass>(y + i, v::load(x + i) * scale * v::load(s.gamma + i));
+      v::put<Bypass>(y + j, v::load(x + j) * scale * v::load(s.gamma + j));
     }
     for (; i < s.n; i += v::width) {  // tail
       const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;
@@ -91,7 +82,7 @@ VELO_INLINE void backward_row(const rms_norm_backward_slice<T>& s, int64_t r) {
     const v::vec a = v::load(x + i);
     const v::vec g = v::load(dy + i) * scale;
     if (Gain) v::store(s.dgamma + i, v::fma(g, a, v::load(s.dgamma + i)));
-    put<Bypass>(dx + i, v::fma(slope, a, g * v::load(s.gamma + i)));
+    v::put<Bypass>(dx + i, v::fma(slope, a, g * v::load(s.gamma + i)));
   }
   if (i < s.n) {  // tail
     const int m = static_cast<int>(s.n - i);

@@ -1,0 +1,45 @@
+// swiglu in plain loops and double: the truth the other kernels are held to.
+#include <cmath>
+
+#include "core/simd/scalar.hpp"
+#include "ops/activation/swiglu.hpp"
+
+namespace velo::ops::reference {
+namespace {
+
+template <class T>
+void forward(const swiglu_slice<T>& s) {
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    const double gate = simd::to_float(s.gate[i]);
+    simd::assign(s.y[i], gate / (1 + std::exp(-gate)) * simd::to_float(s.up[i]));
+  }
+}
+
+template <class T>
+void backward(const swiglu_backward_slice<T>& s) {
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    const double gate = simd::to_float(s.gate[i]);
+    const double up = simd::to_float(s.up[i]);
+    const double dy = simd::to_float(s.dy[i]);
+    const double sigmoid = 1 / (1 + std::exp(-gate));
+    simd::assign(s.dgate[i], dy * up * sigmoid * (1 + gate * (1 - sigmoid)));
+    simd::assign(s.dup[i], dy * gate * sigmoid);
+  }
+}
+
+}  // namespace
+
+void swiglu(const swiglu_slice<float>& s) {
+  forward(s);
+}
+void swiglu(const swiglu_slice<simd::bf16>& s) {
+  forward(s);
+}
+void swiglu_backward(const swiglu_backward_slice<float>& s) {
+  backward(s);
+}
+void swiglu_backward(const swiglu_backward_slice<simd::bf16>& s) {
+  backward(s);
+}
+
+}  // namespace velo::ops::reference

@@ -1,0 +1,24 @@
+// add in plain loops: the truth the other kernels are held to.
+#include "core/simd/scalar.hpp"
+#include "ops/elementwise/add.hpp"
+
+namespace velo::ops::reference {
+namespace {
+
+template <class T>
+void sum(const add_slice<T>& s) {
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    simd::assign(s.y[i], static_cast<double>(simd::to_float(s.a[i])) + simd::to_float(s.b[i]));
+  }
+}
+
+}  // namespace
+
+void add(const add_slice<float>& s) {
+  sum(s);
+}
+void add(const add_slice<simd::bf16>& s) {
+  sum(s);
+}
+
+}  // namespace velo::ops::reference

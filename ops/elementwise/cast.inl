@@ -1,0 +1,22 @@
+// cast over the vector type `v` of the including namespace: loading and storing are the conversion.
+
+template <bool Bypass, class From, class To>
+VELO_INLINE void convert(const cast_slice<From, To>& s) {
+  int64_t i = 0;
+  for (; i + 2 * v::width <= s.n; i += 2 * v::width) {
+    v::put<Bypass>(s.y + i, v::load(s.x + i));
+    v::put<Bypass>(s.y + i + v::width, v::load(s.x + i + v::width));
+  }
+  for (; i < s.n; i += v::width) {  // tail
+    const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;
+    v::store(s.y + i, v::load(s.x + i, m), m);
+  }
+  if (Bypass) v::fence();
+}
+
+void cast(const cast_slice<float, simd::bf16>& s) {
+  s.bypass ? convert<true>(s) : convert<false>(s);
+}
+void cast(const cast_slice<simd::bf16, float>& s) {
+  s.bypass ? convert<true>(s) : convert<false>(s);
+}

@@ -1,0 +1,15 @@
+// cast in plain loops: the truth the other kernels are held to.
+#include "core/simd/scalar.hpp"
+#include "ops/elementwise/cast.hpp"
+
+namespace velo::ops::reference {
+
+void cast(const cast_slice<float, simd::bf16>& s) {
+  for (std::int64_t i = 0; i < s.n; ++i) s.y[i] = simd::to_bf16(s.x[i]);
+}
+
+void cast(const cast_slice<simd::bf16, float>& s) {
+  for (std::int64_t i = 0; i < s.n; ++i) s.y[i] = simd::to_float(s.x[i]);
+}
+
+}  // namespace velo::ops::reference
