@@ -64,6 +64,10 @@ VELO_INLINE vec scale2(vec a, vec n) {
   const __m256i half = _mm256_srai_epi32(whole, 1);
   return {_mm256_mul_ps(_mm256_mul_ps(a.v, power2(half)), power2(_mm256_sub_epi32(whole, half)))};
 }
+// Neighbors exchanged: lanes 1 0 3 2 ..
+VELO_INLINE vec swap_pairs(vec a) {
+  return {_mm256_permute_ps(a.v, 0xb1)};
+}
 VELO_INLINE vec if_nan(vec a, vec yes, vec no) {
   return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q))};
 }

@@ -57,6 +57,10 @@ VELO_INLINE vec round(vec a) {
 VELO_INLINE vec scale2(vec a, vec n) {
   return {_mm512_scalef_ps(a.v, n.v)};
 }
+// Neighbors exchanged: lanes 1 0 3 2 ..
+VELO_INLINE vec swap_pairs(vec a) {
+  return {_mm512_permute_ps(a.v, 0xb1)};
+}
 // yes where a is NaN, else no.
 VELO_INLINE vec if_nan(vec a, vec yes, vec no) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), no.v, yes.v)};

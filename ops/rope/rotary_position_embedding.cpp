@@ -1,0 +1,217 @@
+// rotary_position_embedding as an operator: how the tables broadcast, how rows become slices, which
+// kernels there are.
+//
+// x is seen as planes (the first two dimensions) of rows (the third). The gradient of the tables is
+// summed one table row a task, over the rows of x that used it, in order.
+#include "ops/rope/rotary_position_embedding.hpp"
+
+#include <cstring>
+
+#include "core/simd/scalar.hpp"
+#include "ops/op.hpp"
+#include "ops/rows.hpp"
+#include "velo/ops_rope.h"
+
+namespace velo::ops {
+namespace {
+
+using core::text;
+using simd::bf16;
+
+constexpr std::int64_t rows_per_slice = 64;
+
+// Element strides of a 4-D tensor, compact when it has none.
+struct strides4 {
+  std::int64_t at[4];
+  explicit strides4(const velo_tensor& t) {
+    at[3] = 1;
+    for (int i = 2; i >= 0; --i) at[i] = at[i + 1] * t.shape[i + 1];
+    if (t.strides != nullptr) std::memcpy(at, t.strides, sizeof at);
+  }
+  std::int64_t offset(std::int64_t i, std::int64_t j, std::int64_t k) const {
+    return i * at[0] + j * at[1] + k * at[2];
+  }
+};
+
+// Strides of a compact table as x walks it: 0 along broadcast dimensions.
+struct table_strides {
+  std::int64_t at[3];
+  std::int64_t rotated;
+  explicit table_strides(const velo_tensor& table) : rotated(table.shape[3]) {
+    std::int64_t step = rotated;
+    for (int i = 2; i >= 0; --i) {
+      at[i] = table.shape[i] == 1 ? 0 : step;
+      step *= table.shape[i];
+    }
+  }
+  std::int64_t offset(std::int64_t i, std::int64_t j, std::int64_t k) const {
+    return i * at[0] + j * at[1] + k * at[2];
+  }
+};
+
+void require_unit_stride(const velo_tensor& t, const char* field) {
+  if (t.strides != nullptr && t.ndim > 0 && t.shape[t.ndim - 1] > 1 && t.strides[t.ndim - 1] != 1) {
+    core::fail(VELO_ERR_LAYOUT, text("args.%s.strides", field), "unit stride in the last dimension",
+               shape_name(t.ndim, t.strides));
+  }
+}
+
+void require_tables(const velo_tensor& x, const char* x_field, const velo_tensor& cos,
+                    const velo_tensor& sin) {
+  require_rank(x, x_field, 4, 4);
+  require_rank(cos, "cos", 4, 4);
+  require_unit_stride(x, x_field);
+  if (!(cos.dtype == f32)) require_dtype(cos, "cos", x.dtype);
+  for (int i = 0; i < 3; ++i) {
+    if (cos.shape[i] != 1 && cos.shape[i] != x.shape[i]) {
+      core::fail(VELO_ERR_SHAPE, "args.cos.shape",
+                 text("%lld or 1 in dimension %d", static_cast<long long>(x.shape[i]), i),
+                 shape_name(cos.ndim, cos.shape));
+    }
+  }
+  if (cos.shape[3] % 2 != 0 || cos.shape[3] > x.shape[3]) {
+    core::fail(VELO_ERR_SHAPE, "args.cos.shape",
+               text("an even last size of at most %lld", static_cast<long long>(x.shape[3])),
+               shape_name(cos.ndim, cos.shape));
+  }
+  require_like(sin, "sin", cos, "cos");
+}
+
+void infer(const velo_rotary_position_embedding_args& a, output_shapes& outputs) {
+  require_tables(*a.x, "x", *a.cos, *a.sin);
+  if (a.y != nullptr) require_unit_stride(*a.y, "y");
+  outputs.like("y", *a.x);
+}
+
+void infer_backward(const velo_rotary_position_embedding_backward_args& a, output_shapes& outputs) {
+  require_tables(*a.dy, "dy", *a.cos, *a.sin);
+  if (a.dx != nullptr) require_unit_stride(*a.dx, "dx");
+  outputs.like("dx", *a.dy);
+  outputs.like("dcos", *a.cos, f32);
+  outputs.like("dsin", *a.sin, f32);
+  if ((a.dcos == nullptr) != (a.dsin == nullptr)) {
+    core::fail(VELO_ERR_NULL, a.dcos == nullptr ? "args.dcos" : "args.dsin",
+               "dcos and dsin together, or neither", "NULL");
+  }
+  if (a.dcos == nullptr) return;
+  if (a.x == nullptr)
+    core::fail(VELO_ERR_NULL, "args.x", "the forward input, for dcos and dsin", "NULL");
+  require_like(*a.x, "x", *a.dy, "dy");
+  require_unit_stride(*a.x, "x");
+}
+
+// A table as float32: itself, or a widened copy in scratch.
+const float* widened(const velo_tensor& table, core::execution& on) {
+  if (table.dtype == f32) return data<const float>(&table);
+  const std::int64_t n = numel(table);
+  auto* wide = on.scratch.take<float>(static_cast<std::size_t>(n));
+  for (std::int64_t i = 0; i < n; ++i) wide[i] = simd::to_float(data<const bf16>(&table)[i]);
+  return wide;
+}
+
+struct rotation {
+  const velo_tensor& from;
+  const velo_tensor& to;
+  const velo_tensor& cos;
+  const velo_tensor& sin;
+  bool interleaved;
+  bool inverse;
+};
+
+template <class T>
+void turn(const rotation& r, core::execution& on, void (*kernel)(const rotary_slice<T>&)) {
+  const std::int64_t* size = r.from.shape;
+  if (numel(r.from) == 0) return;
+  const strides4 from(r.from), to(r.to);
+  const table_strides table(r.cos);
+  const float* cos = widened(r.cos, on);
+  const float* sin = widened(r.sin, on);
+  const auto half_bytes = table.rotated / 2 * static_cast<std::int64_t>(sizeof(T));
+  const bool bypass = is_compact(r.to) && half_bytes % 64 == 0 && table.rotated == size[3] &&
+                      bypass_cache(data<T>(&r.to), size[0] * size[1] * size[2], 2 * half_bytes, on);
+  const std::int64_t chunks = (size[2] + rows_per_slice - 1) / rows_per_slice;
+  on.threads(size[0] * size[1] * chunks, [&](std::int64_t task, int) {
+    const std::int64_t plane = task / chunks;
+    const std::int64_t i = plane / size[1], j = plane % size[1], k = task % chunks * rows_per_slice;
+    const std::int64_t at = table.offset(i, j, k);
+    kernel({data<const T>(&r.from) + from.offset(i, j, k), data<T>(&r.to) + to.offset(i, j, k),
+            cos + at, sin + at, std::min(rows_per_slice, size[2] - k), from.at[2], to.at[2],
+            table.at[2], size[3], table.rotated, r.interleaved, r.inverse, bypass});
+  });
+}
+
+// dcos and dsin: each table row gathers from the rows of x that used it.
+template <class T>
+void gather_tables(const velo_rotary_position_embedding_backward_args& a, core::execution& on,
+                   void (*kernel)(const rotary_table_row<T>&)) {
+  const std::int64_t* size = a.dy->shape;
+  const std::int64_t* kept = a.cos->shape;
+  const strides4 dy(*a.dy), x(*a.x);
+  const std::int64_t rotated = kept[3];
+  on.threads(kept[0] * kept[1] * kept[2], [&](std::int64_t row, int) {
+    float* dcos = data<float>(a.dcos) + row * rotated;
+    float* dsin = data<float>(a.dsin) + row * rotated;
+    std::memset(dcos, 0, sizeof(float) * static_cast<std::size_t>(rotated));
+    std::memset(dsin, 0, sizeof(float) * static_cast<std::size_t>(rotated));
+    const std::int64_t at[3] = {row / (kept[1] * kept[2]), row / kept[2] % kept[1], row % kept[2]};
+    std::int64_t first[3], last[3];
+    for (int d = 0; d < 3; ++d) {
+      first[d] = kept[d] == 1 ? 0 : at[d];
+      last[d] = kept[d] == 1 ? size[d] : at[d] + 1;
+    }
+    for (std::int64_t i = first[0]; i < last[0]; ++i) {
+      for (std::int64_t j = first[1]; j < last[1]; ++j) {
+        for (std::int64_t k = first[2]; k < last[2]; ++k) {
+          kernel({data<const T>(a.dy) + dy.offset(i, j, k), data<const T>(a.x) + x.offset(i, j, k),
+                  dcos, dsin, rotated, a.mode == VELO_ROTARY_MODE_INTERLEAVED});
+        }
+      }
+    }
+  });
+}
+
+template <void (*F32)(const rotary_slice<float>&), void (*BF16)(const rotary_slice<bf16>&)>
+void run(const velo_rotary_position_embedding_args& a, core::execution& on) {
+  const rotation r{*a.x, *a.y, *a.cos, *a.sin, a.mode == VELO_ROTARY_MODE_INTERLEAVED, false};
+  a.x->dtype == f32 ? turn<float>(r, on, F32) : turn<bf16>(r, on, BF16);
+}
+
+template <void (*F32)(const rotary_slice<float>&), void (*BF16)(const rotary_slice<bf16>&),
+          void (*TableF32)(const rotary_table_row<float>&),
+          void (*TableBF16)(const rotary_table_row<bf16>&)>
+void run_backward(const velo_rotary_position_embedding_backward_args& a, core::execution& on) {
+  const bool is_f32 = a.dy->dtype == f32;
+  if (a.dcos != nullptr) {  // before dx, which may overwrite dy
+    is_f32 ? gather_tables<float>(a, on, TableF32) : gather_tables<bf16>(a, on, TableBF16);
+  }
+  const rotation r{*a.dy, *a.dx, *a.cos, *a.sin, a.mode == VELO_ROTARY_MODE_INTERLEAVED, true};
+  is_f32 ? turn<float>(r, on, F32) : turn<bf16>(r, on, BF16);
+}
+
+using forward_args = velo_rotary_position_embedding_args;
+using backward_args = velo_rotary_position_embedding_backward_args;
+
+constexpr candidate forward_kernels[] = {
+    kernel<forward_args, run<avx512::rotary, avx512::rotary>>("avx512", core::isa::avx512),
+    kernel<forward_args, run<avx2::rotary, avx2::rotary>>("avx2", core::isa::avx2),
+    kernel<forward_args, run<reference::rotary, reference::rotary>>("reference", core::isa::scalar),
+};
+constexpr candidate backward_kernels[] = {
+    kernel<backward_args, run_backward<avx512::rotary, avx512::rotary, avx512::rotary_table,
+                                       avx512::rotary_table>>("avx512", core::isa::avx512),
+    kernel<backward_args,
+           run_backward<avx2::rotary, avx2::rotary, avx2::rotary_table, avx2::rotary_table>>(
+        "avx2", core::isa::avx2),
+    kernel<backward_args, run_backward<reference::rotary, reference::rotary,
+                                       reference::rotary_table, reference::rotary_table>>(
+        "reference", core::isa::scalar),
+};
+
+}  // namespace
+
+extern const operator_def rotary_position_embedding_operator =
+    define<forward_args, infer>(forward_kernels);
+extern const operator_def rotary_position_embedding_backward_operator =
+    define<backward_args, infer_backward>(backward_kernels);
+
+}  // namespace velo::ops
