@@ -1,0 +1,30 @@
+// One function per generated file (or family of files). Each is a pure function of the spec; none
+// of them checks anything.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "abi/gen/model.hpp"
+
+namespace velo::gen {
+
+using files = std::map<std::string, std::string>;  // path from the repository's root -> contents
+
+std::string emit_ops_header(const family& f);    // capi/include/velo/ops_<family>.h
+std::string emit_api_header(const spec& s);      // capi/include/velo/api.h
+std::string emit_map(const spec& s);             // abi/generated/velo.map
+std::string emit_op_ids(const spec& s);          // abi/generated/op_ids.inc
+std::string emit_op_table(const spec& s);        // abi/generated/op_table.inc
+std::string emit_op_definitions(const spec& s);  // abi/generated/op_definitions.inc
+std::string emit_op_entries(const spec& s);      // abi/generated/op_entries.inc
+std::string emit_functions(const spec& s);       // abi/generated/functions.inc
+std::string emit_api_table(const spec& s);       // abi/generated/api_table.inc
+std::string emit_errors(const spec& s);          // abi/generated/errors.inc
+std::string emit_describe(const spec& s);        // abi/generated/describe.inc
+std::string emit_stub(const spec& s);            // abi/generated/stub.c
+std::string emit_cpp_ops(const spec& s);         // cpp/include/velo/ops.hpp
+
+files emit_all(const spec& s);
+
+}  // namespace velo::gen

@@ -1,0 +1,26 @@
+// The list of generated files.
+#include "abi/gen/emit.hpp"
+
+namespace velo::gen {
+
+files emit_all(const spec& s) {
+  files out;
+  for (const family& f : s.families)
+    out["capi/include/velo/ops_" + f.name + ".h"] = emit_ops_header(f);
+  out["capi/include/velo/api.h"] = emit_api_header(s);
+  out["cpp/include/velo/ops.hpp"] = emit_cpp_ops(s);
+  const std::string folder = "abi/generated/";
+  out[folder + "velo.map"] = emit_map(s);
+  out[folder + "op_ids.inc"] = emit_op_ids(s);
+  out[folder + "op_table.inc"] = emit_op_table(s);
+  out[folder + "op_definitions.inc"] = emit_op_definitions(s);
+  out[folder + "op_entries.inc"] = emit_op_entries(s);
+  out[folder + "functions.inc"] = emit_functions(s);
+  out[folder + "api_table.inc"] = emit_api_table(s);
+  out[folder + "errors.inc"] = emit_errors(s);
+  out[folder + "describe.inc"] = emit_describe(s);
+  out[folder + "stub.c"] = emit_stub(s);
+  return out;
+}
+
+}  // namespace velo::gen

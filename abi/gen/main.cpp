@@ -1,0 +1,96 @@
+// velo_gen: reads abi/spec and writes every generated file, or compares them with what is there.
+//
+//   velo_gen --spec abi/spec --root .          writes the files that changed
+//   velo_gen --spec abi/spec --root . --check  names the files that differ; exit code 1 when there
+//   are any
+//
+// Exit code 2 for a wrong spec or wrong arguments.
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "abi/gen/emit.hpp"
+#include "abi/gen/json.hpp"
+#include "abi/gen/read.hpp"
+
+namespace velo::gen {
+namespace {
+
+std::string contents(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// Says where two texts part: the first line that differs.
+void report(const std::string& path, const std::string& have, const std::string& want) {
+  std::istringstream a(have), b(want);
+  std::string left, right;
+  int line = 0;
+  do {
+    ++line;
+    left.clear();
+    right.clear();
+    std::getline(a, left);
+    std::getline(b, right);
+  } while (left == right && (a.good() || b.good()));
+  std::fprintf(stderr, "%s:%d differs from the spec\n  file: %s\n  spec: %s\n", path.c_str(), line,
+               left.c_str(), right.c_str());
+}
+
+int run(const std::string& spec_folder, const std::string& root, bool check) {
+  int differing = 0;
+  for (const auto& [path, want] : emit_all(read_spec(spec_folder))) {
+    const std::string file = root + "/" + path;
+    const std::string have = contents(file);
+    if (have == want) continue;
+    ++differing;
+    if (check) {
+      report(path, have, want);
+      continue;
+    }
+    std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+    std::ofstream out(file, std::ios::binary);
+    out << want;
+    out.close();
+    if (!out) throw spec_error{file + ": cannot be written"};
+    std::printf("%s\n", path.c_str());
+  }
+  if (check && differing > 0)
+    std::fprintf(stderr, "Build the target `generate` and commit what it writes.\n");
+  return check && differing > 0 ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace velo::gen
+
+int main(int count, char** words) {
+  std::string spec_folder, root;
+  bool check = false;
+  for (int i = 1; i < count; ++i) {
+    const bool more = i + 1 < count;
+    if (std::strcmp(words[i], "--spec") == 0 && more) {
+      spec_folder = words[++i];
+    } else if (std::strcmp(words[i], "--root") == 0 && more) {
+      root = words[++i];
+    } else if (std::strcmp(words[i], "--check") == 0) {
+      check = true;
+    } else {
+      spec_folder.clear();
+      break;
+    }
+  }
+  if (spec_folder.empty() || root.empty()) {
+    std::fprintf(stderr, "usage: velo_gen --spec FOLDER --root FOLDER [--check]\n");
+    return 2;
+  }
+  try {
+    return velo::gen::run(spec_folder, root, check);
+  } catch (const velo::gen::spec_error& error) {
+    std::fprintf(stderr, "%s\n", error.text.c_str());
+    return 2;
+  }
+}

@@ -1,0 +1,117 @@
+// The ABI as the generator holds it after reading: plain data, in the order of the spec files.
+//
+// The order is the contract: slots of the function table and numbers of operators follow it, so the
+// spec only grows at the end of its bands. `line` says where an entry stands, for messages about
+// it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace velo::gen {
+
+struct enumerator {
+  std::string name, doc;
+  std::int64_t value = 0;
+};
+
+// An enumeration of the hand-written headers (full enumerator names) or of an operator family
+// (short names).
+struct enumeration {
+  std::string name, doc, header;
+  unsigned since = 100;
+  bool typed = true;  // a typedef of int32_t carries its name
+  std::vector<enumerator> values;
+};
+
+struct handle {
+  std::string name, doc, header, destroy;
+  unsigned since = 100;
+};
+
+struct callback {
+  std::string name, doc, header, type;
+  unsigned since = 100;
+};
+
+struct error_code {
+  std::string name, doc, remedy, phase;
+  std::int64_t code = 0;
+  unsigned since = 100;
+};
+
+struct member {
+  std::string name, type, doc;
+  std::int64_t count = 0;       // > 0: an array
+  std::vector<member> members;  // of a union
+};
+
+struct structure {
+  std::string name, doc, header;
+  unsigned since = 100;
+  bool sized = false;  // begins with struct_size and may grow
+  std::vector<member> fields;
+};
+
+struct parameter {
+  std::string name, type, doc, direction, ownership;
+  bool nullable = false;
+};
+
+struct function {
+  std::string name, doc, header, result, thread;
+  unsigned since = 100;
+  bool blocking = false;
+  std::vector<parameter> parameters;
+  std::vector<std::string> errors;                     // short names: "NULL"
+  std::string slot() const { return name.substr(5); }  // its member of struct velo_api
+};
+
+enum class kind { tensor, pack, i64, f64, boolean, enumeration, ints };
+
+struct op_field {
+  std::string name, doc;
+  kind type = kind::tensor;
+  unsigned since = 100;
+  bool output = false, read = true;  // a tensor with dir inout is both
+  bool optional = false, strided = false;
+  std::vector<std::string> dtypes, alias;
+  std::string enumeration;
+  std::int64_t default_int = 0;
+  double default_real = 0;
+  std::string default_name;  // of an enumeration: the enumerator
+  bool has_minimum = false, has_maximum = false;
+  double minimum = 0, maximum = 0;
+};
+
+struct op {
+  std::string name, thread, source, error_bound, bytes, gradient_of, json;
+  std::vector<std::string> doc, aliases, errors;
+  unsigned since = 100;
+  std::vector<op_field> fields;
+};
+
+struct family {
+  std::string name;
+  std::vector<std::string> doc;
+  std::vector<enumeration> enums;
+  std::vector<op> ops;
+};
+
+struct spec {
+  unsigned release = 100;
+  std::vector<handle> handles;
+  std::vector<error_code> errors;
+  std::vector<enumeration> enums;
+  std::vector<callback> callbacks;
+  std::vector<structure> structs;
+  std::vector<function> functions;  // hand-written headers first, then one per operator
+  std::vector<family> families;
+
+  std::vector<const op*> ops() const;
+  // All functions, oldest band first: the order of struct velo_api.
+  std::vector<const function*> slots() const;
+};
+
+}  // namespace velo::gen

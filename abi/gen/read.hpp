@@ -1,0 +1,14 @@
+// From the files of abi/spec to a checked model. Throws spec_error with file and line for the first
+// thing that is wrong.
+#pragma once
+
+#include <string>
+
+#include "abi/gen/model.hpp"
+
+namespace velo::gen {
+
+// `folder` holds core.json, ops.json and ops/<family>.json.
+spec read_spec(const std::string& folder);
+
+}  // namespace velo::gen

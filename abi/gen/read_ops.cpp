@@ -1,0 +1,258 @@
+// ops/<family>.json: operators, their fields and enumerations.
+#include <algorithm>
+#include <map>
+
+#include "abi/gen/read_parts.hpp"
+
+namespace velo::gen {
+namespace {
+
+const std::map<std::string, kind>& kinds() {
+  static const std::map<std::string, kind> map = {
+      {"tensor", kind::tensor}, {"pack", kind::pack},    {"i64", kind::i64},
+      {"f64", kind::f64},       {"bool", kind::boolean}, {"enumeration", kind::enumeration},
+      {"ints", kind::ints}};
+  return map;
+}
+
+// Errors any operator can give; a spec entry adds others.
+const std::vector<std::string> usual_errors = {
+    "NULL",   "HANDLE", "STRUCT",  "ARGUMENT",    "RANK",  "SHAPE", "DTYPE",
+    "LAYOUT", "DEVICE", "OVERLAP", "UNSUPPORTED", "STATE", "MEMORY"};
+
+std::vector<std::string> read_doc(const node& at) {
+  std::vector<std::string> doc;
+  for (const node& line : at["doc"].items()) {
+    doc.push_back(line.text());
+    check_doc(line, doc.back());
+  }
+  if (doc.empty()) at["doc"].fail("the text is empty");
+  return doc;
+}
+
+enumeration read_enum(const node& at, std::set<std::string>& names) {
+  at.only({"name", "since", "doc", "values"});
+  enumeration e;
+  e.name = at.text("name");
+  check_name(at["name"], e.name);
+  check_new(at["name"], names, "enum " + e.name);
+  e.doc = at.text("doc");
+  check_doc(at["doc"], e.doc);
+  if (at.has("since")) e.since = parse_release(at["since"]);
+  std::set<std::string> values;
+  for (const node& value : at["values"].items()) {
+    value.only({"name", "value", "doc"});
+    const enumerator v{value.text("name"), value.text("doc"), value["value"].integer()};
+    check_name(value["name"], v.name);
+    check_new(value["name"], values, v.name);
+    check_doc(value["doc"], v.doc);
+    for (const enumerator& other : e.values) {
+      if (other.value == v.value)
+        value["value"].fail("\"" + other.name + "\" has this value already");
+    }
+    e.values.push_back(v);
+  }
+  if (e.values.empty()) at["values"].fail("an enumeration without enumerators");
+  return e;
+}
+
+void read_range(const node& at, op_field& f) {
+  f.has_minimum = at.has("min");
+  f.has_maximum = at.has("max");
+  if (f.has_minimum) f.minimum = at["min"].number();
+  if (f.has_maximum) f.maximum = at["max"].number();
+  if (f.has_minimum && f.has_maximum && f.minimum > f.maximum) at["min"].fail("min is above max");
+  const double value = f.type == kind::i64 ? static_cast<double>(f.default_int) : f.default_real;
+  if ((f.has_minimum && value < f.minimum) || (f.has_maximum && value > f.maximum)) {
+    at["default"].fail("the default is outside its own range");
+  }
+}
+
+void read_default(const node& at, const family& home, op_field& f) {
+  switch (f.type) {
+    case kind::i64:
+      f.default_int = at["default"].integer();
+      read_range(at, f);
+      return;
+    case kind::f64:
+      f.default_real = at["default"].number();
+      read_range(at, f);
+      return;
+    case kind::boolean:
+      f.default_int = at["default"].integer();
+      if (f.default_int != 0 && f.default_int != 1) at["default"].fail("a bool is 0 or 1");
+      return;
+    case kind::enumeration: {
+      f.enumeration = at.text("enum");
+      f.default_name = at.text("default");
+      for (const enumeration& e : home.enums) {
+        if (e.name != f.enumeration) continue;
+        for (const enumerator& v : e.values) {
+          if (v.name != f.default_name) continue;
+          f.default_int = v.value;
+          return;
+        }
+        at["default"].fail("the enumeration \"" + e.name + "\" has no \"" + f.default_name + "\"");
+      }
+      at["enum"].fail("this family's \"enums\" has no \"" + f.enumeration + "\"");
+    }
+    default:
+      return;
+  }
+}
+
+op_field read_field(const node& at, const family& home, unsigned op_since) {
+  op_field f;
+  const std::string type = at.text("kind");
+  const auto found = kinds().find(type);
+  if (found == kinds().end()) {
+    check_word(at["kind"], type, {"tensor", "pack", "i64", "f64", "bool", "enumeration", "ints"});
+  }
+  f.type = found->second;
+  switch (f.type) {
+    case kind::tensor:
+      at.only({"name", "kind", "dir", "optional", "dtypes", "layout", "alias", "since", "doc"});
+      break;
+    case kind::pack:
+    case kind::ints:
+      at.only({"name", "kind", "optional", "since", "doc"});
+      break;
+    case kind::i64:
+    case kind::f64:
+      at.only({"name", "kind", "default", "min", "max", "since", "doc"});
+      break;
+    case kind::boolean:
+      at.only({"name", "kind", "default", "since", "doc"});
+      break;
+    case kind::enumeration:
+      at.only({"name", "kind", "enum", "default", "since", "doc"});
+      break;
+  }
+  f.name = at.text("name");
+  check_name(at["name"], f.name);
+  f.doc = at.text("doc");
+  check_doc(at["doc"], f.doc);
+  f.since = at.has("since") ? parse_release(at["since"]) : op_since;
+  if (f.type == kind::tensor) {
+    const std::string direction = at.text("dir");
+    check_word(at["dir"], direction, {"in", "out", "inout"});
+    f.output = direction != "in";
+    f.read = direction != "out";
+    const std::string layout = at.text("layout", "compact");
+    check_word(at, layout, {"compact", "strided"});
+    f.strided = layout == "strided";
+    f.dtypes = at.texts("dtypes");
+    for (const node& d : at.items("dtypes")) {
+      check_word(d, d.text(), {"f32", "bf16", "f64", "f16", "i32", "i64", "u8", "bool"});
+    }
+    if (f.read && f.dtypes.empty()) at.fail("a tensor that is read needs \"dtypes\"");
+    f.alias = at.texts("alias");
+  }
+  if (f.type == kind::tensor || f.type == kind::pack || f.type == kind::ints) {
+    f.optional = at.boolean("optional", false);
+  }
+  read_default(at, home, f);
+  return f;
+}
+
+void check_fields(const node& at, const op& o) {
+  const std::vector<node> nodes = at["fields"].items();
+  std::set<std::string> names;
+  unsigned last = o.since;
+  for (std::size_t i = 0; i < o.fields.size(); ++i) {
+    const op_field& f = o.fields[i];
+    check_new(nodes[i]["name"], names, f.name);
+    if (f.since < last)
+      nodes[i].fail("fields only grow at the end: this one is older than the one before");
+    if (f.since > o.since && !f.optional && f.output)
+      nodes[i].fail("an output added later must be optional");
+    last = f.since;
+    for (const std::string& alias : f.alias) {
+      const auto target = std::find_if(o.fields.begin(), o.fields.end(),
+                                       [&](const op_field& g) { return g.name == alias; });
+      if (target == o.fields.end() || target->type != kind::tensor || &*target == &f) {
+        nodes[i]["alias"].fail("\"" + alias + "\" is no other tensor of this operator");
+      }
+      if (target - o.fields.begin() >= 32)
+        nodes[i]["alias"].fail("only the first 32 fields can be aliased");
+    }
+  }
+  if (o.fields.empty()) at["fields"].fail("an operator without fields");
+  if (o.fields.size() > 48) at["fields"].fail("more than 48 fields");
+}
+
+op read_op(const node& at, const family& home, std::set<std::string>& names) {
+  at.only({"name", "gradient_of", "aliases", "since", "thread", "blocking", "doc", "source",
+           "error_bound", "bytes", "errors", "fields"});
+  op o;
+  o.name = at.text("name");
+  check_name(at["name"], o.name);
+  check_new(at["name"], names, "velo_" + o.name);
+  check_new(at["name"], names, "op " + o.name);
+  o.aliases = at.texts("aliases");
+  for (const node& alias : at.items("aliases")) {
+    check_name(alias, alias.text());
+    check_new(alias, names, "op " + alias.text());
+  }
+  o.since = parse_release(at["since"]);
+  o.thread = at.text("thread");
+  check_word(at["thread"], o.thread, {"per-stream"});
+  o.doc = read_doc(at);
+  o.source = at.text("source");
+  check_doc(at["source"], o.source);
+  o.error_bound = at.text("error_bound");
+  check_doc(at["error_bound"], o.error_bound);
+  o.bytes = at.text("bytes");
+  check_doc(at["bytes"], o.bytes);
+  o.errors = usual_errors;
+  for (const node& e : at.items("errors")) {
+    if (names.count("VELO_ERR_" + e.text()) == 0) e.fail("no error code VELO_ERR_" + e.text());
+    o.errors.push_back(e.text());
+  }
+  for (const node& field : at["fields"].items())
+    o.fields.push_back(read_field(field, home, o.since));
+  check_fields(at, o);
+  o.gradient_of = at.text("gradient_of", "");
+  o.json = at.dump();
+  return o;
+}
+
+function entry_of(const op& o, const std::string& family_name) {
+  function f;
+  f.name = "velo_" + o.name;
+  f.doc = o.doc[0];
+  f.header = "ops_" + family_name + ".h";
+  f.since = o.since;
+  f.thread = o.thread;
+  f.blocking = true;  // on the inline stream
+  f.result = "velo_status";
+  f.parameters = {{"stream", "velo_stream", "", "in", "borrow", false},
+                  {"args", "const velo_" + o.name + "_args*", "", "in", "copy", false}};
+  f.errors = o.errors;
+  return f;
+}
+
+}  // namespace
+
+void read_family(const std::string& file, const std::string& name, spec& out,
+                 std::set<std::string>& names) {
+  const document source(file);
+  const node root(source);
+  root.only({"name", "doc", "enums", "ops"});
+  family home;
+  home.name = root.text("name");
+  if (home.name != name) root["name"].fail("the file is listed as \"" + name + "\"");
+  home.doc = read_doc(root);
+  for (const node& at : root.items("enums")) home.enums.push_back(read_enum(at, names));
+  for (const node& at : root["ops"].items()) {
+    home.ops.push_back(read_op(at, home, names));
+    const op& o = home.ops.back();
+    if (!o.gradient_of.empty() && names.count("op " + o.gradient_of) == 0) {
+      at["gradient_of"].fail("no operator \"" + o.gradient_of + "\" before this one");
+    }
+    out.functions.push_back(entry_of(o, home.name));
+  }
+  out.families.push_back(std::move(home));
+}
+
+}  // namespace velo::gen

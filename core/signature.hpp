@@ -1,0 +1,56 @@
+// What every exported function looks like at run time: the table behind calls by name, the sweep
+// over all functions, and the self-description. The generator fills it from abi/spec
+// (abi/generated/functions.inc).
+//
+// A function's address is found through the function table: `slot` is its byte offset in struct
+// velo_api. So the table is constant-initialized, and a caller through a name takes the same way as
+// one through the table.
+#pragma once
+
+#include <cstdint>
+
+namespace velo::core {
+
+// How a parameter is passed, and which velo_value kind it takes.
+enum class value_type : std::uint8_t {
+  nothing,  // result only: void
+  i32,      // INT, range-checked: velo_status and enumerations too
+  u32,
+  i64,
+  u64,
+  f64,
+  dtype,   // INT: code | bits << 8 | lanes << 16, passed as the 4-byte struct velo_dtype
+  string,  // STRING: const char*
+  handle,  // HANDLE of the kind `type` names
+  tensor,  // TENSOR: const velo_tensor*
+  ints,    // INTS: const velo_ints*
+  pointer  // POINTER: a struct, a buffer or an out-parameter
+};
+
+enum class direction : std::uint8_t { in, out, inout };
+
+// any: from any thread at any time. per_handle: not twice at once for one handle. per_stream: calls
+// on one stream take turns.
+enum class thread_class : std::uint8_t { any, per_handle, per_stream, init };
+
+struct parameter_info {
+  const char* name;
+  const char* type;  // as in C: "const velo_tensor*"
+  value_type kind;
+  direction dir;
+  bool nullable;
+  const char* ownership;  // borrow, copy, keep, own, take, static, buffer: see api.md
+};
+
+struct function_info {
+  const char* name;  // "velo_rms_norm"
+  value_type result;
+  const parameter_info* parameters;
+  int parameter_count;
+  thread_class thread;
+  bool blocking;        // may wait for work of others
+  std::uint32_t since;  // ABI that introduced it, major * 100 + minor
+  std::uint32_t slot;   // byte offset in struct velo_api
+};
+
+}  // namespace velo::core
