@@ -1,9 +1,10 @@
-// The face through which all kernels use more than one thread: run `tasks` calls of a function and return when all are
-// done. Behind it stands velo's own pool or the host's `parallel_for`.
+// The face through which all kernels use more than one thread: run `tasks` calls of a function and
+// return when all are done. Behind it stands velo's own pool or the host's `parallel_for`.
 //
-// Invariant: which task exists, and what it computes, never depends on the number of threads; only the thread that runs it
-// does. That is what makes results bit-identical for any thread count. `thread` (0 <= thread < threads) is for scratch only.
-// Cost: an indirect call per task; about 0.5 us to enter the region when the workers are awake.
+// Invariant: which task exists, and what it computes, never depends on the number of threads; only
+// the thread that runs it does. That is what makes results bit-identical for any thread count.
+// `thread` (0 <= thread < threads) is for scratch only. Cost: an indirect call per task; about 0.5
+// us to enter the region when the workers are awake.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ class parallel {
 
   int threads() const { return threads_; }
 
-  // body(task, thread) for every task in [0, tasks). The body must not throw and must not enter the region again.
+  // body(task, thread) for every task in [0, tasks). The body must not throw and must not enter the
+  // region again.
   template <class Body>
   void operator()(std::int64_t tasks, Body&& body) const {
     using body_type = std::remove_reference_t<Body>;

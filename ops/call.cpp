@@ -25,6 +25,7 @@ class queued_call final : public core::work {
         tensors_(static_cast<std::size_t>(spec_of(op).field_count)),
         lists_(tensors_.size()) {
     const op_spec& spec = spec_of(op);
+    function = spec.function;
     for (std::size_t i = 0; i < tensors_.size(); ++i) {
       args_block::slot& slot = block_.slots[i];
       if (slot.pointer == nullptr) continue;

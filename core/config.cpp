@@ -1,0 +1,261 @@
+// The table of keys, and the publishing of settings.
+#include "core/config.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/failure.hpp"
+#include "core/json.hpp"
+#include "core/log.hpp"
+
+namespace velo::core {
+namespace {
+
+[[noreturn]] void bad_value(const char* argument, const char* expected, const char* value) {
+  fail(VELO_ERR_ARGUMENT, argument, expected, text("\"%s\"", value));
+}
+
+int read_int(const char* value, int lowest, int highest, const char* argument) {
+  char* end = nullptr;
+  errno = 0;
+  const long number = std::strtol(value, &end, 10);
+  if (end == value || *end != 0 || errno != 0 || number < lowest || number > highest)
+    bad_value(argument, text("an integer in [%d, %d]", lowest, highest), value);
+  return static_cast<int>(number);
+}
+
+// One key. read: parses a value into the settings, machine being what the processor offers; show:
+// the value in force as text.
+struct row {
+  const char* key;
+  const char* doc;
+  void (*read)(settings& into, const char* value, isa machine, const char* argument);
+  std::string (*show)(const settings& from);
+};
+
+constexpr row table[] = {
+    {"threads",
+     "Threads a call may use; 0 = as many as the affinity mask and the cgroup quota allow. With a "
+     "host parallel_for, at "
+     "most this many parts of a region.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.threads = read_int(value, 0, 1024, argument);
+     },
+     [](const settings& s) { return std::to_string(s.threads); }},
+    {"isa",
+     "Highest instruction set kernels may use: scalar, avx2, avx512, avx512_bf16, amx. Never above "
+     "what the processor "
+     "offers.",
+     [](settings& s, const char* value, isa machine, const char* argument) {
+       isa wanted{};
+       if (!parse_isa(value, wanted))
+         bad_value(argument, "scalar, avx2, avx512, avx512_bf16 or amx", value);
+       s.level = std::min(wanted, machine);
+     },
+     [](const settings& s) { return std::string(isa_name(s.level)); }},
+    {"level", "Optimization: 0 = reference kernels, no overlap; 1 = fused kernels; 2 = everything.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.optimization = read_int(value, 0, 2, argument);
+     },
+     [](const settings& s) { return std::to_string(s.optimization); }},
+    {"kernel.jit", "on = matrix kernels may be generated at run time; off = velo's portable ones.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       const bool on = std::strcmp(value, "on") == 0;
+       if (!on && std::strcmp(value, "off") != 0) bad_value(argument, "on or off", value);
+       s.jit = on;
+     },
+     [](const settings& s) { return std::string(s.jit ? "on" : "off"); }},
+    {"log",
+     "What reaches the log sink: off, error, warn, info, debug. Default: off, or warn when the "
+     "host gave a sink.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       if (!parse_log_level(value, s.log))
+         bad_value(argument, "off, error, warn, info or debug", value);
+     },
+     [](const settings& s) { return std::string(log_level_name(s.log)); }},
+};
+constexpr std::size_t rows = sizeof table / sizeof table[0];
+
+constexpr const char* kernel_prefix = "kernel.";
+constexpr const char* kernel_doc = "Name of the kernel to force for this operator; empty = choose.";
+constexpr const char* kernel_environment = "VELO_KERNEL_";
+
+std::size_t find_row(const char* key) {
+  std::size_t i = 0;
+  while (i < rows && std::strcmp(table[i].key, key) != 0) ++i;
+  return i;
+}
+
+// The operator of a key kernel.<op>, or nullptr. The rows come first: kernel.jit is not one.
+const char* operator_of(const char* key) {
+  const std::size_t length = std::strlen(kernel_prefix);
+  return std::strncmp(key, kernel_prefix, length) == 0 && key[length] != 0 ? key + length : nullptr;
+}
+
+std::string environment_name(const char* key) {
+  std::string name = "VELO_";
+  for (const char* c = key; *c != 0; ++c)
+    name += *c == '.' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(*c)));
+  return name;
+}
+
+std::string known_keys() {
+  std::string names;
+  for (const row& r : table) names += std::string(r.key) + ", ";
+  return names + "or kernel.<op>";
+}
+
+[[noreturn]] void unknown_key(const char* key, const char* argument) {
+  fail(VELO_ERR_NOT_FOUND, argument, known_keys().c_str(), text("\"%s\"", key));
+}
+
+void append_row(std::string& to, const char* key, const std::string& value, origin from,
+                const char* doc) {
+  to += to.size() > 1 ? ",\n {\"key\":" : "{\"key\":";
+  append_json_string(to, key);
+  to += ",\"value\":";
+  append_json_string(to, value.c_str());
+  to += ",\"origin\":";
+  append_json_string(to, origin_name(from));
+  to += ",\"doc\":";
+  append_json_string(to, doc);
+  to += '}';
+}
+
+std::string text_of(const json& value, const char* argument) {
+  switch (value.kind()) {
+    case json::type::string:
+      return value.string();
+    case json::type::integer:
+      return std::to_string(value.integer());
+    case json::type::boolean:
+      return value.boolean() ? "on" : "off";
+    default:
+      fail(VELO_ERR_ARGUMENT, argument, "a string, an integer or a boolean", value.kind_name());
+  }
+}
+
+}  // namespace
+
+const char* origin_name(origin from) {
+  constexpr const char* names[] = {"default", "code", "environment"};
+  return names[static_cast<int>(from)];
+}
+
+config::config(isa machine, velo_log_level log, knows_op known)
+    : machine_(machine), known_(known), origins_(rows, origin::standard) {
+  settings first;
+  first.level = machine;
+  first.log = log;
+  publish(std::move(first));
+}
+
+void config::publish(settings&& next) {
+  versions_.push_back(std::make_unique<const settings>(std::move(next)));
+  current_.store(versions_.back().get(), std::memory_order_release);
+}
+
+void config::change(const char* key, const char* value, origin from, const char* argument) {
+  const std::lock_guard<std::mutex> lock(changing_);
+  const std::size_t i = find_row(key);
+  const char* op = i < rows ? nullptr : operator_of(key);
+  if (i == rows && op == nullptr) unknown_key(key, "key");
+  settings next = now();
+  if (op != nullptr) {
+    change_kernel(next, op, value, from, argument);
+    return publish(std::move(next));
+  }
+  if (origins_[i] == origin::environment && from != origin::environment) {
+    fail(VELO_ERR_STATE, "key", text("a key that %s does not set", environment_name(key).c_str()),
+         text("\"%s\" from the environment", table[i].show(next).c_str()));
+  }
+  table[i].read(next, value, machine_, argument);
+  publish(std::move(next));
+  origins_[i] = from;
+}
+
+void config::change_kernel(settings& next, const char* op, const char* value, origin from,
+                           const char* argument) const {
+  if (known_ != nullptr && !known_(op))
+    fail(VELO_ERR_NOT_FOUND, from == origin::environment ? argument : "key",
+         "kernel.<name of an operator>", text("\"%s%s\"", kernel_prefix, op));
+  auto at =
+      std::lower_bound(next.kernels.begin(), next.kernels.end(), op,
+                       [](const settings::forced& f, const char* name) { return f.op < name; });
+  const bool present = at != next.kernels.end() && at->op == op;
+  if (present && at->from == origin::environment && from != origin::environment) {
+    const std::string name = environment_name((kernel_prefix + at->op).c_str());
+    fail(VELO_ERR_STATE, "key", text("a key that %s does not set", name.c_str()),
+         text("\"%s\" from the environment", at->kernel.c_str()));
+  }
+  if (!present) at = next.kernels.insert(at, settings::forced{op, "", from});
+  at->kernel = value;
+  at->from = from;
+}
+
+void config::set(const char* key, const char* value, const char* argument) {
+  change(key, value, origin::code, argument);
+}
+
+void config::set_json(const char* source, const char* argument) {
+  const json object = json::parse(source, argument);
+  if (object.kind() != json::type::object)
+    fail(VELO_ERR_PARSE, argument, "a JSON object", object.kind_name());
+  object.each([&](const char* key, const json& value) {
+    const text path("%s.%s", argument, key);
+    if (find_row(key) == rows && operator_of(key) == nullptr) unknown_key(key, path);
+    change(key, text_of(value, path).c_str(), origin::code, path);
+  });
+}
+
+void config::read_environment() {
+  for (const row& r : table) {
+    const std::string name = environment_name(r.key);
+    const char* value = std::getenv(name.c_str());
+    if (value != nullptr && value[0] != 0)  // set to nothing means not set
+      change(r.key, value, origin::environment, name.c_str());
+  }
+  const std::size_t prefix = std::strlen(kernel_environment);
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const char* equals = std::strchr(*entry, '=');
+    if (equals == nullptr || std::strncmp(*entry, kernel_environment, prefix) != 0) continue;
+    const std::string name(*entry, static_cast<std::size_t>(equals - *entry));
+    std::string key = kernel_prefix;
+    for (const char* c = *entry + prefix; c != equals; ++c)
+      key += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+    if (find_row(key.c_str()) == rows && operator_of(key.c_str()) != nullptr)
+      change(key.c_str(), equals + 1, origin::environment, name.c_str());
+  }
+}
+
+config::value config::get(const char* key) const {
+  const std::lock_guard<std::mutex> lock(changing_);
+  const settings& current = now();
+  const std::size_t i = find_row(key);
+  if (i < rows) return {table[i].show(current), origins_[i]};
+  const char* op = operator_of(key);
+  if (op == nullptr) unknown_key(key, "key");
+  for (const settings::forced& f : current.kernels)
+    if (f.op == op) return {f.kernel, f.from};
+  if (known_ != nullptr && !known_(op))
+    fail(VELO_ERR_NOT_FOUND, "key", "kernel.<name of an operator>", text("\"%s\"", key));
+  return {"", origin::standard};
+}
+
+std::string config::list() const {
+  const std::lock_guard<std::mutex> lock(changing_);
+  const settings& current = now();
+  std::string all = "[";
+  for (std::size_t i = 0; i < rows; ++i)
+    append_row(all, table[i].key, table[i].show(current), origins_[i], table[i].doc);
+  for (const settings::forced& f : current.kernels)
+    append_row(all, (kernel_prefix + f.op).c_str(), f.kernel, f.from, kernel_doc);
+  return all + "]";
+}
+
+}  // namespace velo::core

@@ -1,0 +1,75 @@
+// The configuration of a context: keys with text values, each knowing where its value came from.
+//
+// What kernels ask for is a `settings`, a plain struct. A change makes a new one and publishes it;
+// old ones are kept until the context goes, so reading is a load and never waits. A key is one row
+// of the table in config.cpp: name, default, doc, how to read it and how to show it. The
+// environment (VELO_<KEY>, dots as underscores) is read once, when the context is made; it
+// overrides code and cannot be changed after.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/cpu.hpp"
+#include "velo/context.h"
+
+namespace velo::core {
+
+enum class origin { standard, code, environment };
+const char* origin_name(origin from);  // "default", "code", "environment"
+
+struct settings {
+  int threads = 0;  // 0 = choose
+  isa level = isa::scalar;
+  int optimization = 2;
+  bool jit = true;
+  velo_log_level log = VELO_LOG_OFF;
+
+  struct forced {
+    std::string op, kernel;
+    origin from;
+  };
+  std::vector<forced> kernels;  // the keys kernel.<op>, sorted by op
+};
+
+class config {
+ public:
+  // Whether an operator of this name exists; nullptr takes every name.
+  using knows_op = bool (*)(const char* op);
+
+  config(isa machine, velo_log_level log, knows_op known);
+
+  // Each throws VELO_ERR_NOT_FOUND for a key, VELO_ERR_ARGUMENT for a value; `argument` names the
+  // value in the failure.
+  void set(const char* key, const char* value,
+           const char* argument);                         // also STATE: the environment rules
+  void set_json(const char* text, const char* argument);  // also PARSE
+  void read_environment();
+
+  struct value {
+    std::string text;
+    origin from;
+  };
+  value get(const char* key) const;  // throws VELO_ERR_NOT_FOUND
+  std::string list() const;          // JSON array of {key, value, origin, doc}
+
+  const settings& now() const noexcept { return *current_.load(std::memory_order_acquire); }
+
+ private:
+  void change(const char* key, const char* value, origin from, const char* argument);
+  void change_kernel(settings& next, const char* op, const char* value, origin from,
+                     const char* argument) const;
+  void publish(settings&& next);
+
+  isa machine_;
+  knows_op known_;
+  mutable std::mutex changing_;
+  std::vector<origin> origins_;  // one a row of the table
+  std::vector<std::unique_ptr<const settings>> versions_;
+  std::atomic<const settings*> current_{nullptr};
+};
+
+}  // namespace velo::core

@@ -1,0 +1,103 @@
+// Construction in the order that makes every later step able to fail: memory, configuration,
+// threads, inline stream.
+#include "core/context.hpp"
+
+#include <algorithm>
+
+#include "core/failure.hpp"
+#include "core/stream.hpp"
+
+namespace velo::core {
+namespace {
+
+void run_here(void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
+  for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
+}
+
+}  // namespace
+
+context::context(const context_options& options)
+    : device_(options.device),
+      log_(options.log, options.log_user),
+      memory_(memory_source::create(options.allocator)),
+      config_(detect_isa(), options.log != nullptr ? VELO_LOG_WARN : VELO_LOG_OFF,
+              options.knows_op),
+      caches_(detect_caches()),
+      parallel_(nullptr, &run_here, 1),
+      scratch_(*memory_) {
+  if (options.threads != 0) config_.set("threads", text("%d", options.threads), "desc.threads");
+  if (options.config_json != nullptr) config_.set_json(options.config_json, "desc.config_json");
+  config_.read_environment();
+  log_.set_level(config_.now().log);
+  if (options.parallel_for != nullptr)
+    host_ = std::make_unique<host_threads>(host_threads{*options.parallel_for, 1});
+  start_threads();
+  log_.write(VELO_LOG_INFO, "context", "created: isa %s, %d threads%s, level %d", isa_name(level()),
+             parallel_.threads(), host_ ? " of the host" : "", optimization());
+}
+
+// Streams finish their work while the pool and the arena still stand; then packs, closures and
+// events go.
+context::~context() {
+  destroy_owned(this);
+  log_.write(VELO_LOG_INFO, "context", "destroyed after %llu operator calls",
+             static_cast<unsigned long long>(calls_.load()));
+}
+
+void context::start_threads() {
+  const int wanted = config_.now().threads;
+  if (host_ != nullptr) {
+    host_->threads =
+        wanted > 0 ? std::min(wanted, host_->callback.threads) : host_->callback.threads;
+    parallel_ = host_->face();
+  } else {
+    const int count = wanted > 0 ? wanted : usable_threads();
+    parallel_ = parallel(nullptr, &run_here, 1);
+    pool_.reset();
+    if (count > 1) {
+      pool_ = std::make_unique<thread_pool>(count);
+      parallel_ = pool_->face();
+    }
+  }
+  thread_count_.store(parallel_.threads(), std::memory_order_relaxed);
+}
+
+const char* context::forced_kernel(const char* op) const noexcept {
+  for (const settings::forced& f : config_.now().kernels)
+    if (std::strcmp(f.op.c_str(), op) == 0) return f.kernel.empty() ? nullptr : f.kernel.c_str();
+  return nullptr;
+}
+
+void context::configure(const char* key, const char* value) {
+  if (std::strcmp(key, "threads") != 0) {
+    config_.set(key, value, "value");
+    log_.set_level(config_.now().log);
+    return;
+  }
+  const std::lock_guard<std::mutex> turn(turn_);
+  if (calls_.load(std::memory_order_relaxed) > 0)
+    fail(VELO_ERR_STATE, "key", "threads set before any work ran", "a context that has worked");
+  config_.set(key, value, "value");
+  start_threads();
+}
+
+void context::fill(velo_context_stats& stats) const noexcept {
+  stats.threads = thread_count_.load(std::memory_order_relaxed);
+  stats.bytes_allocated = memory_->live();
+  stats.bytes_peak = memory_->peak();
+  stats.allocations = memory_->allocations();
+  stats.operator_calls = calls_.load(std::memory_order_relaxed);
+}
+
+context& make_context(const context_options& options) {
+  context& made = make_object<context>(nullptr, options);
+  try {
+    made.set_inline_stream(make_object<stream>(&made, made, stream::mode::immediate));
+  } catch (...) {
+    destroy_handle<context>(handle_of(made), "context");
+    throw;
+  }
+  return made;
+}
+
+}  // namespace velo::core

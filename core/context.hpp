@@ -1,0 +1,119 @@
+// The context: everything velo knows about one host - threads, memory, configuration, log - and the
+// turn in which work runs.
+//
+// All work of a context, inline or queued, runs under one turn lock: there is one thread pool and
+// one scratch arena. What kernels and checks ask for (level, jit, forced kernels) is a load from
+// the published settings. Nothing here is shared with another context. Cost of a turn: about 50 ns.
+#pragma once
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "core/arena.hpp"
+#include "core/config.hpp"
+#include "core/execution.hpp"
+#include "core/float_mode.hpp"
+#include "core/handle.hpp"
+#include "core/log.hpp"
+#include "core/memory.hpp"
+#include "core/threads.hpp"
+
+namespace velo::core {
+
+class stream;
+
+// What a context is made from; the pointers are copied from, not kept.
+struct context_options {
+  int threads = 0;
+  velo_device device{VELO_DEVICE_CPU, 0};
+  const velo_allocator* allocator = nullptr;
+  const velo_parallel_for* parallel_for = nullptr;
+  velo_log_fn log = nullptr;
+  void* log_user = nullptr;
+  const char* config_json = nullptr;
+  config::knows_op knows_op = nullptr;
+};
+
+class context {
+ public:
+  // The inline stream is made by make_context: it needs the context's address and a slot of its
+  // own.
+  explicit context(const context_options& options);
+  ~context();
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+
+  velo_device device() const noexcept { return device_; }
+  isa level() const noexcept { return config_.now().level; }
+  bool jit() const noexcept { return config_.now().jit; }
+  int optimization() const noexcept { return config_.now().optimization; }
+  cache_sizes caches() const noexcept { return caches_; }
+  // The kernel the configuration forces for an operator, or nullptr. Valid as long as the context.
+  const char* forced_kernel(const char* op) const noexcept;
+
+  const logger& log() const noexcept { return log_; }
+  memory_source& memory() noexcept { return *memory_; }
+  const config& configuration() const noexcept { return config_; }
+  void configure(const char* key, const char* value);  // velo_config_set
+
+  stream& inline_stream() noexcept { return *inline_; }
+  void set_inline_stream(stream& made) noexcept { inline_ = &made; }
+
+  void fill(velo_context_stats& stats) const noexcept;
+
+  // f(execution&) when its turn has come: alone on the pool and on the scratch arena, which is
+  // empty again afterwards.
+  template <class F>
+  void take_turn(F&& f) {
+    const std::lock_guard<std::mutex> turn(turn_);
+    const float_mode standard;
+    const scratch_reset after{scratch_};
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    execution state = run_state();
+    f(state);
+  }
+
+  // What a kernel may use. Only the holder of the turn may use the result.
+  execution run_state() noexcept {
+    const settings& now = config_.now();
+    return {parallel_, scratch_, now.level, now.jit, now.optimization, caches_};
+  }
+
+ private:
+  struct memory_release {
+    void operator()(memory_source* source) const noexcept { source->release(); }
+  };
+  struct scratch_reset {
+    ~scratch_reset() { scratch.reset(); }
+    arena& scratch;
+  };
+
+  void start_threads();
+
+  velo_device device_;
+  logger log_;
+  std::unique_ptr<memory_source, memory_release> memory_;
+  config config_;
+  cache_sizes caches_;
+  mutable std::mutex turn_;
+  std::unique_ptr<thread_pool> pool_;
+  std::unique_ptr<host_threads> host_;
+  parallel parallel_;
+  arena scratch_;
+  stream* inline_ = nullptr;
+  std::atomic<std::uint64_t> calls_{0};
+  std::atomic<int> thread_count_{1};
+};
+
+template <>
+struct handle_traits<context> {
+  using handle = velo_context;
+  static constexpr kind id = kind::context;
+};
+
+// A context with its inline stream, in its slot.
+context& make_context(const context_options& options);
+
+}  // namespace velo::core

@@ -1,0 +1,120 @@
+// jansson behind core::json. Reference counts are jansson's own.
+#include "core/json.hpp"
+
+#include <jansson.h>
+
+#include <cstdio>
+#include <new>
+
+#include "core/failure.hpp"
+
+namespace velo::core {
+
+json json::parse(const char* source, const char* argument) {
+  json_error_t error;
+  json_t* node = json_loads(source, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+  if (node != nullptr) return json(node);
+  if (json_error_code(&error) == json_error_out_of_memory) throw std::bad_alloc();
+  fail(VELO_ERR_PARSE, argument, "JSON",
+       text("line %d, column %d: %s", error.line, error.column, error.text));
+}
+
+json::json(const json& other) : node_(json_incref(other.node_)) {}
+
+json& json::operator=(const json& other) {
+  json_incref(other.node_);
+  json_decref(node_);
+  node_ = other.node_;
+  return *this;
+}
+
+json::~json() {
+  json_decref(node_);
+}
+
+json::type json::kind() const {
+  switch (json_typeof(node_)) {
+    case JSON_OBJECT:
+      return type::object;
+    case JSON_ARRAY:
+      return type::array;
+    case JSON_STRING:
+      return type::string;
+    case JSON_INTEGER:
+      return type::integer;
+    case JSON_REAL:
+      return type::real;
+    case JSON_TRUE:
+    case JSON_FALSE:
+      return type::boolean;
+    default:
+      return type::null;
+  }
+}
+
+const char* json::kind_name() const {
+  constexpr const char* names[] = {"null",     "a boolean", "an integer", "a real number",
+                                   "a string", "an array",  "an object"};
+  return names[static_cast<int>(kind())];
+}
+
+bool json::boolean() const {
+  return json_is_true(node_);
+}
+std::int64_t json::integer() const {
+  return json_integer_value(node_);
+}
+double json::real() const {
+  return json_number_value(node_);
+}
+const char* json::string() const {
+  return json_string_value(node_);
+}
+
+std::size_t json::size() const {
+  return kind() == type::object ? json_object_size(node_) : json_array_size(node_);
+}
+json json::at(std::size_t index) const {
+  return json(json_incref(json_array_get(node_, index)));
+}
+bool json::has(const char* key) const {
+  return json_object_get(node_, key) != nullptr;
+}
+json json::get(const char* key) const {
+  return json(json_incref(json_object_get(node_, key)));
+}
+
+void* json::first() const {
+  return json_object_iter(node_);
+}
+void* json::after(void* member) const {
+  return json_object_iter_next(node_, member);
+}
+const char* json::key_of(void* member) {
+  return json_object_iter_key(member);
+}
+json json::value_of(void* member) {
+  return json(json_incref(json_object_iter_value(member)));
+}
+
+void append_json_string(std::string& to, const char* source) {
+  to += '"';
+  for (const char* c = source; *c != 0; ++c) {
+    const auto byte = static_cast<unsigned char>(*c);
+    if (byte == '"' || byte == '\\') {
+      to += '\\';
+      to += *c;
+    } else if (byte == '\n') {
+      to += "\\n";
+    } else if (byte < 0x20) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", byte);
+      to += escape;
+    } else {
+      to += *c;
+    }
+  }
+  to += '"';
+}
+
+}  // namespace velo::core

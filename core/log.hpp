@@ -1,0 +1,38 @@
+// Log lines of a context: a level, a component, one line. Silent unless asked.
+//
+// Lines go to the host's sink, or to stderr in one write when the host gave none. A line that the
+// level keeps out costs one load. A sink that throws is ignored: logging cannot fail.
+#pragma once
+
+#include <atomic>
+
+#include "velo/context.h"
+
+namespace velo::core {
+
+class logger {
+ public:
+  logger(velo_log_fn sink, void* user) : sink_(sink), user_(user) {}
+
+  bool enabled(velo_log_level level) const noexcept {
+    return level <= level_.load(std::memory_order_relaxed);
+  }
+  void set_level(velo_log_level level) noexcept { level_.store(level, std::memory_order_relaxed); }
+
+  __attribute__((format(printf, 4, 5))) void write(velo_log_level level, const char* component,
+                                                   const char* format, ...) const noexcept;
+
+ private:
+  velo_log_fn sink_;
+  void* user_;
+  std::atomic<velo_log_level> level_{VELO_LOG_OFF};
+};
+
+const char* log_level_name(velo_log_level level);
+bool parse_log_level(const char* name, velo_log_level& out);
+
+// Says on stderr that a destroy call was given what it cannot destroy, when VELO_LOG asks for
+// warnings: there is no context whose sink could be told.
+void log_misuse(const velo_error_info& record) noexcept;
+
+}  // namespace velo::core

@@ -1,0 +1,57 @@
+// The wiped page. The page and the count of epochs belong to the slabs' process-wide state
+// (handle.hpp): one page, kept.
+#include "core/process.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <new>
+
+#include "core/failure.hpp"
+
+namespace velo::core {
+namespace {
+
+using number = std::atomic<std::uint32_t>;
+
+std::atomic<number*> page{nullptr};
+number last_epoch{0};  // survives fork: a child's epoch differs from all its ancestors'
+
+void wipe() {
+  if (number* current = page.load(std::memory_order_acquire)) current->store(0);
+}
+
+number& shared_page() {
+  if (number* known = page.load(std::memory_order_acquire)) return *known;
+  const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  const bool wiped = madvise(memory, bytes, MADV_WIPEONFORK) == 0;
+  number* mine = new (memory) number(0);
+  number* winner = nullptr;
+  if (!page.compare_exchange_strong(winner, mine, std::memory_order_acq_rel)) {
+    munmap(memory, bytes);
+    return *winner;
+  }
+  if (!wiped) pthread_atfork(nullptr, nullptr, &wipe);
+  return *mine;
+}
+
+}  // namespace
+
+std::uint32_t process_epoch() noexcept {
+  const number* current = page.load(std::memory_order_acquire);
+  return current == nullptr ? 0 : current->load(std::memory_order_relaxed);
+}
+
+std::uint32_t start_process_epoch() {
+  number& current = shared_page();
+  std::uint32_t epoch = current.load(std::memory_order_acquire);
+  if (epoch != 0) return epoch;
+  const std::uint32_t next = last_epoch.fetch_add(1, std::memory_order_relaxed) + 1;
+  return current.compare_exchange_strong(epoch, next, std::memory_order_acq_rel) ? next : epoch;
+}
+
+}  // namespace velo::core
