@@ -1,0 +1,19 @@
+// What every destroy call does: NULL is ignored; what cannot be destroyed is refused, recorded and
+// logged, never returned.
+#pragma once
+
+#include "core/guard.hpp"
+#include "core/handle.hpp"
+#include "core/log.hpp"
+
+namespace velo::capi {
+
+template <class T>
+void destroy(const char* function, typename core::handle_traits<T>::handle handle,
+             const char* argument) noexcept {
+  if (handle == nullptr) return;
+  if (core::guard(function, [&] { core::destroy_handle<T>(handle, argument); }) != VELO_OK)
+    core::log_misuse(core::last_record());
+}
+
+}  // namespace velo::capi

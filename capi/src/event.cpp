@@ -1,0 +1,55 @@
+// Entries of velo/stream.h that belong to events.
+#include "capi/src/boundary.hpp"
+#include "capi/src/destroy.hpp"
+#include "core/guard.hpp"
+#include "core/stream.hpp"
+#include "velo/stream.h"
+
+using namespace velo;
+
+namespace {
+
+core::event& event_of(velo_event handle) {
+  return core::resolve<core::event>(handle, "event");
+}
+
+}  // namespace
+
+extern "C" {
+
+velo_status velo_event_create(velo_context context, velo_event* event) {
+  return core::guard("velo_event_create", [&] {
+    core::context& owner = core::resolve<core::context>(context, "context");
+    capi::required(event, "event");
+    *event = core::handle_of(core::make_object<core::event>(&owner, owner));
+  });
+}
+
+void velo_event_destroy(velo_event event) {
+  capi::destroy<core::event>("velo_event_destroy", event, "event");
+}
+
+velo_status velo_event_record(velo_event event, velo_stream stream) {
+  return core::guard("velo_event_record", [&] {
+    core::event& given = event_of(event);
+    core::resolve<core::stream>(stream, "stream").record(given);
+  });
+}
+
+velo_status velo_event_synchronize(velo_event event, int64_t timeout_ns) {
+  return core::guard("velo_event_synchronize", [&] {
+    if (event_of(event).last()->wait(timeout_ns)) return;
+    core::fail(VELO_ERR_TIMEOUT, "event",
+               core::text("the event within %lld ns", static_cast<long long>(timeout_ns)),
+               "work that is not done");
+  });
+}
+
+velo_status velo_event_query(velo_event event, int32_t* done) {
+  return core::guard("velo_event_query", [&] {
+    const core::event& given = event_of(event);
+    capi::required(done, "done");
+    *done = given.last()->passed() ? 1 : 0;
+  });
+}
+}

@@ -1,0 +1,65 @@
+// Entries of velo/stream.h.
+#include "velo/stream.h"
+
+#include "capi/src/boundary.hpp"
+#include "capi/src/destroy.hpp"
+#include "core/guard.hpp"
+#include "core/stream.hpp"
+
+using namespace velo;
+
+namespace {
+
+core::stream& stream_of(velo_stream handle) {
+  return core::resolve<core::stream>(handle, "stream");
+}
+
+}  // namespace
+
+extern "C" {
+
+velo_status velo_stream_create(velo_context context, velo_stream* stream) {
+  return core::guard("velo_stream_create", [&] {
+    core::context& owner = core::resolve<core::context>(context, "context");
+    capi::required(stream, "stream");
+    *stream =
+        core::handle_of(core::make_object<core::stream>(&owner, owner, core::stream::mode::queued));
+  });
+}
+
+void velo_stream_destroy(velo_stream stream) {
+  if (stream == nullptr) return;
+  const velo_status status = core::guard("velo_stream_destroy", [&] {
+    core::stream& given = stream_of(stream);
+    if (given.is_inline()) {
+      given.owner().log().write(VELO_LOG_WARN, "stream",
+                                "velo_stream_destroy: the inline stream belongs to its context");
+      core::fail(VELO_ERR_HANDLE, "stream", "a created stream", "the inline stream of a context");
+    }
+    core::destroy_handle<core::stream>(stream, "stream");
+  });
+  if (status != VELO_OK) core::log_misuse(core::last_record());
+}
+
+velo_status velo_stream_synchronize(velo_stream stream) {
+  return core::guard("velo_stream_synchronize", [&] { stream_of(stream).synchronize(); });
+}
+
+velo_status velo_stream_query(velo_stream stream, int32_t* done) {
+  return core::guard("velo_stream_query", [&] {
+    const core::stream& given = stream_of(stream);
+    capi::required(done, "done") = given.idle() ? 1 : 0;
+  });
+}
+
+velo_status velo_stream_clear(velo_stream stream) {
+  return core::guard("velo_stream_clear", [&] { stream_of(stream).clear(); });
+}
+
+velo_status velo_stream_wait(velo_stream stream, velo_event event) {
+  return core::guard("velo_stream_wait", [&] {
+    core::stream& given = stream_of(stream);
+    given.wait(core::resolve<core::event>(event, "event"));
+  });
+}
+}

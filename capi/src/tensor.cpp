@@ -1,0 +1,58 @@
+// Entries of velo/tensor.h.
+#include "velo/tensor.h"
+
+#include "capi/src/boundary.hpp"
+#include "core/context.hpp"
+#include "core/guard.hpp"
+#include "core/tensor.hpp"
+
+using namespace velo;
+using core::fail;
+using core::text;
+
+extern "C" {
+
+velo_status velo_tensor_create(velo_context context, velo_dtype dtype, int32_t ndim,
+                               const int64_t* shape, velo_managed_tensor** tensor) {
+  return core::guard("velo_tensor_create", [&] {
+    core::context& owner = core::resolve<core::context>(context, "context");
+    capi::required(tensor, "tensor");
+    *tensor = core::make_tensor(owner.memory(), dtype, ndim, shape);
+  });
+}
+
+velo_status velo_tensor_import(velo_context context, velo_managed_tensor* managed,
+                               velo_tensor* view) {
+  return core::guard("velo_tensor_import", [&] {
+    const core::context& owner = core::resolve<core::context>(context, "context");
+    const velo_managed_tensor& given = capi::required(managed, "managed");
+    capi::required(view, "view");
+    if (given.version.major != 1) {
+      fail(VELO_ERR_ABI, "managed.version", "DLPack 1.x",
+           text("DLPack %u.%u", given.version.major, given.version.minor));
+    }
+    const velo_device device = owner.device(), theirs = given.tensor.device;
+    if (theirs.type != device.type || theirs.id != device.id) {
+      fail(VELO_ERR_DEVICE, "managed.tensor.device",
+           text("device {%d, %d} of the context", device.type, device.id),
+           text("device {%d, %d}", theirs.type, theirs.id));
+    }
+    core::check_tensor(given.tensor, "managed.tensor");
+    *view = given.tensor;
+  });
+}
+
+void velo_tensor_release(velo_managed_tensor* managed) {
+  if (managed == nullptr || managed->deleter == nullptr) return;
+  core::guard("velo_tensor_release", [&] { managed->deleter(managed); });
+}
+
+velo_status velo_tensor_extent(const velo_tensor* tensor, uint64_t* bytes) {
+  return core::guard("velo_tensor_extent", [&] {
+    const velo_tensor& given = capi::required(tensor, "tensor");
+    capi::required(bytes, "bytes");
+    core::check_tensor(given, "tensor");
+    *bytes = core::tensor_extent(given, "tensor");
+  });
+}
+}
