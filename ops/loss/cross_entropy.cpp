@@ -1,0 +1,145 @@
+// cross_entropy as an operator: its shapes, its rows, its reductions, its kernels.
+//
+// The reduced loss is a sum in double over tokens in order, whatever the threads; the mean divides
+// by the tokens that count.
+#include "ops/loss/cross_entropy.hpp"
+
+#include <cstring>
+
+#include "core/simd/scalar.hpp"
+#include "ops/indices.hpp"
+#include "ops/op.hpp"
+#include "ops/rows.hpp"
+#include "velo/ops_loss.h"
+
+namespace velo::ops {
+namespace {
+
+using simd::bf16;
+
+void require_targets(const velo_tensor& logits, const velo_tensor& targets) {
+  require_rank(logits, "logits", 2, 2);
+  require_shape(targets, "targets", 1, logits.shape);
+}
+
+int loss_rank(std::int64_t reduction) {
+  return reduction == VELO_REDUCTION_NONE ? 1 : 0;
+}
+
+void infer(const velo_cross_entropy_args& a, output_shapes& outputs) {
+  require_targets(*a.logits, *a.targets);
+  outputs.set("loss", f32, loss_rank(a.reduction), a.logits->shape);
+  outputs.set("lse", f32, 1, a.logits->shape);
+}
+
+void infer_backward(const velo_cross_entropy_backward_args& a, output_shapes& outputs) {
+  require_targets(*a.logits, *a.targets);
+  require_shape(*a.dloss, "dloss", loss_rank(a.reduction), a.logits->shape);
+  require_shape(*a.lse, "lse", 1, a.logits->shape);
+  outputs.like("dlogits", *a.logits);
+}
+
+std::int64_t counted(const index_reader& targets, std::int64_t tokens, std::int64_t ignore_index) {
+  std::int64_t count = 0;
+  for (std::int64_t t = 0; t < tokens; ++t) count += targets[t] != ignore_index;
+  return count;
+}
+
+void reduce(const velo_cross_entropy_args& a, const float* losses, std::int64_t tokens) {
+  double sum = 0;
+  for (std::int64_t t = 0; t < tokens; ++t) sum += losses[t];
+  const std::int64_t count = counted(index_reader(*a.targets), tokens, a.ignore_index);
+  const bool mean = a.reduction == VELO_REDUCTION_MEAN;
+  *data<float>(a.loss) = static_cast<float>(!mean        ? sum
+                                            : count == 0 ? 0
+                                                         : sum / static_cast<double>(count));
+}
+
+template <class T>
+void forward(const velo_cross_entropy_args& a, core::execution& on,
+             float (*kernel)(const cross_entropy_row<T>&)) {
+  const std::int64_t tokens = a.logits->shape[0], n = a.logits->shape[1];
+  require_indices(*a.targets, "targets", n, &a.ignore_index);
+  const index_reader targets(*a.targets);
+  const bool reduced = a.reduction != VELO_REDUCTION_NONE;
+  float* losses =
+      reduced ? on.scratch.take<float>(static_cast<std::size_t>(tokens)) : data<float>(a.loss);
+  float* lse = data<float>(a.lse);
+  const row_slices slices = slice_rows(tokens, n * static_cast<std::int64_t>(sizeof(T)));
+  on.threads(slices.tasks(), [&](std::int64_t task, int) {
+    const std::int64_t first = slices.begin(task);
+    for (std::int64_t t = first; t < first + slices.count(task); ++t) {
+      const T* row = data<const T>(a.logits) + t * n;
+      const float log_sum = kernel({row, n});
+      if (lse != nullptr) lse[t] = log_sum;
+      losses[t] = targets[t] == a.ignore_index ? 0.0f : log_sum - simd::to_float(row[targets[t]]);
+    }
+  });
+  if (reduced) reduce(a, losses, tokens);
+}
+
+template <class T>
+void backward(const velo_cross_entropy_backward_args& a, core::execution& on,
+              void (*kernel)(const cross_entropy_backward_row<T>&)) {
+  const std::int64_t tokens = a.logits->shape[0], n = a.logits->shape[1];
+  require_indices(*a.targets, "targets", n, &a.ignore_index);
+  const index_reader targets(*a.targets);
+  const auto* dloss = data<const float>(a.dloss);
+  const std::int64_t count =
+      a.reduction == VELO_REDUCTION_MEAN ? counted(targets, tokens, a.ignore_index) : 1;
+  const float shared = a.reduction == VELO_REDUCTION_NONE
+                           ? 0.0f
+                           : *dloss / static_cast<float>(std::max<std::int64_t>(count, 1));
+  const row_slices slices = slice_rows(tokens, n * static_cast<std::int64_t>(sizeof(T)));
+  on.threads(slices.tasks(), [&](std::int64_t task, int) {
+    const std::int64_t first = slices.begin(task);
+    for (std::int64_t t = first; t < first + slices.count(task); ++t) {
+      T* out = data<T>(a.dlogits) + t * n;
+      if (targets[t] == a.ignore_index) {
+        std::memset(out, 0, sizeof(T) * static_cast<std::size_t>(n));
+        continue;
+      }
+      kernel({data<const T>(a.logits) + t * n, out, n, targets[t], data<const float>(a.lse)[t],
+              a.reduction == VELO_REDUCTION_NONE ? dloss[t] : shared});
+    }
+  });
+}
+
+template <float (*F32)(const cross_entropy_row<float>&),
+          float (*BF16)(const cross_entropy_row<bf16>&)>
+void run(const velo_cross_entropy_args& a, core::execution& on) {
+  a.logits->dtype == f32 ? forward<float>(a, on, F32) : forward<bf16>(a, on, BF16);
+}
+template <void (*F32)(const cross_entropy_backward_row<float>&),
+          void (*BF16)(const cross_entropy_backward_row<bf16>&)>
+void run(const velo_cross_entropy_backward_args& a, core::execution& on) {
+  a.logits->dtype == f32 ? backward<float>(a, on, F32) : backward<bf16>(a, on, BF16);
+}
+
+using forward_args = velo_cross_entropy_args;
+using backward_args = velo_cross_entropy_backward_args;
+
+constexpr candidate forward_kernels[] = {
+    kernel<forward_args, run<avx512::log_sum_exp, avx512::log_sum_exp>>("avx512",
+                                                                        core::isa::avx512),
+    kernel<forward_args, run<avx2::log_sum_exp, avx2::log_sum_exp>>("avx2", core::isa::avx2),
+    kernel<forward_args, run<reference::log_sum_exp, reference::log_sum_exp>>("reference",
+                                                                              core::isa::scalar),
+};
+constexpr candidate backward_kernels[] = {
+    kernel<backward_args, run<avx512::cross_entropy_backward, avx512::cross_entropy_backward>>(
+        "avx512", core::isa::avx512),
+    kernel<backward_args, run<avx2::cross_entropy_backward, avx2::cross_entropy_backward>>(
+        "avx2", core::isa::avx2),
+    kernel<backward_args,
+           run<reference::cross_entropy_backward, reference::cross_entropy_backward>>(
+        "reference", core::isa::scalar),
+};
+
+}  // namespace
+
+extern const operator_def cross_entropy_operator = define<forward_args, infer>(forward_kernels);
+extern const operator_def cross_entropy_backward_operator =
+    define<backward_args, infer_backward>(backward_kernels);
+
+}  // namespace velo::ops

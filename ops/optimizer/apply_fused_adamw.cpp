@@ -1,0 +1,97 @@
+// apply_fused_adamw as an operator: which tensors go together, the factors of a step, its slices,
+// its kernels.
+#include "ops/optimizer/apply_fused_adamw.hpp"
+
+#include <cmath>
+
+#include "ops/op.hpp"
+#include "ops/rows.hpp"
+#include "velo/ops_optimizer.h"
+
+namespace velo::ops {
+namespace {
+
+using simd::bf16;
+using args = velo_apply_fused_adamw_args;
+
+void infer(const args& a, output_shapes& outputs) {
+  const velo_tensor& p = *a.param;
+  require_shape(*a.grad, "grad", p.ndim, p.shape);
+  if (a.scale != nullptr) require_rank(*a.scale, "scale", 0, 0);
+  if (a.master != nullptr) require_shape(*a.master, "master", p.ndim, p.shape);
+  require_shape(*a.m, "m", p.ndim, p.shape);
+  if (!(a.m->dtype == f32)) require_dtype(*a.m, "m", p.dtype);
+  require_like(*a.v, "v", *a.m, "m");
+  if (a.amsgrad != 0 && a.v_max == nullptr) {
+    core::fail(VELO_ERR_NULL, "args.v_max", "a tensor, because amsgrad is set", "NULL");
+  }
+  if (a.v_max != nullptr) require_like(*a.v_max, "v_max", *a.m, "m");
+  if (a.beta1 >= 1 || a.beta2 >= 1) {
+    core::fail(VELO_ERR_ARGUMENT, a.beta1 >= 1 ? "args.beta1" : "args.beta2", "less than 1", "1");
+  }
+  outputs.like("param", p);
+  outputs.like("m", *a.m);
+  outputs.like("v", *a.v);
+  if (a.master != nullptr) outputs.like("master", *a.master);
+  if (a.v_max != nullptr) outputs.like("v_max", *a.v_max);
+}
+
+adamw_factors factors(const args& a) {
+  const auto step = static_cast<double>(a.step);
+  const float scale = a.scale == nullptr ? 1.0f : *data<const float>(a.scale);
+  return {a.maximize != 0 ? -scale : scale,
+          static_cast<float>(a.beta1),
+          static_cast<float>(1 - a.beta1),
+          static_cast<float>(a.beta2),
+          static_cast<float>(1 - a.beta2),
+          static_cast<float>(1 - a.lr * a.weight_decay),
+          static_cast<float>(a.lr / (1 - std::pow(a.beta1, step))),
+          static_cast<float>(1 / std::sqrt(1 - std::pow(a.beta2, step))),
+          static_cast<float>(a.epsilon)};
+}
+
+template <class Param, class Grad, class Moment>
+void slices(const args& a, core::execution& on, adamw_kernel kernel) {
+  const adamw_factors by = factors(a);
+  const row_slices blocks = slice_elements(numel(*a.param));
+  const bool amsgrad = a.amsgrad != 0;
+  on.threads(blocks.tasks(), [&](std::int64_t task, int) {
+    const std::int64_t first = blocks.begin(task);
+    const adamw_slice<Param, Grad, Moment> slice{
+        data<Param>(a.param) + first,
+        a.master == nullptr ? nullptr : data<float>(a.master) + first,
+        data<const Grad>(a.grad) + first,
+        data<Moment>(a.m) + first,
+        data<Moment>(a.v) + first,
+        amsgrad ? data<Moment>(a.v_max) + first : nullptr,
+        blocks.count(task),
+        by};
+    kernel(&slice);
+  });
+}
+
+using slices_fn = void (*)(const args&, core::execution&, adamw_kernel);
+constexpr slices_fn by_types[adamw_kernels] = {
+    slices<float, float, float>, slices<bf16, float, float>, slices<float, bf16, float>,
+    slices<bf16, bf16, float>,   slices<float, float, bf16>, slices<bf16, float, bf16>,
+    slices<float, bf16, bf16>,   slices<bf16, bf16, bf16>,
+};
+
+template <const adamw_kernel (&Kernels)[adamw_kernels]>
+void run(const args& a, core::execution& on) {
+  const int types = (a.param->dtype == f32 ? 0 : 1) + (a.grad->dtype == f32 ? 0 : 2) +
+                    (a.m->dtype == f32 ? 0 : 4);
+  by_types[types](a, on, Kernels[types]);
+}
+
+constexpr candidate kernels[] = {
+    kernel<args, run<avx512::adamw>>("avx512", core::isa::avx512),
+    kernel<args, run<avx2::adamw>>("avx2", core::isa::avx2),
+    kernel<args, run<reference::adamw>>("reference", core::isa::scalar),
+};
+
+}  // namespace
+
+extern const operator_def apply_fused_adamw_operator = define<args, infer>(kernels);
+
+}  // namespace velo::ops

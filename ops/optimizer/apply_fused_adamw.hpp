@@ -1,0 +1,54 @@
+// AdamW in one pass: gradient scaling, decoupled decay, both moments, bias correction and the
+// update, in place.
+//
+//   g = grad * scale (negated to ascend);  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2)
+//   g^2 p = decay * p - rate * m / (sqrt(h) * root + epsilon),   h = v, or the largest v so far
+//   (amsgrad) decay = 1 - lr wd,  rate = lr / (1 - beta1^t),  root = 1 / sqrt(1 - beta2^t)      in
+//   double, once a call
+//
+// p is the float32 master when there is one, else the parameter. Parameters and gradients float32
+// or bfloat16, moments float32 or bfloat16; arithmetic in float32. A slice is a run of elements.
+// Bytes: 28 a parameter in float32; 26 with bfloat16 parameters, bfloat16 gradients and float32
+// master. Bound: memory.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/simd/types.hpp"
+
+namespace velo::ops {
+
+struct adamw_factors {
+  float scale;  // on the gradient; negative to ascend
+  float beta1, one_minus_beta1, beta2, one_minus_beta2;
+  float decay, rate, root, epsilon;
+};
+
+template <class Param, class Grad, class Moment>
+struct adamw_slice {
+  Param* param;
+  float* master;  // or nullptr
+  const Grad* grad;
+  Moment* m;
+  Moment* v;
+  Moment* v_max;  // or nullptr
+  int64_t n;
+  adamw_factors by;
+};
+
+// One kernel per combination of element types: bit 0 param, bit 1 grad, bit 2 moments; set means
+// bfloat16. The slice is of the matching type.
+using adamw_kernel = void (*)(const void* slice);
+inline constexpr int adamw_kernels = 8;
+
+namespace reference {
+extern const adamw_kernel adamw[adamw_kernels];
+}
+namespace avx2 {
+extern const adamw_kernel adamw[adamw_kernels];
+}
+namespace avx512 {
+extern const adamw_kernel adamw[adamw_kernels];
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,41 @@
+// apply_fused_adamw over the vector type `v` of the including namespace.
+//
+// One vector a step: seven streams keep the memory busy, and the square root and division (about 20
+// cycles) hide behind them. In place, so ordinary stores: the lines are in cache already.
+
+template <class Param, class Grad, class Moment>
+VELO_INLINE void update_lanes(const adamw_slice<Param, Grad, Moment>& s, int64_t i, int n) {
+  const v::vec g = v::load(s.grad + i, n) * v::set(s.by.scale);
+  const v::vec m =
+      v::fma(v::set(s.by.beta1), v::load(s.m + i, n), v::set(s.by.one_minus_beta1) * g);
+  const v::vec second =
+      v::fma(v::set(s.by.beta2), v::load(s.v + i, n), v::set(s.by.one_minus_beta2) * (g * g));
+  v::store(s.m + i, m, n);
+  v::store(s.v + i, second, n);
+  v::vec h = second;
+  if (s.v_max != nullptr) {
+    h = v::max(v::load(s.v_max + i, n), second);
+    v::store(s.v_max + i, h, n);
+  }
+  const v::vec p = s.master == nullptr ? v::load(s.param + i, n) : v::load(s.master + i, n);
+  const v::vec step = m / v::fma(v::sqrt(h), v::set(s.by.root), v::set(s.by.epsilon));
+  const v::vec next = v::fma(v::set(-s.by.rate), step, v::set(s.by.decay) * p);
+  if (s.master != nullptr) v::store(s.master + i, next, n);
+  v::store(s.param + i, next, n);
+}
+
+template <class Param, class Grad, class Moment>
+static void update(const void* slice) {
+  const auto& s = *static_cast<const adamw_slice<Param, Grad, Moment>*>(slice);
+  int64_t i = 0;
+  for (; i + v::width <= s.n; i += v::width) update_lanes(s, i, v::width);
+  if (i < s.n) update_lanes(s, i, static_cast<int>(s.n - i));
+}
+
+using simd::bf16;
+
+const adamw_kernel adamw[adamw_kernels] = {
+    update<float, float, float>, update<bf16, float, float>, update<float, bf16, float>,
+    update<bf16, bf16, float>,   update<float, float, bf16>, update<bf16, float, bf16>,
+    update<float, bf16, bf16>,   update<bf16, bf16, bf16>,
+};

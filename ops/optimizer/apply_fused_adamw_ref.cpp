@@ -1,0 +1,41 @@
+// apply_fused_adamw in plain loops and double: the truth the other kernels are held to.
+#include <algorithm>
+#include <cmath>
+
+#include "core/simd/scalar.hpp"
+#include "ops/optimizer/apply_fused_adamw.hpp"
+
+namespace velo::ops::reference {
+namespace {
+
+using simd::bf16;
+using simd::to_float;
+
+template <class Param, class Grad, class Moment>
+void update(const void* slice) {
+  const auto& s = *static_cast<const adamw_slice<Param, Grad, Moment>*>(slice);
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    const double g = static_cast<double>(to_float(s.grad[i])) * s.by.scale;
+    const double m = s.by.beta1 * static_cast<double>(to_float(s.m[i])) + s.by.one_minus_beta1 * g;
+    const double v =
+        s.by.beta2 * static_cast<double>(to_float(s.v[i])) + s.by.one_minus_beta2 * g * g;
+    const double h = s.v_max == nullptr ? v : std::max<double>(to_float(s.v_max[i]), v);
+    const double p = s.master == nullptr ? to_float(s.param[i]) : s.master[i];
+    const double next = s.by.decay * p - s.by.rate * m / (std::sqrt(h) * s.by.root + s.by.epsilon);
+    simd::assign(s.m[i], m);
+    simd::assign(s.v[i], v);
+    if (s.v_max != nullptr) simd::assign(s.v_max[i], h);
+    if (s.master != nullptr) simd::assign(s.master[i], next);
+    simd::assign(s.param[i], s.master != nullptr ? s.master[i] : next);
+  }
+}
+
+}  // namespace
+
+const adamw_kernel adamw[adamw_kernels] = {
+    update<float, float, float>, update<bf16, float, float>, update<float, bf16, float>,
+    update<bf16, bf16, float>,   update<float, float, bf16>, update<bf16, float, bf16>,
+    update<float, bf16, bf16>,   update<bf16, bf16, bf16>,
+};
+
+}  // namespace velo::ops::reference

@@ -1,0 +1,28 @@
+// global_norm's sums over the vector type `v` of the including namespace: four accumulators hide
+// the latency of the sums.
+
+template <class T>
+VELO_INLINE double squares(const square_slice<T>& s) {
+  v::vec s0 = v::zero(), s1 = s0, s2 = s0, s3 = s0;
+  int64_t i = 0;
+  for (; i + 4 * v::width <= s.n; i += 4 * v::width) {
+    const v::vec a = v::load(s.x + i), b = v::load(s.x + i + v::width);
+    const v::vec c = v::load(s.x + i + 2 * v::width), d = v::load(s.x + i + 3 * v::width);
+    s0 = v::fma(a, a, s0);
+    s1 = v::fma(b, b, s1);
+    s2 = v::fma(c, c, s2);
+    s3 = v::fma(d, d, s3);
+  }
+  for (; i < s.n; i += v::width) {  // tail
+    const v::vec a = v::load(s.x + i, s.n - i < v::width ? static_cast<int>(s.n - i) : v::width);
+    s0 = v::fma(a, a, s0);
+  }
+  return static_cast<double>(v::sum((s0 + s1) + (s2 + s3)));
+}
+
+double sum_of_squares(const square_slice<float>& s) {
+  return squares(s);
+}
+double sum_of_squares(const square_slice<simd::bf16>& s) {
+  return squares(s);
+}

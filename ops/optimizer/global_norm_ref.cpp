@@ -1,0 +1,25 @@
+// global_norm's sums in plain loops and double: the truth the other kernels are held to.
+#include "core/simd/scalar.hpp"
+#include "ops/optimizer/global_norm.hpp"
+
+namespace velo::ops::reference {
+namespace {
+
+template <class T>
+double squares(const square_slice<T>& s) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < s.n; ++i)
+    sum += static_cast<double>(simd::to_float(s.x[i])) * simd::to_float(s.x[i]);
+  return sum;
+}
+
+}  // namespace
+
+double sum_of_squares(const square_slice<float>& s) {
+  return squares(s);
+}
+double sum_of_squares(const square_slice<simd::bf16>& s) {
+  return squares(s);
+}
+
+}  // namespace velo::ops::reference
