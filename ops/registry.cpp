@@ -5,6 +5,9 @@
 #include <limits>
 
 namespace velo::ops {
+
+#include "abi/generated/op_definitions.inc"
+
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
