@@ -24,6 +24,7 @@ class stream_ref {
   stream_ref(velo_stream stream) noexcept : handle_(stream) {}
 
   velo_stream get() const noexcept { return handle_; }
+  operator velo_stream() const noexcept { return handle_; }
   explicit operator bool() const noexcept { return handle_ != nullptr; }
 
   // Waits for all work queued so far; reports the first failure the stream holds.
