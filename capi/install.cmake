@@ -1,0 +1,44 @@
+# What an installed velo consists of: the library, the C and C++ headers, a pkg-config file, a CMake package, the notices.
+#
+# The tree is relocatable for CMake; the pkg-config file names the prefix it was installed to.
+include(CMakePackageConfigHelpers)
+
+install(TARGETS velo velo_cpp velo_cpp_dynamic EXPORT velo-targets
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set_target_properties(velo_cpp PROPERTIES EXPORT_NAME cpp)
+set_target_properties(velo_cpp_dynamic PROPERTIES EXPORT_NAME cpp_dynamic)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/capi/include/velo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/cpp/include/velo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+        FILES_MATCHING PATTERN "*.hpp")
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+        DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/velo)
+install(EXPORT velo-targets NAMESPACE velo:: DESTINATION ${package_dir})
+configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/velo-config.cmake.in ${PROJECT_BINARY_DIR}/velo-config.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/velo-config-version.cmake COMPATIBILITY SameMajorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/velo-config.cmake ${PROJECT_BINARY_DIR}/velo-config-version.cmake
+        DESTINATION ${package_dir})
+
+# The directories may be relative to the prefix or absolute. The file is made while installing, so that the prefix given to
+# `cmake --install --prefix` is the one it names.
+foreach(kind LIBDIR INCLUDEDIR)
+  if(IS_ABSOLUTE ${CMAKE_INSTALL_${kind}})
+    set(VELO_PC_${kind} ${CMAKE_INSTALL_${kind}})
+  else()
+    set(VELO_PC_${kind} "\${prefix}/${CMAKE_INSTALL_${kind}}")
+  endif()
+endforeach()
+install(CODE "
+  set(PROJECT_DESCRIPTION \"${PROJECT_DESCRIPTION}\")
+  set(PROJECT_VERSION ${PROJECT_VERSION})
+  set(VELO_PC_LIBDIR [[${VELO_PC_LIBDIR}]])
+  set(VELO_PC_INCLUDEDIR [[${VELO_PC_INCLUDEDIR}]])
+  configure_file(\"${CMAKE_CURRENT_LIST_DIR}/velo.pc.in\" \"${PROJECT_BINARY_DIR}/velo.pc\" @ONLY)
+  file(INSTALL \"${PROJECT_BINARY_DIR}/velo.pc\"
+       DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
+")

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Installs the build into an empty prefix, moves the prefix, and uses velo from there as a stranger would.
+#
+#   package_test.sh install      BUILD_DIR WORK_DIR SOURCE_DIR   what lies where after the installation
+#   package_test.sh find_package BUILD_DIR WORK_DIR SOURCE_DIR   a CMake project of its own, C and C++, linked and opened
+#   package_test.sh pkg_config   BUILD_DIR WORK_DIR SOURCE_DIR   plain compilers with pkg-config's flags
+set -eu
+mode=$1 build=$2 work=$3/$1 source=$4
+prefix=$work/prefix
+rm -rf "$work"
+mkdir -p "$work"
+cmake --install "$build" --prefix "$prefix" >"$work/install.log"
+libdir=$(dirname "$(find "$prefix" -name libvelo.so.1)")
+
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# Both greetings must print the same numbers: 1..4 over their root mean square.
+greets() {
+  "$@" >"$work/said" 2>"$work/complained" || fail "$* exits $?: $(cat "$work/complained")"
+  head -1 "$work/said" | grep -qx '0.3651 0.7303 1.0954 1.4606' || fail "$* said $(cat "$work/said")"
+  cat "$work/said" "$work/complained" | grep -q gamma || fail "$* did not name the wrong argument"
+}
+
+case $mode in
+install)
+  for file in include/velo/velo.h include/velo/velo.hpp include/velo/api.h include/velo/detail/call.hpp \
+    share/doc/velo/THIRD_PARTY share/doc/velo/LICENSE; do
+    [ -f "$prefix/$file" ] || fail "$file was not installed"
+  done
+  [ "$(readlink "$libdir/libvelo.so")" = libvelo.so.1 ] || fail "libvelo.so does not lead to libvelo.so.1"
+  # Exactly the public headers: as many as the tree has, and nothing private beside them.
+  installed=$(cd "$prefix/include" && find . -type f | sort)
+  public=$(cd "$source" && { (cd capi/include && find . -name '*.h'); (cd cpp/include && find . -name '*.hpp'); } | sort)
+  [ "$installed" = "$public" ] || fail "installed headers differ from the public ones"
+  if readelf -d "$libdir/libvelo.so.1" | grep -Eq 'RPATH|RUNPATH'; then fail "the installed library has a run path"; fi
+  ;;
+find_package)
+  mv "$prefix" "$work/moved" # a CMake package does not depend on where it was installed
+  libdir=${libdir/$prefix/$work/moved}
+  cmake -S "$source/tests/package/consumer" -B "$work/build" -DCMAKE_PREFIX_PATH="$work/moved" \
+    -DVELO_EXAMPLES="$source/examples" >"$work/configure.log"
+  cmake --build "$work/build" >"$work/build.log" || fail "$(cat "$work/build.log")"
+  greets "$work/build/hello_c"
+  greets "$work/build/hello_cpp"
+  if readelf -d "$work/build/opened" | grep -q libvelo; then fail "the opening program is linked to velo"; fi
+  "$work/build/opened" "$libdir/libvelo.so.1" | grep -Eqx '[0-9]+\.[0-9]+\.[0-9]+' || fail "no version from the opened library"
+  ;;
+pkg_config)
+  export PKG_CONFIG_PATH=$libdir/pkgconfig LD_LIBRARY_PATH=$libdir
+  pkg-config --exact-version="$(sed -n 's/^project(velo VERSION \([0-9.]*\).*/\1/p' "$source/CMakeLists.txt")" velo ||
+    fail "pkg-config gives version $(pkg-config --modversion velo)"
+  # shellcheck disable=SC2046 # the flags are words
+  cc -std=c99 "$source/examples/c/hello.c" $(pkg-config --cflags --libs velo) -o "$work/hello_c"
+  # shellcheck disable=SC2046
+  c++ -std=c++17 "$source/examples/cpp/hello.cpp" $(pkg-config --cflags --libs velo) -o "$work/hello_cpp"
+  greets "$work/hello_c"
+  greets "$work/hello_cpp"
+  ;;
+*) fail "unknown mode $mode" ;;
+esac
