@@ -1,0 +1,151 @@
+// The throwing mode on the real library: owners, values, and an exception that carries the whole
+// record.
+#include <catch2/catch.hpp>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "velo/velo.hpp"
+
+namespace {
+
+TEST_CASE("a failed call throws the record: code, function, argument and what came") {
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.config_json = "{\"isa\": ";
+  try {
+    const velo::context made = velo::context::create(desc);
+    FAIL("malformed configuration was accepted");
+  } catch (const velo::error& failure) {
+    CHECK(failure.status() == VELO_ERR_PARSE);
+    CHECK(std::string(failure.function()) == "velo_context_create");
+    CHECK(std::string(failure.argument()).find("config_json") != std::string::npos);
+    CHECK(std::string(failure.what()).find("velo_context_create") != std::string::npos);
+    CHECK(failure.rank() == -1);
+  }
+}
+
+TEST_CASE("an error outlives the failures that follow it") {
+  velo::context context = velo::context::create();
+  try {
+    context.set("no.such.key", "1");
+    FAIL("an unknown key was accepted");
+  } catch (const velo::error& first) {
+    const std::string text = first.what();
+    CHECK_THROWS_AS(context.config<std::string>("another.such.key"), velo::error);
+    CHECK(first.status() == VELO_ERR_NOT_FOUND);
+    CHECK(first.what() == text);
+  }
+}
+
+TEST_CASE("an empty owner is refused by the library, not dereferenced") {
+  const velo::context nothing;
+  CHECK_FALSE(nothing);
+  try {
+    nothing.stats();
+    FAIL("a null context was accepted");
+  } catch (const velo::error& failure) {
+    CHECK(failure.status() == VELO_ERR_NULL);
+  }
+}
+
+TEST_CASE("owners move, release and adopt, and destroy once") {
+  static_assert(!std::is_copy_constructible_v<velo::context>);
+  static_assert(std::is_nothrow_move_constructible_v<velo::stream>);
+  velo::context first = velo::context::create();
+  velo_context raw = first.get();
+  velo::context second = std::move(first);
+  CHECK_FALSE(first);
+  CHECK(second.get() == raw);
+  CHECK(second.release() == raw);
+  CHECK_FALSE(second);
+  first.reset(raw);
+  CHECK(first.stats().threads >= 1);
+}
+
+TEST_CASE("text calls give strings of the caller's type") {
+  velo::context context = velo::context::create();
+  const char* origin = nullptr;
+  CHECK_FALSE(context.config<std::string>("level", &origin).empty());
+  REQUIRE(origin != nullptr);
+  const auto text = velo::describe<std::string>();
+  CHECK(text.find("velo_rms_norm") != std::string::npos);
+  CHECK(text.back() != '\0');
+  const std::vector<char> same = velo::describe<std::vector<char>>();
+  CHECK(std::string(same.begin(), same.end()) == text);
+}
+
+TEST_CASE("streams and events order work") {
+  velo::context context = velo::context::create();
+  velo::stream stream = velo::stream::create(context);
+  velo::event event = velo::event::create(context);
+  CHECK_THROWS_AS(event.done(), velo::error);  // never recorded
+  event.record(stream);
+  event.synchronize();
+  CHECK(event.done());
+  context.inline_stream().wait(event.get());
+  stream.synchronize();
+  CHECK(stream.done());
+}
+
+TEST_CASE("a managed tensor describes memory of the context's allocator") {
+  velo::context context = velo::context::create();
+  auto tensor = velo::managed_tensor::create(context, velo::dtype<float>, {3, 5});
+  const velo::tensor_view view = tensor.view();
+  CHECK(view.numel() == 15);
+  CHECK(view.extent() == 60);
+  CHECK(reinterpret_cast<uintptr_t>(view.data<float>()) % 64 == 0);
+  CHECK(velo::managed_tensor::import(context, tensor.get()).data<float>() == view.data<float>());
+}
+
+TEST_CASE("an operator gives the same bits by its typed function and by name") {
+  velo::context context = velo::context::create();
+  const velo::stream_ref stream = context.inline_stream();
+  const float x[8] = {1, -2, 3, -4, 5, -6, 7, -8};
+  const float gamma[4] = {1, 2, 3, 4};
+  float typed[8] = {};
+  float named[8] = {};
+  const velo::tensor_view vx(x, {2, 4});
+  const velo::tensor_view vg(gamma, {4});
+  const velo::tensor_view vt(typed, {2, 4});
+  const velo::tensor_view vn(named, {2, 4});
+  velo::rms_norm_args args;
+  args.x(vx).gamma(vg).y(vt).epsilon(1e-6);
+  velo::rms_norm(stream, args);
+  velo::op_call(stream, "rms_norm", {{"x", vx}, {"gamma", vg}, {"y", vn}, {"epsilon", 1e-6}});
+  for (int i = 0; i < 8; ++i) CHECK(typed[i] == named[i]);
+  CHECK(typed[0] != 0.0f);
+}
+
+TEST_CASE("shapes are inferred and the choice of kernel explained") {
+  velo::context context = velo::context::create();
+  const velo::tensor_view x(static_cast<const float*>(nullptr), {2, 4});
+  const velo::tensor_view gamma(static_cast<const float*>(nullptr), {4});
+  velo_shape shapes[4] = {};
+  const int64_t outputs =
+      velo::op_infer(context, "rms_norm", {{"x", x}, {"gamma", gamma}}, shapes, 4);
+  CHECK(outputs >= 1);
+  CHECK(shapes[0].ndim == 2);
+  CHECK(shapes[0].sizes[1] == 4);
+  const auto why = velo::op_explain<std::string>(context, "rms_norm", {{"x", x}, {"gamma", gamma}});
+  CHECK(why.front() == '[');
+}
+
+TEST_CASE("the library says its version and what it holds") {
+  CHECK(velo::version().abi >= 100);
+  CHECK(velo::op_count() > 0);
+  CHECK(velo::op_name(0) != nullptr);
+  CHECK_THROWS_AS(velo::op_name(-1), velo::error);
+  CHECK_THROWS_AS(velo::op_describe<std::string>("no_such_operator"), velo::error);
+}
+
+TEST_CASE("functions are callable by name with values in order") {
+  velo::context context = velo::context::create();
+  velo_context_stats stats = {};
+  stats.struct_size = sizeof stats;
+  const velo_value returned =
+      velo::invoke("velo_context_get_stats", {context, velo::value::pointer(&stats)});
+  CHECK(returned.as.i == VELO_OK);
+  CHECK(stats.threads >= 1);
+}
+
+}  // namespace
