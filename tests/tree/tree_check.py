@@ -1,0 +1,213 @@
+#!/usr/bin/env python3
+"""The rules of the tree that a compiler does not see, each a scan of the committed files.
+
+    tree_check.py RULE ROOT     exits 1 and prints file:line for every violation
+    tree_check.py --self-test   plants one violation of every rule in a scratch tree and expects it to be found
+
+Rules: includes (who may include whom), external (which file may know which foreign header), sizes (line budgets), openings
+(every source opens with a comment that says what it holds), names (no utils, helpers, common; nothing left to do), snippets
+(code in README.md is cut from compiled examples).
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+SOURCE = re.compile(r"\.(c|h|cpp|hpp|inl|inc)$")
+SCRIPT = re.compile(r"(\.(sh|py|cmake)|CMakeLists\.txt|/run)$")
+# Written by the generator, or frozen copies of what once was released: their length and names are not ours to choose.
+EXEMPT = re.compile(
+    r"^(abi/generated/|abi/1\.\d|capi/include/velo/(api|ops_\w+)\.h$|cpp/include/velo/ops\.hpp$)")
+
+# Private layers: what each may include beside itself. Public headers are written velo/..., generated tables abi/generated/...
+LAYERS = {
+    "core": {"core"},
+    "memory": {"core", "memory"},
+    "ops": {"core", "memory", "ops"},
+    "comm": {"core", "memory", "comm"},
+    "sched": {"core", "memory", "ops", "comm", "sched"},
+    "capi/src": {"core", "memory", "ops", "comm", "sched", "capi"},
+    "capi/include": set(),
+    "capi/adapters": set(),
+    "cpp": set(),
+    "examples": {"examples"},
+}
+PRIVATE = {"core", "memory", "ops", "comm", "sched", "capi"}
+
+# Foreign header -> the paths that may include it. Everyone else asks those files.
+EXTERNAL = {
+    r"jansson\.h": r"^(core/json|examples/|abi/|tests/|bench/)",
+    r"ffi\.h": r"^(core/invoke|tests/)",
+    r"zlib\.h": r"^(core/checksum|examples/|tests/|bench/)",
+    r"libxsmm.*": r"^(ops/matmul/|tests/|bench/)",
+    r"(iostream|typeinfo)": r"^(examples/|tests/|bench/|abi/)",
+    r"omp\.h": r"^bench/",
+    r"mpi\.h": r"^comm/transport/mpi/",
+}
+
+
+def committed(root):
+    """Files under version control, or all files where there is none (the self-test)."""
+    listed = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard"],
+                            capture_output=True, text=True)
+    if listed.returncode == 0:
+        paths = listed.stdout.split("\n")
+    else:
+        paths = [os.path.relpath(os.path.join(folder, name), root)
+                 for folder, _, names in os.walk(root) for name in names]
+    return sorted(p for p in paths if p and os.path.isfile(os.path.join(root, p)))
+
+
+def lines_of(root, path):
+    with open(os.path.join(root, path), encoding="utf-8", errors="replace") as file:
+        return file.read().splitlines()
+
+
+def includes_of(root, path):
+    for number, line in enumerate(lines_of(root, path), 1):
+        found = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+        if found:
+            yield number, found.group(1), found.group(2)
+
+
+def rule_includes(root):
+    for path in committed(root):
+        layer = next((name for name in LAYERS if path.startswith(name + "/")), None)
+        if layer is None or not SOURCE.search(path):
+            continue
+        for number, _, target in includes_of(root, path):
+            head = target.split("/")[0]
+            if head in PRIVATE and "/" in target and head not in LAYERS[layer]:
+                yield f"{path}:{number}: {layer} may not include {target}"
+            if head == "abi" and layer in ("cpp", "examples", "capi/include", "capi/adapters"):
+                yield f"{path}:{number}: {layer} sees public headers only, not {target}"
+            if target.startswith(".."):
+                yield f"{path}:{number}: include by the path from the root, not {target}"
+            if layer == "capi/include" and target not in ("stdint.h", "stddef.h") and head != "velo":
+                yield f"{path}:{number}: public C headers include stdint.h and stddef.h only, not {target}"
+
+
+def rule_external(root):
+    for path in committed(root):
+        if not SOURCE.search(path):
+            continue
+        for number, _, target in includes_of(root, path):
+            for header, allowed in EXTERNAL.items():
+                if re.fullmatch(r"(\w+/)*" + header, target) and not re.search(allowed, path):
+                    yield f"{path}:{number}: {target} is known to {allowed} alone"
+
+
+def rule_sizes(root):
+    for path in committed(root):
+        if EXEMPT.search(path) or not (SOURCE.search(path) or SCRIPT.search(path)):
+            continue
+        count = len(lines_of(root, path))
+        if count > 800:
+            yield f"{path}: {count} lines, the limit is 800"
+        if path.startswith("capi/include/") and count > 400:
+            yield f"{path}: {count} lines, a public header has at most 400"
+
+
+def rule_openings(root):
+    for path in committed(root):
+        if not (SOURCE.search(path) or SCRIPT.search(path)):
+            continue
+        lines = lines_of(root, path)
+        if path.endswith("CMakeLists.txt") and len(lines) < 10:
+            continue  # a bare list of sources says what it is
+        if lines and lines[0].startswith("#!"):
+            lines = lines[1:]
+        first = lines[0] if lines else ""
+        marks = ("//", "/*") if SOURCE.search(path) else ("# ", '"""')
+        if not first.startswith(marks):
+            yield f"{path}:1: opens with {first[:40]!r}, not with a comment on what it holds"
+
+
+def rule_names(root):
+    forbidden = re.compile(r"(^|[/_-])(utils?|helpers?|common|misc)([_./-]|$)")
+    left_open = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    for path in committed(root):
+        if forbidden.search(path):
+            yield f"{path}: a file without a name of its own is not understood yet"
+        if path.startswith("tests/tree/") or not (SOURCE.search(path) or SCRIPT.search(path)):
+            continue
+        for number, line in enumerate(lines_of(root, path), 1):
+            if left_open.search(line):
+                yield f"{path}:{number}: left open: {line.strip()[:60]}"
+        if path.endswith(".h") and not re.match(r"capi/(include|adapters)/|abi/|tests/|examples/", path):
+            yield f"{path}: private headers are .hpp"
+
+
+def rule_snippets(root):
+    readme = os.path.join(root, "README.md")
+    if not os.path.exists(readme):
+        yield "README.md is missing"
+        return
+    examples = [p for p in committed(root) if p.startswith("examples/") and SOURCE.search(p)]
+    texts = ["\n".join(line.strip() for line in lines_of(root, p)) for p in examples]
+    with open(readme, encoding="utf-8") as file:
+        blocks = re.findall(r"^```(c|cpp)\n(.*?)^```", file.read(), re.M | re.S)
+    if not blocks:
+        yield "README.md shows no code: the first program belongs there"
+    for language, block in blocks:
+        wanted = "\n".join(line.strip() for line in block.strip().split("\n"))
+        if not any(wanted in text for text in texts):
+            yield f"README.md: a {language} block is not part of any compiled example: {wanted[:60]!r}"
+
+
+RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
+
+# One violation of every rule: path -> content, and the rule that has to find it.
+PLANTED = [
+    ("includes", "core/a.cpp", '// a\n#include "ops/op.hpp"\n'),
+    ("includes", "ops/a.cpp", '// a\n#include "comm/group.hpp"\n'),
+    ("includes", "cpp/include/velo/a.hpp", '// a\n#include "core/cpu.hpp"\n'),
+    ("includes", "examples/pretrain/a.cpp", '// a\n#include "core/cpu.hpp"\n'),
+    ("includes", "capi/include/velo/a.h", "/* a */\n#include <stdio.h>\n"),
+    ("includes", "sched/a.cpp", '// a\n#include "../core/cpu.hpp"\n'),
+    ("external", "ops/norm/a.cpp", "// a\n#include <jansson.h>\n"),
+    ("external", "core/a.cpp", "// a\n#include <ffi.h>\n"),
+    ("external", "memory/a.cpp", "// a\n#include <zlib.h>\n"),
+    ("external", "core/b.cpp", "// a\n#include <iostream>\n"),
+    ("sizes", "core/a.cpp", "// a\n" * 801),
+    ("sizes", "capi/include/velo/a.h", "/* a */\n" * 401),
+    ("openings", "core/a.cpp", "#include <vector>\n"),
+    ("openings", "tests/a.sh", "#!/bin/sh\necho\n"),
+    ("names", "core/string_utils.hpp", "// a\n"),
+    ("names", "ops/common.hpp", "// a\n"),
+    ("names", "ops/a.h", "// a\n"),
+    ("names", "ops/b.cpp", "// " + "TO" + "DO later\n"),
+    ("snippets", "README.md", "```c\nint invented(void);\n```\n"),
+    ("snippets", "README.md", "no code\n"),
+]
+
+
+def self_test():
+    missed = 0
+    for rule, path, content in PLANTED:
+        with tempfile.TemporaryDirectory() as root:
+            clean = list(RULES[rule](root)) if rule != "snippets" else []
+            full = os.path.join(root, path)
+            os.makedirs(os.path.dirname(full), exist_ok=True)
+            with open(full, "w", encoding="utf-8") as file:
+                file.write(content)
+            found = list(RULES[rule](root))
+            if clean or not found:
+                print(f"rule {rule} does not see its violation in {path}")
+                missed += 1
+    print(f"{len(PLANTED)} violations planted, {missed} missed")
+    return missed
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return 1 if self_test() else 0
+    rule, root = sys.argv[1:]
+    violations = list(RULES[rule](root))
+    print("\n".join(violations) or f"{rule}: clean")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
