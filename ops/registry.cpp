@@ -5,9 +5,6 @@
 #include <limits>
 
 namespace velo::ops {
-
-#include "abi/generated/op_definitions.inc"
-
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();

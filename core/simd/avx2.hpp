@@ -109,7 +109,6 @@ VELO_INLINE vec load(const bf16* p) {
   return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
 }
 VELO_INLINE vec load(const bf16* p, int n) {
-  if (n == width) return load(p);
   bf16 copy[width] = {};
   for (int i = 0; i < n; ++i) copy[i] = p[i];
   return load(copy);
@@ -118,7 +117,6 @@ VELO_INLINE void store(bf16* p, vec a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), narrow(a));
 }
 VELO_INLINE void store(bf16* p, vec a, int n) {
-  if (n == width) return store(p, a);
   bf16 copy[width];
   store(copy, a);
   for (int i = 0; i < n; ++i) p[i] = copy[i];
