@@ -4,11 +4,11 @@
 // A failure names the field as the caller spells it ("args.gamma"). Nothing here reads a tensor's
 // elements.
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 
 #include "core/handle.hpp"
 #include "ops/call.hpp"
-#include "ops/matmul/pack.hpp"
 
 namespace velo::ops {
 namespace {
@@ -146,7 +146,7 @@ void check_field(const args_block::slot& slot, const field& f, const core::conte
       }
       if (f.kind == field_kind::tensor) return check_tensor(*slot.tensor, f, context, why);
       if (f.kind == field_kind::ints) return check_ints(*slot.ints, f);
-      (void)core::resolve<weight_pack>(slot.pack, path_of(f.name));
+      core::find_slot(slot.pack, core::kind::pack, path_of(f.name));
       return;
     }
     case field_kind::i64:

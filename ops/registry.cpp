@@ -4,7 +4,12 @@
 #include <cstring>
 #include <limits>
 
+#include "velo/velo.h"
+
 namespace velo::ops {
+
+#include "abi/generated/op_definitions.inc"
+
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
