@@ -111,7 +111,7 @@ void backward(const velo_rms_norm_backward_args& a, core::execution& on,
             data<const float>(a.rstd) + first, data<T>(a.dx) + first * n, sums, slices.count(task),
             n, bypass});
   });
-  if (partial != nullptr)
+  if (a.dgamma != nullptr)
     reduce_gain(data<float>(a.dgamma), a.accumulate != 0, partial, slices.tasks(), n, on);
 }
 

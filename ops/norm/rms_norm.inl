@@ -6,7 +6,7 @@
 // multiply-add (4 cycles at two a cycle needs 8; the loads allow 4).
 
 template <class T>
-VELO_INLINE float sum_of_squares(const T* x, int64_t n) {
+VELO_INLINE float squares_of_block(const T* x, int64_t n) {
   v::vec s0 = v::zero(), s1 = s0, s2 = s0, s3 = s0;
   int64_t i = 0;
   for (; i + 4 * v::width <= n; i += 4 * v::width) {
@@ -24,8 +24,21 @@ VELO_INLINE float sum_of_squares(const T* x, int64_t n) {
   return v::sum((s0 + s1) + (s2 + s3));
 }
 
+// Long rows are summed in blocks, and the blocks in double, so that the error does not grow with
+// the row.
+constexpr int64_t sum_block = 4096;
+
 template <class T>
-VELO_INLINE float dot_scaled(const T* dy, const T* x, const float* gamma, int64_t n) {
+VELO_INLINE float mean_of_squares(const T* x, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += sum_block) {
+    sum += static_cast<double>(squares_of_block(x + i, n - i < sum_block ? n - i : sum_block));
+  }
+  return static_cast<float>(sum / static_cast<double>(n));
+}
+
+template <class T>
+VELO_INLINE float dot_of_block(const T* dy, const T* x, const float* gamma, int64_t n) {
   v::vec s0 = v::zero(), s1 = s0;
   int64_t i = 0;
   for (; i + 2 * v::width <= n; i += 2 * v::width) {
@@ -40,13 +53,22 @@ VELO_INLINE float dot_scaled(const T* dy, const T* x, const float* gamma, int64_
   return v::sum(s0 + s1);
 }
 
+template <class T>
+VELO_INLINE float mean_of_products(const T* dy, const T* x, const float* gamma, int64_t n) {
+  double sum = 0;
+  for (int64_t i = 0; i < n; i += sum_block) {
+    sum += static_cast<double>(
+        dot_of_block(dy + i, x + i, gamma + i, n - i < sum_block ? n - i : sum_block));
+  }
+  return static_cast<float>(sum / static_cast<double>(n));
+}
+
 template <bool Bypass, class T>
 VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
   for (int64_t r = 0; r < s.rows; ++r) {
     const T* x = s.x + r * s.n;
     T* y = s.y + r * s.n;
-    const float mean = sum_of_squares(x, s.n) / static_cast<float>(s.n);
-    const float rstd = 1.0f / __builtin_sqrtf(mean + s.epsilon);
+    const float rstd = 1.0f / __builtin_sqrtf(mean_of_squares(x, s.n) + s.epsilon);
     if (s.rstd != nullptr) s.rstd[r] = rstd;
     const v::vec scale = v::set(rstd);
     int64_t i = 0;
@@ -72,9 +94,9 @@ VELO_INLINE void backward_row(const rms_norm_backward_slice<T>& s, int64_t r) {
   const T* dy = s.dy + r * s.n;
   T* dx = s.dx + r * s.n;
   const float rstd = s.rstd[r];
-  const float dot = dot_scaled(dy, x, s.gamma, s.n);
+  const float mean = mean_of_products(dy, x, s.gamma, s.n);
   const v::vec scale = v::set(rstd);
-  const v::vec slope = v::set(-rstd * rstd * rstd * (dot / static_cast<float>(s.n)));
+  const v::vec slope = v::set(-rstd * rstd * rstd * mean);
   int64_t i = 0;
   for (; i + v::width <= s.n; i += v::width) {
     v::prefetch(x + s.n + i);

@@ -1,0 +1,195 @@
+// What every operator test needs: tensors that own their memory, contexts that force a kernel, and
+// comparisons that say where.
+//
+// Truth comes from plain double-precision formulas written in the test itself, never from velo.
+// `for_each_kernel` runs a check under every candidate of an operator in turn, so that no kernel is
+// tested by luck of dispatch.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/simd/scalar.hpp"
+#include "ops/registry.hpp"
+#include "velo/velo.h"
+
+namespace velo::testing {
+
+using bf16 = simd::bf16;
+
+template <class T>
+constexpr velo_dtype dtype_of();
+template <>
+constexpr velo_dtype dtype_of<float>() {
+  return {VELO_DTYPE_FLOAT, 32, 1};
+}
+template <>
+constexpr velo_dtype dtype_of<double>() {
+  return {VELO_DTYPE_FLOAT, 64, 1};
+}
+template <>
+constexpr velo_dtype dtype_of<bf16>() {
+  return {VELO_DTYPE_BFLOAT, 16, 1};
+}
+template <>
+constexpr velo_dtype dtype_of<std::int32_t>() {
+  return {VELO_DTYPE_INT, 32, 1};
+}
+template <>
+constexpr velo_dtype dtype_of<std::int64_t>() {
+  return {VELO_DTYPE_INT, 64, 1};
+}
+
+inline double value_of(float x) {
+  return static_cast<double>(x);
+}
+inline double value_of(double x) {
+  return x;
+}
+inline double value_of(bf16 x) {
+  return static_cast<double>(simd::to_float(x));
+}
+
+// A compact tensor with its memory, guarded on both sides: writes outside it fail the test in
+// `intact`.
+template <class T>
+class array {
+ public:
+  explicit array(std::vector<std::int64_t> shape) : shape_(std::move(shape)) {
+    std::int64_t count = 1;
+    for (const std::int64_t size : shape_) count *= size;
+    size_ = static_cast<std::size_t>(count);
+    memory_.assign(size_ * sizeof(T) + 2 * guard + 64, guard_byte);
+    const auto start = reinterpret_cast<std::uintptr_t>(memory_.data()) + guard;
+    offset_ = (64 - start % 64) % 64 + guard;
+  }
+  array(array&&) = delete;
+
+  T* data() { return reinterpret_cast<T*>(memory_.data() + offset_); }
+  const T* data() const { return reinterpret_cast<const T*>(memory_.data() + offset_); }
+  std::size_t size() const { return size_; }
+  T& operator[](std::size_t i) { return data()[i]; }
+  double at(std::size_t i) const { return value_of(data()[i]); }
+  const velo_tensor* tensor() {
+    view_ = {data(),
+             {VELO_DEVICE_CPU, 0},
+             static_cast<std::int32_t>(shape_.size()),
+             dtype_of<T>(),
+             shape_.data(),
+             nullptr,
+             0};
+    return &view_;
+  }
+  bool intact() const {
+    for (std::size_t i = 0; i < memory_.size(); ++i) {
+      if ((i < offset_ || i >= offset_ + size_ * sizeof(T)) && memory_[i] != guard_byte)
+        return false;
+    }
+    return true;
+  }
+  // Uniform in [-scale, scale], the same for a seed on every machine.
+  array& fill(std::uint64_t seed, double scale = 1) {
+    std::uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
+    for (std::size_t i = 0; i < size_; ++i) {
+      state = state * 6364136223846793005ull + 1442695040888963407ull;
+      simd::assign((*this)[i], scale * (static_cast<double>(state >> 11) * 0x1p-52 - 1));
+    }
+    return *this;
+  }
+  std::vector<unsigned char> bytes() const {
+    const auto* first = memory_.data() + offset_;
+    return {first, first + size_ * sizeof(T)};
+  }
+
+ private:
+  static constexpr std::size_t guard = 128;
+  static constexpr unsigned char guard_byte = 0xa5;
+  std::vector<std::int64_t> shape_;
+  std::size_t size_ = 0;
+  std::vector<unsigned char> memory_;
+  std::size_t offset_ = 0;
+  velo_tensor view_{};
+};
+
+// A context with its inline stream, closed at the end of its scope.
+class session {
+ public:
+  explicit session(int threads = 1, const std::string& config_json = "") {
+    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+    desc.threads = threads;
+    desc.config_json = config_json.empty() ? nullptr : config_json.c_str();
+    REQUIRE(velo_context_create(&desc, &context_) == VELO_OK);
+    REQUIRE(velo_context_stream(context_, &stream_) == VELO_OK);
+  }
+  ~session() { velo_context_destroy(context_); }
+  session(const session&) = delete;
+  velo_context context() const { return context_; }
+  velo_stream stream() const { return stream_; }
+
+ private:
+  velo_context context_ = nullptr;
+  velo_stream stream_ = nullptr;
+};
+
+// Runs check(session) with every candidate of `op` that this machine can run, each forced in turn.
+inline void for_each_kernel(const char* op, const std::function<void(session&)>& check,
+                            int threads = 1) {
+  ops::op_id id{};
+  REQUIRE(ops::find_op(op, id));
+  const ops::operator_def& definition = ops::definition_of(id);
+  for (int i = 0; i < definition.candidate_count; ++i) {
+    const ops::candidate& candidate = definition.candidates[i];
+    if (static_cast<int>(candidate.level) > static_cast<int>(core::detect_isa())) continue;
+    session forced(threads, std::string("{\"kernel.") + op + "\": \"" + candidate.name + "\"}");
+    INFO("kernel " << candidate.name);
+    check(forced);
+  }
+}
+
+// Runs an operator and requires success, with the record's sentence if it fails.
+#define VELO_RUN(call)                                   \
+  do {                                                   \
+    const velo_status run_status = (call);               \
+    char run_text[1024] = "";                            \
+    velo_error_text(run_text, sizeof run_text, nullptr); \
+    INFO((run_status == VELO_OK ? "" : run_text));       \
+    REQUIRE(run_status == VELO_OK);                      \
+  } while (false)
+
+// Requires a refusal with this code, naming this argument.
+#define VELO_REFUSED(call, wanted_code, wanted_argument)            \
+  do {                                                              \
+    CHECK((call) == (wanted_code));                                 \
+    velo_error_info refused_info = VELO_ERROR_INFO_INIT;            \
+    REQUIRE(velo_last_error(&refused_info) == VELO_OK);             \
+    CHECK(refused_info.code == (wanted_code));                      \
+    CHECK(std::string(refused_info.argument) == (wanted_argument)); \
+  } while (false)
+
+// |got - truth| <= absolute + relative * |truth| everywhere; names the first place where it is not,
+// NaN matching NaN.
+template <class T>
+void require_close(const array<T>& got, const std::vector<double>& truth, double relative,
+                   double absolute) {
+  REQUIRE(got.size() == truth.size());
+  for (std::size_t i = 0; i < truth.size(); ++i) {
+    const double g = got.at(i), t = truth[i];
+    if (std::isnan(t) ? std::isnan(g)
+                      : g == t || std::abs(g - t) <= absolute + relative * std::abs(t))
+      continue;
+    INFO("element " << i << ": got " << g << ", truth " << t);
+    FAIL("outside the bound");
+  }
+  CHECK(got.intact());
+}
+
+template <class T>
+constexpr double rounding() {
+  return sizeof(T) == 2 ? 0x1p-8 : 0x1p-22;
+}  // of one stored element, relative
+
+}  // namespace velo::testing
