@@ -23,6 +23,8 @@ std::string emit_api_table(const spec& s);       // abi/generated/api_table.inc
 std::string emit_errors(const spec& s);          // abi/generated/errors.inc
 std::string emit_describe(const spec& s);        // abi/generated/describe.inc
 std::string emit_stub(const spec& s);            // abi/generated/stub.c
+std::string emit_layout_lock(const spec& s);     // abi/generated/layout_lock.c
+std::string emit_reference(const spec& s);       // abi/generated/api.md
 std::string emit_cpp_ops(const spec& s);         // cpp/include/velo/ops.hpp
 
 files emit_all(const spec& s);

@@ -19,6 +19,8 @@ files emit_all(const spec& s) {
   out[folder + "api_table.inc"] = emit_api_table(s);
   out[folder + "errors.inc"] = emit_errors(s);
   out[folder + "describe.inc"] = emit_describe(s);
+  out[folder + "layout_lock.c"] = emit_layout_lock(s);
+  out[folder + "api.md"] = emit_reference(s);
   out[folder + "stub.c"] = emit_stub(s);
   return out;
 }

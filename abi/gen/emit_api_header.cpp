@@ -9,23 +9,7 @@ namespace velo::gen {
 namespace {
 
 std::string slot_declaration(const function& f) {
-  const std::string head = "  " + f.result + " (*" + f.slot() + ")(";
-  if (f.parameters.empty()) return head + "void);\n";
-  std::vector<std::string> parts;
-  for (const parameter& p : f.parameters) parts.push_back(declare(p.type, p.name));
-  const std::string flat = head + join(parts, ", ") + ");";
-  if (flat.size() <= columns) return flat + "\n";
-  const std::string indent(head.size(), ' ');
-  std::string body = fill(parts, indent).substr(indent.size());
-  bool long_line = false;  // a parameter list that does not fit beside the name goes below it
-  std::size_t start = 0;
-  for (const std::string all = head + body + ");"; start < all.size();) {
-    const std::size_t end = std::min(all.find('\n', start), all.size());
-    long_line = long_line || end - start > columns;
-    start = end + 1;
-  }
-  if (long_line) return head + "\n" + fill(parts, "      ") + ");\n";
-  return head + body + ");\n";
+  return arrange("  " + f.result + " (*" + f.slot() + ")(", parameter_list(f), ");") + "\n";
 }
 
 }  // namespace

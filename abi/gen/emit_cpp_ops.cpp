@@ -1,17 +1,12 @@
 // cpp/include/velo/ops.hpp: operators as C++ functions, their arguments as structs with chained
 // setters.
+#include <algorithm>
+
 #include "abi/gen/emit.hpp"
 #include "abi/gen/text.hpp"
 
 namespace velo::gen {
 namespace {
-
-std::string one_line(const std::string& text) {
-  std::string out;
-  const std::vector<std::string> lines = wrap(text, columns - 5);
-  for (const std::string& line : lines) out += "  // " + line + "\n";
-  return out;
-}
 
 std::string setter(const op& o, const op_field& f) {
   const std::string self = "  " + o.name + "_args& " + f.name + "(";
@@ -43,25 +38,45 @@ std::string setter(const op& o, const op_field& f) {
 }
 
 std::string emit_op(const op& o) {
-  std::string out;
-  for (const std::string& line : wrap(o.doc[0], columns - 3)) out += "// " + line + "\n";
+  std::string out = line_comment({o.doc[0]});
   const std::string name = o.name + "_args";
   out += "struct " + name + " : velo_" + name + " {\n";
-  out += "  " + name + "() noexcept : velo_" + name + " VELO_" + upper(name) + "_INIT {}\n\n";
-  for (const op_field& f : o.fields) out += one_line(f.doc) + setter(o, f);
+  const std::string init = "VELO_" + upper(name) + "_INIT {}\n\n";
+  const std::string flat = "  " + name + "() noexcept : velo_" + name + " " + init;
+  if (flat.size() <= columns + 2) {
+    out += flat;
+  } else {
+    out += "  " + name + "() noexcept\n      : velo_" + name;
+    out += (init.size() + name.size() + 11 <= columns ? " " : "\n        ") + init;
+  }
+  unsigned state = o.since;
+  for (const op_field& f : o.fields) {
+    out += guard(state, f.since, o.since);
+    out += line_comment({f.doc}, "  ") + setter(o, f);
+  }
+  out += guard(state, o.since, o.since);
   out += "};\n\n";
-  const std::string head =
-      "inline outcome<> " + o.name + "(stream_ref stream, const " + name + "& args) {\n";
-  out += head + "  return detail::check(VELO_FN(" + o.name + ")(stream.get(), &args));\n}\n";
-  return out;
+  out += arrange("inline outcome<> " + o.name + "(",
+                 {"stream_ref stream", "const " + name + "& args"}, ") {");
+  return out + "\n  return detail::check(VELO_FN(" + o.name + ")(stream.get(), &args));\n}\n";
 }
 
 std::string emit_enum(const enumeration& e) {
-  std::string out;
-  for (const std::string& line : wrap(e.doc, columns - 3)) out += "// " + line + "\n";
+  std::string out = line_comment({e.doc});
   out += "enum class " + e.name + " : std::int64_t {\n";
+  std::vector<std::string> lines;
+  std::size_t width = 0;
   for (const enumerator& v : e.values) {
-    out += "  " + v.name + " = " + enumerator_name(e.name, v.name) + ",  // " + v.doc + "\n";
+    lines.push_back("  " + v.name + " = " + enumerator_name(e.name, v.name) + ",");
+    width = std::max(width, lines.back().size());
+  }
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::vector<std::string> text =
+        wrap(e.values[i].doc, columns - static_cast<int>(width) - 5);
+    out += pad(lines[i], width) + "  // " + text[0] + "\n";
+    for (std::size_t k = 1; k < text.size(); ++k) {
+      out += std::string(width, ' ') + "  // " + text[k] + "\n";
+    }
   }
   return out + "};\n";
 }
@@ -69,21 +84,19 @@ std::string emit_enum(const enumeration& e) {
 }  // namespace
 
 std::string emit_cpp_ops(const spec& s) {
-  std::string out =
-      "// Operators in C++: rms_norm(stream, rms_norm_args().x(x).gamma(gamma).y(y)).\n"
-      "//\n"
-      "// An args object starts with every attribute at its default and every tensor absent; each "
-      "setter returns the object. It\n"
-      "// keeps pointers: tensors given to it must live until the call returns, their data until "
-      "the work is done. A failure\n"
-      "// throws velo::error, or is returned as velo::result<void> when VELO_NO_EXCEPTIONS is "
-      "defined. velo/ops_<family>.h says\n"
-      "// what each operator computes.\n"
-      "// Generated from abi/spec: change that and build the target `generate`.\n"
-      "#pragma once\n\n#include <cstddef>\n#include <cstdint>\n\n#include \"velo/api.h\"\n#include "
-      "\"velo/detail/call.hpp\"\n#include \"velo/detail/door.hpp\"\n#include "
-      "\"velo/stream.hpp\"\n\n"
-      "VELO_CPP_BEGIN\n";
+  std::string out = line_comment(
+      {"Operators in C++: rms_norm(stream, rms_norm_args().x(x).gamma(gamma).y(y)).", "",
+       "An args object starts with every attribute at its default and every tensor absent; each "
+       "setter "
+       "returns the object. It keeps pointers: tensors given to it must live until the call "
+       "returns, "
+       "their data until the work is done. A failure throws velo::error, or is returned as "
+       "velo::result<void> where exceptions are off. velo/ops_<family>.h says what each operator "
+       "computes.",
+       "", "Generated from abi/spec: change that and build the target `generate`."});
+  out += "#pragma once\n\n#include <cstddef>\n#include <cstdint>\n\n#include \"velo/api.h\"\n";
+  out += "#include \"velo/detail/call.hpp\"\n#include \"velo/detail/door.hpp\"\n";
+  out += "#include \"velo/stream.hpp\"\n\nVELO_CPP_BEGIN\n";
   unsigned state = 100;
   for (const family& f : s.families) {
     out += "\n// ---- " + f.name + "\n";

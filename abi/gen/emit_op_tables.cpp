@@ -49,7 +49,8 @@ std::string emit_spec(const family& home, const op& o) {
   out += quote(join(o.doc, "\n")) + ",\n     " + quote(o.source) + ",\n     " +
          quote(o.error_bound) + ",\n     ";
   out += quote(o.bytes) + ",\n     " + std::to_string(o.since) + ", " + o.name + "_fields, ";
-  return out + std::to_string(o.fields.size()) + ", sizeof(velo_" + o.name + "_args)},\n";
+  return out + std::to_string(o.fields.size()) + ", " + std::to_string(8 + 8 * o.fields.size()) +
+         "},\n";
 }
 
 }  // namespace
@@ -67,7 +68,7 @@ std::string emit_op_table(const spec& s) {
   std::string out =
       "// Field tables of all operators, in the order of op_ids.inc, for the inside of a namespace "
       "that sees\n"
-      "// ops/spec.hpp, velo/api.h and a constant `unbounded` (infinity).\n";
+      "// ops/spec.hpp and a constant `unbounded` (infinity).\n";
   out += note;
   for (const family& f : s.families) {
     out += "\n// ---- " + f.name + "\n";
@@ -99,7 +100,8 @@ std::string emit_op_definitions(const spec& s) {
   out += note;
   for (const family& f : s.families) {
     out += "// " + f.name + "\n";
-    for (const op& o : f.ops) out += "extern const operator_def " + o.name + "_operator __attribute__((weak));\n";
+    for (const op& o : f.ops)
+      out += "extern const operator_def " + o.name + "_operator __attribute__((weak));\n";
   }
   out += "\nconstexpr const operator_def* definitions[] = {\n";
   for (const family& f : s.families) {

@@ -61,7 +61,7 @@ std::string emit_struct(const op& o) {
   std::vector<std::string> heads = {"  uint32_t struct_size;", "  uint32_t reserved;"};
   std::vector<std::string> notes = {"sizeof(velo_" + o.name + "_args)", "0"};
   for (const op_field& f : o.fields) {
-    heads.push_back("  " + declare(field_type(o, f), f.name) + ";");
+    heads.push_back("  " + declare(field_type(f), f.name) + ";");
     notes.push_back(field_note(f));
   }
   std::size_t width = 0;
@@ -69,14 +69,14 @@ std::string emit_struct(const op& o) {
   std::string out = "typedef struct velo_" + o.name + "_args {\n";
   unsigned state = o.since;
   for (std::size_t i = 0; i < heads.size(); ++i) {
-    if (i >= 2 && o.fields[i - 2].since != state) out += guard(state, o.fields[i - 2].since);
+    if (i >= 2) out += guard(state, o.fields[i - 2].since, o.since);
     const std::vector<std::string> lines = wrap(notes[i], columns - static_cast<int>(width) - 7);
     out += pad(heads[i], width) + " /* " + lines[0];
     for (std::size_t k = 1; k < lines.size(); ++k)
       out += "\n" + std::string(width + 1, ' ') + " * " + lines[k];
     out += " */\n";
   }
-  if (state != o.since) out += "#endif\n";
+  out += guard(state, o.since, o.since);
   return out + "} velo_" + o.name + "_args;\n";
 }
 
@@ -101,13 +101,12 @@ std::string init_macro(const op& o, unsigned abi) {
   for (const op_field& f : o.fields) {
     if (f.since <= abi) values.push_back(initial(f));
   }
-  std::string body = fill(values, "    ");
-  std::string out = "#define " + upper(type) + "_INIT \\\n  { \\\n";
-  for (std::size_t at = 0; at < body.size();) {
-    const std::size_t end = std::min(body.find('\n', at), body.size());
-    out += body.substr(at, end - at) + " \\\n";
-    at = end + 1;
-  }
+  const std::string open = "#define " + upper(type) + "_INIT \\\n";
+  const std::string flat = "  { " + join(values, ", ") + " }\n";
+  if (flat.size() <= columns + 1) return open + flat;
+  std::string out = open + "  { \\\n";
+  const std::string body = fill(values, "    ", columns - 2) + "\n";
+  for (const char c : body) out += c == '\n' ? std::string(" \\\n") : std::string(1, c);
   return out + "  }\n";
 }
 
@@ -155,10 +154,9 @@ std::string emit_op(const op& o) {
       "work is done. Thread class: " +
       o.thread + ". Errors: " + join(o.errors, ", ") + ".");
   out += comment(text);
-  const std::string head = "VELO_API velo_status velo_" + o.name + "(velo_stream stream,";
-  const std::string tail = "const velo_" + o.name + "_args* args);\n";
-  const bool fits = head.size() + 1 + tail.size() <= columns + 1;
-  return out + head + (fits ? " " : "\n" + std::string(27 + o.name.size(), ' ')) + tail;
+  const std::string head = "VELO_API velo_status velo_" + o.name + "(";
+  return out + arrange(head, {"velo_stream stream", "const velo_" + o.name + "_args* args"}, ");") +
+         "\n";
 }
 
 std::string emit_enum(const enumeration& e) {

@@ -1,6 +1,7 @@
 // Wrapping, quoting, declarations (text.hpp).
 #include "abi/gen/text.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
@@ -56,18 +57,45 @@ std::string comment(const std::vector<std::string>& paragraphs, const std::strin
   return out;
 }
 
-std::string fill(const std::vector<std::string>& items, const std::string& indent,
-                 const std::string& between) {
+std::string line_comment(const std::vector<std::string>& paragraphs, const std::string& indent) {
+  std::string out;
+  for (const std::string& paragraph : paragraphs) {
+    for (const std::string& line : wrap(paragraph, columns - 3 - static_cast<int>(indent.size()))) {
+      out += indent + "//" + (line.empty() ? "" : " " + line) + "\n";
+    }
+  }
+  return out;
+}
+
+std::string fill(const std::vector<std::string>& items, const std::string& indent, int width) {
   std::string out, line = indent;
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const std::string piece = items[i] + (i + 1 == items.size() ? "" : between);
-    if (line.size() > indent.size() && line.size() + 1 + piece.size() > columns) {
+    const std::string piece = items[i] + (i + 1 == items.size() ? "" : ",");
+    const std::size_t grown = line.size() + 1 + piece.size();
+    if (line.size() > indent.size() && grown > static_cast<std::size_t>(width)) {
       out += line + "\n";
       line = indent;
     }
     line += (line.size() > indent.size() ? " " : "") + piece;
   }
   return out + line;
+}
+
+std::string arrange(const std::string& head, const std::vector<std::string>& items,
+                    const std::string& tail) {
+  const std::string flat = head + join(items, ", ") + tail;
+  if (flat.size() <= columns) return flat;
+  const int width = columns - static_cast<int>(tail.size());
+  const std::string indent(head.size(), ' ');
+  const std::string beside = fill(items, indent, width).substr(indent.size());
+  std::size_t widest = 0, line = head.size();  // of the lines beside the head
+  for (const char c : beside) {
+    line = c == '\n' ? 0 : line + 1;
+    widest = std::max(widest, line);
+  }
+  if (widest <= static_cast<std::size_t>(width)) return head + beside + tail;
+  const std::string below(head.find_first_not_of(' ') + 4, ' ');
+  return head + "\n" + fill(items, below, width) + tail;
 }
 
 std::string quote(const std::string& text) {
@@ -103,26 +131,26 @@ std::string declare(const std::string& type, const std::string& name) {
   return type.substr(0, hole + 2) + name + type.substr(hole + 2);
 }
 
-std::string parameters(const function& f) {
+std::vector<std::string> parameter_list(const function& f) {
   std::vector<std::string> parts;
   for (const parameter& p : f.parameters) parts.push_back(declare(p.type, p.name));
-  return parts.empty() ? "void" : join(parts, ", ");
+  return parts.empty() ? std::vector<std::string>{"void"} : parts;
 }
 
 std::string prototype(const function& f) {
-  return f.result + " " + f.name + "(" + parameters(f) + ")";
+  return arrange(f.result + " " + f.name + "(", parameter_list(f), ")");
 }
 
-std::string guard(unsigned& state, unsigned since) {
+std::string guard(unsigned& state, unsigned since, unsigned base) {
   if (since == state) return "";
   std::string out;
-  if (state > 100) out += "#endif\n";
-  if (since > 100) out += "#if VELO_TARGET_ABI >= " + std::to_string(since) + "\n";
+  if (state > base) out += "#endif\n";
+  if (since > base) out += "#if VELO_TARGET_ABI >= " + std::to_string(since) + "\n";
   state = since;
   return out;
 }
 
-std::string field_type(const op&, const op_field& f) {
+std::string field_type(const op_field& f) {
   switch (f.type) {
     case kind::tensor:
       return "const velo_tensor*";
@@ -159,13 +187,6 @@ std::string kind_name(kind type) {
 
 std::string enumerator_name(const std::string& enumeration, const std::string& value) {
   return "VELO_" + upper(enumeration) + "_" + upper(value);
-}
-
-std::string banner(const std::string& open, const std::string& close, const std::string& what,
-                   const std::string& source) {
-  return open + " " + what + "\n" + open.substr(0, open == "/*" ? 0 : open.size()) +
-         (open == "/*" ? " *" : "") + " Generated from " + source +
-         "; change that and build the target `generate`." + close + "\n";
 }
 
 }  // namespace velo::gen

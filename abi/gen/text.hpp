@@ -19,9 +19,15 @@ std::string pad(const std::string& text, std::size_t width);  // with spaces on 
 std::vector<std::string> wrap(const std::string& text, int width);
 // A block comment of paragraphs, each wrapped; an empty paragraph is a blank line.
 std::string comment(const std::vector<std::string>& paragraphs, const std::string& indent = "");
+// The same with //.
+std::string line_comment(const std::vector<std::string>& paragraphs,
+                         const std::string& indent = "");
 // Items in wrapped lines: "    A, B, C,\n    D".
 std::string fill(const std::vector<std::string>& items, const std::string& indent,
-                 const std::string& between = ",");
+                 int width = columns);
+// head + items + tail on one line, or the items below each other beside the head, or below it.
+std::string arrange(const std::string& head, const std::vector<std::string>& items,
+                    const std::string& tail);
 
 std::string quote(const std::string& text);  // a C string literal; also valid JSON for plain ASCII
 std::string real(double value);              // shortest form that reads back to the same double
@@ -29,20 +35,16 @@ std::string release(unsigned abi);           // 100 -> "1.0"
 
 std::string declare(const std::string& type,
                     const std::string& name);  // "void (*)(int)", "f" -> "void (*f)(int)"
-std::string parameters(const function& f);     // "velo_stream stream, .."
-std::string prototype(const function& f);      // "velo_status velo_x(..)"
+std::vector<std::string> parameter_list(const function& f);  // "velo_stream stream", ..
+std::string prototype(const function& f);                    // "velo_status velo_x(..)"
 
-// Opens or closes the part of a header that needs a newer ABI than 1.0. `state` is the ABI of the
-// open part.
-std::string guard(unsigned& state, unsigned since);
+// Opens or closes the part of a header that needs a newer ABI than `base`. `state` is the ABI of
+// the open part.
+std::string guard(unsigned& state, unsigned since, unsigned base = 100);
 
-std::string field_type(const op& o, const op_field& f);  // its C type in the args struct
-std::string kind_name(kind type);                        // as in the spec
+std::string field_type(const op_field& f);  // its C type in the args struct
+std::string kind_name(kind type);           // as in the spec
 std::string enumerator_name(const std::string& enumeration,
                             const std::string& value);  // VELO_LAYOUT_BSND
-
-// The first lines of every generated file.
-std::string banner(const std::string& open, const std::string& close, const std::string& what,
-                   const std::string& source);
 
 }  // namespace velo::gen

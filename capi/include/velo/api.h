@@ -42,8 +42,8 @@ struct velo_api {
   /* velo/tensor.h */
   velo_status (*tensor_create)(velo_context context, velo_dtype dtype, int32_t ndim,
                                const int64_t* shape, velo_managed_tensor** tensor);
-  velo_status (*tensor_import)(
-      velo_context context, velo_managed_tensor* managed, velo_tensor* view);
+  velo_status (*tensor_import)(velo_context context, velo_managed_tensor* managed,
+                               velo_tensor* view);
   void (*tensor_release)(velo_managed_tensor* managed);
   velo_status (*tensor_extent)(const velo_tensor* tensor, uint64_t* bytes);
 
@@ -52,10 +52,10 @@ struct velo_api {
   void (*context_destroy)(velo_context context);
   velo_status (*context_stream)(velo_context context, velo_stream* stream);
   velo_status (*config_set)(velo_context context, const char* key, const char* value);
-  velo_status (*config_get)(velo_context context, const char* key, char* buffer, uint64_t capacity,
-                            uint64_t* needed, const char** origin);
-  velo_status (*config_list)(
-      velo_context context, char* buffer, uint64_t capacity, uint64_t* needed);
+  velo_status (*config_get)(velo_context context, const char* key, char* buffer,
+                            uint64_t capacity, uint64_t* needed, const char** origin);
+  velo_status (*config_list)(velo_context context, char* buffer, uint64_t capacity,
+                             uint64_t* needed);
   velo_status (*context_get_stats)(velo_context context, velo_context_stats* stats);
 
   /* velo/stream.h */

@@ -44,9 +44,7 @@ typedef struct velo_matmul_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ARGS_INIT \
-  { \
-    (uint32_t)sizeof(velo_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A \
-  }
+  { (uint32_t)sizeof(velo_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A }
 
 /* c = op(a) * op(b) + bias, op(x) = x or its transpose; products and sums in float32, rounded once.
  * a: [.., m, k] with leading dimensions folded into m (2-D when transposed); b: [k, n], or `packed`
@@ -76,9 +74,7 @@ typedef struct velo_matmul_add_fp32_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ADD_FP32_ARGS_INIT \
-  { \
-    (uint32_t)sizeof(velo_matmul_add_fp32_args), 0, 0, 0, 0 \
-  }
+  { (uint32_t)sizeof(velo_matmul_add_fp32_args), 0, 0, 0, 0 }
 
 /* grad += grad_output^T * total_input, the product added in float32 without rounding to 16 bits.
  *

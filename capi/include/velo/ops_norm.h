@@ -30,9 +30,7 @@ typedef struct velo_rms_norm_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_RMS_NORM_ARGS_INIT \
-  { \
-    (uint32_t)sizeof(velo_rms_norm_args), 0, 0, 0, 0, 0, 1e-06 \
-  }
+  { (uint32_t)sizeof(velo_rms_norm_args), 0, 0, 0, 0, 0, 1e-06 }
 
 /* y = x * rstd * gamma with rstd = 1 / sqrt(mean(x^2) + epsilon), over the trailing dimensions that
  * gamma has.
@@ -65,9 +63,7 @@ typedef struct velo_rms_norm_backward_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_RMS_NORM_BACKWARD_ARGS_INIT \
-  { \
-    (uint32_t)sizeof(velo_rms_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0 \
-  }
+  { (uint32_t)sizeof(velo_rms_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)); dgamma = sum over rows of dy * x *
  * rstd.

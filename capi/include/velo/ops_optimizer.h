@@ -86,9 +86,7 @@ typedef struct velo_global_norm_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_GLOBAL_NORM_ARGS_INIT \
-  { \
-    (uint32_t)sizeof(velo_global_norm_args), 0, 0, 0, 0, 0, 1.0, 0 \
-  }
+  { (uint32_t)sizeof(velo_global_norm_args), 0, 0, 0, 0, 0, 1.0, 0 }
 
 /* sum_of_squares (+)= sum of x^2 in double; norm = sqrt(sum_of_squares); clip = min(1, max_norm /
  * (norm + 1e-6)).

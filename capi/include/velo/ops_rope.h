@@ -37,9 +37,7 @@ typedef struct velo_rotary_position_embedding_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT \
-  { \
-    (uint32_t)sizeof(velo_rotary_position_embedding_args), 0, 0, 0, 0, 0, VELO_ROTARY_MODE_HALF \
-  }
+  { (uint32_t)sizeof(velo_rotary_position_embedding_args), 0, 0, 0, 0, 0, VELO_ROTARY_MODE_HALF }
 
 /* y = x * cos + rotate(x) * sin over the first R features of the last dimension; the rest pass
  * through.
@@ -57,8 +55,8 @@ typedef struct velo_rotary_position_embedding_args {
  * args is copied before the call returns; its tensors stay the caller's, and their data must
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
-VELO_API velo_status velo_rotary_position_embedding(velo_stream stream,
-                                                    const velo_rotary_position_embedding_args* args);
+VELO_API velo_status velo_rotary_position_embedding(
+    velo_stream stream, const velo_rotary_position_embedding_args* args);
 
 /* ---- rotary_position_embedding_backward ------------------------------------------------------ */
 
@@ -96,8 +94,8 @@ typedef struct velo_rotary_position_embedding_backward_args {
  * args is copied before the call returns; its tensors stay the caller's, and their data must
  * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
-VELO_API velo_status velo_rotary_position_embedding_backward(velo_stream stream,
-                                                             const velo_rotary_position_embedding_backward_args* args);
+VELO_API velo_status velo_rotary_position_embedding_backward(
+    velo_stream stream, const velo_rotary_position_embedding_backward_args* args);
 
 VELO_END_C
 

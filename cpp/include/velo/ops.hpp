@@ -1,9 +1,11 @@
 // Operators in C++: rms_norm(stream, rms_norm_args().x(x).gamma(gamma).y(y)).
 //
-// An args object starts with every attribute at its default and every tensor absent; each setter returns the object. It
-// keeps pointers: tensors given to it must live until the call returns, their data until the work is done. A failure
-// throws velo::error, or is returned as velo::result<void> when VELO_NO_EXCEPTIONS is defined. velo/ops_<family>.h says
-// what each operator computes.
+// An args object starts with every attribute at its default and every tensor absent; each setter
+// returns the object. It keeps pointers: tensors given to it must live until the call returns,
+// their data until the work is done. A failure throws velo::error, or is returned as
+// velo::result<void> where exceptions are off. velo/ops_<family>.h says what each operator
+// computes.
+//
 // Generated from abi/spec: change that and build the target `generate`.
 #pragma once
 
@@ -47,7 +49,8 @@ inline outcome<> rms_norm(stream_ref stream, const rms_norm_args& args) {
 // dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)); dgamma = sum over rows of dy * x *
 // rstd.
 struct rms_norm_backward_args : velo_rms_norm_backward_args {
-  rms_norm_backward_args() noexcept : velo_rms_norm_backward_args VELO_RMS_NORM_BACKWARD_ARGS_INIT {}
+  rms_norm_backward_args() noexcept
+      : velo_rms_norm_backward_args VELO_RMS_NORM_BACKWARD_ARGS_INIT {}
 
   // shape and dtype of x
   rms_norm_backward_args& dy(const velo_tensor& value) {
@@ -147,14 +150,16 @@ inline outcome<> swiglu_backward(stream_ref stream, const swiglu_backward_args& 
 
 // Which features are rotated together.
 enum class rotary_mode : std::int64_t {
-  half = VELO_ROTARY_MODE_HALF,  // feature i with feature i + R/2 (GPT-NeoX, Llama in Hugging Face)
+  half = VELO_ROTARY_MODE_HALF,                // feature i with feature i + R/2 (GPT-NeoX, Llama in
+                                               // Hugging Face)
   interleaved = VELO_ROTARY_MODE_INTERLEAVED,  // feature 2i with feature 2i + 1 (GPT-J, the paper)
 };
 
 // y = x * cos + rotate(x) * sin over the first R features of the last dimension; the rest pass
 // through.
 struct rotary_position_embedding_args : velo_rotary_position_embedding_args {
-  rotary_position_embedding_args() noexcept : velo_rotary_position_embedding_args VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT {}
+  rotary_position_embedding_args() noexcept
+      : velo_rotary_position_embedding_args VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT {}
 
   // [.., .., .., D]
   rotary_position_embedding_args& x(const velo_tensor& value) {
@@ -184,14 +189,17 @@ struct rotary_position_embedding_args : velo_rotary_position_embedding_args {
   }
 };
 
-inline outcome<> rotary_position_embedding(stream_ref stream, const rotary_position_embedding_args& args) {
+inline outcome<> rotary_position_embedding(stream_ref stream,
+                                           const rotary_position_embedding_args& args) {
   return detail::check(VELO_FN(rotary_position_embedding)(stream.get(), &args));
 }
 
 // dx = dy * cos + rotate^T(dy * sin); dcos and dsin are the sums of dy * x and dy * rotate(x) over
 // the broadcast dimensions.
 struct rotary_position_embedding_backward_args : velo_rotary_position_embedding_backward_args {
-  rotary_position_embedding_backward_args() noexcept : velo_rotary_position_embedding_backward_args VELO_ROTARY_POSITION_EMBEDDING_BACKWARD_ARGS_INIT {}
+  rotary_position_embedding_backward_args() noexcept
+      : velo_rotary_position_embedding_backward_args
+        VELO_ROTARY_POSITION_EMBEDDING_BACKWARD_ARGS_INIT {}
 
   // shape and dtype of x
   rotary_position_embedding_backward_args& dy(const velo_tensor& value) {
@@ -247,7 +255,8 @@ struct rotary_position_embedding_backward_args : velo_rotary_position_embedding_
   }
 };
 
-inline outcome<> rotary_position_embedding_backward(stream_ref stream, const rotary_position_embedding_backward_args& args) {
+inline outcome<> rotary_position_embedding_backward(
+    stream_ref stream, const rotary_position_embedding_backward_args& args) {
   return detail::check(VELO_FN(rotary_position_embedding_backward)(stream.get(), &args));
 }
 
@@ -255,7 +264,7 @@ inline outcome<> rotary_position_embedding_backward(stream_ref stream, const rot
 
 // Element type of a product.
 enum class product_dtype : std::int64_t {
-  like_a = VELO_PRODUCT_DTYPE_LIKE_A,  // the dtype of a
+  like_a = VELO_PRODUCT_DTYPE_LIKE_A,    // the dtype of a
   float32 = VELO_PRODUCT_DTYPE_FLOAT32,  // float32 whatever the inputs
 };
 
@@ -342,7 +351,8 @@ inline outcome<> embedding(stream_ref stream, const embedding_args& args) {
 // dtable[ids[t]] += dy[t] over all t in order; rows no id names become zero, or keep their value
 // with accumulate.
 struct embedding_backward_args : velo_embedding_backward_args {
-  embedding_backward_args() noexcept : velo_embedding_backward_args VELO_EMBEDDING_BACKWARD_ARGS_INIT {}
+  embedding_backward_args() noexcept
+      : velo_embedding_backward_args VELO_EMBEDDING_BACKWARD_ARGS_INIT {}
 
   // as in the forward call
   embedding_backward_args& ids(const velo_tensor& value) {
@@ -381,7 +391,7 @@ inline outcome<> embedding_backward(stream_ref stream, const embedding_backward_
 enum class reduction : std::int64_t {
   none = VELO_REDUCTION_NONE,  // one loss a token
   mean = VELO_REDUCTION_MEAN,  // mean over tokens that count
-  sum = VELO_REDUCTION_SUM,  // sum over tokens that count
+  sum = VELO_REDUCTION_SUM,    // sum over tokens that count
 };
 
 // loss[t] = log(sum_v exp(logits[t, v])) - logits[t, targets[t]]; 0 where targets[t] is
@@ -429,7 +439,8 @@ inline outcome<> cross_entropy(stream_ref stream, const cross_entropy_args& args
 // dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss_t; 0 in ignored rows. In
 // place over the logits, no second logits tensor is needed.
 struct cross_entropy_backward_args : velo_cross_entropy_backward_args {
-  cross_entropy_backward_args() noexcept : velo_cross_entropy_backward_args VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT {}
+  cross_entropy_backward_args() noexcept
+      : velo_cross_entropy_backward_args VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT {}
 
   // float32, shape of loss
   cross_entropy_backward_args& dloss(const velo_tensor& value) {
@@ -468,7 +479,8 @@ struct cross_entropy_backward_args : velo_cross_entropy_backward_args {
   }
 };
 
-inline outcome<> cross_entropy_backward(stream_ref stream, const cross_entropy_backward_args& args) {
+inline outcome<> cross_entropy_backward(stream_ref stream,
+                                        const cross_entropy_backward_args& args) {
   return detail::check(VELO_FN(cross_entropy_backward)(stream.get(), &args));
 }
 
@@ -477,7 +489,8 @@ inline outcome<> cross_entropy_backward(stream_ref stream, const cross_entropy_b
 // g = grad * scale (negated by maximize); p *= 1 - lr * weight_decay; m = beta1 * m + (1 - beta1) *
 // g; v = beta2 * v + (1 - beta2) * g^2;
 struct apply_fused_adamw_args : velo_apply_fused_adamw_args {
-  apply_fused_adamw_args() noexcept : velo_apply_fused_adamw_args VELO_APPLY_FUSED_ADAMW_ARGS_INIT {}
+  apply_fused_adamw_args() noexcept
+      : velo_apply_fused_adamw_args VELO_APPLY_FUSED_ADAMW_ARGS_INIT {}
 
   // shape of param
   apply_fused_adamw_args& grad(const velo_tensor& value) {
@@ -616,7 +629,7 @@ inline outcome<> global_norm(stream_ref stream, const global_norm_args& args) {
 
 // Element types a conversion can produce.
 enum class element : std::int64_t {
-  float32 = VELO_ELEMENT_FLOAT32,  // IEEE binary32
+  float32 = VELO_ELEMENT_FLOAT32,    // IEEE binary32
   bfloat16 = VELO_ELEMENT_BFLOAT16,  // the upper half of a float32
 };
 
