@@ -1,4 +1,5 @@
 // core.json: what the hand-written headers declare.
+#include "abi/gen/check_types.hpp"
 #include "abi/gen/read_parts.hpp"
 
 namespace velo::gen {
@@ -180,6 +181,7 @@ void read_core(const std::string& file, spec& out, std::set<std::string>& names)
   read_callbacks(root, out, names);
   read_structs(root, out, names);
   read_functions(root, out, names);
+  check_types(root, out);
   for (std::size_t i = 0; i < out.handles.size(); ++i) {
     const node at = root["handles"].items()[i];
     if (names.count(out.handles[i].destroy) == 0) at["destroy"].fail("no such function");

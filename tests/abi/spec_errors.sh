@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# usage: spec_errors.sh VELO_GEN SPEC_FOLDER
+#
+# Breaks a copy of the spec in one place at a time and expects velo_gen to refuse it with exit code 2, the file, the line of the
+# broken place and a word of the reason. The unbroken copy must pass.
+set -u
+gen=$1 spec=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+# breaks NAME FILE SED_EXPRESSION PATTERN: applies the expression to the file; the message must match PATTERN.
+breaks() {
+  local name=$1 file=$2 expression=$3 pattern=$4
+  rm -rf "$work/spec"
+  cp -r "$spec" "$work/spec"
+  sed -i -E "$expression" "$work/spec/$file"
+  if cmp -s "$spec/$file" "$work/spec/$file"; then
+    echo "$name: the expression changed nothing"
+    failures=$((failures + 1))
+    return
+  fi
+  local line
+  line=$(diff "$spec/$file" "$work/spec/$file" | sed -nE '1s/^([0-9]+).*/\1/p')
+  local message
+  message=$("$gen" --spec "$work/spec" --root "$work/out" 2>&1)
+  local code=$?
+  if [ $code -ne 2 ] || ! grep -qE "$file:[0-9]+" <<<"$message" || ! grep -qE "$pattern" <<<"$message"; then
+    echo "$name: exit code $code, message: $message (expected $file:$line and '$pattern')"
+    failures=$((failures + 1))
+  elif ! grep -q "$file:$line:" <<<"$message"; then
+    echo "$name: wrong line in: $message (expected $line)"
+    failures=$((failures + 1))
+  fi
+  if [ -e "$work/out" ]; then
+    echo "$name: something was written in spite of the error"
+    failures=$((failures + 1))
+  fi
+}
+
+norm=ops/norm.json
+breaks syntax $norm '4s/\[/[,/' "unexpected|near"
+breaks unknown-key $norm '0,/"gradient_of"/s/"gradient_of"/"gradientof"/' 'unknown key; known here: .*gradient_of'
+breaks unknown-kind $norm '0,/"kind": "f64"/s//"kind": "real"/' '"real" is none of: tensor'
+breaks bad-name $norm '0,/"name": "gamma"/s//"name": "Gamma"/' 'not a lower_case name'
+breaks reserved-word $norm '0,/"name": "gamma"/s//"name": "register"/' 'reserved word'
+breaks double-field $norm '0,/"name": "gamma"/s//"name": "x"/' 'already taken'
+breaks double-op $norm 's/"name": "rms_norm_backward"/"name": "rms_norm"/' 'already taken'
+breaks alias-target $norm '0,/"alias": \["x"\]/s//"alias": ["z"]/' '"z" is no other tensor'
+breaks default-range $norm '0,/"default": 1e-6/s//"default": -1.5/' 'outside its own range'
+breaks default-type $norm '0,/"default": 1e-6/s//"default": "small"/' 'expected a number, got a string'
+breaks gradient-of $norm 's/"gradient_of": "rms_norm"/"gradient_of": "layer_norm"/' 'no operator "layer_norm"'
+breaks release $norm '0,/"since": "1.0"/s//"since": "one"/' 'expected a release'
+breaks comment-mark $norm '0,/"source": "/s//"source": "*\/ /' 'comment mark'
+breaks family-name $norm '2s/norm/gnome/' 'listed as "norm"'
+breaks enumerator ops/loss.json '0,/"default": "mean"/s//"default": "median"/' 'has no "median"'
+breaks direction core.json '0,/"type": "uint64_t"\}/s//"type": "uint64_t", "dir": "out"}/' 'only a pointer'
+breaks error-code core.json '0,/"errors": \["NULL", "STRUCT"\]/s//"errors": ["NULL", "STRUKT"]/' 'no error code VELO_ERR_STRUKT'
+breaks error-order core.json '0,/"code": 2,/s//"code": 1,/' 'codes rise'
+breaks field-type core.json '0,/"type": "uint16_t"/s//"type": "uint17_t"/' 'unknown type'
+breaks parameter-type core.json '0,/"type": "velo_error_info\*"/s//"type": "velo_error_inf*"/' 'unknown type'
+breaks destroy core.json 's/"destroy": "velo_event_destroy"/"destroy": "velo_event_end"/' 'no such function'
+
+if ! "$gen" --spec "$spec" --root "$work/good" >"$work/list"; then
+  echo "the spec itself is refused"
+  failures=$((failures + 1))
+fi
+if ! "$gen" --spec "$spec" --root "$work/good" --check; then
+  echo "what was just written differs"
+  failures=$((failures + 1))
+fi
+echo "changed" >>"$work/good/abi/generated/velo.map"
+message=$("$gen" --spec "$spec" --root "$work/good" --check 2>&1)
+if [ $? -ne 1 ] || ! grep -q 'abi/generated/velo.map:[0-9]* differs' <<<"$message"; then
+  echo "a changed output is not named: $message"
+  failures=$((failures + 1))
+fi
+exit $((failures > 0))
