@@ -20,7 +20,6 @@ void infer(const args& a, output_shapes& outputs) {
   if (a.scale != nullptr) require_rank(*a.scale, "scale", 0, 0);
   if (a.master != nullptr) require_shape(*a.master, "master", p.ndim, p.shape);
   require_shape(*a.m, "m", p.ndim, p.shape);
-  if (!(a.m->dtype == f32)) require_dtype(*a.m, "m", p.dtype);
   require_like(*a.v, "v", *a.m, "m");
   if (a.amsgrad != 0 && a.v_max == nullptr) {
     core::fail(VELO_ERR_NULL, "args.v_max", "a tensor, because amsgrad is set", "NULL");

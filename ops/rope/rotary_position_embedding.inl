@@ -40,11 +40,11 @@ VELO_INLINE void turn_half(const T* x, T* y, const float* cos, const float* sin,
   }
 }
 
-// rotate(x) * sin = swap(x) * (sin * even_minus);  rotate^T(x * sin) = -swap(x * sin * even_minus).
+// rotate(x) * sin = swap(x) * (sin * even_minus);  rotate^T(x * sin) = swap(x * sin * even_minus).
 template <bool Inverse>
 VELO_INLINE v::vec turned_pairs(v::vec x, v::vec cos, v::vec sin) {
   const v::vec signed_sin = sin * even_minus();
-  return Inverse ? v::fma(x, cos, v::zero() - v::swap_pairs(x * signed_sin))
+  return Inverse ? v::fma(x, cos, v::swap_pairs(x * signed_sin))
                  : v::fma(x, cos, v::swap_pairs(x) * signed_sin);
 }
 

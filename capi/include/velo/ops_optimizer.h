@@ -25,8 +25,7 @@ typedef struct velo_apply_fused_adamw_args {
   const velo_tensor* param;  /* in and out; float32 | bfloat16: any shape */
   const velo_tensor* master; /* in and out, or NULL; float32: float32, shape of param: the exact
                               * parameters when param is bfloat16 */
-  const velo_tensor* m;      /* in and out; float32 | bfloat16: first moment, shape of param;
-                              * float32, or the dtype of param */
+  const velo_tensor* m;      /* in and out; float32 | bfloat16: first moment, shape of param */
   const velo_tensor* v;      /* in and out; float32 | bfloat16: second moment, shape and dtype of
                               * m */
   const velo_tensor* v_max;  /* in and out, or NULL; float32 | bfloat16: largest second moment,

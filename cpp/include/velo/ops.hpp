@@ -520,7 +520,7 @@ struct apply_fused_adamw_args : velo_apply_fused_adamw_args {
     velo_apply_fused_adamw_args::master = nullptr;
     return *this;
   }
-  // first moment, shape of param; float32, or the dtype of param
+  // first moment, shape of param
   apply_fused_adamw_args& m(const velo_tensor& value) {
     velo_apply_fused_adamw_args::m = &value;
     return *this;

@@ -1,0 +1,63 @@
+// global_norm against sums in double: every kernel, accumulation over several gradients, the clip
+// factor, threads.
+#include "operator_testing.hpp"
+
+using namespace velo::testing;
+
+TEST_CASE("global_norm adds up squares of several gradients and clips their norm") {
+  for_each_kernel("global_norm", [](session& s) {
+    array<float> a({777, 13}), none({0, 3});
+    array<bf16> b({70001});
+    array<double> sum({});
+    array<float> norm({}), clip({});
+    a.fill(1, 3), b.fill(2);
+    double truth = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) truth += a.at(i) * a.at(i);
+    velo_global_norm_args args = VELO_GLOBAL_NORM_ARGS_INIT;
+    args.x = a.tensor(), args.sum_of_squares = sum.tensor(), args.norm = norm.tensor(),
+    args.clip = clip.tensor();
+    sum[0] = 1e9;  // overwritten: the first call does not accumulate
+    VELO_RUN(velo_global_norm(s.stream(), &args));
+    CHECK(sum.at(0) == Approx(truth).epsilon(1e-6));
+    for (std::size_t i = 0; i < b.size(); ++i) truth += b.at(i) * b.at(i);
+    args.x = b.tensor(), args.accumulate = 1, args.max_norm = 0.5;
+    VELO_RUN(velo_global_norm(s.stream(), &args));
+    CHECK(sum.at(0) == Approx(truth).epsilon(1e-6));
+    args.x = none.tensor();
+    VELO_RUN(velo_global_norm(s.stream(), &args));
+    CHECK(norm.at(0) == Approx(std::sqrt(truth)).epsilon(1e-6));
+    CHECK(clip.at(0) == Approx(0.5 / (std::sqrt(truth) + 1e-6)).epsilon(1e-6));
+    args.max_norm = 1e6;
+    VELO_RUN(velo_global_norm(s.stream(), &args));
+    CHECK(clip.at(0) == 1);
+  });
+}
+
+TEST_CASE("global_norm gives the same bits for any number of threads") {
+  double first = 0;
+  for (const int threads : {1, 2, 3, 8}) {
+    session s(threads);
+    array<float> x({1234567});
+    array<double> sum({});
+    x.fill(1);
+    velo_global_norm_args args = VELO_GLOBAL_NORM_ARGS_INIT;
+    args.x = x.tensor(), args.sum_of_squares = sum.tensor();
+    VELO_RUN(velo_global_norm(s.stream(), &args));
+    if (threads == 1) first = sum.at(0);
+    CHECK(sum.at(0) == first);
+  }
+}
+
+TEST_CASE("global_norm shows an infinite gradient instead of hiding it") {
+  session s;
+  array<float> x({10}), norm({});
+  array<double> sum({});
+  x.fill(1);
+  x[3] = HUGE_VALF;
+  velo_global_norm_args args = VELO_GLOBAL_NORM_ARGS_INIT;
+  args.x = x.tensor(), args.sum_of_squares = sum.tensor(), args.norm = norm.tensor();
+  VELO_RUN(velo_global_norm(s.stream(), &args));
+  CHECK(std::isinf(norm.at(0)));
+  args.sum_of_squares = norm.tensor();
+  VELO_REFUSED(velo_global_norm(s.stream(), &args), VELO_ERR_DTYPE, "args.sum_of_squares.dtype");
+}
