@@ -1,0 +1,159 @@
+/* A program of release 1.0, kept as it was: calls every function of that release once and knows the
+ * results. It is compiled against the headers beside it, linked to an empty library of that day's
+ * names, and run with the library of today.
+ *
+ *   client_1_0 PLUGIN.so
+ *
+ * This part: errors, tensors, contexts, configuration, streams, events. client_operators.c and
+ * client_names.c hold the rest. */
+#include "client.h"
+
+int client_checks = 0;
+int client_failures = 0;
+
+void client_report(int holds, const char* condition, const char* file, int line) {
+  ++client_checks;
+  if (holds) return;
+  ++client_failures;
+  char text[1024] = "";
+  velo_error_text(text, sizeof text, NULL);
+  fprintf(stderr, "%s:%d: %s\n  last error: %s\n", file, line, condition, text);
+}
+
+int client_near(double value, double wanted) {
+  return fabs(value - wanted) <= 1e-5 * (1.0 + fabs(wanted));
+}
+
+velo_tensor client_tensor(const void* data, int code, int bits, int32_t ndim,
+                          const int64_t* shape) {
+  velo_tensor tensor;
+  memset(&tensor, 0, sizeof tensor);
+  tensor.data = (void*)data;
+  tensor.device.type = VELO_DEVICE_CPU;
+  tensor.ndim = ndim;
+  tensor.dtype.code = (uint8_t)code;
+  tensor.dtype.bits = (uint8_t)bits;
+  tensor.dtype.lanes = 1;
+  tensor.shape = shape;
+  return tensor;
+}
+
+static int log_lines = 0;
+static void count_lines(void* user, velo_log_level level, const char* component, const char* line) {
+  (void)user, (void)level, (void)component, (void)line;
+  ++log_lines;
+}
+
+static void errors(velo_context context) {
+  char text[256];
+  uint64_t needed = 0;
+  const char *name = NULL, *meaning = NULL;
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  EXPECT(velo_config_set(context, "no.such.key", "1") == VELO_ERR_NOT_FOUND);
+  WORKS(velo_last_error(&info));
+  EXPECT(info.code == VELO_ERR_NOT_FOUND);
+  EXPECT(strcmp(info.function, "velo_config_set") == 0);
+  EXPECT(info.rank == -1);
+  WORKS(velo_error_text(NULL, 0, &needed));
+  EXPECT(needed > strlen("velo_config_set"));
+  WORKS(velo_error_text(text, sizeof text, NULL));
+  EXPECT(strstr(text, "velo_config_set") != NULL);
+  WORKS(velo_status_describe(VELO_ERR_SHAPE, &name, &meaning));
+  EXPECT(strcmp(name, "VELO_ERR_SHAPE") == 0 && meaning[0] != 0);
+  EXPECT(velo_status_describe(12345, &name, &meaning) == VELO_ERR_ARGUMENT);
+}
+
+static int deleted = 0;
+static void count_deletion(velo_managed_tensor* self) {
+  (void)self;
+  ++deleted;
+}
+
+static void tensors(velo_context context) {
+  const int64_t shape[2] = {3, 4};
+  const velo_dtype f32 = {VELO_DTYPE_FLOAT, 32, 1};
+  velo_managed_tensor* made = NULL;
+  velo_tensor view;
+  uint64_t bytes = 0;
+  WORKS(velo_tensor_create(context, f32, 2, shape, &made));
+  EXPECT(made != NULL && made->version.major == 1 && made->tensor.shape[1] == 4);
+  memset(made->tensor.data, 0, 48);
+  WORKS(velo_tensor_import(context, made, &view));
+  EXPECT(view.data == made->tensor.data && view.ndim == 2);
+  WORKS(velo_tensor_extent(&view, &bytes));
+  EXPECT(bytes == 48);
+  velo_tensor_release(made);
+
+  velo_managed_tensor foreign;
+  memset(&foreign, 0, sizeof foreign);
+  foreign.version.major = 2;
+  foreign.tensor = F32(&bytes, 0, shape);
+  EXPECT(velo_tensor_import(context, &foreign, &view) == VELO_ERR_ABI);
+  foreign.version.major = 1;
+  foreign.deleter = count_deletion;
+  WORKS(velo_tensor_import(context, &foreign, &view));
+  velo_tensor_release(&foreign);
+  EXPECT(deleted == 1);
+}
+
+static void configuration(velo_context context) {
+  char text[64];
+  const char* origin = NULL;
+  uint64_t needed = 0;
+  velo_context_stats stats;
+  memset(&stats, 0, sizeof stats);
+  stats.struct_size = sizeof stats;
+  WORKS(velo_config_set(context, "level", "1"));
+  WORKS(velo_config_get(context, "level", text, sizeof text, &needed, &origin));
+  EXPECT(strcmp(text, "1") == 0 && strcmp(origin, "code") == 0 && needed == 2);
+  WORKS(velo_config_set(context, "level", "2"));
+  WORKS(velo_config_list(context, NULL, 0, &needed));
+  EXPECT(needed > 100);
+  WORKS(velo_context_get_stats(context, &stats));
+  EXPECT(stats.threads == 2 && stats.allocations >= 1);
+}
+
+static void order(velo_context context) {
+  velo_stream stream = NULL;
+  velo_event event = NULL;
+  int32_t done = -1;
+  WORKS(velo_stream_create(context, &stream));
+  WORKS(velo_event_create(context, &event));
+  EXPECT(velo_event_query(event, &done) == VELO_ERR_STATE);
+  WORKS(velo_event_record(event, stream));
+  WORKS(velo_stream_wait(stream, event));
+  WORKS(velo_event_synchronize(event, 1000000000));
+  WORKS(velo_event_query(event, &done));
+  EXPECT(done == 1);
+  WORKS(velo_stream_synchronize(stream));
+  WORKS(velo_stream_query(stream, &done));
+  EXPECT(done == 1);
+  WORKS(velo_stream_clear(stream));
+  velo_event_destroy(event);
+  velo_stream_destroy(stream);
+  EXPECT(velo_stream_synchronize(stream) == VELO_ERR_HANDLE);
+}
+
+int main(int count, char** words) {
+  velo_context context = NULL;
+  velo_stream stream = NULL;
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.threads = 2;
+  desc.log = count_lines;
+  desc.config_json = "{\"log\": \"error\"}";
+  WORKS(velo_context_create(&desc, &context));
+  WORKS(velo_context_stream(context, &stream));
+  if (count != 2 || client_failures > 0) return 2;
+  errors(context);
+  tensors(context);
+  order(context);
+  client_operators(stream, context);
+  client_matrices(stream, context);
+  client_by_name(stream, context, words[1]);
+  configuration(context);
+  velo_context_destroy(context);
+  velo_context_destroy(context); /* ignored and, with its context gone, logged nowhere */
+  velo_context_destroy(NULL);
+  printf("client 1.0: %d checks, %d failed\n", client_checks, client_failures);
+  return client_failures == 0 ? 0 : 1;
+}

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""Holds the spec to its promise: an entry that was frozen is never edited or removed, additions are welcome.
+
+    spec_policy.py FROZEN_SPEC_DIR SPEC_DIR     exits 1 and names every broken promise
+    spec_policy.py --self-test SPEC_DIR         edits a copy in each forbidden way and expects a refusal
+
+Wording may improve: texts (doc, source, remedy, error_bound, bytes) are free. Everything a program can depend on is not: names,
+types, order of fields and parameters, directions, ownership, values, thread classes, error sets, defaults. Lists grow at their
+end only, except the sets (errors, dtypes, aliases), which may gain members anywhere; defaults and bounds count as promises.
+"""
+import copy
+import os
+import sys
+
+import spec_reader
+
+FREE = {"doc", "source", "remedy", "error_bound", "bytes"}
+SETS = {"errors", "aliases", "dtypes"}
+
+
+def differences(frozen, current, path):
+    """Every way in which current breaks what frozen promised."""
+    if isinstance(frozen, dict) and isinstance(current, dict):
+        for key in sorted((set(frozen) | set(current)) - FREE):
+            where = f"{path}.{key}"
+            if key not in current:
+                yield f"{where} was removed"
+            elif key not in frozen:
+                yield f"{where} was added to a frozen entry"
+            elif key in SETS:
+                for missing in sorted(set(frozen[key]) - set(current[key])):
+                    yield f"{where} no longer has {missing}"
+            else:
+                yield from differences(frozen[key], current[key], where)
+    elif isinstance(frozen, list) and isinstance(current, list):
+        if len(current) < len(frozen):
+            yield f"{path} became shorter"
+        if path.endswith(".params") and len(current) > len(frozen):
+            yield f"{path} became longer: a function's parameters never change"
+        for index, (old, new) in enumerate(zip(frozen, current)):
+            name = old.get("name", index) if isinstance(old, dict) else index
+            yield from differences(old, new, f"{path}[{name}]")
+    elif frozen != current:
+        yield f"{path} was {frozen!r} and is {current!r}"
+
+
+def broken_promises(frozen, current):
+    for key, entry in frozen.entries.items():
+        name = f"{key[0]} {key[1]}"
+        if key not in current.entries:
+            yield f"{name} was removed"
+        else:
+            yield from differences(entry, current.entries[key], name)
+    kept = [key for key in current.entries if key in frozen.entries]
+    if kept != [key for key in frozen.entries if key in current.entries]:
+        yield "frozen entries changed their order: table slots follow it"
+
+
+def self_test(folder):
+    """One forbidden edit at a time on a copy of the entries."""
+    frozen = spec_reader.load(folder)
+    missed = []
+
+    def expect(what, edit, refused=True):
+        current = copy.deepcopy(frozen)
+        edit(current.entries)
+        if bool(list(broken_promises(frozen, current))) != refused:
+            missed.append(what)
+
+    function = ("functions", "velo_event_synchronize")
+    struct = ("structs", "velo_context_stats")
+    op = ("ops", "rms_norm")
+    expect("no edit", lambda e: None, refused=False)
+    expect("a better text", lambda e: e[function].update(doc="clearer"), refused=False)
+    expect("a new function", lambda e: e.update({("functions", "velo_new"): {"name": "velo_new"}}), refused=False)
+    expect("a field at the end", lambda e: e[struct]["fields"].append({"name": "more", "type": "uint64_t"}), refused=False)
+    expect("an error more", lambda e: e[function]["errors"].append("IO"), refused=False)
+    expect("a removed function", lambda e: e.pop(function))
+    expect("a parameter type", lambda e: e[function]["params"][1].update(type="int32_t"))
+    expect("a parameter more", lambda e: e[function]["params"].append({"name": "more", "type": "int32_t"}))
+    expect("a thread class", lambda e: e[function].update(thread="per-handle"))
+    expect("an error less", lambda e: e[function]["errors"].pop())
+    expect("a field inserted", lambda e: e[struct]["fields"].insert(1, {"name": "more", "type": "uint64_t"}))
+    expect("a default", lambda e: e[op]["fields"][-1].update(default=1.0))
+    expect("a field less", lambda e: e[op]["fields"].pop())
+    expect("an error code", lambda e: e[("errors", "VELO_ERR_SHAPE")].update(code=40))
+
+    def exchange(entries):
+        first = entries.pop(function)
+        entries[function] = first
+
+    expect("the order of slots", exchange)
+    print("\n".join(f"not judged rightly: {what}" for what in missed) or "15 edits judged rightly")
+    return 1 if missed else 0
+
+
+def main():
+    if sys.argv[1] == "--self-test":
+        return self_test(sys.argv[2])
+    frozen_folder, folder = sys.argv[1:]
+    if not os.path.exists(frozen_folder):
+        print(f"{frozen_folder} is missing: nothing is frozen yet")
+        return 0
+    frozen, current = spec_reader.load(frozen_folder), spec_reader.load(folder)
+    wrong = list(broken_promises(frozen, current))
+    print("\n".join(wrong) or f"{len(frozen.entries)} frozen entries kept, {len(current.entries)} now")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,43 @@
+"""Reads abi/spec the way the checks need it: plainly, and not through the generator that the checks are to hold.
+
+load(folder) gives a Spec: functions {name: since}, and the entries of every kind by name for comparison.
+"""
+import json
+import os
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+class Spec:
+    """The written ABI. entries: {(kind, name): the JSON entry}; functions: {exported name: release that brought it}."""
+
+    def __init__(self, folder):
+        core = read(os.path.join(folder, "core.json"))
+        ops = read(os.path.join(folder, "ops.json"))
+        self.release = core["release"]
+        self.entries = {}
+        self.functions = {}
+        for kind in ("handles", "errors", "enums", "callbacks", "structs", "functions"):
+            for entry in core.get(kind, []):
+                self._add(kind, entry["name"], entry)
+        self.families = [read(os.path.join(folder, "ops", name + ".json")) for name in ops["families"]]
+        for family in self.families:
+            for entry in family.get("enums", []):
+                self._add("enums", f"{family['name']}.{entry['name']}", entry)
+            for entry in family["ops"]:
+                self._add("ops", entry["name"], entry)
+                self.functions["velo_" + entry["name"]] = entry["since"]
+        for entry in core["functions"]:
+            self.functions[entry["name"]] = entry["since"]
+
+    def _add(self, kind, name, entry):
+        if (kind, name) in self.entries:
+            raise ValueError(f"{kind} {name} appears twice in the spec")
+        self.entries[(kind, name)] = entry
+
+
+def load(folder):
+    return Spec(folder)
