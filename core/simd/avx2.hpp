@@ -72,6 +72,10 @@ VELO_INLINE vec if_nan(vec a, vec yes, vec no) {
   return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q))};
 }
 
+VELO_INLINE vec if_less(vec a, vec b, vec yes, vec no) {
+  return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ))};
+}
+
 VELO_INLINE __m256i first(int n) {
   return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }

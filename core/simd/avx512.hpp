@@ -66,6 +66,11 @@ VELO_INLINE vec if_nan(vec a, vec yes, vec no) {
   return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q), no.v, yes.v)};
 }
 
+// yes where a < b, else no (also where either is NaN).
+VELO_INLINE vec if_less(vec a, vec b, vec yes, vec no) {
+  return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_LT_OQ), no.v, yes.v)};
+}
+
 VELO_INLINE __mmask16 first(int n) {
   return static_cast<__mmask16>((1u << n) - 1u);
 }
