@@ -70,7 +70,9 @@ std::string emit_enum(const enumeration& e) {
     lines.push_back("  " + v.name + " = " + enumerator_name(e.name, v.name) + ",");
     width = std::max(width, lines.back().size());
   }
+  unsigned state = e.since;
   for (std::size_t i = 0; i < lines.size(); ++i) {
+    out += guard(state, e.values[i].since, e.since);
     const std::vector<std::string> text =
         wrap(e.values[i].doc, columns - static_cast<int>(width) - 5);
     out += pad(lines[i], width) + "  // " + text[0] + "\n";
@@ -78,7 +80,7 @@ std::string emit_enum(const enumeration& e) {
       out += std::string(width, ' ') + "  // " + text[k] + "\n";
     }
   }
-  return out + "};\n";
+  return out + guard(state, e.since, e.since) + "};\n";
 }
 
 }  // namespace

@@ -24,7 +24,9 @@ std::string field_note(const op_field& f) {
     case kind::tensor:
       note = !f.output ? "in" : f.read ? "in and out" : "out";
       if (f.optional) note += ", or NULL";
-      if (!dtypes.empty()) note += "; " + join(dtypes, " | ");
+      if (!dtypes.empty() && f.doc.rfind(join(dtypes, " | "), 0) != 0) {
+        note += "; " + join(dtypes, " | ");
+      }
       if (f.strided) note += "; strided";
       break;
     case kind::pack:
@@ -35,7 +37,7 @@ std::string field_note(const op_field& f) {
       note = std::string("0 or 1, default ") + std::to_string(f.default_int);
       break;
     case kind::enumeration:
-      note = enumerator_name(f.enumeration, "*").substr(0) + ", default " + f.default_name;
+      note = enumerator_name(f.enumeration, "*") + ", default " + f.default_name;
       break;
     case kind::i64:
       note = "default " + std::to_string(f.default_int);
@@ -57,6 +59,13 @@ std::string field_note(const op_field& f) {
   return note + ": " + f.doc;
 }
 
+// A declaration and, in a column to its right, what it means.
+std::string beside(const std::string& head, std::size_t width, const std::string& text) {
+  const std::vector<std::string> lines = wrap(text, columns - static_cast<int>(width) - 7);
+  return pad(head, width) + " /* " + join(lines, "\n" + std::string(width + 1, ' ') + " * ") +
+         " */\n";
+}
+
 std::string emit_struct(const op& o) {
   std::vector<std::string> heads = {"  uint32_t struct_size;", "  uint32_t reserved;"};
   std::vector<std::string> notes = {"sizeof(velo_" + o.name + "_args)", "0"};
@@ -70,11 +79,7 @@ std::string emit_struct(const op& o) {
   unsigned state = o.since;
   for (std::size_t i = 0; i < heads.size(); ++i) {
     if (i >= 2) out += guard(state, o.fields[i - 2].since, o.since);
-    const std::vector<std::string> lines = wrap(notes[i], columns - static_cast<int>(width) - 7);
-    out += pad(heads[i], width) + " /* " + lines[0];
-    for (std::size_t k = 1; k < lines.size(); ++k)
-      out += "\n" + std::string(width + 1, ' ') + " * " + lines[k];
-    out += " */\n";
+    out += beside(heads[i], width, notes[i]);
   }
   out += guard(state, o.since, o.since);
   return out + "} velo_" + o.name + "_args;\n";
@@ -141,7 +146,7 @@ std::string emit_op(const op& o) {
       (inplace.empty() ? "no output may share memory with another tensor" : join(inplace, "; ")) +
       ".");
   text.push_back("Accuracy: " + o.error_bound + ".");
-  text.push_back("Memory traffic: " + o.bytes + ".");
+  text.push_back("Cost: " + o.bytes + ".");
   text.push_back("Source: " + o.source + ".");
   if (!o.aliases.empty()) text.push_back("Also called " + join(o.aliases, ", ") + ".");
   std::string out = emit_struct(o);
@@ -164,19 +169,18 @@ std::string emit_enum(const enumeration& e) {
   std::vector<std::string> heads;
   std::size_t width = 0;
   for (std::size_t i = 0; i < e.values.size(); ++i) {
-    heads.push_back("  " + enumerator_name(e.name, e.values[i].name) + " = " +
-                    std::to_string(e.values[i].value) + (i + 1 < e.values.size() ? "," : ""));
+    // A newer enumerator brings the comma that sets it off.
+    const bool comma = i + 1 < e.values.size() && e.values[i + 1].since == e.values[i].since;
+    const bool newer = i > 0 && e.values[i].since != e.values[i - 1].since;
+    heads.push_back((newer ? "  , " : "  ") + enumerator_name(e.name, e.values[i].name) + " = " +
+                    std::to_string(e.values[i].value) + (comma ? "," : ""));
     width = std::max(width, heads.back().size());
   }
+  unsigned state = e.since;
   for (std::size_t i = 0; i < heads.size(); ++i) {
-    const std::vector<std::string> lines =
-        wrap(e.values[i].doc, columns - static_cast<int>(width) - 7);
-    out += pad(heads[i], width) + " /* " + lines[0];
-    for (std::size_t k = 1; k < lines.size(); ++k)
-      out += "\n" + std::string(width + 1, ' ') + " * " + lines[k];
-    out += " */\n";
+    out += guard(state, e.values[i].since, e.since) + beside(heads[i], width, e.values[i].doc);
   }
-  return out + "};\n";
+  return out + guard(state, e.since, e.since) + "};\n";
 }
 
 }  // namespace

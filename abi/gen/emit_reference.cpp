@@ -133,8 +133,8 @@ std::string range_text(const op_field& f) {
 std::string op_entry(const op& o) {
   std::string out = "\n#### " + o.name + "\n\n```c\nvelo_status velo_" + o.name +
                     "(velo_stream stream, const velo_" + o.name + "_args* args);\n```\n\n";
-  for (const std::string& line : o.doc) out += line + "\n";
-  out += "\n" + head({"field", "kind", "direction", "accepts", "default", "meaning"});
+  for (const std::string& line : o.doc) out += line + "\n\n";
+  out += head({"field", "kind", "direction", "accepts", "default", "meaning"});
   for (const op_field& f : o.fields) {
     const std::string direction = !f.output ? "in" : f.read ? "inout" : "out";
     std::string note = f.doc;
@@ -145,8 +145,8 @@ std::string op_entry(const op& o) {
   }
   out += "\n";
   if (!o.gradient_of.empty()) out += "Gradient of `" + o.gradient_of + "`. ";
-  out += "Since " + release(o.since) + ". Accuracy: " + o.error_bound +
-         ". Memory traffic: " + o.bytes + ". Source: " + o.source + ".";
+  out += "Since " + release(o.since) + ". Accuracy: " + o.error_bound + ". Cost: " + o.bytes +
+         ". Source: " + o.source + ".";
   if (!o.aliases.empty()) out += " Aliases: " + code_list(o.aliases, "") + ".";
   return out + "\n";
 }

@@ -5,11 +5,13 @@
 //   are any
 //
 // Exit code 2 for a wrong spec or wrong arguments.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "abi/gen/emit.hpp"
 #include "abi/gen/json.hpp"
@@ -41,27 +43,56 @@ void report(const std::string& path, const std::string& have, const std::string&
                left.c_str(), right.c_str());
 }
 
+void write(const std::string& file, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(file).parent_path());
+  std::ofstream out(file, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw spec_error{file + ": cannot be written"};
+}
+
+// Files that an earlier spec produced and this one does not: headers of families, anything
+// generated.
+std::vector<std::string> leftovers(const std::string& root, const files& wanted) {
+  std::vector<std::string> out;
+  for (const std::string folder : {"abi/generated/", "capi/include/velo/"}) {
+    if (!std::filesystem::is_directory(root + "/" + folder)) continue;
+    for (const auto& entry : std::filesystem::directory_iterator(root + "/" + folder)) {
+      const std::string name = entry.path().filename().string();
+      const bool ours = folder == "abi/generated/" || name.rfind("ops_", 0) == 0;
+      if (ours && wanted.count(folder + name) == 0) out.push_back(folder + name);
+    }
+  }
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 int run(const std::string& spec_folder, const std::string& root, bool check) {
+  const files wanted = emit_all(read_spec(spec_folder));
   int differing = 0;
-  for (const auto& [path, want] : emit_all(read_spec(spec_folder))) {
-    const std::string file = root + "/" + path;
-    const std::string have = contents(file);
+  for (const auto& [path, want] : wanted) {
+    const std::string have = contents(root + "/" + path);
     if (have == want) continue;
     ++differing;
     if (check) {
       report(path, have, want);
-      continue;
+    } else {
+      write(root + "/" + path, want);
+      std::printf("%s\n", path.c_str());
     }
-    std::filesystem::create_directories(std::filesystem::path(file).parent_path());
-    std::ofstream out(file, std::ios::binary);
-    out << want;
-    out.close();
-    if (!out) throw spec_error{file + ": cannot be written"};
-    std::printf("%s\n", path.c_str());
   }
-  if (check && differing > 0)
-    std::fprintf(stderr, "Build the target `generate` and commit what it writes.\n");
-  return check && differing > 0 ? 1 : 0;
+  for (const std::string& path : leftovers(root, wanted)) {
+    ++differing;
+    if (check) {
+      std::fprintf(stderr, "%s: nothing in the spec produces this file\n", path.c_str());
+    } else {
+      std::filesystem::remove(root + "/" + path);
+      std::printf("%s (removed)\n", path.c_str());
+    }
+  }
+  if (!check || differing == 0) return 0;
+  std::fprintf(stderr, "Build the target `generate` and commit what it writes.\n");
+  return 1;
 }
 
 }  // namespace

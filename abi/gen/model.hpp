@@ -14,6 +14,7 @@ namespace velo::gen {
 struct enumerator {
   std::string name, doc;
   std::int64_t value = 0;
+  unsigned since = 100;
 };
 
 // An enumeration of the hand-written headers (full enumerator names) or of an operator family
@@ -43,7 +44,8 @@ struct error_code {
 
 struct member {
   std::string name, type, doc;
-  std::int64_t count = 0;       // > 0: an array
+  std::int64_t count = 0;  // > 0: an array
+  unsigned since = 100;
   std::vector<member> members;  // of a union
 };
 

@@ -2,6 +2,7 @@
 #include "abi/gen/read.hpp"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "abi/gen/read_parts.hpp"
 
@@ -21,6 +22,12 @@ spec read_spec(const std::string& folder) {
     check_name(at, name);
     check_new(at, names, "family " + name);
     read_family(folder + "/ops/" + name + ".json", name, out, names);
+  }
+  for (const auto& entry : std::filesystem::directory_iterator(folder + "/ops")) {
+    const std::string file = entry.path().filename().string();
+    if (names.count("family " + entry.path().stem().string()) == 0) {
+      root["families"].fail("ops/" + file + " is not listed");
+    }
   }
   return out;
 }

@@ -64,8 +64,7 @@ void read_enums(const node& root, spec& out, std::set<std::string>& names) {
     read_common(at, e, names);
     e.typed = at["typed"].boolean();
     for (const node& value : at["values"].items()) {
-      value.only({"name", "value", "doc"});
-      const enumerator v{value.text("name"), value.text("doc"), value["value"].integer()};
+      const enumerator v = read_enumerator(value, e.since);
       if (v.name.rfind("VELO_", 0) != 0) value["name"].fail("enumerators begin with VELO_");
       check_new(value["name"], names, v.name);
       check_doc(value["doc"], v.doc);
@@ -87,8 +86,8 @@ void read_callbacks(const node& root, spec& out, std::set<std::string>& names) {
   }
 }
 
-member read_member(const node& at) {
-  at.only({"name", "type", "count", "doc", "members"});
+member read_member(const node& at, unsigned since) {
+  at.only({"name", "type", "count", "since", "doc", "members"});
   member m;
   m.name = at.text("name");
   if (m.name != "struct_size" && m.name != "reserved") check_name(at["name"], m.name);
@@ -98,7 +97,8 @@ member read_member(const node& at) {
   if (at.has("count")) m.count = at["count"].integer();
   if (m.count < 0 || (at.has("count") && m.count == 0))
     at["count"].fail("expected a positive number of elements");
-  for (const node& inner : at.items("members")) m.members.push_back(read_member(inner));
+  m.since = at.has("since") ? parse_release(at["since"]) : since;
+  for (const node& inner : at.items("members")) m.members.push_back(read_member(inner, m.since));
   if ((m.type == "union") != !m.members.empty())
     at.fail("a union has members, and nothing else has");
   return m;
@@ -111,9 +111,14 @@ void read_structs(const node& root, spec& out, std::set<std::string>& names) {
     read_common(at, s, names);
     s.sized = at["sized"].boolean();
     std::set<std::string> fields;
+    unsigned last = s.since;
     for (const node& field : at["fields"].items()) {
-      s.fields.push_back(read_member(field));
+      s.fields.push_back(read_member(field, s.since));
       check_new(field["name"], fields, s.fields.back().name);
+      if (s.fields.back().since < last || (!s.sized && s.fields.back().since > s.since)) {
+        field.fail("only a sized struct grows, and only at its end");
+      }
+      last = s.fields.back().since;
     }
     const bool first =
         !s.fields.empty() && s.fields[0].name == "struct_size" && s.fields[0].type == "uint32_t";

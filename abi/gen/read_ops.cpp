@@ -41,14 +41,16 @@ enumeration read_enum(const node& at, std::set<std::string>& names) {
   if (at.has("since")) e.since = parse_release(at["since"]);
   std::set<std::string> values;
   for (const node& value : at["values"].items()) {
-    value.only({"name", "value", "doc"});
-    const enumerator v{value.text("name"), value.text("doc"), value["value"].integer()};
+    const enumerator v = read_enumerator(value, e.since);
     check_name(value["name"], v.name);
     check_new(value["name"], values, v.name);
     check_doc(value["doc"], v.doc);
     for (const enumerator& other : e.values) {
       if (other.value == v.value)
         value["value"].fail("\"" + other.name + "\" has this value already");
+    }
+    if (!e.values.empty() && v.since < e.values.back().since) {
+      value.fail("enumerators only grow at the end: this one is older than the one before");
     }
     e.values.push_back(v);
   }

@@ -71,4 +71,15 @@ void check_doc(const node& at, const std::string& doc) {
   }
 }
 
+enumerator read_enumerator(const node& at, unsigned since) {
+  at.only({"name", "value", "since", "doc"});
+  enumerator v;
+  v.name = at.text("name");
+  v.value = at["value"].integer();
+  v.since = at.has("since") ? parse_release(at["since"]) : since;
+  v.doc = at.text("doc");
+  check_doc(at["doc"], v.doc);
+  return v;
+}
+
 }  // namespace velo::gen

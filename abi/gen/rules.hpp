@@ -6,6 +6,7 @@
 #include <string>
 
 #include "abi/gen/json.hpp"
+#include "abi/gen/model.hpp"
 
 namespace velo::gen {
 
@@ -19,5 +20,8 @@ void check_word(const node& at, const std::string& word, std::initializer_list<c
 void check_new(const node& at, std::set<std::string>& seen, const std::string& name);
 // A sentence for people: not empty, no line breaks, no comment ends, ASCII.
 void check_doc(const node& at, const std::string& doc);
+
+// An enumerator; `since` is that of its enumeration where it says nothing else.
+enumerator read_enumerator(const node& at, unsigned since);
 
 }  // namespace velo::gen

@@ -61,6 +61,15 @@ breaks field-type core.json '0,/"type": "uint16_t"/s//"type": "uint17_t"/' 'unkn
 breaks parameter-type core.json '0,/"type": "velo_error_info\*"/s//"type": "velo_error_inf*"/' 'unknown type'
 breaks destroy core.json 's/"destroy": "velo_event_destroy"/"destroy": "velo_event_end"/' 'no such function'
 
+rm -rf "$work/spec"
+cp -r "$spec" "$work/spec"
+cp "$spec/ops/norm.json" "$work/spec/ops/forgotten.json"
+message=$("$gen" --spec "$work/spec" --root "$work/out" 2>&1)
+if [ $? -ne 2 ] || ! grep -q 'ops/forgotten.json is not listed' <<<"$message"; then
+  echo "a family that is not listed goes unnoticed: $message"
+  failures=$((failures + 1))
+fi
+
 if ! "$gen" --spec "$spec" --root "$work/good" >"$work/list"; then
   echo "the spec itself is refused"
   failures=$((failures + 1))
@@ -73,6 +82,12 @@ echo "changed" >>"$work/good/abi/generated/velo.map"
 message=$("$gen" --spec "$spec" --root "$work/good" --check 2>&1)
 if [ $? -ne 1 ] || ! grep -q 'abi/generated/velo.map:[0-9]* differs' <<<"$message"; then
   echo "a changed output is not named: $message"
+  failures=$((failures + 1))
+fi
+touch "$work/good/capi/include/velo/ops_gone.h"
+message=$("$gen" --spec "$spec" --root "$work/good" --check 2>&1)
+if [ $? -ne 1 ] || ! grep -q 'ops_gone.h: nothing in the spec produces this file' <<<"$message"; then
+  echo "a leftover is not named: $message"
   failures=$((failures + 1))
 fi
 exit $((failures > 0))

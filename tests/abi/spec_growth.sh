@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # usage: spec_growth.sh VELO_GEN SOURCE_FOLDER C_COMPILER CXX_COMPILER
 #
-# Grows a copy of the spec to a synthetic 1.1 (a field at the end of rms_norm, a new operator, a new function) and checks that
+# Grows a copy of the spec to a synthetic 1.1 (a field at the end of rms_norm, an enumerator, a new operator) and checks that
 # nothing of 1.0 moves: the 1.0 layout lock compiles against the grown headers at both targets, programs for 1.0 do not see the
 # news, programs for 1.1 do, and the version script only gains a node.
 set -eu
@@ -13,19 +13,35 @@ mkdir -p "$work/cpp"
 cp -r "$source/capi/include" "$work/include"
 cp -r "$source/cpp/include" "$work/cpp/include"
 
-sed -i '0,/"doc": "added to the mean square; a finite number"}/s//&,\n        {"name": "offset", "kind": "f64", "default": 0.5, "since": "1.1", "doc": "added to gamma"}/' \
-  "$work/spec/ops/norm.json"
-sed -i '$d' "$work/spec/ops/norm.json"
-sed -i '$d' "$work/spec/ops/norm.json"
-cat >>"$work/spec/ops/norm.json" <<'JSON'
-    ,{"name": "twin_norm", "since": "1.1", "thread": "per-stream", "doc": ["y = x."], "source": "definition",
-      "error_bound": "exact", "bytes": "one read and one write of x",
-      "fields": [{"name": "x", "kind": "tensor", "dir": "in", "dtypes": ["f32"], "doc": "any shape"},
-                 {"name": "y", "kind": "tensor", "dir": "out", "doc": "shape of x"}]}
-  ]
-}
-JSON
-sed -i 's/"release": "1.0"/"release": "1.1"/' "$work/spec/core.json" "$work/spec/ops.json"
+python3 - "$work/spec" <<'PYTHON'
+import json, sys
+
+def edit(name, change):
+    path = f"{sys.argv[1]}/{name}.json"
+    with open(path) as file:
+        spec = json.load(file)
+    change(spec)
+    with open(path, "w") as file:
+        json.dump(spec, file, indent=2)
+
+def grow_norm(spec):
+    spec["ops"][0]["fields"].append(
+        {"name": "offset", "kind": "f64", "default": 0.5, "since": "1.1", "doc": "added to gamma"})
+    spec["ops"].append(
+        {"name": "twin_norm", "since": "1.1", "thread": "per-stream", "doc": ["y = x."], "source": "definition",
+         "error_bound": "exact", "bytes": "one read and one write of x",
+         "fields": [{"name": "x", "kind": "tensor", "dir": "in", "dtypes": ["f32"], "doc": "any shape"},
+                    {"name": "y", "kind": "tensor", "dir": "out", "doc": "shape of x"}]})
+
+def grow_loss(spec):
+    spec["enums"][0]["values"].append(
+        {"name": "product", "value": 3, "since": "1.1", "doc": "all multiplied"})
+
+edit("ops/norm", grow_norm)
+edit("ops/loss", grow_loss)
+edit("core", lambda spec: spec.update(release="1.1"))
+edit("ops", lambda spec: spec.update(release="1.1"))
+PYTHON
 "$gen" --spec "$work/spec" --root "$work/out" >/dev/null
 cp "$work"/out/capi/include/velo/* "$work/include/velo/"
 cp "$work/out/cpp/include/velo/ops.hpp" "$work/cpp/include/velo/"
@@ -48,7 +64,7 @@ int main(void) {
   velo_rms_norm_args args = VELO_RMS_NORM_ARGS_INIT;
 #if VELO_TARGET_ABI >= 101
   velo_twin_norm_args twin = VELO_TWIN_NORM_ARGS_INIT;
-  return args.offset == 0.5 ? (int)twin.reserved : 1;
+  return args.offset == 0.5 ? (int)twin.reserved : VELO_REDUCTION_PRODUCT;
 #else
   return (int)args.reserved;
 #endif
@@ -59,6 +75,7 @@ C
 cat >"$work/wrapper.cpp" <<'C'
 #include "velo/velo.hpp"
 #if VELO_TARGET_ABI >= 101
+static_assert(static_cast<int>(velo::reduction::product) == 3);
 double offset() { return velo::rms_norm_args().offset(2.0).epsilon(1e-5).velo_rms_norm_args::offset; }
 #endif
 C
@@ -67,6 +84,11 @@ C
 if "$c" -std=c99 "${flags[@]}" -xc - <<<'#include "velo/velo.h"
 int main(void) { velo_rms_norm_args a = VELO_RMS_NORM_ARGS_INIT; return a.offset > 0; }' 2>/dev/null; then
   echo "a program for 1.0 sees a field of 1.1"
+  exit 1
+fi
+if "$c" -std=c99 "${flags[@]}" -xc - <<<'#include "velo/velo.h"
+int main(void) { return VELO_REDUCTION_PRODUCT; }' 2>/dev/null; then
+  echo "a program for 1.0 sees an enumerator of 1.1"
   exit 1
 fi
 

@@ -34,7 +34,7 @@ typedef struct velo_swiglu_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 3e-7 relative to |y|; bfloat16 half an ulp more.
- * Memory traffic: one read of x and one write of half its size.
+ * Cost: one read of x and one write of half its size.
  * Source: Shazeer 2020, arXiv:2002.05202.
  * Also called npu_swiglu.
  *
@@ -63,7 +63,7 @@ typedef struct velo_swiglu_backward_args {
  * Gradient of velo_swiglu.
  * In place: dx may be x.
  * Accuracy: float32 5e-7 of the largest term; bfloat16 half an ulp more.
- * Memory traffic: one read of x and dy, one write of dx.
+ * Cost: one read of x and dy, one write of dx.
  * Source: gradient of swiglu.
  * Also called npu_swiglu_backward.
  *

@@ -38,7 +38,7 @@ typedef struct velo_add_args {
  *
  * In place: y may be a or b.
  * Accuracy: float32 exact rounding; bfloat16 half an ulp.
- * Memory traffic: two reads and one write of y.
+ * Cost: two reads and one write of y.
  * Source: definition.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must
@@ -64,7 +64,7 @@ typedef struct velo_cast_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 to bfloat16 half an ulp; bfloat16 to float32 exact.
- * Memory traffic: one read of x and one write of y.
+ * Cost: one read of x and one write of y.
  * Source: IEEE 754-2019, 4.3.1.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must

@@ -33,7 +33,7 @@ typedef struct velo_embedding_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: exact.
- * Memory traffic: one read of the rows used and one write of y.
+ * Cost: one read of the rows used and one write of y.
  * Source: definition.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must
@@ -63,7 +63,7 @@ typedef struct velo_embedding_backward_args {
  * Gradient of velo_embedding.
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 sums in token order.
- * Memory traffic: one read of dy, one read and write of the rows used.
+ * Cost: one read of dy, one read and write of the rows used.
  * Source: gradient of embedding.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must

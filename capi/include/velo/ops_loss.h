@@ -47,7 +47,7 @@ typedef struct velo_cross_entropy_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 1e-6 relative to the largest logit.
- * Memory traffic: one read of logits.
+ * Cost: one read of logits.
  * Source: definition (log-softmax and negative log-likelihood).
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must
@@ -60,10 +60,10 @@ VELO_API velo_status velo_cross_entropy(velo_stream stream, const velo_cross_ent
 typedef struct velo_cross_entropy_backward_args {
   uint32_t struct_size;       /* sizeof(velo_cross_entropy_backward_args) */
   uint32_t reserved;          /* 0 */
-  const velo_tensor* dloss;   /* in; float32: float32, shape of loss */
+  const velo_tensor* dloss;   /* in: float32, shape of loss */
   const velo_tensor* logits;  /* in; float32 | bfloat16: the forward input */
   const velo_tensor* targets; /* in; int32 | int64: the forward targets */
-  const velo_tensor* lse;     /* in; float32: float32, [T], from the forward pass */
+  const velo_tensor* lse;     /* in: float32, [T], from the forward pass */
   const velo_tensor* dlogits; /* out: shape and dtype of logits; may be logits itself */
   int64_t ignore_index;       /* default -100: as in the forward call */
   int64_t reduction;          /* VELO_REDUCTION_*, default mean: as in the forward call */
@@ -82,7 +82,7 @@ typedef struct velo_cross_entropy_backward_args {
  * Gradient of velo_cross_entropy.
  * In place: dlogits may be logits.
  * Accuracy: float32 1e-6 of dloss_t; bfloat16 half an ulp more.
- * Memory traffic: one read of logits and one write of dlogits.
+ * Cost: one read of logits and one write of dlogits.
  * Source: gradient of cross_entropy.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must

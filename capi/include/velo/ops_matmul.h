@@ -53,7 +53,7 @@ typedef struct velo_matmul_args {
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 and bfloat16 inputs: k * 2^-24 relative to the sum of magnitudes; a bfloat16 c
  * half an ulp more.
- * Memory traffic: 2 m n k operations.
+ * Cost: 2 m n k operations.
  * Source: definition.
  * Also called npu_matmul.
  *
@@ -69,7 +69,7 @@ typedef struct velo_matmul_add_fp32_args {
   uint32_t reserved;              /* 0 */
   const velo_tensor* total_input; /* in; float32 | bfloat16: [.., t, k] */
   const velo_tensor* grad_output; /* in; float32 | bfloat16: [.., t, n], dtype of total_input */
-  const velo_tensor* grad;        /* in and out; float32: float32, [n, k] */
+  const velo_tensor* grad;        /* in and out: float32, [n, k] */
 } velo_matmul_add_fp32_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
@@ -80,7 +80,7 @@ typedef struct velo_matmul_add_fp32_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: as matmul.
- * Memory traffic: 2 t n k operations.
+ * Cost: 2 t n k operations.
  * Source: MindSpeed npu_matmul_add_fp32.
  * Also called npu_matmul_add_fp32.
  *

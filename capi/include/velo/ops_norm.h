@@ -38,7 +38,7 @@ typedef struct velo_rms_norm_args {
  *
  * In place: y may be x.
  * Accuracy: float32: 4 ulp of y for rows up to 2^20; bfloat16: half an ulp of the float32 result.
- * Memory traffic: one read and one write of x.
+ * Cost: one read and one write of x.
  * Source: Zhang and Sennrich 2019, arXiv:1910.07467.
  * Also called npu_rms_norm.
  *
@@ -71,7 +71,7 @@ typedef struct velo_rms_norm_backward_args {
  * Gradient of velo_rms_norm.
  * In place: dx may be dy.
  * Accuracy: dx: 8 ulp of the largest term of a row; dgamma: float32 sums in a fixed tree.
- * Memory traffic: two reads and one write of x.
+ * Cost: two reads and one write of x.
  * Source: gradient of rms_norm.
  * Also called npu_rms_norm_backward.
  *

@@ -20,10 +20,10 @@ typedef struct velo_apply_fused_adamw_args {
   uint32_t struct_size;      /* sizeof(velo_apply_fused_adamw_args) */
   uint32_t reserved;         /* 0 */
   const velo_tensor* grad;   /* in; float32 | bfloat16: shape of param */
-  const velo_tensor* scale;  /* in, or NULL; float32: float32, []: factor on the gradient, such
-                              * as a clip factor; NULL = 1 */
+  const velo_tensor* scale;  /* in, or NULL: float32, []: factor on the gradient, such as a clip
+                              * factor; NULL = 1 */
   const velo_tensor* param;  /* in and out; float32 | bfloat16: any shape */
-  const velo_tensor* master; /* in and out, or NULL; float32: float32, shape of param: the exact
+  const velo_tensor* master; /* in and out, or NULL: float32, shape of param: the exact
                               * parameters when param is bfloat16 */
   const velo_tensor* m;      /* in and out; float32 | bfloat16: first moment, shape of param */
   const velo_tensor* v;      /* in and out; float32 | bfloat16: second moment, shape and dtype of
@@ -57,8 +57,7 @@ typedef struct velo_apply_fused_adamw_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 4 ulp of the update.
- * Memory traffic: float32: 28 bytes a parameter; bfloat16 with float32 master and moments: 26 to
- * 30.
+ * Cost: float32: 28 bytes a parameter; bfloat16 with float32 master and moments: 26 to 30.
  * Source: Loshchilov and Hutter 2017, arXiv:1711.05101; Reddi et al. 2018 (amsgrad).
  * Also called npu_apply_fused_adamw_v2.
  *
@@ -74,7 +73,7 @@ typedef struct velo_global_norm_args {
   uint32_t struct_size;              /* sizeof(velo_global_norm_args) */
   uint32_t reserved;                 /* 0 */
   const velo_tensor* x;              /* in; float32 | bfloat16: any shape */
-  const velo_tensor* sum_of_squares; /* in and out; float64: float64, [] */
+  const velo_tensor* sum_of_squares; /* in and out: float64, [] */
   const velo_tensor* norm;           /* out, or NULL: float32, [] */
   const velo_tensor* clip;           /* out, or NULL: float32, []: what apply_fused_adamw takes
                                       * as scale */
@@ -94,7 +93,7 @@ typedef struct velo_global_norm_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: double sums in a fixed tree over float32 partial sums of 4096.
- * Memory traffic: one read of x.
+ * Cost: one read of x.
  * Source: Pascanu et al. 2013, arXiv:1211.5063.
  *
  * args is copied before the call returns; its tensors stay the caller's, and their data must

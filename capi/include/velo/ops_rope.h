@@ -48,7 +48,7 @@ typedef struct velo_rotary_position_embedding_args {
  *
  * In place: y may be x.
  * Accuracy: float32 2 ulp of the larger term; bfloat16 half an ulp more.
- * Memory traffic: one read and one write of x.
+ * Cost: one read and one write of x.
  * Source: Su et al. 2021, arXiv:2104.09864.
  * Also called npu_rotary_position_embedding.
  *
@@ -87,7 +87,7 @@ typedef struct velo_rotary_position_embedding_backward_args {
  * Gradient of velo_rotary_position_embedding.
  * In place: dx may be dy.
  * Accuracy: as the forward call; dcos and dsin: float32 sums in a fixed tree.
- * Memory traffic: one read and one write of dy.
+ * Cost: one read and one write of dy.
  * Source: gradient of rotary_position_embedding.
  * Also called npu_rotary_position_embedding_backward.
  *
