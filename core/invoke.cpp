@@ -1,0 +1,197 @@
+// The one meeting with libffi: interned call interfaces, calls, and functions made at run time.
+//
+// Preparing may write to ffi's type objects, so it happens under a lock; a prepared interface is
+// read-only and shared by all threads. It points into the array of types beside it, so both live in
+// one node of a list that only grows. libffi widens a result narrower than a register to ffi_arg;
+// call() takes the low bytes back, which is right on little-endian machines, all that velo runs on.
+#include "core/invoke.hpp"
+
+#include <ffi.h>
+
+#include <atomic>
+#include <cstring>
+#include <memory>
+#include <mutex>
+
+#include "core/failure.hpp"
+#include "core/invoke_slots.hpp"
+
+namespace velo::core {
+
+class prepared {
+ public:
+  signature shape;
+  ffi_type* types[signature::max_parameters];
+  mutable ffi_cif interface;
+  prepared* next = nullptr;
+};
+
+namespace {
+
+ffi_type* dtype_elements[] = {&ffi_type_uint8, &ffi_type_uint8, &ffi_type_uint16, nullptr};
+ffi_type dtype_type = {0, 0, FFI_TYPE_STRUCT, dtype_elements};
+
+ffi_type* type_of(passing how) {
+  switch (how) {
+    case passing::nothing:
+      return &ffi_type_void;
+    case passing::pointer:
+      return &ffi_type_pointer;
+    case passing::i32:
+      return &ffi_type_sint32;
+    case passing::u32:
+      return &ffi_type_uint32;
+    case passing::i64:
+      return &ffi_type_sint64;
+    case passing::u64:
+      return &ffi_type_uint64;
+    case passing::f32:
+      return &ffi_type_float;
+    case passing::f64:
+      return &ffi_type_double;
+    case passing::dtype:
+      return &dtype_type;
+  }
+  return nullptr;
+}
+
+std::mutex preparing;
+std::atomic<prepared*> interned{nullptr};
+
+prepared* find_interned(const signature& shape) {
+  prepared* at = interned.load(std::memory_order_acquire);
+  while (at != nullptr && !(at->shape == shape)) at = at->next;
+  return at;
+}
+
+void call_words(const prepared& shape, any_function function, const word* arguments, void* result) {
+  void* places[signature::max_parameters];
+  for (int i = 0; i < shape.shape.count; ++i) places[i] = const_cast<word*>(arguments + i);
+  ffi_call(&shape.interface, function, result, places);
+}
+
+// The code of the exception in flight, from foreign code.
+[[noreturn]] void fail_foreign(const char* who) {
+  const failure thrown = current_failure();
+  fail(VELO_ERR_FOREIGN, "", "a function that returns", text("an exception from %s", who),
+       thrown.cause);
+}
+
+}  // namespace
+
+bool operator==(const signature& a, const signature& b) {
+  return a.result == b.result && a.count == b.count &&
+         std::memcmp(a.parameters, b.parameters, static_cast<std::size_t>(a.count)) == 0;
+}
+
+const prepared& prepare(const signature& shape) {
+  if (const prepared* known = find_interned(shape)) return *known;
+  const std::lock_guard<std::mutex> lock(preparing);
+  if (const prepared* known = find_interned(shape)) return *known;
+  auto made = std::make_unique<prepared>();
+  made->shape = shape;
+  for (int i = 0; i < shape.count; ++i) made->types[i] = type_of(shape.parameters[i]);
+  if (ffi_prep_cif(&made->interface, FFI_DEFAULT_ABI, static_cast<unsigned>(shape.count),
+                   type_of(shape.result), made->types) != FFI_OK)
+    fail(VELO_ERR_UNSUPPORTED, "signature", "a signature this platform can call", "one it cannot");
+  made->next = interned.load(std::memory_order_relaxed);
+  interned.store(made.get(), std::memory_order_release);
+  return *made.release();
+}
+
+word call(const prepared& shape, any_function function, const word* arguments) {
+  union {
+    ffi_arg widened;
+    word narrow;
+  } result{};
+  call_words(shape, function, arguments, &result);
+  return result.narrow;
+}
+
+word call_foreign(const prepared& shape, any_function function, const word* arguments,
+                  const char* who) {
+  try {
+    return call(shape, function, arguments);
+  } catch (...) {
+    fail_foreign(who);
+  }
+}
+
+// ---- functions made at run time
+
+struct made_function::code {
+  ffi_closure* writable;
+  const prepared* shape;
+  body_fn body;
+  void* user;
+};
+
+bool made_function::write_code(const signature& shape, body_fn body, void* user) {
+  auto made = std::make_unique<code>(code{nullptr, &prepare(shape), body, user});
+  void* executable = nullptr;
+  made->writable = static_cast<ffi_closure*>(ffi_closure_alloc(sizeof(ffi_closure), &executable));
+  if (made->writable == nullptr) return false;
+  const auto enter = [](ffi_cif* interface, void* result, void** places, void* self) {
+    const auto& made_code = *static_cast<const code*>(self);
+    word arguments[signature::max_parameters] = {};
+    for (unsigned i = 0; i < interface->nargs; ++i)
+      std::memcpy(arguments + i, places[i], interface->arg_types[i]->size);
+    *static_cast<ffi_sarg*>(result) = made_code.body(made_code.user, arguments);
+  };
+  if (ffi_prep_closure_loc(made->writable, &made->shape->interface, enter, made.get(),
+                           executable) != FFI_OK) {
+    ffi_closure_free(made->writable);
+    return false;
+  }
+  address_ = executable;
+  code_ = made.release();
+  return true;
+}
+
+void made_function::take_slot(const signature& shape, body_fn body, void* user,
+                              const char* reason) {
+  for (int i = 0; i < shape.count; ++i) {
+    if (shape.parameters[i] == passing::f32 || shape.parameters[i] == passing::f64)
+      fail(VELO_ERR_UNSUPPORTED, "fields", "pointers and integers, all a precompiled slot can take",
+           text("a real number as parameter %d", i), reason);
+  }
+  if (shape.count > slots::max_words)
+    fail(VELO_ERR_UNSUPPORTED, "fields",
+         text("at most %d parameters for a precompiled slot", slots::max_words),
+         text("%d", shape.count), reason);
+  slot_ = slots::take(body, user);
+  if (slot_ < 0)
+    fail(VELO_ERR_UNSUPPORTED, "closure", text("one of %d precompiled slots", slots::count),
+         "all of them taken", reason);
+  address_ = slots::entry_of(slot_, shape.count > 6);
+}
+
+made_function::made_function(const signature& shape, body_fn body, void* user, bool allow_code) {
+  if (allow_code && can_make_functions() && write_code(shape, body, user)) return;
+  take_slot(shape, body, user,
+            allow_code ? "the process may not make code at run time"
+                       : "closures are off in the configuration");
+}
+
+made_function::~made_function() {
+  if (slot_ >= 0) slots::give_back(slot_);
+  if (code_ == nullptr) return;
+  ffi_closure_free(code_->writable);
+  delete code_;
+}
+
+bool can_make_functions() noexcept {
+  enum answer { unknown, no, yes };
+  static std::atomic<int> remembered{unknown};
+  int known = remembered.load(std::memory_order_relaxed);
+  if (known == unknown) {
+    void* executable = nullptr;
+    void* writable = ffi_closure_alloc(sizeof(ffi_closure), &executable);
+    known = writable != nullptr ? yes : no;
+    if (writable != nullptr) ffi_closure_free(writable);
+    remembered.store(known, std::memory_order_relaxed);
+  }
+  return known == yes;
+}
+
+}  // namespace velo::core

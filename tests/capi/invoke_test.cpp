@@ -1,0 +1,292 @@
+// The function table, velo_invoke over it, signatures, and calls through them.
+#include "core/invoke.hpp"
+
+#include <cmath>
+#include <limits>
+#include <stdexcept>
+
+#include "capi/fixture.hpp"
+#include "core/failure.hpp"
+
+using namespace fixture;
+using velo::core::parse_signature;
+using velo::core::passing;
+using velo::core::word;
+
+namespace {
+
+velo_status invoke(const char* function, const std::vector<velo_value>& values,
+                   velo_value* result = nullptr) {
+  return velo_invoke(function, values.data(), static_cast<std::int64_t>(values.size()), result);
+}
+
+template <class F>
+velo::core::failure thrown_by(F&& body) {
+  try {
+    body();
+  } catch (const velo::core::failure& f) {
+    return f;
+  }
+  return {};
+}
+
+word run(const char* signature, velo::core::any_function f, std::vector<word> arguments) {
+  return velo::core::call_foreign(velo::core::prepare(parse_signature(signature, "signature")), f,
+                                  arguments.data(), "a function of the test");
+}
+
+template <class F>
+velo::core::any_function erased(F* f) {
+  return reinterpret_cast<velo::core::any_function>(f);
+}
+
+word word_of(double v) {
+  word w{};
+  w.f64 = v;
+  return w;
+}
+word word_of(float v) {
+  word w{};
+  w.f32 = v;
+  return w;
+}
+word word_of(std::int32_t v) {
+  word w{};
+  w.i32 = v;
+  return w;
+}
+word word_of(std::int64_t v) {
+  word w{};
+  w.i64 = v;
+  return w;
+}
+word word_of(void* v) {
+  word w{};
+  w.pointer = v;
+  return w;
+}
+
+}  // namespace
+
+TEST_CASE("the function table is the library's own and refuses what it cannot serve") {
+  const velo_api* api = nullptr;
+  REQUIRE(velo_get_api(100, sizeof(velo_api), &api) == VELO_OK);
+  CHECK(api->struct_size == sizeof(velo_api));
+  CHECK(api->abi == 100);
+  CHECK(api->rms_norm != nullptr);
+  std::int32_t major = 0;
+  REQUIRE(api->version(&major, nullptr, nullptr, nullptr) == VELO_OK);
+  CHECK(major == 1);
+
+  const velo_api* untouched = nullptr;
+  CHECK(velo_get_api(205, sizeof(velo_api), &untouched) == VELO_ERR_ABI);
+  CHECK(last().argument == "needed");
+  CHECK(last().expected == "ABI 2.5");
+  CHECK(last().got == "ABI 1.0 of release 1.0.0");
+  CHECK(last().cause.find('/') != std::string::npos);
+  CHECK(velo_get_api(101, sizeof(velo_api), &untouched) == VELO_ERR_ABI);
+  CHECK(velo_get_api(100, sizeof(velo_api) + 8, &untouched) == VELO_ERR_ABI);
+  CHECK(velo_get_api(100, sizeof(velo_api), nullptr) == VELO_ERR_NULL);
+  CHECK(untouched == nullptr);
+}
+
+TEST_CASE("a function is called by its name with checked values") {
+  context c;
+  std::int32_t major = -1;
+  std::uint32_t abi = 0;
+  velo_value result{};
+  REQUIRE(invoke("velo_version", {pointer(&major), none(), none(), pointer(&abi)}, &result) ==
+          VELO_OK);
+  CHECK(major == 1);
+  CHECK(abi == 100);
+  CHECK(result.kind == VELO_VALUE_INT);
+  CHECK(result.as.i == VELO_OK);
+
+  velo_stream stream = nullptr;
+  REQUIRE(invoke("velo_stream_create", {handle(c.handle), pointer(&stream)}) == VELO_OK);
+  CHECK(invoke("velo_stream_synchronize", {handle(stream)}) == VELO_OK);
+  CHECK(invoke("velo_stream_destroy", {handle(stream)}, &result) == VELO_OK);
+  CHECK(result.kind == VELO_VALUE_NONE);
+}
+
+TEST_CASE("a dtype travels as its packed integer") {
+  context c;
+  const std::int64_t shape[1] = {6};
+  velo_managed_tensor* made = nullptr;
+  const std::int64_t bf16 = VELO_DTYPE_BFLOAT | 16 << 8 | 1 << 16;
+  REQUIRE(invoke("velo_tensor_create",
+                 {handle(c.handle), integer(bf16), integer(1),
+                  pointer(const_cast<std::int64_t*>(shape)), pointer(&made)}) == VELO_OK);
+  CHECK(made->tensor.dtype.code == VELO_DTYPE_BFLOAT);
+  CHECK(made->tensor.dtype.bits == 16);
+  CHECK(made->tensor.dtype.lanes == 1);
+  CHECK(made->tensor.shape[0] == 6);
+  CHECK(invoke("velo_tensor_release", {pointer(made)}) == VELO_OK);
+}
+
+TEST_CASE("the called function's own failure comes through with its record") {
+  velo_value result{};
+  CHECK(invoke("velo_stream_synchronize", {handle(nullptr)}, &result) == VELO_ERR_NULL);
+  CHECK(result.as.i == VELO_ERR_NULL);
+  CHECK(last().function == "velo_stream_synchronize");
+  CHECK(last().argument == "stream");
+}
+
+TEST_CASE("values that do not fit are refused by the parameter's name") {
+  const char* name = nullptr;
+  const char* argument = nullptr;
+  velo_status code = VELO_ERR_ARGUMENT;
+  std::vector<velo_value> values;
+  const char* function = "velo_status_describe";
+  SECTION("an integer too large for int32") {
+    values = {integer(std::int64_t{1} << 31), pointer(&name), none()};
+    argument = "code";
+  }
+  SECTION("an integer too small for int32") {
+    values = {integer(-(std::int64_t{1} << 31) - 1), pointer(&name), none()};
+    argument = "code";
+  }
+  SECTION("a real number for an integer") {
+    values = {real(1.0), pointer(&name), none()};
+    argument = "code";
+  }
+  SECTION("a string for a pointer") {
+    values = {integer(1), string("x"), none()};
+    argument = "name";
+  }
+  SECTION("a negative integer for uint64") {
+    function = "velo_error_text";
+    values = {none(), integer(-1), none()};
+    argument = "capacity";
+  }
+  SECTION("a pointer for a handle") {
+    function = "velo_stream_synchronize";
+    values = {pointer(&name)};
+    argument = "stream";
+  }
+  SECTION("no value where one is needed") {
+    function = "velo_stream_synchronize";
+    values = {none()};
+    argument = "stream";
+    code = VELO_ERR_NULL;
+  }
+  SECTION("too few values") {
+    values = {integer(1)};
+    argument = "count";
+  }
+  SECTION("no such function") {
+    function = "velo_make_coffee";
+    argument = "function";
+    code = VELO_ERR_NOT_FOUND;
+  }
+  CHECK(invoke(function, values) == code);
+  CHECK(last().function == "velo_invoke");
+  CHECK(last().argument == argument);
+  CHECK(name == nullptr);
+}
+
+TEST_CASE("NULL arguments of velo_invoke itself are refused") {
+  CHECK(velo_invoke(nullptr, nullptr, 0, nullptr) == VELO_ERR_NULL);
+  CHECK(last().argument == "function");
+  CHECK(velo_invoke("velo_op_count", nullptr, 1, nullptr) == VELO_ERR_NULL);
+  CHECK(last().argument == "values");
+}
+
+TEST_CASE("capabilities are answered, and unknown ones refused") {
+  std::int32_t available = -1;
+  REQUIRE(velo_capability_query(VELO_CAP_CLOSURES, &available) == VELO_OK);
+  CHECK((available == 0 || available == 1));
+  REQUIRE(velo_capability_query(VELO_CAP_JIT, &available) == VELO_OK);
+  CHECK((available == 0 || available == 1));
+  CHECK(velo_capability_query(77, &available) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "capability");
+  CHECK(velo_capability_query(VELO_CAP_JIT, nullptr) == VELO_ERR_NULL);
+}
+
+TEST_CASE("signatures are read, and malformed ones refused with their column") {
+  const velo::core::signature s = parse_signature("s(pilfd)", "signature");
+  CHECK(s.returns_status);
+  REQUIRE(s.count == 5);
+  CHECK(s.parameters[0] == passing::pointer);
+  CHECK(s.parameters[4] == passing::f64);
+  CHECK(parse_signature("v()", "signature").count == 0);
+  const std::string many = "v(" + std::string(33, 'i') + ")";
+  const struct {
+    const char* text;
+    int column;
+  } wrong[] = {{"", 1},      {"x()", 1},     {"v", 2},          {"v(p", 4},
+               {"v(ps)", 4}, {"v(v)", 3},    {"v(p...)", 4},    {"v(p) ", 5},
+               {"v(D)", 3},  {"v({ii})", 3}, {many.c_str(), 35}};
+  for (const auto& bad : wrong) {
+    INFO(bad.text);
+    const velo::core::failure f = thrown_by([&] { parse_signature(bad.text, "signature"); });
+    CHECK(f.code == VELO_ERR_PARSE);
+    CHECK(std::string(f.argument) == "signature");
+    CHECK(std::string(f.got).find("column " + std::to_string(bad.column)) != std::string::npos);
+  }
+}
+
+TEST_CASE("calls pass every type, and take narrow results back whole") {
+  CHECK(run("f(ff)", erased(&powf), {word_of(2.0f), word_of(10.0f)}).f32 == 1024.0f);
+  CHECK(
+      run("d(dd)", erased<double(double, double)>(&std::pow), {word_of(2.0), word_of(-1.0)}).f64 ==
+      0.5);
+  const auto negate = +[](std::int32_t v) { return -v; };
+  CHECK(run("i(i)", erased(negate), {word_of(std::int32_t{7})}).i32 == -7);
+  const auto widen = +[](std::int64_t v) { return v * 2; };
+  CHECK(run("l(l)", erased(widen), {word_of(std::int64_t{1} << 40)}).i64 == std::int64_t{1} << 41);
+  int target = 0;
+  const auto same = +[](void* p) { return p; };
+  CHECK(run("p(p)", erased(same), {word_of(&target)}).pointer == &target);
+  const auto mixed = +[](std::int32_t a, float b, std::int64_t c, double d, void* e) {
+    return a + static_cast<double>(b) + static_cast<double>(c) + d + (e != nullptr ? 1 : 0);
+  };
+  CHECK(run("d(ifldp)", erased(mixed),
+            {word_of(std::int32_t{1}), word_of(2.0f), word_of(std::int64_t{3}), word_of(4.0),
+             word_of(&target)})
+            .f64 == 11.0);
+}
+
+TEST_CASE("equal signatures share one preparation") {
+  const auto& a = velo::core::prepare(parse_signature("v(ppl)", "signature"));
+  const auto& b = velo::core::prepare(parse_signature("v(ppl)", "signature"));
+  const auto& c = velo::core::prepare(parse_signature("v(ppi)", "signature"));
+  CHECK(&a == &b);
+  CHECK(&a != &c);
+}
+
+TEST_CASE("whatever foreign code throws becomes a foreign failure") {
+  const auto throws = +[](std::int32_t what) {
+    if (what == 0) throw std::runtime_error("the roof is on fire");
+    if (what == 1) throw 42;
+    throw std::bad_alloc();
+  };
+  for (std::int32_t what = 0; what < 3; ++what) {
+    const velo::core::failure f = thrown_by([&] { run("v(i)", erased(throws), {word_of(what)}); });
+    CHECK(f.code == VELO_ERR_FOREIGN);
+    CHECK(std::string(f.got) == "an exception from a function of the test");
+    if (what == 0) CHECK(std::string(f.cause) == "the roof is on fire");
+  }
+}
+
+TEST_CASE("a precompiled slot receives words and gives the status back") {
+  struct seen {
+    std::vector<std::int64_t> words;
+    int count;
+  };
+  const auto body = [](void* user, const word* w) noexcept -> velo_status {
+    auto& into = *static_cast<seen*>(user);
+    for (int i = 0; i < into.count; ++i) into.words.push_back(w[i].i64);
+    return VELO_ERR_SHAPE;
+  };
+  for (const bool code : {true, false}) {
+    seen eight{{}, 8};
+    velo::core::signature shape = parse_signature("i(llllllll)", "signature");
+    const velo::core::made_function made(shape, body, &eight, code);
+    CHECK(made.precompiled() == !(code && velo::core::can_make_functions()));
+    using function = std::int32_t (*)(std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                                      std::int64_t, std::int64_t, std::int64_t, std::int64_t);
+    CHECK(reinterpret_cast<function>(made.address())(1, 2, 3, 4, 5, 6, 7, -8) == VELO_ERR_SHAPE);
+    CHECK(eight.words == std::vector<std::int64_t>{1, 2, 3, 4, 5, 6, 7, -8});
+  }
+}
