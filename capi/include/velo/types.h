@@ -1,17 +1,21 @@
 /* The concepts of velo, from large to small. Read this header first.
  *
- *   context   Everything a host configures once: device, threads, memory, options, log. Nothing in velo is process-wide; two
- *             hosts in one process have two contexts and do not see each other.
- *   stream    An ordered queue of work in a context. Every call that works takes one. The context's inline stream finishes
- *             each call before it returns; other streams run beside the caller. Events order streams.
- *   tensor    A view of somebody's memory: pointer, device, dtype, shape, strides. Layout-identical to DLPack's DLTensor.
- *             velo never owns a tensor's memory unless a managed tensor was handed over.
- *   operator  One function of one shape, velo_<name>(stream, args): tensors in, tensors out, attributes as plain numbers.
- *   kernel    One implementation of an operator, for one instruction set. velo_op_explain says which runs, and why.
- *   pack      A weight matrix laid out once in the order the matrix kernels read it.
+ * - context: everything a host configures once: device, threads, memory, options, log. Nothing in
+ *   velo is process-wide; two hosts in one process have two contexts and do not see each other.
+ * - stream: an ordered queue of work in a context. Every call that works takes one. The context's
+ *   inline stream finishes each call before it returns; other streams run beside the caller. Events
+ *   order streams.
+ * - tensor: a view of somebody's memory: pointer, device, dtype, shape, strides. Laid out like
+ *   DLPack's DLTensor. velo never owns a tensor's memory unless a managed tensor was handed over.
+ * - operator: one function of one shape, velo_<name>(stream, args): tensors in, tensors out,
+ *   attributes as plain numbers.
+ * - kernel: one implementation of an operator, for one instruction set. velo_op_explain says which
+ *   runs, and why.
+ * - pack: a weight matrix laid out once in the order the matrix kernels read it.
  *
- * Handles are typed pointers to structs that are never defined. A handle that was destroyed, or belongs to another kind, is
- * refused with VELO_ERR_HANDLE; any other pointer value is undefined behaviour.
+ * Handles are typed pointers to structs that are never defined. A handle that was destroyed, or
+ * belongs to another kind, is refused with VELO_ERR_HANDLE; any other pointer value is undefined
+ * behavior.
  */
 #ifndef VELO_TYPES_H
 #define VELO_TYPES_H
@@ -52,12 +56,13 @@ typedef struct velo_device {
   int32_t id;
 } velo_device;
 
-/* A view of a tensor; the 48 bytes of a DLTensor. shape and strides are the caller's and need to live until the call
- * returns (asynchronous streams copy them); the data must live until the work is done. */
+/* A view of a tensor; the 48 bytes of a DLTensor. shape and strides are the caller's and need to
+ * live until the call returns (asynchronous streams copy them); the data must live until the work
+ * is done. */
 typedef struct velo_tensor {
-  void* data;             /* first byte of the allocation's view; may be NULL when a dimension is 0 */
+  void* data; /* first byte of the allocation's view; may be NULL when a dimension is 0 */
   velo_device device;
-  int32_t ndim;           /* 0..8 in velo's operators */
+  int32_t ndim; /* 0..8 in velo's operators */
   velo_dtype dtype;
   const int64_t* shape;   /* ndim sizes, each >= 0 */
   const int64_t* strides; /* ndim strides in elements; NULL means compact row-major */

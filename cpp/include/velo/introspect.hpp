@@ -131,7 +131,7 @@ template <class String>
 outcome<String> op_explain(velo_context context, const char* op, named_values values) {
   return detail::text<String>([&](char* buffer, uint64_t capacity, uint64_t* needed) {
     return VELO_FN(op_explain)(context, op, values.begin(), static_cast<int64_t>(values.size()),
-                                 buffer, capacity, needed);
+                               buffer, capacity, needed);
   });
 }
 

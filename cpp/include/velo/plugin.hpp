@@ -38,8 +38,7 @@ class closure : public detail::owner<velo_closure, detail::destroy_closure> {
   static outcome<closure> create(stream_ref stream, const char* op, const char* fields,
                                  void** function) {
     velo_closure handle = nullptr;
-    const velo_status status =
-        VELO_FN(closure_create)(stream.get(), op, fields, function, &handle);
+    const velo_status status = VELO_FN(closure_create)(stream.get(), op, fields, function, &handle);
     closure made;
     made.reset(handle);
     return detail::finish<closure>(status, std::move(made));

@@ -1,4 +1,5 @@
-// A program that is not linked to velo: opens the library whose path it is given and prints its version.
+// A program that is not linked to velo: opens the library whose path it is given and prints its
+// version.
 #include <cstdio>
 #include <velo/velo.hpp>
 
