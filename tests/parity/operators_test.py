@@ -1,0 +1,260 @@
+"""Every operator against torch, forward and gradients, float32 and bfloat16, tensors shared and never copied.
+
+torch computes in float32 (from the same bfloat16 values where the operator takes those) with its own autograd; velo must agree
+norm-wise within the bound of the element type. Usage: operators_test.py LIBVELO
+"""
+import sys
+import unittest
+
+from frameworks import torch
+from velo_binding import Velo, VeloError
+
+F = torch.nn.functional
+
+LIBRARY = sys.argv.pop(1)
+TYPES = (torch.float32, torch.bfloat16)
+BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+
+
+def distance(got, truth):
+    """Relative distance in the 2-norm."""
+    got, truth = got.double(), truth.double()
+    scale = truth.norm()
+    return float((got - truth).norm() / (scale if scale > 0 else 1))
+
+
+def values(*shape, dtype=torch.float32, scale=1.0):
+    return (torch.randn(*shape) * scale).to(dtype)
+
+
+def leaf(tensor):
+    """The same values as a float32 leaf whose gradient autograd computes."""
+    return tensor.detach().float().clone().requires_grad_()
+
+
+class Operators(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(7)
+        self.velo = Velo(LIBRARY)
+
+    def tearDown(self):
+        self.velo.close()
+
+    def close(self, name, got, truth):
+        self.assertEqual(tuple(got.shape), tuple(truth.shape), name)
+        bound = BOUND[torch.bfloat16 if got.dtype == torch.bfloat16 else torch.float32]
+        self.assertLessEqual(distance(got, truth), bound, name)
+
+    def test_rms_norm(self):
+        for dtype in TYPES:
+            x, gamma, dy = values(6, 60, 1024, dtype=dtype), values(1024), values(6, 60, 1024, dtype=dtype)
+            y, rstd = torch.empty_like(x), torch.empty(6, 60, 1)
+            self.velo.rms_norm(x=x, gamma=gamma, y=y, rstd=rstd, epsilon=1e-5)
+            a, g = leaf(x), leaf(gamma)
+            truth = a * torch.rsqrt(a.pow(2).mean(-1, keepdim=True) + 1e-5) * g
+            truth.backward(dy.float())
+            self.close("y", y, truth)
+            dx, dgamma = torch.empty_like(x), torch.empty(1024)
+            self.velo.rms_norm_backward(dy=dy, x=x, gamma=gamma, rstd=rstd, dx=dx, dgamma=dgamma)
+            self.close("dx", dx, a.grad)
+            self.close("dgamma", dgamma, g.grad)
+
+    def test_swiglu(self):
+        for dtype in TYPES:
+            x, dy = values(64, 2816, dtype=dtype), values(64, 1408, dtype=dtype)
+            y, dx = torch.empty(64, 1408, dtype=dtype), torch.empty_like(x)
+            self.velo.swiglu(x=x, y=y)
+            a = leaf(x)
+            gate, up = a.chunk(2, -1)
+            truth = F.silu(gate) * up
+            truth.backward(dy.float())
+            self.velo.swiglu_backward(dy=dy, x=x, dx=dx)
+            self.close("y", y, truth)
+            self.close("dx", dx, a.grad)
+
+    def test_rotary_position_embedding(self):
+        for dtype in TYPES:
+            for mode in ("half", "interleaved"):
+                x, dy = values(2, 40, 5, 128, dtype=dtype), values(2, 40, 5, 128, dtype=dtype)
+                angle = torch.rand(1, 40, 1, 128) * 6
+                cos, sin = angle.cos(), angle.sin()
+                y, dx = torch.empty_like(x), torch.empty_like(x)
+                dcos, dsin = torch.empty_like(cos), torch.empty_like(sin)
+                a, c, s = leaf(x), leaf(cos), leaf(sin)
+                if mode == "half":
+                    turned = torch.cat((-a[..., 64:], a[..., :64]), -1)
+                else:
+                    turned = torch.stack((-a[..., 1::2], a[..., 0::2]), -1).flatten(-2)
+                truth = a * c + turned * s
+                truth.backward(dy.float())
+                self.velo.rotary_position_embedding(x=x, cos=cos, sin=sin, y=y, mode=mode)
+                self.velo.rotary_position_embedding_backward(dy=dy, cos=cos, sin=sin, x=x, dx=dx, dcos=dcos, dsin=dsin,
+                                                             mode=mode)
+                for name, got, want in (("y", y, truth), ("dx", dx, a.grad), ("dcos", dcos, c.grad), ("dsin", dsin, s.grad)):
+                    self.close(f"{name} {mode}", got, want)
+
+    def test_matmul(self):
+        for dtype in TYPES:
+            for ta in (False, True):
+                for tb in (False, True):
+                    m, k, n = 130, 96, 70
+                    a = values(k, m, dtype=dtype) if ta else values(m, k, dtype=dtype)
+                    b = values(n, k, dtype=dtype) if tb else values(k, n, dtype=dtype)
+                    bias, c = values(n), torch.empty(m, n, dtype=dtype)
+                    truth = (a.float().t() if ta else a.float()) @ (b.float().t() if tb else b.float()) + bias
+                    self.velo.matmul(a=a, b=b, bias=bias, c=c, transpose_a=ta, transpose_b=tb)
+                    self.close(f"c {ta} {tb}", c, truth)
+                    packed, wide = self.velo.pack(b, tb), torch.empty(m, n)
+                    self.velo.matmul(a=a, packed=packed, c=wide, transpose_a=ta, dtype="float32")
+                    self.close(f"packed {ta} {tb}", wide, truth - bias)
+
+    def test_matmul_gradients(self):
+        for dtype in TYPES:
+            x, w, dy = values(200, 64, dtype=dtype), values(48, 64, dtype=dtype), values(200, 48, dtype=dtype)
+            a, b = leaf(x), leaf(w)
+            (a @ b.t()).backward(dy.float())
+            dx, dw = torch.empty_like(x), torch.zeros(48, 64)
+            self.velo.matmul(a=dy, b=w, c=dx)
+            self.velo.matmul_add_fp32(total_input=x, grad_output=dy, grad=dw)
+            self.velo.matmul_add_fp32(total_input=x, grad_output=dy, grad=dw)
+            self.close("dx", dx, a.grad)
+            self.close("dw, added twice", dw, 2 * b.grad)
+
+    def test_fusion_attention(self):
+        for dtype in TYPES:
+            for causal in (False, True):
+                for layout in ("bsnd", "bnsd", "sbh"):
+                    self.attention(dtype, causal, layout)
+
+    def attention(self, dtype, causal, layout):
+        batch, length, heads, kv_heads, d = 2, 70, 4, 2, 64
+        order = {"bsnd": (0, 1, 2, 3), "bnsd": (0, 2, 1, 3), "sbh": (1, 0, 2, 3)}[layout]
+
+        def shaped(n):
+            full = values(batch, length, n, d, dtype=dtype).permute(*order).contiguous()
+            return full.flatten(2) if layout == "sbh" else full
+
+        def unshaped(t, n):  # back to [batch, heads, length, d]
+            if layout == "sbh":
+                t = t.unflatten(2, (n, d))
+            back = [order.index(i) for i in range(4)]
+            return t.permute(*back).transpose(1, 2)
+
+        q, k, v, dy = shaped(heads), shaped(kv_heads), shaped(kv_heads), shaped(heads)
+        out = torch.empty_like(q)
+        top, total = torch.empty(batch, heads, length), torch.empty(batch, heads, length)
+        options = {"head_num": heads, "input_layout": layout, "scale": d**-0.5, "sparse_mode": 3 if causal else 0}
+        if not causal:
+            options.pop("sparse_mode")
+        self.velo.fusion_attention(query=q, key=k, value=v, attention_out=out, softmax_max=top, softmax_sum=total, **options)
+        a, b, c = leaf(q), leaf(k), leaf(v)
+        groups = heads // kv_heads
+        query = unshaped(a, heads)
+        key = unshaped(b, kv_heads).repeat_interleave(groups, 1)
+        value = unshaped(c, kv_heads).repeat_interleave(groups, 1)
+        score = query @ key.transpose(-1, -2) * d**-0.5
+        if causal:
+            score = score.masked_fill(torch.ones(length, length).triu(1).bool(), float("-inf"))
+        truth = score.softmax(-1) @ value
+        truth.backward(unshaped(dy, heads).float())
+        self.close(f"out {layout} {causal}", unshaped(out, heads), truth)
+        self.close("log-sum-exp", top + total.log(), score.logsumexp(-1))
+        dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
+        self.velo.fusion_attention_backward(query=q, key=k, value=v, dy=dy, softmax_max=top, softmax_sum=total,
+                                            attention_in=out, dq=dq, dk=dk, dv=dv, **options)
+        for name, got, want in (("dq", dq, a.grad), ("dk", dk, b.grad), ("dv", dv, c.grad)):
+            self.close(f"{name} {layout} {causal}", got, want)
+
+    def test_embedding(self):
+        for dtype in TYPES:
+            table, ids, dy = values(50, 96, dtype=dtype), torch.randint(0, 50, (3, 40)), values(3, 40, 96, dtype=dtype)
+            y, dtable = torch.empty(3, 40, 96, dtype=dtype), torch.empty(50, 96)
+            self.velo.embedding(ids=ids, table=table, y=y)
+            t = leaf(table)
+            F.embedding(ids, t).backward(dy.float())
+            self.velo.embedding_backward(ids=ids, dy=dy, dtable=dtable, rows=50)
+            self.assertTrue(torch.equal(y, table[ids]))
+            self.close("dtable", dtable, t.grad)
+
+    def test_cross_entropy(self):
+        for dtype in TYPES:
+            for reduction in ("mean", "sum", "none"):
+                logits, targets = values(90, 260, dtype=dtype, scale=3), torch.randint(0, 260, (90,))
+                targets[::7] = -100
+                loss = torch.empty(90) if reduction == "none" else torch.empty(())
+                dloss = torch.rand_like(loss)
+                lse = torch.empty(90)
+                a = leaf(logits)
+                truth = F.cross_entropy(a, targets, reduction=reduction)
+                truth.backward(dloss)
+                self.velo.cross_entropy(logits=logits, targets=targets, loss=loss, lse=lse, reduction=reduction)
+                self.velo.cross_entropy_backward(dloss=dloss, logits=logits, targets=targets, lse=lse, dlogits=logits,
+                                                 reduction=reduction)
+                self.close("loss", loss, truth)
+                self.close("dlogits in place", logits, a.grad)
+
+    def test_apply_fused_adamw(self):
+        p = values(1000)
+        reference = torch.nn.Parameter(p.clone())
+        adamw = torch.optim.AdamW([reference], lr=1e-2, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+        half, master = p.bfloat16(), p.bfloat16().float()
+        m, v, m2, v2 = (torch.zeros(1000) for _ in range(4))
+        shadow = torch.nn.Parameter(master.clone())
+        shadow_adamw = torch.optim.AdamW([shadow], lr=1e-2, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
+        for step in range(1, 6):
+            grad = values(1000)
+            options = {"step": step, "lr": 1e-2, "beta1": 0.9, "beta2": 0.95, "epsilon": 1e-8, "weight_decay": 0.1}
+            self.velo.apply_fused_adamw(grad=grad, param=p, m=m, v=v, **options)
+            reference.grad = grad.clone()
+            adamw.step()
+            coarse = grad.bfloat16()
+            self.velo.apply_fused_adamw(grad=coarse, param=half, master=master, m=m2, v=v2, **options)
+            shadow.grad = coarse.float()
+            shadow_adamw.step()
+        self.close("param", p, reference.detach())
+        self.close("master", master, shadow.detach())
+        self.assertTrue(torch.equal(half, master.bfloat16()))
+
+    def test_global_norm(self):
+        grads = [values(1000), values(7, 33), values(4096, dtype=torch.bfloat16)]
+        total, norm, clip = torch.zeros((), dtype=torch.float64), torch.empty(()), torch.empty(())
+        for index, grad in enumerate(grads):
+            self.velo.global_norm(x=grad, sum_of_squares=total, norm=norm, clip=clip, max_norm=1.0, accumulate=index > 0)
+        truth = torch.cat([grad.float().flatten() for grad in grads]).double().norm()
+        self.close("norm", norm, truth)
+        self.close("clip", clip, 1.0 / (truth + 1e-6))
+
+    def test_add_and_cast(self):
+        for dtype in TYPES:
+            a, b = values(3, 777, dtype=dtype), values(3, 777, dtype=dtype)
+            y = torch.empty_like(a)
+            self.velo.add(a=a, b=b, y=y)
+            self.assertTrue(torch.equal(y, a + b))
+        x, half, back = values(1001, scale=100), torch.empty(1001, dtype=torch.bfloat16), torch.empty(1001)
+        self.velo.cast(x=x, y=half, dtype="bfloat16")
+        self.velo.cast(x=half, y=back, dtype="float32")
+        self.assertTrue(torch.equal(half, x.bfloat16()))
+        self.assertTrue(torch.equal(back, x.bfloat16().float()))
+
+    def test_every_operator_is_compared(self):
+        covered = {"rms_norm", "swiglu", "rotary_position_embedding", "matmul", "matmul_add_fp32", "fusion_attention",
+                   "embedding", "cross_entropy", "apply_fused_adamw", "global_norm", "add", "cast"}
+        names = {name[: -len("_backward")] if name.endswith("_backward") else name for name in self.velo.names}
+        self.assertEqual(names, covered)
+
+    def test_views_are_read_where_they_lie_or_refused(self):
+        x, gamma = values(8, 64), torch.ones(32)
+        y = torch.empty(8, 32)
+        with self.assertRaisesRegex(VeloError, "args.x.strides"):
+            self.velo.rms_norm(x=x[:, ::2], gamma=gamma, y=y)
+        c = torch.empty(8, 8)
+        self.velo.matmul(a=x[:, :32], b=x[:, 32:], c=c, transpose_b=True)
+        self.close("strided product", c, x[:, :32] @ x[:, 32:].t())
+
+    def test_refusals_become_exceptions_with_the_record(self):
+        with self.assertRaisesRegex(VeloError, r"velo_add: args\.b\.shape: expected .*\[3\].*got \[4\]"):
+            self.velo.add(a=values(3), b=values(4), y=values(3))
+
+
+if __name__ == "__main__":
+    unittest.main()
