@@ -143,9 +143,8 @@ class Operators(unittest.TestCase):
         q, k, v, dy = shaped(heads), shaped(kv_heads), shaped(kv_heads), shaped(heads)
         out = torch.empty_like(q)
         top, total = torch.empty(batch, heads, length), torch.empty(batch, heads, length)
-        options = {"head_num": heads, "input_layout": layout, "scale": d**-0.5, "sparse_mode": 3 if causal else 0}
-        if not causal:
-            options.pop("sparse_mode")
+        options = {"head_num": heads, "layout": layout, "scale": d**-0.5,
+                   "sparse_mode": "right_down_causal" if causal else "full"}
         self.velo.fusion_attention(query=q, key=k, value=v, attention_out=out, softmax_max=top, softmax_sum=total, **options)
         a, b, c = leaf(q), leaf(k), leaf(v)
         groups = heads // kv_heads
@@ -161,7 +160,7 @@ class Operators(unittest.TestCase):
         self.close("log-sum-exp", top + total.log(), score.logsumexp(-1))
         dq, dk, dv = torch.empty_like(q), torch.empty_like(k), torch.empty_like(v)
         self.velo.fusion_attention_backward(query=q, key=k, value=v, dy=dy, softmax_max=top, softmax_sum=total,
-                                            attention_in=out, dq=dq, dk=dk, dv=dv, **options)
+                                            attention_out=out, dquery=dq, dkey=dk, dvalue=dv, **options)
         for name, got, want in (("dq", dq, a.grad), ("dk", dk, b.grad), ("dv", dv, c.grad)):
             self.close(f"{name} {layout} {causal}", got, want)
 
