@@ -17,31 +17,7 @@ struct code_row {
 };
 
 constexpr code_row codes[] = {
-    {VELO_OK, "VELO_OK", "success"},
-    {VELO_ERR_NULL, "VELO_ERR_NULL", "a required pointer or handle is NULL"},
-    {VELO_ERR_HANDLE, "VELO_ERR_HANDLE", "a handle of another kind, or one that was destroyed"},
-    {VELO_ERR_STRUCT, "VELO_ERR_STRUCT", "struct_size below the minimum or above 4096"},
-    {VELO_ERR_ARGUMENT, "VELO_ERR_ARGUMENT", "a number, string or enumerator out of its range"},
-    {VELO_ERR_RANK, "VELO_ERR_RANK", "a tensor with the wrong number of dimensions"},
-    {VELO_ERR_SHAPE, "VELO_ERR_SHAPE", "a tensor whose sizes do not agree with the others"},
-    {VELO_ERR_DTYPE, "VELO_ERR_DTYPE", "an element type the call does not take"},
-    {VELO_ERR_LAYOUT, "VELO_ERR_LAYOUT", "strides or alignment the call does not take"},
-    {VELO_ERR_DEVICE, "VELO_ERR_DEVICE", "a tensor on another device than the stream's"},
-    {VELO_ERR_OVERLAP, "VELO_ERR_OVERLAP",
-     "an output that shares memory with another argument where that is not allowed"},
-    {VELO_ERR_NOT_FOUND, "VELO_ERR_NOT_FOUND", "no operator, key, symbol or file of that name"},
-    {VELO_ERR_PARSE, "VELO_ERR_PARSE", "malformed text; `got` holds line and column"},
-    {VELO_ERR_UNSUPPORTED, "VELO_ERR_UNSUPPORTED",
-     "valid, but not offered by this library, processor or build"},
-    {VELO_ERR_ABI, "VELO_ERR_ABI", "the caller needs another ABI version than this library has"},
-    {VELO_ERR_STATE, "VELO_ERR_STATE",
-     "not now: a context used after fork, an event never recorded, a stream that has failed"},
-    {VELO_ERR_MEMORY, "VELO_ERR_MEMORY", "an allocation failed"},
-    {VELO_ERR_IO, "VELO_ERR_IO", "the operating system refused a file or a library"},
-    {VELO_ERR_TIMEOUT, "VELO_ERR_TIMEOUT", "a deadline passed"},
-    {VELO_ERR_PEER, "VELO_ERR_PEER", "another rank failed or disagrees; `rank` says which"},
-    {VELO_ERR_FOREIGN, "VELO_ERR_FOREIGN", "a host callback, plugin or foreign kernel failed"},
-    {VELO_ERR_INTERNAL, "VELO_ERR_INTERNAL", "a fault of velo itself: please report it"},
+#include "abi/generated/errors.inc"
 };
 
 constexpr std::uint32_t least_error_info = offsetof(velo_error_info, function);
