@@ -46,7 +46,9 @@ int main(void) {
   if (velo_rms_norm(stream, &args) != VELO_OK) return complain();
   printf("%.4f %.4f %.4f %.4f\n", y[0][0], y[0][1], y[0][2], y[0][3]);
 
-  args.gamma = &tx; /* a matrix where a row is wanted: refused, and y is untouched */
+  const int64_t too_short[1] = {3};
+  const velo_tensor cut = matrix(gain, too_short, 1);
+  args.gamma = &cut; /* refused, and y is untouched */
   if (velo_rms_norm(stream, &args) != VELO_OK) complain();
 
   velo_context_destroy(context);

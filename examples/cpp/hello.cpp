@@ -19,7 +19,8 @@ int main() try {
   std::printf("%.4f %.4f %.4f %.4f\n", y[0], y[1], y[2], y[3]);
 
   try {
-    velo::op_call(stream, "rms_norm", {{"x", tx}, {"gamma", tx}, {"y", ty}});
+    const velo::tensor_view cut(gain, {3});
+    velo::op_call(stream, "rms_norm", {{"x", tx}, {"gamma", cut}, {"y", ty}});
   } catch (const velo::error& failure) {  // names the argument; y is untouched
     std::printf("%s is wrong: %s\n", failure.argument(), failure.what());
   }
