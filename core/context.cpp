@@ -74,7 +74,9 @@ void context::configure(const char* key, const char* value) {
     log_.set_level(config_.now().log);
     return;
   }
-  const std::lock_guard<std::mutex> turn(turn_);
+  if (turn_.held_by_me())
+    fail(VELO_ERR_STATE, "key", "threads set before any work ran", "work that is running");
+  const std::lock_guard<turn_lock> turn(turn_);
   if (calls_.load(std::memory_order_relaxed) > 0)
     fail(VELO_ERR_STATE, "key", "threads set before any work ran", "a context that has worked");
   config_.set(key, value, "value");

@@ -19,6 +19,7 @@
 #include "core/log.hpp"
 #include "core/memory.hpp"
 #include "core/threads.hpp"
+#include "core/turn.hpp"
 
 namespace velo::core {
 
@@ -67,10 +68,15 @@ class context {
   // empty again afterwards.
   template <class F>
   void take_turn(F&& f) {
-    const std::lock_guard<std::mutex> turn(turn_);
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    if (turn_.held_by_me()) {  // work of work: its scratch stays until the outer one ends
+      execution state = run_state();
+      f(state);
+      return;
+    }
+    const std::lock_guard<turn_lock> turn(turn_);
     const float_mode standard;
     const scratch_reset after{scratch_};
-    calls_.fetch_add(1, std::memory_order_relaxed);
     execution state = run_state();
     f(state);
   }
@@ -97,7 +103,7 @@ class context {
   std::unique_ptr<memory_source, memory_release> memory_;
   config config_;
   cache_sizes caches_;
-  mutable std::mutex turn_;
+  turn_lock turn_;
   std::unique_ptr<thread_pool> pool_;
   std::unique_ptr<host_threads> host_;
   parallel parallel_;

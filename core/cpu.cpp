@@ -61,38 +61,59 @@ void read_caches(unsigned leaf, cache_sizes& out) {
   }
 }
 
-// The quota of one cgroup folder in whole processors, rounded up; 0 when it sets none.
-int quota_of(const std::string& folder) {
-  long long quota = 0, period = 0;
-  int count = 0;
-  if (std::FILE* file = std::fopen((folder + "/cpu.max").c_str(), "re")) {
-    count = std::fscanf(file, "%lld %lld", &quota, &period);  // "max 100000" reads nothing
-    std::fclose(file);
-  }
-  if (count != 2 || quota <= 0 || period <= 0) return 0;
-  return static_cast<int>((quota + period - 1) / period);
+// Numbers at the start of a file; returns how many of the two were read.
+int read_numbers(const std::string& path, long long& first, long long& second) {
+  std::FILE* file = std::fopen(path.c_str(), "re");
+  if (file == nullptr) return 0;
+  const int count = std::fscanf(file, "%lld %lld", &first, &second);
+  std::fclose(file);
+  return count;
 }
 
-// The tightest quota on the path from our own cgroup (version 2) to the root; 0 when there is none.
-int cgroup_quota() {
-  char line[4096] = "";
-  std::string path;
-  if (std::FILE* file = std::fopen("/proc/self/cgroup", "re")) {
-    while (std::fgets(line, sizeof line, file) != nullptr) {
-      if (std::strncmp(line, "0::", 3) != 0) continue;
-      line[std::strcspn(line, "\n")] = 0;
-      path = line + 3;
-    }
-    std::fclose(file);
-  }
+// The quota of one cgroup folder in whole processors, rounded up; 0 when it sets none. Version 2
+// has one file ("max 100000" when there is no limit), version 1 two (quota -1).
+int quota_of(const std::string& folder) {
+  long long quota = 0, period = 0, unused = 0;
+  const bool known = read_numbers(folder + "/cpu.max", quota, period) == 2 ||
+                     (read_numbers(folder + "/cpu.cfs_quota_us", quota, unused) >= 1 &&
+                      read_numbers(folder + "/cpu.cfs_period_us", period, unused) >= 1);
+  if (!known || quota <= 0 || period <= 0) return 0;
+  return static_cast<int>(std::min<long long>((quota + period - 1) / period, 1 << 20));
+}
+
+// The tightest quota on the path from a cgroup to the root of its hierarchy; 0 when there is none.
+int tightest_quota(const std::string& root, std::string path) {
   int least = 0;
   while (true) {
-    const int here = quota_of("/sys/fs/cgroup" + path);
+    const int here = quota_of(root + path);
     if (here > 0) least = least == 0 ? here : std::min(least, here);
     const std::size_t slash = path.rfind('/');
     if (path.empty() || slash == std::string::npos) return least;
     path.resize(slash);
   }
+}
+
+// Our own quota. A line of /proc/self/cgroup is number:controllers:path; version 2 names no
+// controllers.
+int cgroup_quota() {
+  std::FILE* file = std::fopen("/proc/self/cgroup", "re");
+  if (file == nullptr) return 0;
+  int least = 0;
+  char line[4096] = "";
+  while (std::fgets(line, sizeof line, file) != nullptr) {
+    line[std::strcspn(line, "\n")] = 0;
+    const char* controllers = std::strchr(line, ':');
+    const char* path = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
+    if (path == nullptr) continue;
+    const std::string names = "," + std::string(controllers + 1, path) + ",";
+    int here = 0;
+    if (names == ",,") here = tightest_quota("/sys/fs/cgroup", path + 1);
+    if (names.find(",cpu,") != std::string::npos)
+      here = tightest_quota("/sys/fs/cgroup/cpu", path + 1);
+    if (here > 0) least = least == 0 ? here : std::min(least, here);
+  }
+  std::fclose(file);
+  return least;
 }
 
 constexpr const char* names[] = {"scalar", "avx2", "avx512", "avx512_bf16", "amx"};

@@ -61,6 +61,15 @@ void* allocate(const velo_allocator& from, std::uint64_t bytes) {
   return memory;
 }
 
+// A host's deallocate that throws cannot be told anybody: the memory counts as given back.
+void deallocate(const velo_allocator& to, void* memory, std::uint64_t bytes) noexcept {
+  try {
+    to.deallocate(to.user, memory, bytes, cpu, nullptr);
+  } catch (...) {
+    return;
+  }
+}
+
 }  // namespace
 
 memory_source* memory_source::create(const velo_allocator* host) {
@@ -78,7 +87,7 @@ void memory_source::release() noexcept {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const velo_allocator from = allocator_;
   this->~memory_source();
-  from.deallocate(from.user, this, sizeof(memory_source), cpu, nullptr);
+  deallocate(from, this, sizeof(memory_source));
 }
 
 void* memory_source::take(std::size_t bytes) {
@@ -89,7 +98,7 @@ void* memory_source::take(std::size_t bytes) {
 
 void memory_source::give(void* memory, std::size_t bytes) noexcept {
   if (memory == nullptr) return;
-  allocator_.deallocate(allocator_.user, memory, bytes, cpu, nullptr);
+  deallocate(allocator_, memory, bytes);
   live_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 

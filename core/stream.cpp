@@ -136,8 +136,9 @@ void stream::keep_failure(const work& failed) noexcept {
     dropped = std::move(first_);
     last_ = nullptr;
   }
-  owner_.log().write(VELO_LOG_ERROR, "stream", "%s failed on a stream: %s %s", what.function,
-                     what.got, what.cause);
+  owner_.log().write(VELO_LOG_ERROR, "stream", "queued work of %s failed: %s%s%s", what.function,
+                     what.argument, what.argument[0] != 0 ? ": " : "",
+                     what.cause[0] != 0 ? what.cause : what.got);
   std::uint64_t count = 0;
   while (dropped != nullptr) {
     dropped->skip();
@@ -165,7 +166,7 @@ void stream::enqueue(std::unique_ptr<work> piece) {
 }
 
 void stream::synchronize() {
-  if (worker_.is_current())
+  if (is_worker())
     fail(VELO_ERR_STATE, "stream", "a stream other than the one that calls",
          "the stream's own work");
   std::unique_lock<std::mutex> lock(lock_);

@@ -70,6 +70,9 @@ class stream {
 
   context& owner() const noexcept { return owner_; }
   bool is_inline() const noexcept { return mode_ == mode::immediate; }
+  bool is_worker() const noexcept {
+    return worker_.is_current();
+  }  // the caller is work of this stream
 
   // f(execution&) now, in the context's turn; for inline streams.
   template <class F>

@@ -51,11 +51,10 @@ void check_rank(int ndim, const char* argument) {
 }
 
 void check_sizes(int ndim, const std::int64_t* shape, const char* argument) {
-  if (ndim > 0 && shape == nullptr)
-    fail(VELO_ERR_NULL, text("%s.shape", argument), text("%d sizes", ndim), "NULL");
+  if (ndim > 0 && shape == nullptr) fail(VELO_ERR_NULL, argument, text("%d sizes", ndim), "NULL");
   for (int i = 0; i < ndim; ++i) {
     if (shape[i] < 0)
-      fail(VELO_ERR_SHAPE, text("%s.shape[%d]", argument, i), "a size >= 0",
+      fail(VELO_ERR_SHAPE, text("%s[%d]", argument, i), "a size >= 0",
            text("%lld", static_cast<long long>(shape[i])));
   }
 }
@@ -109,7 +108,7 @@ velo_managed_tensor* make_tensor(memory_source& memory, velo_dtype dtype, int nd
 
 void check_tensor(const velo_tensor& tensor, const char* argument) {
   check_rank(tensor.ndim, text("%s.ndim", argument));
-  check_sizes(tensor.ndim, tensor.shape, argument);
+  check_sizes(tensor.ndim, tensor.shape, text("%s.shape", argument));
 }
 
 std::uint64_t tensor_extent(const velo_tensor& tensor, const char* argument) {

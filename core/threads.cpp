@@ -141,10 +141,11 @@ bool thread_pool::take_part(seat& at, std::uint32_t offer) {
 void thread_pool::run(void* self, std::int64_t tasks, parallel::task_fn fn, void* user) {
   auto& pool = *static_cast<thread_pool*>(self);
   const int parts = static_cast<int>(std::min<std::int64_t>(tasks, pool.threads_));
-  if (parts <= 1) {
+  if (parts <= 1 || pool.inside_) {
     for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
     return;
   }
+  pool.inside_ = true;
   pool.region_ = {fn, user, tasks, parts};
   pool.ticket_ += 4;
   for (int i = 1; i < parts; ++i)
@@ -160,6 +161,7 @@ void thread_pool::run(void* self, std::int64_t tasks, parallel::task_fn fn, void
     pool.seats_[i].word.store(pool.ticket_ | done, std::memory_order_release);
   }
   for (int i = 1; i < parts; ++i) pool.await_done(pool.seats_[i], pool.ticket_);
+  pool.inside_ = false;
 }
 
 void thread_pool::await_done(seat& at, std::uint32_t ticket) const {

@@ -65,6 +65,7 @@ class thread_pool {
   int pauses_;  // how long to spin before yielding; none when there are more threads than
                 // processors
   region region_;
+  bool inside_ = false;  // a region entered from inside another one runs on its thread alone
   std::uint32_t ticket_ = 0;
   std::unique_ptr<seat[]> seats_;
   alignas(64) std::atomic<std::uint32_t> asleep_{0};

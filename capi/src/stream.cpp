@@ -36,6 +36,9 @@ void velo_stream_destroy(velo_stream stream) {
                                 "velo_stream_destroy: the inline stream belongs to its context");
       core::fail(VELO_ERR_HANDLE, "stream", "a created stream", "the inline stream of a context");
     }
+    if (given.is_worker())
+      core::fail(VELO_ERR_STATE, "stream", "a stream other than the one that calls",
+                 "the stream's own work");
     core::destroy_handle<core::stream>(stream, "stream");
   });
   if (status != VELO_OK) core::log_misuse(core::last_record());
@@ -48,7 +51,8 @@ velo_status velo_stream_synchronize(velo_stream stream) {
 velo_status velo_stream_query(velo_stream stream, int32_t* done) {
   return core::guard("velo_stream_query", [&] {
     const core::stream& given = stream_of(stream);
-    capi::required(done, "done") = given.idle() ? 1 : 0;
+    capi::required(done, "done");
+    *done = given.idle() ? 1 : 0;
   });
 }
 
