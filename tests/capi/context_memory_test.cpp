@@ -1,0 +1,188 @@
+// Every allocation of velo_context_create failing in turn: a status each time, and nothing lost.
+//
+// This file replaces operator new for the whole test program, so that the n-th allocation of one
+// thread can be made to fail; what a host's allocator is asked for is failed in the same way.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <new>
+#include <string>
+
+#include "tests/capi/live.hpp"
+#include "velo/context.h"
+#include "velo/stream.h"
+
+namespace {
+
+thread_local int remaining = -1;  // allocations until the one that fails; -1 = none fails
+thread_local std::int64_t balance = 0;
+
+void* allocate(std::size_t bytes, std::size_t alignment) {
+  if (remaining == 0) return nullptr;
+  if (remaining > 0) --remaining;
+  ++balance;
+  const std::size_t rounded = (bytes + alignment) / alignment * alignment;
+  return std::aligned_alloc(alignment, rounded);
+}
+
+void* allocate_or_throw(std::size_t bytes, std::size_t alignment) {
+  void* memory = allocate(bytes, alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+void give(void* memory) noexcept {
+  if (memory == nullptr) return;
+  --balance;
+  std::free(memory);
+}
+
+constexpr std::size_t plain = alignof(std::max_align_t);
+
+}  // namespace
+
+void* operator new(std::size_t bytes) {
+  return allocate_or_throw(bytes, plain);
+}
+void* operator new[](std::size_t bytes) {
+  return allocate_or_throw(bytes, plain);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return allocate_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, plain);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return allocate(bytes, plain);
+}
+void operator delete(void* memory) noexcept {
+  give(memory);
+}
+void operator delete[](void* memory) noexcept {
+  give(memory);
+}
+void operator delete(void* memory, std::size_t) noexcept {
+  give(memory);
+}
+void operator delete[](void* memory, std::size_t) noexcept {
+  give(memory);
+}
+void operator delete(void* memory, std::align_val_t) noexcept {
+  give(memory);
+}
+void operator delete[](void* memory, std::align_val_t) noexcept {
+  give(memory);
+}
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept {
+  give(memory);
+}
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept {
+  give(memory);
+}
+
+namespace {
+
+struct host_memory {
+  int remaining = -1;
+  std::int64_t live = 0;
+  int calls = 0;
+
+  velo_allocator face() {
+    return {sizeof(velo_allocator), 0, this,
+            [](void* user, std::uint64_t bytes, std::uint64_t alignment, velo_device, void*) {
+              auto& self = *static_cast<host_memory*>(user);
+              if (self.remaining == 0) return static_cast<void*>(nullptr);
+              if (self.remaining > 0) --self.remaining;
+              ++self.calls;
+              self.live += static_cast<std::int64_t>(bytes);
+              return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+            },
+            [](void* user, void* memory, std::uint64_t bytes, velo_device, void*) {
+              static_cast<host_memory*>(user)->live -= static_cast<std::int64_t>(bytes);
+              std::free(memory);
+            }};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and loses nothing") {
+  { const velo::test::live_context warm; }  // the slabs, kept for ever, exist from here on
+  host_memory host;
+  const velo_allocator allocator = host.face();
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.threads = 3;
+  desc.allocator = &allocator;
+  desc.config_json =
+      R"({"level": 1, "kernel.rms_norm": "a kernel with a name beyond small strings"})";
+  int failures = 0;
+  bool made = false;
+  for (int n = 0; n < 500 && !made; ++n) {
+    velo_context context = nullptr;
+    const std::int64_t before = balance;
+    remaining = n;
+    const velo_status status = velo_context_create(&desc, &context);
+    remaining = -1;
+    made = status == VELO_OK;
+    if (made) {
+      velo_context_destroy(context);
+    } else {
+      ++failures;
+      REQUIRE(status == VELO_ERR_MEMORY);
+      REQUIRE(context == nullptr);
+    }
+    REQUIRE(balance == before);
+    REQUIRE(host.live == 0);
+  }
+  CHECK(made);
+  CHECK(failures > 10);
+}
+
+TEST_CASE("every request to the host's allocator failing in turn is VELO_ERR_MEMORY too") {
+  host_memory host;
+  const velo_allocator allocator = host.face();
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.threads = 2;
+  desc.allocator = &allocator;
+  velo_context context = nullptr;
+  int failures = 0;
+  velo_status status = VELO_ERR_MEMORY;
+  for (; status != VELO_OK && failures < 100; ++failures) {
+    host.remaining = failures;
+    status = velo_context_create(&desc, &context);
+    if (status != VELO_OK) REQUIRE(status == VELO_ERR_MEMORY);
+    if (status != VELO_OK) REQUIRE(host.live == 0);
+  }
+  REQUIRE(status == VELO_OK);
+  CHECK(failures > 1);
+  host.remaining = -1;
+  velo_context_stats stats{};
+  stats.struct_size = sizeof stats;
+  REQUIRE(velo_context_get_stats(context, &stats) == VELO_OK);
+  CHECK(static_cast<std::int64_t>(stats.bytes_allocated) == host.live);
+  velo_context_destroy(context);
+  CHECK(host.live == 0);
+}
+
+TEST_CASE("every allocation of a stream and an event failing in turn loses nothing") {
+  const velo::test::live_context context;
+  velo_stream_destroy(context.new_stream());
+  velo_event_destroy(context.new_event());
+  const velo_stream queue = context.new_stream();
+  for (int n = 0; n < 50; ++n) {
+    velo_event event = nullptr;
+    remaining = n;
+    velo_status status = velo_event_create(context, &event);
+    if (status == VELO_OK) status = velo_event_record(event, queue);
+    if (status == VELO_OK) status = velo_stream_wait(queue, event);
+    remaining = -1;
+    REQUIRE((status == VELO_OK || status == VELO_ERR_MEMORY));
+    REQUIRE(velo_stream_synchronize(queue) == VELO_OK);
+    velo_event_destroy(event);
+    if (status == VELO_OK) break;
+    REQUIRE(n < 49);
+  }
+}

@@ -1,0 +1,124 @@
+// Streams and events through the C API: order between streams, deadlines, states.
+#include "velo/stream.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <thread>
+
+#include "core/stream.hpp"
+#include "tests/capi/live.hpp"
+
+using velo::test::last_record;
+using velo::test::live_context;
+
+namespace {
+
+// Work that waits until the test lets it go: no operator is that patient.
+struct held final : velo::core::work {
+  explicit held(std::atomic<bool>& go) : go_(go) {}
+  void run(velo::core::execution&) override {}
+  void process(velo::core::context&) override {
+    while (!go_) std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+
+ private:
+  std::atomic<bool>& go_;
+};
+
+void hold(velo_stream stream, std::atomic<bool>& go) {
+  velo::core::resolve<velo::core::stream>(stream, "stream").enqueue(std::make_unique<held>(go));
+}
+
+}  // namespace
+
+TEST_CASE("an event passes when the stream has reached it") {
+  const live_context context;
+  const velo_stream stream = context.new_stream();
+  const velo_event event = context.new_event();
+  std::atomic<bool> go{false};
+  hold(stream, go);
+  REQUIRE(velo_event_record(event, stream) == VELO_OK);
+  std::int32_t done = 7;
+  REQUIRE(velo_event_query(event, &done) == VELO_OK);
+  CHECK(done == 0);
+  REQUIRE(velo_stream_query(stream, &done) == VELO_OK);
+  CHECK(done == 0);
+  CHECK(velo_event_synchronize(event, 0) == VELO_ERR_TIMEOUT);
+  const auto begin = std::chrono::steady_clock::now();
+  CHECK(velo_event_synchronize(event, 20000000) == VELO_ERR_TIMEOUT);
+  CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(20));
+  CHECK(last_record().argument == "event");
+  go = true;
+  CHECK(velo_event_synchronize(event, -1) == VELO_OK);
+  REQUIRE(velo_event_query(event, &done) == VELO_OK);
+  CHECK(done == 1);
+  CHECK(velo_stream_synchronize(stream) == VELO_OK);
+  REQUIRE(velo_stream_query(stream, &done) == VELO_OK);
+  CHECK(done == 1);
+}
+
+TEST_CASE("an event never recorded is a state, not a wait") {
+  const live_context context;
+  const velo_event event = context.new_event();
+  std::int32_t done = 7;
+  CHECK(velo_event_synchronize(event, -1) == VELO_ERR_STATE);
+  CHECK(velo_event_query(event, &done) == VELO_ERR_STATE);
+  CHECK(done == 7);
+  CHECK(velo_stream_wait(context.inline_stream(), event) == VELO_ERR_STATE);
+  CHECK(velo_stream_wait(context.new_stream(), event) == VELO_ERR_STATE);
+}
+
+TEST_CASE("a record on the inline stream has already passed") {
+  const live_context context;
+  const velo_event event = context.new_event();
+  REQUIRE(velo_event_record(event, context.inline_stream()) == VELO_OK);
+  CHECK(velo_event_synchronize(event, 0) == VELO_OK);
+  CHECK(velo_stream_wait(context.inline_stream(), event) == VELO_OK);
+}
+
+TEST_CASE("a stream and the inline stream wait for another stream's event") {
+  const live_context context;
+  const velo_stream first = context.new_stream(), second = context.new_stream();
+  const velo_event event = context.new_event(), behind = context.new_event();
+  std::atomic<bool> go{false};
+  hold(first, go);
+  REQUIRE(velo_event_record(event, first) == VELO_OK);
+  REQUIRE(velo_stream_wait(second, event) == VELO_OK);
+  REQUIRE(velo_event_record(behind, second) == VELO_OK);
+  CHECK(velo_event_synchronize(behind, 5000000) == VELO_ERR_TIMEOUT);
+  velo_event_destroy(event);  // who waits for it is not disturbed
+  CHECK(velo_event_synchronize(behind, 5000000) == VELO_ERR_TIMEOUT);
+  std::thread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    go = true;
+  });
+  CHECK(velo_stream_wait(context.inline_stream(), behind) == VELO_OK);
+  CHECK(go);
+  later.join();
+}
+
+TEST_CASE("a later record replaces an earlier one for those who ask after it") {
+  const live_context context;
+  const velo_stream stream = context.new_stream(), waiter = context.new_stream();
+  const velo_event event = context.new_event();
+  std::atomic<bool> go{false};
+  hold(stream, go);
+  REQUIRE(velo_event_record(event, stream) == VELO_OK);
+  REQUIRE(velo_stream_wait(waiter, event) == VELO_OK);
+  REQUIRE(velo_event_record(event, context.inline_stream()) == VELO_OK);
+  CHECK(velo_event_synchronize(event, 0) == VELO_OK);
+  std::int32_t done = 1;
+  REQUIRE(velo_stream_query(waiter, &done) == VELO_OK);
+  CHECK(done == 0);  // it waits for the point that was recorded when it asked
+  go = true;
+  CHECK(velo_stream_synchronize(waiter) == VELO_OK);
+}
+
+TEST_CASE("the inline stream is not the caller's to destroy") {
+  const live_context context;
+  velo_stream_destroy(context.inline_stream());
+  CHECK(last_record().code == VELO_ERR_HANDLE);
+  CHECK(last_record().got == "the inline stream of a context");
+  CHECK(velo_stream_synchronize(context.inline_stream()) == VELO_OK);
+}

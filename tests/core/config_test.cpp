@@ -1,0 +1,153 @@
+// Configuration: values with their origins, the environment over code, bad keys and values named.
+#include "core/config.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <string>
+
+#include "core/json.hpp"
+#include "tests/core/environment.hpp"
+#include "tests/core/fails.hpp"
+
+using namespace velo::core;
+using velo::test::bare_environment;
+using velo::test::environment;
+using velo::test::failure_of;
+
+namespace {
+
+bool knows(const char* op) {
+  return std::strcmp(op, "rms_norm") == 0 || std::strcmp(op, "matmul") == 0;
+}
+
+std::string shown(const config& c, const char* key) {
+  const config::value found = c.get(key);
+  return found.text + " by " + origin_name(found.from);
+}
+
+}  // namespace
+
+TEST_CASE("defaults, then code, each with its origin") {
+  config c(isa::avx512, VELO_LOG_OFF, nullptr);
+  CHECK(shown(c, "threads") == "0 by default");
+  CHECK(shown(c, "isa") == "avx512 by default");
+  CHECK(shown(c, "level") == "2 by default");
+  CHECK(shown(c, "kernel.jit") == "on by default");
+  CHECK(shown(c, "log") == "off by default");
+  c.set("level", "1", "value");
+  c.set("kernel.jit", "off", "value");
+  CHECK(shown(c, "level") == "1 by code");
+  CHECK(c.now().optimization == 1);
+  CHECK_FALSE(c.now().jit);
+}
+
+TEST_CASE("isa only lowers") {
+  config c(isa::avx512, VELO_LOG_OFF, nullptr);
+  c.set("isa", "amx", "value");
+  CHECK(c.now().level == isa::avx512);
+  c.set("isa", "avx2", "value");
+  CHECK(c.now().level == isa::avx2);
+  CHECK(shown(c, "isa") == "avx2 by code");
+}
+
+TEST_CASE("the environment rules over code, visibly") {
+  const bare_environment bare;
+  const environment isa_variable("VELO_ISA", "scalar"), jit("VELO_KERNEL_JIT", "off"),
+      nothing("VELO_LEVEL", ""), forced("VELO_KERNEL_RMS_NORM", "reference");
+  config c(isa::avx512, VELO_LOG_OFF, &knows);
+  c.set("isa", "avx2", "value");
+  c.read_environment();
+  CHECK(shown(c, "isa") == "scalar by environment");
+  CHECK(shown(c, "kernel.jit") == "off by environment");
+  CHECK(shown(c, "level") == "2 by default");
+  CHECK(shown(c, "kernel.rms_norm") == "reference by environment");
+  const failure late = failure_of([&] { c.set("isa", "avx2", "value"); });
+  CHECK(late.code == VELO_ERR_STATE);
+  CHECK(std::string(late.expected).find("VELO_ISA") != std::string::npos);
+  CHECK(failure_of([&] { c.set("kernel.rms_norm", "avx2", "value"); }).code == VELO_ERR_STATE);
+  CHECK(c.now().level == isa::scalar);
+}
+
+TEST_CASE("a bad environment variable is named") {
+  const bare_environment bare;
+  {
+    const environment variable("VELO_THREADS", "many");
+    config c(isa::avx2, VELO_LOG_OFF, &knows);
+    const failure f = failure_of([&] { c.read_environment(); });
+    CHECK(f.code == VELO_ERR_ARGUMENT);
+    CHECK(std::string(f.argument) == "VELO_THREADS");
+    CHECK(std::string(f.got) == "\"many\"");
+  }
+  {
+    const environment variable("VELO_KERNEL_RMSNORM", "avx2");
+    config c(isa::avx2, VELO_LOG_OFF, &knows);
+    const failure f = failure_of([&] { c.read_environment(); });
+    CHECK(f.code == VELO_ERR_NOT_FOUND);
+    CHECK(std::string(f.argument) == "VELO_KERNEL_RMSNORM");
+  }
+}
+
+TEST_CASE("unknown keys and bad values change nothing") {
+  config c(isa::avx2, VELO_LOG_OFF, &knows);
+  const failure key = failure_of([&] { c.set("speed", "high", "value"); });
+  CHECK(key.code == VELO_ERR_NOT_FOUND);
+  CHECK(std::string(key.argument) == "key");
+  CHECK(failure_of([&] { c.set("kernel.", "x", "value"); }).code == VELO_ERR_NOT_FOUND);
+  CHECK(failure_of([&] { c.set("kernel.rms", "x", "value"); }).code == VELO_ERR_NOT_FOUND);
+  CHECK(failure_of([&] { c.get("speed"); }).code == VELO_ERR_NOT_FOUND);
+  CHECK(failure_of([&] { c.get("kernel.rms"); }).code == VELO_ERR_NOT_FOUND);
+  for (const auto& [name, value] : {std::pair{"threads", "-1"},
+                                    {"threads", "2x"},
+                                    {"threads", ""},
+                                    {"threads", "99999999999"},
+                                    {"isa", "sse"},
+                                    {"level", "3"},
+                                    {"kernel.jit", "maybe"},
+                                    {"log", "loud"}}) {
+    const failure f = failure_of([&] { c.set(name, value, "value"); });
+    CHECK(f.code == VELO_ERR_ARGUMENT);
+    CHECK(std::string(f.argument) == "value");
+    CHECK(c.get(name).from == origin::standard);
+  }
+}
+
+TEST_CASE("JSON sets keys by their own types and says what is wrong with it") {
+  config c(isa::avx512, VELO_LOG_OFF, &knows);
+  c.set_json(R"({"threads": 3, "isa": "avx2", "kernel.jit": false, "kernel.matmul": "portable"})",
+             "desc.config_json");
+  CHECK(c.now().threads == 3);
+  CHECK(c.now().level == isa::avx2);
+  CHECK_FALSE(c.now().jit);
+  CHECK(shown(c, "kernel.matmul") == "portable by code");
+  const auto fails = [&](const char* text) {
+    return failure_of([&] { c.set_json(text, "desc.config_json"); });
+  };
+  CHECK(fails("{\"threads\": }").code == VELO_ERR_PARSE);
+  CHECK(fails("[]").code == VELO_ERR_PARSE);
+  CHECK(std::string(fails("{\"level\": [1]}").argument) == "desc.config_json.level");
+  CHECK(fails("{\"level\": 1.5}").code == VELO_ERR_ARGUMENT);
+  CHECK(std::string(fails("{\"speed\": 1}").argument) == "desc.config_json.speed");
+  CHECK(fails("{\"speed\": 1}").code == VELO_ERR_NOT_FOUND);
+}
+
+TEST_CASE("the list is JSON and holds every key once") {
+  config c(isa::avx2, VELO_LOG_WARN, nullptr);
+  c.set("kernel.matmul", "portable", "value");
+  const json all = json::parse(c.list().c_str(), "list");
+  REQUIRE(all.size() == 6);
+  CHECK(std::string(all.at(1).get("key").string()) == "isa");
+  CHECK(std::string(all.at(1).get("value").string()) == "avx2");
+  CHECK(std::string(all.at(1).get("origin").string()) == "default");
+  CHECK(std::strlen(all.at(1).get("doc").string()) > 20);
+  CHECK(std::string(all.at(4).get("value").string()) == "warn");
+  CHECK(std::string(all.at(5).get("key").string()) == "kernel.matmul");
+}
+
+TEST_CASE("settings once read stay valid after a change") {
+  config c(isa::avx2, VELO_LOG_OFF, nullptr);
+  c.set("kernel.matmul", "portable", "value");
+  const settings& before = c.now();
+  for (int i = 0; i < 100; ++i) c.set("kernel.matmul", "other", "value");
+  CHECK(before.kernels[0].kernel == "portable");
+  CHECK(c.now().kernels[0].kernel == "other");
+}

@@ -1,0 +1,21 @@
+// What a check throws: REQUIRE the code and hand back the facts.
+#pragma once
+
+#include <catch2/catch.hpp>
+
+#include "core/failure.hpp"
+
+namespace velo::test {
+
+template <class F>
+core::failure failure_of(F&& body) {
+  try {
+    body();
+  } catch (const core::failure& thrown) {
+    return thrown;
+  }
+  FAIL("nothing was thrown");
+  return {};
+}
+
+}  // namespace velo::test

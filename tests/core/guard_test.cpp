@@ -1,0 +1,77 @@
+// The guard at the C boundary and the error record: whatever is thrown becomes a status with its
+// facts.
+#include "core/guard.hpp"
+
+#include <catch2/catch.hpp>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+using namespace velo::core;
+
+TEST_CASE("a failure leaves its facts and the function's name in the record") {
+  const velo_status status =
+      guard("velo_test", [] { fail(VELO_ERR_SHAPE, "args.gamma", "[4096]", "[4095]", "because"); });
+  CHECK(status == VELO_ERR_SHAPE);
+  const velo_error_info& record = last_record();
+  CHECK(record.code == VELO_ERR_SHAPE);
+  CHECK(std::string(record.function) == "velo_test");
+  CHECK(std::string(record.argument) == "args.gamma");
+  CHECK(std::string(record.expected) == "[4096]");
+  CHECK(std::string(record.got) == "[4095]");
+  CHECK(std::string(record.cause) == "because");
+  CHECK(record.rank == -1);
+  CHECK(record.source_line > 0);
+  char sentence[512];
+  record_text(record, sentence, sizeof sentence);
+  CHECK(std::string(sentence) == "velo_test: args.gamma: expected [4096], got [4095]: because");
+}
+
+TEST_CASE("foreign exceptions become statuses") {
+  CHECK(guard("velo_test", [] { throw 42; }) == VELO_ERR_INTERNAL);
+  CHECK(std::string(last_record().cause) == "an exception of unknown type");
+  CHECK(guard("velo_test", [] { throw std::bad_alloc(); }) == VELO_ERR_MEMORY);
+  CHECK(guard("velo_test", [] { throw std::runtime_error("disk on fire"); }) == VELO_ERR_INTERNAL);
+  CHECK(std::string(last_record().cause) == "disk on fire");
+  CHECK(std::string(last_record().argument).empty());
+}
+
+TEST_CASE("a success leaves the record alone") {
+  guard("velo_first", [] { fail(VELO_ERR_RANK, "x", "2", "3"); });
+  CHECK(guard("velo_second", [] {}) == VELO_OK);
+  CHECK(last_record().code == VELO_ERR_RANK);
+  CHECK(std::string(last_record().function) == "velo_first");
+}
+
+TEST_CASE("a failure that carries its function keeps it") {
+  failure kept;
+  kept.code = VELO_ERR_IO;
+  kept.rank = 3;
+  copy_text(kept.function, sizeof kept.function, "velo_queued");
+  CHECK(guard("velo_stream_synchronize", [&] { throw failure(kept); }) == VELO_ERR_IO);
+  CHECK(std::string(last_record().function) == "velo_queued");
+  char sentence[512];
+  record_text(last_record(), sentence, sizeof sentence);
+  CHECK(std::string(sentence) == "velo_queued (rank 3)");
+}
+
+TEST_CASE("each thread has its own record, empty at first") {
+  guard("velo_here", [] { fail(VELO_ERR_RANK, "x", "2", "3"); });
+  velo_error_info there{};
+  std::thread([&] { there = last_record(); }).join();
+  CHECK(there.code == VELO_OK);
+  CHECK(there.rank == -1);
+  CHECK(last_record().code == VELO_ERR_RANK);
+}
+
+TEST_CASE("texts are cut at a character") {
+  char buffer[6];
+  copy_text(buffer, sizeof buffer,
+            "abcd\xc3\xa4");  // the last character is two bytes and does not fit
+  CHECK(std::string(buffer) == "abcd");
+  copy_text(buffer, sizeof buffer, "abc\xc3\xa4");
+  CHECK(std::string(buffer) == "abc\xc3\xa4");
+  copy_text(buffer, sizeof buffer, nullptr);
+  CHECK(std::string(buffer).empty());
+}
