@@ -6,6 +6,7 @@
 #include "core/context.hpp"
 #include "core/guard.hpp"
 #include "core/stream.hpp"
+#include "ops/registry.hpp"
 
 using namespace velo;
 using core::fail;
@@ -21,6 +22,12 @@ constexpr std::uint32_t stats_size = 40;
 static_assert(sizeof(velo_context_desc) >= desc_size && sizeof(velo_allocator) >= allocator_size &&
               sizeof(velo_parallel_for) >= parallel_for_size &&
               sizeof(velo_context_stats) >= stats_size);
+
+// Aliases are not accepted: a key would then have two spellings and two values.
+bool knows_op(const char* name) {
+  const ops::op_spec* spec = ops::find_spec(name);
+  return spec != nullptr && std::strcmp(spec->name, name) == 0;
+}
 
 velo_allocator read_allocator(const velo_allocator* given) {
   const velo_allocator host = capi::read_struct(given, allocator_size, "desc.allocator", {});
@@ -65,6 +72,7 @@ void create(const velo_context_desc* given, velo_context* made) {
   options.log = desc.log;
   options.log_user = desc.log_user;
   options.config_json = desc.config_json;
+  options.knows_op = &knows_op;
   *made = core::handle_of(core::make_context(options));
 }
 

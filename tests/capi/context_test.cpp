@@ -126,6 +126,10 @@ TEST_CASE("configuration shows values and origins and refuses what is late") {
   CHECK(context.stats().threads == 3);
   CHECK(velo_config_set(context, "threads", "-1") == VELO_ERR_ARGUMENT);
   CHECK(velo_config_set(context, "nonsense", "1") == VELO_ERR_NOT_FOUND);
+  CHECK(velo_config_set(context, "kernel.nonsense", "x") == VELO_ERR_NOT_FOUND);
+  CHECK(velo_config_set(context, "kernel.rms_norm", "reference") == VELO_OK);
+  CHECK(value_of(context, "kernel.rms_norm") == "reference");
+  CHECK(value_of(context, "kernel.matmul").empty());
   CHECK(velo_config_set(context, nullptr, "1") == VELO_ERR_NULL);
   CHECK(last_record().argument == "key");
   CHECK(velo_config_set(context, "isa", nullptr) == VELO_ERR_NULL);
