@@ -13,7 +13,9 @@ constexpr int depth_chunk = 512;  // widened rows of A held at a time: most_rows
 template <int Rows, int Columns>
 inline __attribute__((always_inline)) void load_c(vec (&acc)[Rows][Columns], const float* c,
                                                   std::int64_t ldc, bool accumulate) {
+#pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 8
     for (int j = 0; j < Columns; ++j) {
       acc[i][j] = accumulate ? vec::load(c + i * ldc + j * vec::width) : vec::zero();
     }
@@ -23,7 +25,9 @@ inline __attribute__((always_inline)) void load_c(vec (&acc)[Rows][Columns], con
 template <int Rows, int Columns>
 inline __attribute__((always_inline)) void store_c(const vec (&acc)[Rows][Columns], float* c,
                                                    std::int64_t ldc) {
+#pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 8
     for (int j = 0; j < Columns; ++j) acc[i][j].store(c + i * ldc + j * vec::width);
   }
 }
@@ -31,8 +35,10 @@ inline __attribute__((always_inline)) void store_c(const vec (&acc)[Rows][Column
 template <int Rows, int Columns>
 inline __attribute__((always_inline)) void step(vec (&acc)[Rows][Columns], const vec (&b)[Columns],
                                                 const float* a, std::int64_t lda) {
+#pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
     const vec x = vec::broadcast(a + i * lda);
+#pragma GCC unroll 8
     for (int j = 0; j < Columns; ++j) acc[i][j] = vec::fma(x, b[j], acc[i][j]);
   }
 }
@@ -56,6 +62,7 @@ void tile_f32(const tile_args& t) {
   const float* b = static_cast<const float*>(t.b);
   for (int k = 0; k < t.k; ++k, ++a, b += t.ldb) {
     vec row[Columns];
+#pragma GCC unroll 8
     for (int j = 0; j < Columns; ++j) row[j] = vec::load(b + j * vec::width);
     step(acc, row, a, t.lda);
   }
@@ -70,8 +77,10 @@ void tile_bf16(const tile_args& t) {
   const auto* b = static_cast<const std::uint32_t*>(t.b);
   for (int k = 0; k < t.k; k += 2, a += 2, b += t.ldb) {
     vec row[Columns];
+#pragma GCC unroll 8
     for (int j = 0; j < Columns; ++j) row[j] = vec::even(b + j * vec::width);
     step(acc, row, a, t.lda);
+#pragma GCC unroll 8
     for (int j = 0; j < Columns; ++j) row[j] = vec::odd(b + j * vec::width);
     step(acc, row, a + 1, t.lda);
   }
