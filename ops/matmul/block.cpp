@@ -19,6 +19,8 @@ void run_portable(const block_kernel& kernel, const void* a, const void* b, floa
   Kernel(kernel.shape(), a, b, c);
 }
 
+}  // namespace
+
 // VDPBF16PS does two products a lane. Zen 4 and Zen 5 issue it as often as an FMA (235 of 117 and
 // 575 of 287 GF/s, one core); Intel's server cores with AMX issue it a quarter as often (120 of 238
 // GF/s), so there widening wins.
@@ -27,8 +29,6 @@ bool dot_product_pays() {
       core::detect_vendor() != core::vendor::intel;  // CPUID is slow under a hypervisor
   return pays;
 }
-
-}  // namespace
 
 struct block_kernel_maker {
   static void run_jit(const block_kernel& kernel, const void* a, const void* b, float* c) {

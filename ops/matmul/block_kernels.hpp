@@ -16,6 +16,9 @@ void portable_block_scalar(const block_shape& shape, const void* a, const void* 
 void portable_block_avx2(const block_shape& shape, const void* a, const void* b, float* c);
 void portable_block_avx512(const block_shape& shape, const void* a, const void* b, float* c);
 
+// Whether the bf16 dot product beats widening to f32 on this processor.
+bool dot_product_pays();
+
 // bf16 on AMX tiles; only inside a block_session of level amx.
 void amx_block(const block_shape& shape, const void* a, const void* b, float* c);
 void amx_load_configuration();

@@ -1,0 +1,139 @@
+// The loop of four tile products, four tile loads a step, that the engine's bf16 products on AMX
+// spend their time in.
+//
+// Measured on Granite Rapids: a tile load takes 16 cycles when its lines are in the first cache, as
+// long as a product, so the 2 x 2 form has them exactly overlap. Two things keep the lines there: A
+// is loaded with the hint not to keep it (a strip is used once per panel; 0.70 against 0.53 of the
+// peak at a depth of 512), and the next panel of B is fetched two lines a step.
+#include "ops/matmul/amx_panel.hpp"
+
+#include <immintrin.h>
+
+namespace velo::ops {
+namespace {
+
+struct square_args {
+  const char *a, *b;
+  int64_t a_row, a_step;
+  int steps;
+  float* sums;
+  bool first;
+  const char* ahead;  // lines to bring near, two a step
+};
+
+inline __attribute__((always_inline)) void fetch(const char*& line) {
+  _mm_prefetch(line, _MM_HINT_T1);
+  _mm_prefetch(line + 64, _MM_HINT_T1);
+  line += 128;
+}
+
+void square_2x2(const square_args& s) {
+  constexpr int64_t row = amx_side * 4, b_row = amx_side * 4, b_step = 16 * b_row;
+  if (s.first) {
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+  } else {
+    _tile_loadd(0, s.sums, row);
+    _tile_loadd(1, s.sums + 16, row);
+    _tile_loadd(2, s.sums + 16 * amx_side, row);
+    _tile_loadd(3, s.sums + 16 * amx_side + 16, row);
+  }
+  const char *a = s.a, *b = s.b, *ahead = s.ahead;
+  const int64_t below = 16 * s.a_row;
+  _tile_stream_loadd(4, a, s.a_row);
+  _tile_loadd(6, b, b_row);
+  for (int step = 1; step < s.steps;
+       ++step) {  // the next step's first tiles load under this step's products
+    _tile_loadd(7, b + 64, b_row);
+    _tile_dpbf16ps(0, 4, 6);
+    _tile_stream_loadd(5, a + below, s.a_row);
+    _tile_dpbf16ps(1, 4, 7);
+    a += s.a_step;
+    b += b_step;
+    if (ahead != nullptr) fetch(ahead);
+    _tile_stream_loadd(4, a, s.a_row);
+    _tile_dpbf16ps(2, 5, 6);
+    _tile_loadd(6, b, b_row);
+    _tile_dpbf16ps(3, 5, 7);
+  }
+  _tile_loadd(7, b + 64, b_row);
+  _tile_dpbf16ps(0, 4, 6);
+  _tile_stream_loadd(5, a + below, s.a_row);
+  _tile_dpbf16ps(1, 4, 7);
+  if (ahead != nullptr) fetch(ahead);
+  _tile_dpbf16ps(2, 5, 6);
+  _tile_dpbf16ps(3, 5, 7);
+  _tile_stored(0, s.sums, row);
+  _tile_stored(1, s.sums + 16, row);
+  _tile_stored(2, s.sums + 16 * amx_side, row);
+  _tile_stored(3, s.sums + 16 * amx_side + 16, row);
+}
+
+// Few rows (at most 16) or a narrow panel: what remains at an edge. Two sums do not hide the
+// product's latency, but such products wait for memory anyway.
+template <bool Two_rows, bool Two_columns>
+void square_edge(const square_args& s) {
+  constexpr int64_t row = amx_side * 4, b_row = Two_columns ? 128 : 64, b_step = 16 * b_row;
+  _tile_zero(0);
+  _tile_zero(1);
+  _tile_zero(2);
+  if (!s.first) {
+    _tile_loadd(0, s.sums, row);
+    if (Two_columns) _tile_loadd(1, s.sums + 16, row);
+    if (Two_rows) _tile_loadd(2, s.sums + 16 * amx_side, row);
+  }
+  const char *a = s.a, *b = s.b, *ahead = s.ahead;
+  for (int step = 0; step < s.steps; ++step) {
+    _tile_stream_loadd(4, a, s.a_row);
+    _tile_loadd(6, b, b_row);
+    _tile_dpbf16ps(0, 4, 6);
+    if (Two_columns) {
+      _tile_loadd(7, b + 64, b_row);
+      _tile_dpbf16ps(1, 4, 7);
+    }
+    if (Two_rows) {
+      _tile_stream_loadd(5, a + 16 * s.a_row, s.a_row);
+      _tile_dpbf16ps(2, 5, 6);
+    }
+    a += s.a_step;
+    b += b_step;
+    if (ahead != nullptr) fetch(ahead);
+  }
+  _tile_stored(0, s.sums, row);
+  if (Two_columns) _tile_stored(1, s.sums + 16, row);
+  if (Two_rows) _tile_stored(2, s.sums + 16 * amx_side, row);
+}
+
+}  // namespace
+
+void amx_multiply_panel(const amx_panel& p, void (*finish)(const finish_args&)) {
+  square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.first, p.next_b};
+  finish_args f = p.finish;
+  f.ld_sums = amx_side;
+  const int64_t element = f.bf16 ? 2 : 4;
+  const int64_t panel_bytes = int64_t{p.steps} * p.width * 64;
+  for (int row = 0; row < p.rows; row += amx_side) {
+    const int rows = p.rows - row < amx_side ? p.rows - row : amx_side;
+    if (p.width < amx_side) {
+      rows <= 16 ? square_edge<false, false>(s) : square_edge<true, false>(s);
+    } else {
+      rows <= 16 ? square_edge<false, true>(s) : square_2x2(s);
+    }
+    if (p.last) {
+      f.sums = s.sums;
+      f.rows = rows;
+      finish(f);
+      f.c = static_cast<char*>(f.c) + amx_side * f.ldc * element;
+    }
+    s.a += p.a_strip;
+    s.sums += p.square;
+    if (s.ahead != nullptr) {
+      s.ahead += int64_t{p.steps} * 128;
+      if (s.ahead >= p.next_b + panel_bytes) s.ahead = nullptr;
+    }
+  }
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,366 @@
+// The engine's loops: phases of packing and products, tasks over tiles, passes over the depth,
+// panels, row pieces.
+#include "ops/matmul/gemm.hpp"
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+
+#include "ops/matmul/amx_panel.hpp"
+#include "ops/matmul/gemm_plan.hpp"
+#include "ops/matmul/moves.hpp"
+
+namespace velo::ops {
+namespace {
+
+// Pass `p` of panels whose passes follow each other. A narrow last panel has narrower rows, so its
+// passes lie closer.
+void pack_pass(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t first,
+               std::int64_t end, const packed_target& to, core::isa level) {
+  const std::int64_t rows_before = p * form.pass / form.per_word();
+  const std::int64_t even = form.width(end - 1) == form.panel ? end : end - 1;
+  pack_panels(form, b, p, first, even,
+              {to.words + rows_before * form.panel, to.panel_stride, to.origin}, level);
+  if (even == end) return;
+  const packed_target narrow{to.words + rows_before * form.width(even), to.panel_stride, to.origin};
+  pack_panels(form, b, p, even, end, narrow, level);
+}
+
+}  // namespace
+
+packed_matrix::packed_matrix(std::int64_t k, std::int64_t n, block_type type, core::isa level)
+    : k_(k), n_(n), type_(type), level_(level) {}
+
+std::size_t packed_matrix::bytes() const {
+  return packed_form(k_, n_, type_, level_).bytes();
+}
+
+void packed_matrix::update(const void* weight, std::int64_t ld, bool turned,
+                           const core::parallel& threads) {
+  const packed_form form(k_, n_, type_, level_);
+  constexpr std::int64_t group = 8;  // panels a task
+  const std::int64_t groups = (form.panels() + group - 1) / group;
+  const std::int64_t panel_words = form.padded_k() / form.per_word() * form.panel;
+  threads(groups * form.passes(), [&](std::int64_t task, int) {
+    const std::int64_t first = task / form.passes() * group, p = task % form.passes();
+    const std::int64_t end = std::min(first + group, form.panels());
+    pack_pass(form, {weight, ld, turned}, p, first, end, {words_, panel_words, 0}, level_);
+  });
+}
+
+// One call of gemm.
+class gemm_run {
+ public:
+  gemm_run(const gemm_problem& problem, const packed_matrix* pack, void* scratch, core::isa level,
+           bool jit)
+      : p_(problem),
+        plan_(problem, pack != nullptr, level),
+        form_(plan_.form),
+        level_(level),
+        moves_(moves_for(level)),
+        pack_(pack == nullptr ? nullptr : pack->words_),
+        scratch_(static_cast<char*>(scratch)) {
+    if (!plan_.amx) {
+      choose_pieces();
+      make_kernels(jit);
+    }
+  }
+
+  void run(const core::parallel& threads);
+
+ private:
+  static constexpr int most_pieces = 6;
+
+  struct tile {                    // one task's part of C, and its own part of the scratch
+    std::int64_t row, first, end;  // first row; panels
+    int rows;
+    std::int64_t phase_panel;  // first panel of those packed in this phase
+    char* own_a;
+    std::uint32_t* own_b;
+    float* sums;
+  };
+
+  void choose_pieces();
+  void make_kernels(bool jit);
+  block_kernel make_kernel(int rows, bool last_panel, bool last_pass, bool later_pass,
+                           bool jit) const;
+  void pack_phase(std::int64_t first_tile, std::int64_t end_tile, const core::parallel& threads);
+  const char* rows_of_a(const tile& t, std::int64_t p) const;
+  void pack_strips(const tile& t, std::int64_t p, const char* from, std::uint32_t* to) const;
+  const std::uint32_t* panel_of_b(const tile& t, std::int64_t p, std::int64_t q) const;
+  void multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
+  void multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
+  finish_args finish_of(std::int64_t row, int rows, std::int64_t column, int columns) const;
+  void finish_tile(const tile& t) const;
+  void multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
+                int thread) const;
+
+  bool writes_c(std::int64_t q) const { return plan_.direct && form_.columns(q) == form_.width(q); }
+  std::int64_t a_words() const { return form_.pass / form_.per_word(); }
+  std::int64_t panel_words() const { return form_.padded_k() / form_.per_word() * form_.panel; }
+
+  const gemm_problem& p_;
+  const gemm_plan plan_;
+  const packed_form& form_;
+  const core::isa level_;
+  const move_table& moves_;
+  const std::uint32_t* pack_;
+  char* scratch_;
+  int pieces_[most_pieces];  // heights of row pieces, falling; every tile is a row of them
+  int piece_count_ = 0;
+  block_kernel kernels_[most_pieces][2][2][2];  // [piece][last panel][last pass][later pass]
+};
+
+// The height of a piece is part of generated code, so a few powers of two serve all.
+void gemm_run::choose_pieces() {
+  for (int rows = 32; rows >= 1; rows /= 2) {
+    const bool used = rows == 32 ? p_.m >= 32 : (p_.m & rows) != 0;
+    if (used) pieces_[piece_count_++] = rows;
+  }
+}
+
+block_kernel gemm_run::make_kernel(int rows, bool last_panel, bool last_pass, bool later_pass,
+                                   bool jit) const {
+  const std::int64_t q = last_panel ? form_.panels() - 1 : 0;
+  const std::int64_t p = last_pass ? form_.passes() - 1 : 0;
+  block_shape shape;
+  shape.m = rows;
+  shape.n = form_.width(q);
+  shape.k = plan_.reads_a ? form_.depth(p) : form_.padded_depth(p);
+  shape.lda = plan_.reads_a ? p_.lda : form_.pass;
+  shape.ldb = form_.width(q);
+  shape.ldc = writes_c(q) ? p_.ldc : plan_.sums_stride();
+  shape.type = form_.compute;
+  shape.accumulate = later_pass || (writes_c(q) && p_.accumulate);
+  return block_kernel::make(shape, level_, jit);
+}
+
+// Only the last panel may be narrower and only the last pass shallower than the others.
+void gemm_run::make_kernels(bool jit) {
+  const std::int64_t passes = form_.passes();
+  for (int piece = 0; piece < piece_count_; ++piece) {
+    for (const bool last_panel : {false, true}) {
+      if (!last_panel && form_.panels() == 1) continue;
+      for (const bool last_pass : {false, true}) {
+        for (const bool later_pass : {false, true}) {
+          const bool used = last_pass ? later_pass == (passes > 1) : passes > (later_pass ? 2 : 1);
+          if (!used || passes == 0) continue;
+          kernels_[piece][last_panel][last_pass][later_pass] =
+              make_kernel(pieces_[piece], last_panel, last_pass, later_pass, jit);
+        }
+      }
+    }
+  }
+}
+
+void gemm_run::run(const core::parallel& threads) {
+  const std::int64_t step = plan_.shared_b == 0 ? plan_.column_tiles : plan_.phase_columns;
+  for (std::int64_t first = 0; first < plan_.column_tiles; first += step) {
+    const std::int64_t end = std::min(first + step, plan_.column_tiles);
+    if (plan_.shared_b != 0) pack_phase(first, end, threads);
+    const std::int64_t columns = end - first;
+    threads(plan_.row_tiles * columns, [&](std::int64_t task, int thread) {
+      const block_session session(level_);
+      multiply(task / columns, first + task % columns, first, thread);
+    });
+  }
+}
+
+void gemm_run::pack_phase(std::int64_t first_tile, std::int64_t end_tile,
+                          const core::parallel& threads) {
+  const std::int64_t tile_panels = plan_.tile_columns / form_.panel;
+  const std::int64_t origin = first_tile * tile_panels;
+  const std::int64_t panels = std::min(end_tile * tile_panels, form_.panels()) - origin;
+  constexpr std::int64_t group = 8;
+  const std::int64_t groups = (panels + group - 1) / group;
+  auto* words = reinterpret_cast<std::uint32_t*>(scratch_);
+  threads(groups * form_.passes(), [&](std::int64_t task, int) {
+    const std::int64_t first = origin + task / form_.passes() * group, p = task % form_.passes();
+    const std::int64_t end = std::min(first + group, origin + panels);
+    pack_pass(form_, {p_.b, p_.ldb, p_.turn_b}, p, first, end, {words, panel_words(), origin},
+              level_);
+  });
+}
+
+// The rows of A of a tile in pass `p`, ready for blocks: where they lie, or packed into the task's
+// own area.
+const char* gemm_run::rows_of_a(const tile& t, std::int64_t p) const {
+  const bool pairs = form_.compute == block_type::bf16;
+  const bool wide = form_.type == block_type::bf16 && !pairs;
+  const std::int64_t bytes = form_.type == block_type::bf16 ? 2 : 4;
+  const std::int64_t k = p * form_.pass;
+  const std::int64_t place = p_.turn_a ? k * p_.lda + t.row : t.row * p_.lda + k;
+  const char* from = static_cast<const char*>(p_.a) + place * bytes;
+  if (plan_.reads_a) return from;
+  auto* to = reinterpret_cast<std::uint32_t*>(t.own_a);
+  if (plan_.amx) {
+    pack_strips(t, p, from, to);
+    return t.own_a;
+  }
+  const int depth = form_.depth(p);
+  const int padded = form_.padded_depth(p) / form_.per_word();
+  if (p_.turn_a) {
+    const move m{from, p_.lda, depth, t.rows, to, a_words(), padded};
+    (pairs ? moves_.turn16 : wide ? moves_.turn16_wide : moves_.turn32)(m);
+  } else {
+    const move m{from, p_.lda, t.rows, depth, to, a_words(), padded};
+    (pairs ? moves_.rows16 : wide ? moves_.rows16_wide : moves_.rows32)(m);
+  }
+  return t.own_a;
+}
+
+// A in strips of 32 rows for the tiles of AMX: every step of 32 of the depth is 2 KiB in one piece.
+void gemm_run::pack_strips(const tile& t, std::int64_t p, const char* from,
+                           std::uint32_t* to) const {
+  constexpr int side = amx_side, step_words = side * side / 2;
+  const int depth = form_.depth(p), steps = form_.padded_depth(p) / side;
+  const int strips = (t.rows + side - 1) / side;
+  const int odd_rows = t.rows % side;
+  if (odd_rows != 0) {
+    std::memset(to + std::int64_t{strips - 1} * steps * step_words, 0,
+                static_cast<std::size_t>(steps) * step_words * 4);
+  }
+  const auto one = [&](int strip, int step) {
+    const int rows = std::min(side, t.rows - strip * side),
+              deep = std::min(side, depth - step * side);
+    const std::int64_t place =
+        p_.turn_a ? step * side * p_.lda + strip * side : strip * side * p_.lda + step * side;
+    std::uint32_t* target = to + (std::int64_t{strip} * steps + step) * step_words;
+    const int source_rows = p_.turn_a ? deep : rows, columns = p_.turn_a ? rows : deep;
+    const move m{from + place * 2, p_.lda, source_rows, columns, target, side / 2, side / 2};
+    (p_.turn_a ? moves_.turn16 : moves_.rows16)(m);
+  };
+  for (int outer = 0; outer < (p_.turn_a ? steps : strips); ++outer) {
+    for (int inner = 0; inner < (p_.turn_a ? strips : steps); ++inner) {
+      p_.turn_a ? one(inner, outer) : one(outer, inner);
+    }
+  }
+}
+
+// Pass `p` of panel `q` of B, packed.
+const std::uint32_t* gemm_run::panel_of_b(const tile& t, std::int64_t p, std::int64_t q) const {
+  if (plan_.pack_inside) {
+    return t.own_b + (q - t.first) * form_.padded_depth(p) / form_.per_word() * form_.panel;
+  }
+  const std::uint32_t* base = pack_ != nullptr ? pack_ : reinterpret_cast<std::uint32_t*>(scratch_);
+  const std::int64_t origin = pack_ != nullptr ? 0 : t.phase_panel;
+  return base + (q - origin) * panel_words() + p * form_.pass / form_.per_word() * form_.width(q);
+}
+
+void gemm_run::multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, const char* a) const {
+  const std::int64_t element = form_.compute == block_type::bf16 ? 2 : 4;
+  const std::int64_t a_row = (plan_.reads_a ? p_.lda : form_.pass) * element;
+  const std::int64_t column = q * form_.panel;
+  const bool to_c = writes_c(q);
+  float* out = to_c ? static_cast<float*>(p_.c) + t.row * p_.ldc + column
+                    : t.sums + (column - t.first * form_.panel);
+  const std::int64_t ld = to_c ? p_.ldc : plan_.sums_stride();
+  const std::uint32_t* b = panel_of_b(t, p, q);
+  int done = 0;
+  for (int piece = 0; piece < piece_count_; ++piece) {
+    const block_kernel& kernel =
+        kernels_[piece][q == form_.panels() - 1][p == form_.passes() - 1][p > 0];
+    for (; t.rows - done >= pieces_[piece]; done += pieces_[piece]) {
+      kernel(a + done * a_row, b, out + done * ld);
+    }
+  }
+}
+
+void gemm_run::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, const char* a) const {
+  const std::int64_t column = q * form_.panel;
+  const int steps = form_.padded_depth(p) / amx_side;
+  amx_panel panel{};
+  panel.a = a;
+  panel.a_row = plan_.reads_a ? p_.lda * 2 : 64;
+  panel.a_step = plan_.reads_a ? 64 : amx_side * 64;
+  panel.a_strip = amx_side * (plan_.reads_a ? p_.lda * 2 : std::int64_t{steps} * 64);
+  panel.b = reinterpret_cast<const char*>(panel_of_b(t, p, q));
+  if (q + 1 < t.end) {
+    panel.next_b = reinterpret_cast<const char*>(panel_of_b(t, p, q + 1));
+  } else if (p + 1 < form_.passes() && !plan_.pack_inside) {
+    panel.next_b = reinterpret_cast<const char*>(panel_of_b(t, p + 1, t.first));
+  }
+  panel.width = form_.width(q);
+  panel.rows = t.rows;
+  panel.steps = steps;
+  panel.first = p == 0;
+  panel.last = p == form_.passes() - 1;
+  const bool kept = form_.passes() > 1;  // sums of a single pass leave at once, so one square does
+  const std::int64_t strips = (t.rows + amx_side - 1) / amx_side;
+  panel.sums = kept ? t.sums + (q - t.first) * strips * amx_side * amx_side : t.sums;
+  panel.square = kept ? amx_side * amx_side : 0;
+  panel.finish = finish_of(t.row, 0, column, form_.columns(q));
+  amx_multiply_panel(panel, moves_.finish);
+}
+
+finish_args gemm_run::finish_of(std::int64_t row, int rows, std::int64_t column,
+                                int columns) const {
+  const bool bf16 = p_.c_type == block_type::bf16;
+  char* c = static_cast<char*>(p_.c) + (row * p_.ldc + column) * (bf16 ? 2 : 4);
+  const float* bias = p_.bias == nullptr ? nullptr : p_.bias + column;
+  return {nullptr, plan_.sums_stride(), bias, c, p_.ldc, rows, columns, bf16, p_.accumulate};
+}
+
+// From sums to the result; of a direct product only what blocks could not write themselves, and the
+// bias.
+void gemm_run::finish_tile(const tile& t) const {
+  const std::int64_t column = t.first * form_.panel;
+  const std::int64_t column_end = std::min(t.end * form_.panel, p_.n);
+  std::int64_t written = column;
+  if (plan_.direct) written = writes_c(t.end - 1) ? column_end : (t.end - 1) * form_.panel;
+  if (written < column_end) {
+    finish_args f = finish_of(t.row, t.rows, written, static_cast<int>(column_end - written));
+    f.sums = t.sums + (written - column);
+    moves_.finish(f);
+  }
+  if (p_.bias != nullptr && column < written) {
+    finish_args f = finish_of(t.row, t.rows, column, static_cast<int>(written - column));
+    f.sums = static_cast<const float*>(f.c);
+    f.ld_sums = p_.ldc;
+    f.accumulate = false;
+    moves_.finish(f);
+  }
+}
+
+void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
+                        int thread) const {
+  tile t;
+  t.row = row_tile * plan_.tile_rows;
+  t.rows = static_cast<int>(std::min<std::int64_t>(plan_.tile_rows, p_.m - t.row));
+  const std::int64_t tile_panels = plan_.tile_columns / form_.panel;
+  t.first = column_tile * tile_panels;
+  t.end = std::min(t.first + tile_panels, form_.panels());
+  t.phase_panel = phase_first * tile_panels;
+  t.own_a = scratch_ + plan_.shared_b + static_cast<std::size_t>(thread) * plan_.own;
+  t.own_b = reinterpret_cast<std::uint32_t*>(t.own_a + plan_.own_a);
+  t.sums = reinterpret_cast<float*>(t.own_a + plan_.own_a + plan_.own_b);
+
+  for (std::int64_t p = 0; p < form_.passes(); ++p) {
+    const char* a = rows_of_a(t, p);
+    if (plan_.pack_inside) {
+      const std::int64_t stride = form_.padded_depth(p) / form_.per_word() * form_.panel;
+      pack_panels(form_, {p_.b, p_.ldb, p_.turn_b}, p, t.first, t.end, {t.own_b, stride, t.first},
+                  level_);
+    }
+    for (std::int64_t q = t.first; q < t.end; ++q) {
+      plan_.amx ? multiply_tiles(t, p, q, a) : multiply_pieces(t, p, q, a);
+    }
+  }
+  if (form_.passes() == 0) std::memset(t.sums, 0, plan_.own_sums);
+  if (!plan_.amx || form_.passes() == 0) finish_tile(t);
+}
+
+std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
+                               core::isa level) {
+  return gemm_plan(problem, packed, level).scratch_bytes(threads);
+}
+
+void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
+          void* scratch, core::isa level, bool jit) {
+  if (problem.m == 0 || problem.n == 0) return;
+  assert(b == nullptr || (b->level() == level && b->type() == problem.type && b->k() == problem.k &&
+                          b->n() == problem.n));
+  gemm_run(problem, b, scratch, level, jit).run(threads);
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,135 @@
+// The choice of panels, passes and tiles, and the packing of op(B) into panels.
+#include "ops/matmul/gemm_plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/matmul/block_kernels.hpp"
+#include "ops/matmul/moves.hpp"
+
+namespace velo::ops {
+namespace {
+
+struct tile_rule {
+  int panel, pass, rows, columns;
+};
+
+tile_rule rule_for(block_type compute, core::isa level) {
+  // AMX: a panel of 32 KiB lives in the first cache; 512 KiB of A and 1 MiB of sums share the
+  // second.
+  if (compute == block_type::bf16 && level == core::isa::amx) return {32, 512, 512, 512};
+  // FMA and dot product: a panel of 128 KiB streams past 6 rows; processors with AMX have 2 MiB of
+  // second cache, others 1 MiB.
+  if (level == core::isa::amx) return {64, 512, 512, 512};
+  return {64, 512, 256, 512};
+}
+
+constexpr int least_tiles = 8;                                // for the threads to share
+constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;  // of B packed at a time
+
+// Blocks may read A in place when nothing has to be turned or widened and its rows do not fall on
+// few sets of the caches. The tiles of AMX read sixteen rows at once and want them close together.
+bool readable(const gemm_problem& p, const packed_form& form, core::isa level) {
+  if (p.turn_a || form.type != form.compute) return false;
+  const std::int64_t row = p.lda * (form.type == block_type::bf16 ? 2 : 4);
+  if (form.type == block_type::bf16) {
+    if (p.k % 32 != 0 || p.lda % 2 != 0) return false;
+    if (level == core::isa::amx) return p.m % 32 == 0 && row <= 2048;
+  }
+  return row % 4096 != 0 || row <= 8192;
+}
+
+}  // namespace
+
+block_type compute_type(block_type type, core::isa level) {
+  if (type == block_type::f32 || level == core::isa::amx) return type;
+  return level == core::isa::avx512_bf16 && dot_product_pays() ? type : block_type::f32;
+}
+
+packed_form::packed_form(std::int64_t k_, std::int64_t n_, block_type type_, core::isa level)
+    : type(type_), compute(compute_type(type_, level)), k(k_), n(n_) {
+  const tile_rule rule = rule_for(compute, level);
+  panel = rule.panel;
+  const std::int64_t count = std::max<std::int64_t>((k + rule.pass - 1) / rule.pass, 1);
+  pass = static_cast<int>(round_up(std::max<std::int64_t>((k + count - 1) / count, 1),
+                                   64));  // passes of nearly equal depth
+}
+
+gemm_plan::gemm_plan(const gemm_problem& p, bool packed, core::isa level)
+    : form(p.k, p.n, p.type, level), m(p.m) {
+  const tile_rule rule = rule_for(form.compute, level);
+  std::int64_t rows = rule.rows, columns = rule.columns;
+  const auto tiles = [&](std::int64_t r, std::int64_t c) {
+    return ((m + r - 1) / r) * ((p.n + c - 1) / c);
+  };
+  while (tiles(rows, columns) < least_tiles) {
+    if (rows > 64 && m > 64 && (rows >= columns / 2 || columns <= 2 * form.panel)) {
+      rows = round_up((std::min(rows, m) + 1) / 2, 32);
+    } else if (columns > 2 * form.panel && p.n > 2 * form.panel) {
+      columns = round_up((std::min(columns, p.n) + 1) / 2, form.panel);
+    } else {
+      break;
+    }
+  }
+  tile_rows = static_cast<int>(std::min(rows, round_up(std::max<std::int64_t>(m, 1), 32)));
+  tile_columns =
+      static_cast<int>(std::min(columns, round_up(std::max<std::int64_t>(p.n, 1), form.panel)));
+  row_tiles = (m + tile_rows - 1) / tile_rows;
+  column_tiles = (p.n + tile_columns - 1) / tile_columns;
+  amx = form.compute == block_type::bf16 && level == core::isa::amx;
+  direct = !amx && form.passes() == 1 && p.c_type == block_type::f32;
+  reads_a = readable(p, form, level);
+  pack_inside = !packed && row_tiles == 1;
+
+  const std::int64_t column_bytes = form.padded_k() / form.per_word() * tile_columns * 4;
+  phase_columns = std::clamp<std::int64_t>(phase_bytes / std::max<std::int64_t>(column_bytes, 1), 1,
+                                           std::max<std::int64_t>(column_tiles, 1));
+  const std::int64_t deepest = form.passes() == 0 ? 0 : form.padded_depth(0) / form.per_word();
+  const auto area =
+      [](std::int64_t bytes) {  // a line more, so that areas do not lie on the same sets
+        return static_cast<std::size_t>(round_up(bytes, 4096) + 64);
+      };
+  shared_b = packed || pack_inside ? 0 : area(phase_columns * column_bytes);
+  own_a = reads_a ? 0 : area(tile_rows * (form.pass / form.per_word()) * std::int64_t{4});
+  own_b = pack_inside ? area(deepest * tile_columns * 4) : 0;
+  own_sums = area(std::int64_t{tile_rows} * sums_stride() * 4);
+  own = own_a + own_b + own_sums;
+}
+
+void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
+                 std::int64_t first, std::int64_t end, const packed_target& to, core::isa level) {
+  const move_table& moves = moves_for(level);
+  const bool pairs = form.compute == block_type::bf16;
+  const bool wide = form.type == block_type::bf16 && !pairs;
+  const std::int64_t bytes = form.type == block_type::bf16 ? 2 : 4;
+  const int depth = form.depth(p), padded = form.padded_depth(p);
+  constexpr int strip = 32;  // rows of a strip stay in the TLB while its panels are packed
+  const int step = b.turned ? depth : strip;
+  for (int k = 0; k < depth; k += step) {
+    const int rows = std::min(step, depth - k);
+    for (std::int64_t q = first; q < end; ++q) {
+      const std::int64_t row = p * form.pass + k, column = q * form.panel;
+      const std::int64_t place = b.turned ? column * b.ld + row : row * b.ld + column;
+      const int width = form.width(q);
+      move m{static_cast<const char*>(b.data) + place * bytes,        b.ld,  0,    0,
+             to.panel(q) + std::int64_t{k} / form.per_word() * width, width, width};
+      m.rows = b.turned ? form.columns(q) : rows;
+      m.columns = b.turned ? rows : form.columns(q);
+      if (b.turned) {
+        (pairs ? moves.turn_pairs : wide ? moves.turn16_wide : moves.turn32)(m);
+      } else {
+        (pairs ? moves.pairs : wide ? moves.rows16_wide : moves.rows32)(m);
+      }
+    }
+  }
+  const int used = (depth + form.per_word() - 1) / form.per_word();
+  const int all = padded / form.per_word();
+  if (used == all) return;
+  for (std::int64_t q = first; q < end; ++q) {
+    const int width = form.width(q);
+    std::memset(to.panel(q) + std::int64_t{used} * width, 0,
+                static_cast<std::size_t>(all - used) * static_cast<std::size_t>(width) * 4);
+  }
+}
+
+}  // namespace velo::ops

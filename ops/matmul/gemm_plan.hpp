@@ -1,0 +1,93 @@
+// How a product is cut: panel width, pass depth, tile, and where scratch goes; and the packed form
+// of op(B).
+//
+// All of it is a function of problem and level. Widths and depths fix the order of additions; tile
+// heights and widths only decide what stays in cache together.
+#pragma once
+
+#include "ops/matmul/gemm.hpp"
+
+namespace velo::ops {
+
+inline std::int64_t round_up(std::int64_t x, std::int64_t unit) {
+  return (x + unit - 1) / unit * unit;
+}
+
+// What blocks multiply: bf16 becomes f32 where the level's f32 product is the faster one.
+block_type compute_type(block_type type, core::isa level);
+
+struct packed_form {
+  block_type type, compute;  // of the source, of the words
+  std::int64_t k, n;
+  int panel;  // columns of a panel
+  int pass;   // depth of a pass
+
+  packed_form(std::int64_t k, std::int64_t n, block_type type, core::isa level);
+
+  int per_word() const {
+    return compute == block_type::bf16 ? 2 : 1;
+  }  // elements of the depth in a word
+  std::int64_t panels() const { return (n + panel - 1) / panel; }
+  std::int64_t passes() const { return (k + pass - 1) / pass; }
+  int depth(std::int64_t p) const {
+    return static_cast<int>(k - p * pass < pass ? k - p * pass : pass);
+  }
+  int padded_depth(std::int64_t p) const {
+    return static_cast<int>(round_up(depth(p), compute == block_type::bf16 ? 32 : 16));
+  }
+  std::int64_t padded_k() const {
+    return passes() == 0 ? 0 : (passes() - 1) * pass + padded_depth(passes() - 1);
+  }
+  int columns(std::int64_t p) const {
+    return static_cast<int>(n - p * panel < panel ? n - p * panel : panel);
+  }
+  int width(std::int64_t p) const { return static_cast<int>(round_up(columns(p), 16)); }
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(padded_k() / per_word() * round_up(n, 16) * 4);
+  }
+};
+
+// Where the words of one pass over some panels go: panel q to words + (q - origin) * panel_stride.
+struct packed_target {
+  std::uint32_t* words;
+  std::int64_t panel_stride;
+  std::int64_t origin;
+
+  std::uint32_t* panel(std::int64_t q) const { return words + (q - origin) * panel_stride; }
+};
+
+struct source_matrix {
+  const void* data;
+  std::int64_t ld;
+  bool turned;  // stored [n][k]
+};
+
+// Packs panels [first, end) of pass `p`.
+void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
+                 std::int64_t first, std::int64_t end, const packed_target& to, core::isa level);
+
+struct gemm_plan {
+  packed_form form;
+  std::int64_t m;
+  int tile_rows, tile_columns;
+  std::int64_t row_tiles, column_tiles;
+  bool direct;       // one pass and f32: blocks write C themselves
+  bool amx;          // panels are multiplied by amx_multiply_panel, sums lie in squares
+  bool reads_a;      // blocks read A where it lies; otherwise tasks pack their rows
+  bool pack_inside;  // each task packs the B it needs
+  std::int64_t
+      phase_columns;  // column tiles packed together before their products, when packed for all
+
+  // bytes
+  std::size_t shared_b, own_a, own_b, own_sums, own;
+
+  gemm_plan(const gemm_problem& problem, bool packed, core::isa level);
+  int sums_stride() const {
+    return tile_columns + 16;
+  }  // no power of two: rows spread over the sets of a cache
+  std::size_t scratch_bytes(int threads) const {
+    return shared_b + own * static_cast<std::size_t>(threads);
+  }
+};
+
+}  // namespace velo::ops

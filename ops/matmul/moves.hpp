@@ -1,0 +1,55 @@
+// How matrices are brought into the forms blocks read, and block sums into the result: copies,
+// widenings, turns.
+//
+// The unit of a target is the 32-bit word: one f32 or one pair of bf16. A move fills whole target
+// rows: what lies beyond the source, up to `padded` words (a multiple of 16), becomes zero, so that
+// padding adds nothing to a product. Invariant: nothing outside the source's rows and columns is
+// read. Cost: memory speed; turns go through registers.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/cpu.hpp"
+
+namespace velo::ops {
+
+struct move {
+  const void* from;
+  int64_t ld_from;  // elements between source rows
+  int rows, columns;
+  uint32_t* to;
+  int64_t ld_to;  // words between target rows
+  int padded;     // words of a target row
+};
+
+struct finish_args {
+  const float* sums;
+  int64_t ld_sums;
+  const float* bias;  // one a column, or null
+  void* c;            // first element of the result
+  int64_t ldc;
+  int rows, columns;
+  bool bf16, accumulate;  // result type; add to what is there (rounding once, at the end)
+};
+
+// s is the source, t the target, i and j run over rows and columns of the source.
+struct move_table {
+  void (*rows32)(const move&);       // t[i][j] = s[i][j], f32
+  void (*rows16)(const move&);       // the same for bf16, two to a word
+  void (*rows16_wide)(const move&);  // bf16 widened to f32
+  void (*pairs)(const move&);        // t[i / 2][j] = (s[i][j], s[i + 1][j]) for even i, bf16
+  void (*turn32)(const move&);       // t[j][i] = s[i][j], f32
+  void (*turn16)(const move&);       // the same for bf16, two to a word
+  void (*turn16_wide)(const move&);  // bf16 widened to f32
+  void (*turn_pairs)(const move&);   // t[j / 2][i] = (s[i][j], s[i][j + 1]) for even j, bf16
+  void (*finish)(const finish_args&);
+};
+
+extern const move_table moves_scalar, moves_avx2, moves_avx512;
+
+inline const move_table& moves_for(core::isa level) {
+  if (level >= core::isa::avx512) return moves_avx512;
+  return level == core::isa::avx2 ? moves_avx2 : moves_scalar;
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,319 @@
+// The matrix product engine against double precision: levels, types, turns, packs, strides, bias,
+// accumulation, threads.
+#include "ops/matmul/gemm.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "core/simd/scalar.hpp"
+
+using namespace velo::ops;
+using velo::core::isa;
+using velo::core::parallel;
+using velo::simd::bf16;
+using velo::simd::to_bf16;
+using velo::simd::to_float;
+
+namespace {
+
+int levels() {
+  return static_cast<int>(velo::core::detect_isa()) + 1;
+}
+
+// Tasks dealt out to `count` threads in turn, the last first: an order the engine must not depend
+// on.
+struct dealer {
+  int count;
+
+  static void run(void* self, std::int64_t tasks, parallel::task_fn fn, void* user) {
+    const int count = static_cast<dealer*>(self)->count;
+    std::vector<std::thread> threads;
+    for (int t = 0; t < count; ++t) {
+      threads.emplace_back([=] {
+        for (std::int64_t task = tasks - 1; task >= 0; --task) {
+          if (task % count == t) fn(user, task, t);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+  parallel face() { return {this, run, count}; }
+};
+
+struct serial {
+  static void run(void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
+    for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
+  }
+  static parallel face() { return {nullptr, run, 1}; }
+};
+
+// A stored matrix with NaN between its rows: what reads there shows.
+struct matrix {
+  std::int64_t rows, columns, ld;
+  block_type type;
+  std::vector<unsigned char> bytes;
+
+  matrix(std::int64_t r, std::int64_t c, std::int64_t gap, block_type t, std::uint64_t seed)
+      : rows(r),
+        columns(c),
+        ld(c + gap),
+        type(t),
+        bytes(static_cast<std::size_t>(r * ld) * size(), 0xff) {
+    std::uint64_t state = seed;
+    for (std::int64_t i = 0; i < rows; ++i) {
+      for (std::int64_t j = 0; j < columns; ++j) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        set(i, j, static_cast<float>(static_cast<std::int32_t>(state >> 32)) / 2147483648.0f);
+      }
+    }
+  }
+  std::size_t size() const { return type == block_type::bf16 ? 2 : 4; }
+  std::size_t place(std::int64_t i, std::int64_t j) const {
+    return static_cast<std::size_t>(i * ld + j) * size();
+  }
+  void set(std::int64_t i, std::int64_t j, float value) {
+    const bf16 half = to_bf16(value);
+    std::memcpy(bytes.data() + place(i, j),
+                type == block_type::bf16 ? static_cast<const void*>(&half) : &value, size());
+  }
+  double at(std::int64_t i, std::int64_t j) const {
+    if (type == block_type::bf16) {
+      bf16 half;
+      std::memcpy(&half, bytes.data() + place(i, j), 2);
+      return static_cast<double>(to_float(half));
+    }
+    float value;
+    std::memcpy(&value, bytes.data() + place(i, j), 4);
+    return static_cast<double>(value);
+  }
+};
+
+struct variant {
+  block_type type = block_type::f32, c_type = block_type::f32;
+  bool turn_a = false, turn_b = false, bias = false, accumulate = false, packed = false, jit = true;
+  std::int64_t gap = 0;
+};
+
+struct product {
+  variant v;
+  std::int64_t m, n, k;
+  matrix a, b, c;
+  std::vector<float> bias;
+
+  product(const variant& how, std::int64_t m_, std::int64_t n_, std::int64_t k_)
+      : v(how),
+        m(m_),
+        n(n_),
+        k(k_),
+        a(how.turn_a ? k_ : m_, how.turn_a ? m_ : k_, how.gap, how.type, 1),
+        b(how.turn_b ? n_ : k_, how.turn_b ? k_ : n_, how.gap, how.type, 2),
+        c(m_, n_, how.gap, how.c_type, 3),
+        bias(static_cast<std::size_t>(n_)) {
+    for (std::size_t j = 0; j < bias.size(); ++j)
+      bias[j] = 0.25f * static_cast<float>(j % 7) - 0.5f;
+  }
+
+  // C as bytes after the product; the scratch is surrounded by marks that must survive.
+  matrix run(isa level, const parallel& threads) const {
+    matrix out = c;
+    gemm_problem p;
+    p.m = m, p.n = n, p.k = k, p.type = v.type;
+    p.a = a.bytes.data(), p.lda = a.ld, p.turn_a = v.turn_a;
+    p.b = b.bytes.data(), p.ldb = b.ld, p.turn_b = v.turn_b;
+    p.c = out.bytes.data(), p.ldc = out.ld, p.c_type = v.c_type;
+    p.bias = v.bias ? bias.data() : nullptr, p.accumulate = v.accumulate;
+
+    packed_matrix pack(k, n, v.type, level);
+    aligned pack_memory(v.packed ? pack.bytes() : 0);
+    if (v.packed) {
+      pack.place(pack_memory.start);
+      pack.update(p.b, p.ldb, p.turn_b, threads);
+      p.b = nullptr;
+    }
+    aligned scratch(gemm_scratch_bytes(p, v.packed, threads.threads(), level));
+    gemm(p, v.packed ? &pack : nullptr, threads, scratch.start, level, v.jit);
+    CHECK(scratch.intact());
+    CHECK(pack_memory.intact());
+    return out;
+  }
+
+  struct aligned {
+    std::vector<unsigned char> bytes;
+    unsigned char* start;
+    std::size_t size;
+
+    explicit aligned(std::size_t n) : bytes(n + 256, 0xa5), size(n) {
+      const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
+      start = bytes.data() + ((64 - address % 64) % 64 + 64);
+      std::memset(start, 0xff, n);  // NaN: scratch holds no zeros to rely on
+    }
+    bool intact() const {
+      for (int i = 1; i <= 64; ++i) {
+        if (start[-i] != 0xa5 || start[size + static_cast<std::size_t>(i) - 1] != 0xa5)
+          return false;
+      }
+      return true;
+    }
+  };
+
+  // The largest error in units of what rounding may cost; infinite when bytes between rows changed.
+  double error(const matrix& out) const {
+    double worst = 0;
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        double sum = 0, size = 0;
+        for (std::int64_t q = 0; q < k; ++q) {
+          const double term =
+              (v.turn_a ? a.at(q, i) : a.at(i, q)) * (v.turn_b ? b.at(j, q) : b.at(q, j));
+          sum += term;
+          size += std::fabs(term);
+        }
+        if (v.bias) sum += static_cast<double>(bias[static_cast<std::size_t>(j)]), size += 1;
+        if (v.accumulate) sum += c.at(i, j), size += std::fabs(c.at(i, j));
+        double bound = 6e-8 * size * (3 + std::sqrt(static_cast<double>(k)));
+        if (v.c_type == block_type::bf16) bound += std::fabs(sum) / 256 + 1e-30;
+        const double units = std::fabs(out.at(i, j) - sum) / (bound + 1e-38);
+        if (!(units <= 1)) return std::isnan(units) ? INFINITY : units;
+        worst = std::fmax(worst, units);
+      }
+      const std::size_t gap = static_cast<std::size_t>(c.ld - n) * c.size();
+      if (gap != 0 && std::memcmp(&out.bytes[out.place(i, n)], &c.bytes[c.place(i, n)], gap) != 0)
+        return INFINITY;
+    }
+    return worst;
+  }
+};
+
+const std::int64_t sizes[] = {1, 2, 15, 16, 31, 33, 64, 65, 127, 200};
+
+}  // namespace
+
+TEST_CASE("products agree with double precision for every level, type, turn and form of B") {
+  for (int level = 0; level < levels(); ++level) {
+    int checked = 0;
+    for (int bits = 0; bits < 512; ++bits) {
+      variant v;
+      v.type = bits & 1 ? block_type::bf16 : block_type::f32;
+      v.c_type = bits & 2 ? block_type::bf16 : block_type::f32;
+      v.turn_a = bits & 4, v.turn_b = bits & 8, v.bias = bits & 16, v.accumulate = bits & 32;
+      v.packed = bits & 64, v.jit = !(bits & 128), v.gap = bits & 256 ? 3 : 0;
+      const auto pick = [&](int salt) {
+        return sizes[static_cast<std::size_t>((bits * 7 + salt * 31 + level * 3) % 10)];
+      };
+      const product p(v, pick(1), pick(2), pick(bits / 10));
+      const double error = p.error(p.run(static_cast<isa>(level), serial::face()));
+      if (!(error <= 1)) {
+        FAIL("level " << level << " bits " << bits << " m " << p.m << " n " << p.n << " k " << p.k
+                      << " error " << error);
+      }
+      ++checked;
+    }
+    CHECK(checked == 512);
+  }
+}
+
+TEST_CASE("several tiles, passes and panels add up") {
+  for (int level = 0; level < levels(); ++level) {
+    for (const block_type type : {block_type::f32, block_type::bf16}) {
+      for (const bool packed : {false, true}) {
+        variant v;
+        v.type = type, v.c_type = packed ? type : block_type::f32, v.packed = packed, v.bias = true;
+        v.turn_a = packed, v.turn_b = !packed;
+        for (const auto& [m, n, k] :
+             {std::array<std::int64_t, 3>{45, 1100, 1300}, {700, 70, 600}, {300, 600, 40}}) {
+          if (level == 0 && m * n * k > 30000000) continue;  // plain code is slow
+          const product p(v, m, n, k);
+          CHECK(p.error(p.run(static_cast<isa>(level), serial::face())) <= 1);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the bits of a product do not depend on the number of threads or the order of tasks") {
+  for (int level = 1; level < levels(); ++level) {
+    for (const block_type type : {block_type::f32, block_type::bf16}) {
+      for (const bool packed : {false, true}) {
+        variant v;
+        v.type = v.c_type = type, v.packed = packed, v.accumulate = true;
+        const product p(v, 530, 700, 700);
+        const matrix one = p.run(static_cast<isa>(level), serial::face());
+        for (int count : {2, 3}) {
+          dealer threads{count};
+          CHECK(p.run(static_cast<isa>(level), threads.face()).bytes == one.bytes);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("an empty depth leaves the bias, or C as it was") {
+  for (int level = 0; level < levels(); ++level) {
+    for (const block_type type : {block_type::f32, block_type::bf16}) {
+      variant v;
+      v.type = v.c_type = type, v.bias = true;
+      const product p(v, 5, 40, 0);
+      CHECK(p.error(p.run(static_cast<isa>(level), serial::face())) <= 1);
+      v.bias = false, v.accumulate = true;
+      const product q(v, 5, 40, 0);
+      CHECK(q.run(static_cast<isa>(level), serial::face()).bytes == q.c.bytes);
+      v.accumulate = false, v.packed = true;
+      const product r(v, 5, 40, 0);
+      CHECK(r.error(r.run(static_cast<isa>(level), serial::face())) <= 1);
+    }
+  }
+}
+
+TEST_CASE("empty results touch nothing") {
+  for (const auto& [m, n] : {std::array<std::int64_t, 2>{0, 5}, {5, 0}, {0, 0}}) {
+    for (const bool packed : {false, true}) {
+      variant v;
+      v.packed = packed;
+      const product p(v, m, n, 7);
+      CHECK(p.run(velo::core::detect_isa(), serial::face()).bytes == p.c.bytes);
+    }
+  }
+}
+
+TEST_CASE("infinities and NaN go where the arithmetic sends them and no further") {
+  for (int level = 0; level < levels(); ++level) {
+    for (const block_type type : {block_type::f32, block_type::bf16}) {
+      variant v;
+      v.type = v.c_type = type;
+      product p(v, 37, 50, 33);
+      p.a.set(3, 32, INFINITY);
+      p.a.set(36, 0, NAN);
+      for (std::int64_t j = 0; j < p.n; ++j) p.b.set(32, j, 1.0f);
+      const matrix out = p.run(static_cast<isa>(level), serial::face());
+      bool right = true;
+      for (std::int64_t i = 0; i < p.m; ++i) {
+        for (std::int64_t j = 0; j < p.n; ++j) {
+          const double x = out.at(i, j);
+          right = right && (i == 3 ? std::isinf(x) : i == 36 ? std::isnan(x) : std::isfinite(x));
+        }
+      }
+      CHECK(right);
+    }
+  }
+}
+
+TEST_CASE("a pack can be updated in place") {
+  const isa level = velo::core::detect_isa();
+  for (const block_type type : {block_type::f32, block_type::bf16}) {
+    packed_matrix pack(100, 90, type, level), again(100, 90, type, level);
+    product::aligned one(pack.bytes()), two(pack.bytes());
+    pack.place(one.start);
+    again.place(two.start);
+    const matrix old(100, 90, 0, type, 5), fresh(90, 100, 2, type, 6);
+    pack.update(old.bytes.data(), old.ld, false, serial::face());
+    pack.update(fresh.bytes.data(), fresh.ld, true, serial::face());
+    again.update(fresh.bytes.data(), fresh.ld, true, serial::face());
+    CHECK(one.intact());
+    CHECK(std::memcmp(one.start, two.start, pack.bytes()) == 0);
+  }
+}
