@@ -167,28 +167,37 @@ void configuration::take(option& which, json_t* json, const std::string& origin)
   which.origin = origin;
 }
 
-std::string configuration::told(const char* name) const {
-  const option& which = at(name);
-  return which.name + " = " + text(which) + " (" + which.origin + ")";
+void configuration::refuse(const char* name, const char* why, const char* other) const {
+  const option& first = at(name);
+  std::string sentence = first.name + " = " + text(first) + " " + why, place = first.origin;
+  if (other) {
+    const option& second = at(other);
+    sentence += " " + second.name + " = " + text(second);
+    if (place == "default") {
+      place = second.origin;
+    } else if (second.origin != "default") {
+      sentence += " (" + second.origin + ")";
+    }
+  }
+  fail("%s: %s", place.c_str(), sentence.c_str());
 }
 
 void configuration::check() const {
-  const auto refuse = [&](const char* name, const char* why, const char* other) {
-    const std::string second = other ? "; " + told(other) : "";
-    fail("%s: %s: %s%s", at(name).origin.c_str(), told(name).c_str(), why, second.c_str());
-  };
   const auto& [m, d, o, s, r] = values;
-  if (m.hidden % m.heads) refuse("hidden", "must be a multiple of heads", "heads");
-  if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of kv_heads", "kv_heads");
+  if (m.hidden % m.heads) refuse("hidden", "must be a multiple of", "heads");
+  if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
   if (m.head_dim() % 2)
-    refuse("heads", "the rotary embedding needs an even hidden / heads", "hidden");
-  if (m.dtype != "bf16" && m.dtype != "f32") refuse("dtype", "must be bf16 or f32", nullptr);
-  if (d.paths.empty()) refuse("paths", "must name a file or a directory", nullptr);
+    refuse("hidden", "divided by heads must be even for the rotary embedding;", "heads");
+  if (m.dtype != "bf16" && m.dtype != "f32") refuse("dtype", "must be bf16 or f32");
+  if (d.paths.empty()) refuse("paths", "must name a file or a directory");
   if (d.sequence * d.batch > (1LL << 31))
-    refuse("batch", "batch x sequence exceeds 2^31", "sequence");
-  if (s.warmup > s.steps) refuse("warmup", "must not exceed steps", "steps");
-  if (r.stop_after > s.steps) refuse("stop_after", "must not exceed steps", "steps");
-  if (r.out.empty()) refuse("out", "must name a directory", nullptr);
+    refuse("batch", "times sequence must not exceed 2^31;", "sequence");
+  const double kept = static_cast<double>(m.layers * (8 * m.hidden + 4 * m.inner)) *
+                      static_cast<double>(d.sequence * d.batch);  // activations, roughly
+  if (kept > 0x1p50) refuse("batch", "asks for more memory than there can be with", "layers");
+  if (s.warmup > s.steps) refuse("warmup", "must not exceed", "steps");
+  if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
+  if (r.out.empty()) refuse("out", "must name a directory");
 }
 
 void configuration::require_same(const configuration& other, const std::string& section,
@@ -196,6 +205,8 @@ void configuration::require_same(const configuration& other, const std::string& 
   for (size_t i = 0; i < options_.size(); ++i) {
     const option &mine = options_[i], &theirs = other.options_[i];
     if (mine.section != section || text(mine) == text(theirs)) continue;
+    if (mine.flag == "data")
+      continue;  // paths may differ as long as the text does not: it has a checksum
     fail("%s: %s = %s, but %s has %s", mine.origin.c_str(), mine.name.c_str(), text(mine).c_str(),
          whose.c_str(), text(theirs).c_str());
   }

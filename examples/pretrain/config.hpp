@@ -65,7 +65,8 @@ class configuration {
   void take(option& which, json_t* json, const std::string& origin);
   static void bound(const option& which, double number, const std::string& origin);
   static std::string text(const option& which);
-  std::string told(const char* name) const;  // "hidden = 100 (small.json:3:15)"
+  // Refuses `name` because of `why`, and of what `other` says if there is another.
+  [[noreturn]] void refuse(const char* name, const char* why, const char* other = nullptr) const;
 
   std::deque<option> options_;
 };

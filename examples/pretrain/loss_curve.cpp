@@ -11,7 +11,7 @@ namespace pretrain {
 namespace {
 
 constexpr double width = 960, height = 540;
-constexpr double left = 72, right = 800, top = 96, bottom = 476;
+constexpr double left = 72, right = 800, top = 112, bottom = 476;
 constexpr const char* ink = "#1f2933";
 constexpr const char* faint = "#7b8794";
 constexpr const char* grid = "#e4e7eb";
@@ -125,7 +125,7 @@ class drawing {
     put("<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\"/>\n", left, right, bottom,
         bottom, faint);
     label((left + right) / 2, bottom + 46, ink, "middle", "step", "");
-    label(left - 10, top - 12, ink, "start", "bits per byte", "");
+    label(left - 10, top - 14, ink, "start", "bits per byte", "");
   }
 
   void baseline() {
@@ -148,20 +148,20 @@ class drawing {
     put("\"/>\n");
   }
 
-  // Each step's loss in pale, and over it a mean that forgets at a twentieth of the run.
+  // Each step's loss in pale, and over it the mean of the fortieth of the run around it.
   void training() {
+    const auto mean = [&](std::size_t i) {
+      const std::size_t reach = curve_.training.size() / 80;
+      double sum = 0, count = 0;
+      for (std::size_t k = i - std::min(i, reach); k <= i + reach && k < curve_.training.size();
+           ++k) {
+        if (std::isfinite(curve_.training[k])) sum += curve_.training[k], ++count;
+      }
+      return count > 0 ? last_ = sum / count : last_;
+    };
     line("stroke=\"#bfd3fb\" stroke-width=\"1\"",
          [&](std::size_t i) { return curve_.training[i]; });
-    const double keep = 1 - 1 / std::max(1.0, std::min(steps_ / 20, 50.0));
-    const auto first = std::find_if(curve_.training.begin(), curve_.training.end(),
-                                    [](double bits) { return std::isfinite(bits); });
-    if (first == curve_.training.end()) return;
-    smooth_ = *first;
-    line("stroke=\"#2563eb\" stroke-width=\"2.25\" stroke-linejoin=\"round\"", [&](std::size_t i) {
-      if (std::isfinite(curve_.training[i]))
-        smooth_ = keep * smooth_ + (1 - keep) * curve_.training[i];
-      return smooth_;
-    });
+    line("stroke=\"#2563eb\" stroke-width=\"2.25\" stroke-linejoin=\"round\"", mean);
   }
 
   void validation() {
@@ -186,7 +186,7 @@ class drawing {
         entries.push_back({y(bits), color, std::string(name) + " " + number(bits, 0.01)});
     };
     if (curve_.zlib > 0) add(curve_.zlib, faint, "zlib -9");
-    if (smooth_ > 0) add(smooth_, blue, "training");
+    if (last_ > 0) add(last_, blue, "training");
     if (!curve_.validation.empty()) add(curve_.validation.back().bits, orange, "validation");
     std::sort(entries.begin(), entries.end(),
               [](const entry& a, const entry& b) { return a.height < b.height; });
@@ -200,7 +200,7 @@ class drawing {
 
   const loss_curve& curve_;
   std::string text_;
-  double low_ = 0, high_ = 8, y_step_ = 1, steps_ = 1, smooth_ = 0;
+  double low_ = 0, high_ = 8, y_step_ = 1, steps_ = 1, last_ = 0;
 };
 
 }  // namespace

@@ -3,7 +3,9 @@
 
 #include <cerrno>
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "failure.hpp"
 
@@ -34,16 +36,33 @@ struct json_number {
 }  // namespace
 
 progress::progress(std::int64_t steps, double step_tokens, double step_flops, double peak_flops,
-                   const std::string& log, bool resumed)
+                   const std::string& log, std::int64_t done)
     : steps_(steps),
       tokens_(step_tokens),
       flops_(step_flops),
       peak_(peak_flops),
       log_path_(log),
       log_(nullptr, std::fclose) {
-  if (log.empty()) return;
-  log_.reset(std::fopen(log.c_str(), resumed ? "ae" : "we"));
-  if (!log_) fail("%s: cannot write the log: %s", log.c_str(), std::strerror(errno));
+  if (!log.empty()) open_log(done);
+}
+
+// A run that was killed may have logged steps its last checkpoint does not have: they are made, and
+// logged, again.
+void progress::open_log(std::int64_t done) {
+  std::string kept, line;
+  if (std::ifstream before(log_path_); done > 0 && before) {
+    long long step;
+    while (std::getline(before, line) &&
+           std::sscanf(line.c_str(), "{\"step\": %lld,", &step) == 1 && step <= done) {
+      kept += line + '\n';
+      const std::size_t elapsed = line.rfind(' ');  // the last value of a line
+      if (elapsed != std::string::npos) elapsed_ = std::atof(&line[elapsed]);
+    }
+  }
+  log_.reset(std::fopen(log_path_.c_str(), "we"));
+  if (!log_) fail("%s: cannot write the log: %s", log_path_.c_str(), std::strerror(errno));
+  std::fputs(kept.c_str(), log_.get());
+  flush_log();
 }
 
 void progress::step(const step_report& r) {

@@ -22,15 +22,16 @@ struct step_report {
 
 class progress {
  public:
-  // `peak_flops`: what the machine could do. `log`: the JSONL file, empty for none; it is appended
-  // to when `resumed`.
+  // `peak_flops`: what the machine could do. `log`: the JSONL file, empty for none. Of an existing
+  // log the lines of the first `done` steps stay: those that a resumed run goes on from.
   progress(std::int64_t steps, double step_tokens, double step_flops, double peak_flops,
-           const std::string& log, bool resumed);
+           const std::string& log, std::int64_t done);
 
   void step(const step_report& report);
   void finish(double val_bits_per_byte, double zlib_bits_per_byte);
 
  private:
+  void open_log(std::int64_t done);
   void flush_log();
 
   std::int64_t steps_;

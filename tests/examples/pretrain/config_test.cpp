@@ -107,16 +107,17 @@ TEST_CASE("numbers out of their bounds are refused") {
 
 TEST_CASE("contradictions are refused with both sides and their places") {
   CHECK_THAT(refusal("{\"model\": {\"hidden\": 100, \"heads\":\n 3}}"),
-             Equals("c.json:1:22: hidden = 100 (c.json:1:22): must be a multiple of heads; heads = "
-                    "3 (c.json:2:2)"));
-  CHECK_THAT(refusal("{\"model\": {\"kv_heads\": 3}}"), Contains("must be a multiple of kv_heads"));
+             Equals("c.json:1:22: hidden = 100 must be a multiple of heads = 3 (c.json:2:2)"));
+  CHECK_THAT(refusal("{\"model\": {\"kv_heads\": 3}}"),
+             Equals("c.json:1:24: heads = 4 must be a multiple of kv_heads = 3"));
   CHECK_THAT(refusal("{\"model\": {\"hidden\": 60, \"kv_heads\": 4}}"),
-             Contains("an even hidden / heads"));
+             Contains("must be even for the rotary embedding; heads = 4"));
   CHECK_THAT(refusal("{\"model\": {\"dtype\": \"f16\"}}"), Contains("must be bf16 or f32"));
   CHECK_THAT(refusal("{\"schedule\": {\"steps\": 5}}"),
-             Contains("warmup = 20 (default): must not exceed steps"));
+             Contains("c.json:1:24: warmup = 20 must not exceed steps = 5"));
   CHECK_THAT(refusal("{\"data\": {\"paths\": []}}"), Contains("must name a file"));
-  CHECK_THAT(flag_refusal("stop_after", "201"), Contains("stop_after = 201 (--stop_after)"));
+  CHECK_THAT(flag_refusal("stop_after", "201"),
+             Contains("--stop_after: stop_after = 201 must not exceed steps = 200"));
 }
 
 TEST_CASE("settings that a resumed run may not change are compared") {

@@ -30,7 +30,7 @@ std::vector<std::string> keys(const std::string& line) {
 TEST_CASE("the log has a line a step with fixed keys, and a last line") {
   temporary t;
   {
-    progress p(2, 4096, 1e9, 1e11, t / "log", false);
+    progress p(2, 4096, 1e9, 1e11, t / "log", 0);
     p.step({1, 5.5, 1e-3, 0.5, 0.1});
     p.step({2, std::numeric_limits<double>::quiet_NaN(), 1e-3, 0.5, 0.1});
     p.finish(2.0, 2.9);
@@ -46,19 +46,21 @@ TEST_CASE("the log has a line a step with fixed keys, and a last line") {
   CHECK(keys(last) == std::vector<std::string>{"val_bits_per_byte", "zlib_bits_per_byte"});
 }
 
-TEST_CASE("a resumed run adds to its log, a new one begins anew") {
+TEST_CASE("a resumed run keeps the log of its first steps, a new one begins anew") {
   temporary t;
-  for (const bool resumed : {false, true, true})
-    progress(1, 1, 1, 1, t / "log", resumed).step({1, 1, 1, 1, 1});
-  const std::string three = get(t / "log");
-  CHECK(std::count(three.begin(), three.end(), '\n') == 3);
-  progress(1, 1, 1, 1, t / "log", false);
+  for (const std::int64_t done : {0, 1, 2, 1}) {
+    progress(3, 1, 1, 1, t / "log", done).step({done + 1, 1, 1, 1, 0.5});
+  }
+  const std::string two = get(t / "log");
+  CHECK(std::count(two.begin(), two.end(), '\n') == 2);
+  CHECK_THAT(two, Contains("\"step\": 2") && Contains("\"elapsed_s\": 1.000"));
+  progress(1, 1, 1, 1, t / "log", 0);
   CHECK(get(t / "log").empty());
 }
 
 TEST_CASE("a log that cannot be written is refused") {
-  CHECK_THROWS_WITH(progress(1, 1, 1, 1, "/nonexistent/log", false), Contains("/nonexistent/log"));
-  progress full(1, 1, 1, 1, "/dev/full", false);
+  CHECK_THROWS_WITH(progress(1, 1, 1, 1, "/nonexistent/log", 0), Contains("/nonexistent/log"));
+  progress full(1, 1, 1, 1, "/dev/full", 0);
   CHECK_THROWS_WITH(full.step({1, 1, 1, 1, 1}), Contains("No space left"));
 }
 
