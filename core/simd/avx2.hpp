@@ -156,4 +156,73 @@ VELO_INLINE float largest(vec a) {
   return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
 }
 
+// The functions below are described in avx512.hpp.
+// t is clamped to where the result is 0 or infinity, so that -Inf has a fraction; NaN stays NaN.
+VELO_INLINE vec within_exponents(vec t) {
+  return max(set(-160.0f), min(set(140.0f), t));
+}
+VELO_INLINE vec fraction(vec t) {
+  const vec u = within_exponents(t);
+  return {_mm256_sub_ps(u.v, _mm256_floor_ps(u.v))};
+}
+VELO_INLINE vec scale2_floor(vec a, vec t) {
+  return scale2(a, {_mm256_floor_ps(within_exponents(t).v)});
+}
+VELO_INLINE vec keep_first(int n, vec a, vec b) {
+  return {_mm256_blendv_ps(b.v, a.v, _mm256_castsi256_ps(first(n)))};
+}
+VELO_INLINE __m256i round_to_upper_half(vec a) {
+  const __m256i bits = _mm256_castps_si256(a.v);
+  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+  const __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
+  return _mm256_blendv_epi8(up, quiet, _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q)));
+}
+VELO_INLINE void store2(float* p, vec a, vec b) {
+  store(p, a);
+  store(p + width, b);
+}
+VELO_INLINE void store2(bf16* p, vec a, vec b) {
+  store(p, a);
+  store(p + width, b);
+}
+VELO_INLINE void store_pairs(bf16* p, vec even, vec odd) {
+  const __m256i low = _mm256_srli_epi32(round_to_upper_half(even), 16);
+  const __m256i both = _mm256_blend_epi16(low, round_to_upper_half(odd), 0xaa);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), both);
+}
+VELO_INLINE void interleave(bf16* p, const bf16* even, const bf16* odd) {
+  const __m256i none = _mm256_setzero_si256();
+  const __m256i low = even == nullptr ? none : _mm256_castps_si256(load(even).v);
+  const __m256i high = odd == nullptr ? none : _mm256_castps_si256(load(odd).v);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
+                      _mm256_or_si256(_mm256_srli_epi32(low, 16), high));
+}
+VELO_INLINE void split(const void* words, bf16* even, bf16* odd) {
+  const __m256i w = _mm256_loadu_si256(static_cast<const __m256i*>(words));
+  const __m256i low = _mm256_and_si256(w, _mm256_set1_epi32(0xffff));
+  const __m256i packed = _mm256_packus_epi32(low, _mm256_srli_epi32(w, 16));
+  const __m256i ordered = _mm256_permute4x64_epi64(packed, 0xd8);
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(even), _mm256_castsi256_si128(ordered));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(odd), _mm256_extracti128_si256(ordered, 1));
+}
+VELO_INLINE void transpose(const float* from, long from_ld, float* to, long to_ld) {
+  __m256 a[8], b[8];
+  for (int i = 0; i < 8; ++i) a[i] = _mm256_loadu_ps(from + i * from_ld);
+  for (int i = 0; i < 8; i += 2) {
+    b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
+    b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+  }
+  for (int i = 0; i < 8; i += 4) {
+    for (int h = 0; h < 2; ++h) {
+      a[i + 2 * h] = _mm256_shuffle_ps(b[i + h], b[i + h + 2], 0x44);
+      a[i + 2 * h + 1] = _mm256_shuffle_ps(b[i + h], b[i + h + 2], 0xee);
+    }
+  }
+  for (int h = 0; h < 4; ++h) {
+    _mm256_storeu_ps(to + h * to_ld, _mm256_permute2f128_ps(a[h], a[h + 4], 0x20));
+    _mm256_storeu_ps(to + (h + 4) * to_ld, _mm256_permute2f128_ps(a[h], a[h + 4], 0x31));
+  }
+}
+
 }  // namespace velo::simd::avx2

@@ -147,4 +147,82 @@ VELO_INLINE float largest(vec a) {
   return _mm512_reduce_max_ps(a.v);
 }
 
+// Base-two exponential in two halves: 2^t = 2^(t - floor t) * 2^(floor t).
+VELO_INLINE vec fraction(vec t) {
+  return {_mm512_reduce_ps(t.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
+}
+VELO_INLINE vec scale2_floor(vec a, vec t) {
+  return {_mm512_scalef_ps(a.v, t.v)};
+}
+
+// Lanes below n from a, the others from b.
+VELO_INLINE vec keep_first(int n, vec a, vec b) {
+  const __mmask16 lanes = n >= width ? 0xffff : n <= 0 ? 0 : first(n);
+  return {_mm512_mask_blend_ps(lanes, b.v, a.v)};
+}
+
+// Words: the 32-bit elements packed operands are made of, a float or two neighboring bf16.
+VELO_INLINE __m512i round_to_upper_half(vec a) {  // a bf16 in the upper half, ties to even
+  const __m512i bits = _mm512_castps_si512(a.v);
+  const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+  const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+  const __mmask16 nan = _mm512_cmp_ps_mask(a.v, a.v, _CMP_UNORD_Q);
+  return _mm512_mask_or_epi32(up, nan, bits, _mm512_set1_epi32(0x400000));
+}
+// Two vectors side by side, and two vectors as pairs: even[0], odd[0], even[1], ..
+VELO_INLINE void store2(float* p, vec a, vec b) {
+  store(p, a);
+  store(p + width, b);
+}
+VELO_INLINE void store2(bf16* p, vec a, vec b) {
+  store(p, a);
+  store(p + width, b);
+}
+VELO_INLINE void store_pairs(bf16* p, vec even, vec odd) {
+  const __m512i low = _mm512_srli_epi32(round_to_upper_half(even), 16);
+  const __m512i high =
+      _mm512_and_si512(round_to_upper_half(odd), _mm512_set1_epi32(static_cast<int>(0xffff0000u)));
+  _mm512_storeu_si512(p, _mm512_or_si512(low, high));
+}
+// `width` elements of two rows as pairs; either row may be null, which reads as zeros.
+VELO_INLINE void interleave(bf16* p, const bf16* even, const bf16* odd) {
+  const __m512i none = _mm512_setzero_si512();
+  const __m512i low = even == nullptr ? none : _mm512_castps_si512(load(even).v);
+  const __m512i high = odd == nullptr ? none : _mm512_castps_si512(load(odd).v);
+  _mm512_storeu_si512(p, _mm512_or_si512(_mm512_srli_epi32(low, 16), high));
+}
+// The inverse for one vector of words.
+VELO_INLINE void split(const void* words, bf16* even, bf16* odd) {
+  const __m512i w = _mm512_loadu_si512(words);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(even), _mm512_cvtepi32_epi16(w));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(odd),
+                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(w, 16)));
+}
+// A square of width x width words; strides in words.
+VELO_INLINE void transpose(const float* from, long from_ld, float* to, long to_ld) {
+  __m512 a[16], b[16];
+  for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_ps(from + i * from_ld);
+  for (int i = 0; i < 16; i += 2) {
+    b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+    b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4) {
+    for (int h = 0; h < 2; ++h) {
+      const __m512d x = _mm512_castps_pd(b[i + h]), y = _mm512_castps_pd(b[i + h + 2]);
+      a[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
+      a[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+    }
+  }
+  for (int h = 0; h < 4; ++h) {
+    const __m512 even0 = _mm512_shuffle_f32x4(a[h], a[h + 4], 0x88);
+    const __m512 odd0 = _mm512_shuffle_f32x4(a[h], a[h + 4], 0xdd);
+    const __m512 even1 = _mm512_shuffle_f32x4(a[h + 8], a[h + 12], 0x88);
+    const __m512 odd1 = _mm512_shuffle_f32x4(a[h + 8], a[h + 12], 0xdd);
+    _mm512_storeu_ps(to + h * to_ld, _mm512_shuffle_f32x4(even0, even1, 0x88));
+    _mm512_storeu_ps(to + (h + 4) * to_ld, _mm512_shuffle_f32x4(odd0, odd1, 0x88));
+    _mm512_storeu_ps(to + (h + 8) * to_ld, _mm512_shuffle_f32x4(even0, even1, 0xdd));
+    _mm512_storeu_ps(to + (h + 12) * to_ld, _mm512_shuffle_f32x4(odd0, odd1, 0xdd));
+  }
+}
+
 }  // namespace velo::simd::avx512

@@ -1,0 +1,79 @@
+// Attention as the engine sees it: one description for every layout, and the two walks over it.
+//
+//   S = scale * Q K^T,  P = softmax of the visible part of each row,  out = P V
+//   dV = P^T dY,  dS = P (dY V^T - rowsum(dY out)),  dQ = scale * dS K,  dK = scale * dS^T Q
+//
+// A layout is three strides a tensor (sequence of the batch, token, head), the last dimension being
+// dense; sequences of different lengths are two cumulative lists. Query head h reads key head
+// h / (heads / kv_heads). Rows see keys j <= i (left_up), j <= i + Skv - Sq (right_down) or all;
+// a row that sees none gives 0, with lowest-finite maximum and sum 0.
+// Invariant: bits depend on the problem and the instruction set, never on threads. Cost: products
+// at the speed of block.hpp plus one exp a score; memory O(S D) a thread, never S x S.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "core/cpu.hpp"
+#include "core/parallel.hpp"
+#include "ops/matmul/block.hpp"
+
+namespace velo::ops {
+
+enum class causal_mask : int { none, left_up, right_down };
+
+// Elements between neighbors; with cumulative lengths `batch` is not used.
+struct attention_strides {
+  std::int64_t batch = 0, token = 0, head = 0;
+};
+
+struct attention_problem {
+  block_type type = block_type::f32;
+  std::int64_t batch = 0, heads = 0, kv_heads = 0;
+  std::int64_t d = 0, dv = 0;            // of queries and keys; of values and outputs
+  std::int64_t sq = 0, skv = 0;          // without lists: every sequence; with lists: the longest
+  const std::int64_t* q_ends = nullptr;  // cumulative, no leading zero, batch of them; or null
+  const std::int64_t* kv_ends = nullptr;
+  causal_mask causal = causal_mask::none;
+  float scale = 1.0f;
+  attention_strides q, k, v, out;
+  attention_strides dy, dq, dk, dv_rows;  // gradients of out, q, k and v
+  attention_strides stats;                // of max and sum
+};
+
+struct attention_tensors {
+  const void *q = nullptr, *k = nullptr, *v = nullptr;
+  void* out = nullptr;
+  float *max = nullptr, *sum = nullptr;  // either may be null
+};
+
+struct attention_gradients {
+  const void *q = nullptr, *k = nullptr, *v = nullptr, *dy = nullptr, *out = nullptr;
+  const float *max = nullptr, *sum = nullptr;
+  void *dq = nullptr, *dk = nullptr, *dv = nullptr;
+};
+
+// How the walks run: the level whose kernels are used (avx2 or above), and where.
+struct attention_run {
+  core::isa level;
+  bool jit;
+  const core::parallel& threads;
+  void* scratch;  // attention_*_bytes, aligned to 64
+};
+
+std::size_t attention_forward_bytes(const attention_problem& problem, int threads);
+std::size_t attention_backward_bytes(const attention_problem& problem, int threads);
+
+void attention_forward(const attention_problem& problem, const attention_tensors& tensors,
+                       const attention_run& run);
+void attention_backward(const attention_problem& problem, const attention_gradients& tensors,
+                        const attention_run& run);
+
+// Plain loops in double; no scratch, any processor.
+void attention_forward_reference(const attention_problem& problem, const attention_tensors& tensors,
+                                 const core::parallel& threads);
+void attention_backward_reference(const attention_problem& problem,
+                                  const attention_gradients& tensors,
+                                  const core::parallel& threads);
+
+}  // namespace velo::ops

@@ -1,0 +1,366 @@
+// Packing, online softmax and score gradients over whichever vector type `v` names, for T = float
+// and bf16; included once per instruction set.
+//
+// exp runs in base two: the factor handed in holds log2 e, so that one fma makes the exponent of
+// every score. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 5 (relative error
+// 9e-8) for f32, degree 4 (3e-6, a thousandth of bf16's half ulp) where the result becomes bf16.
+
+constexpr int W = v::width;
+
+template <class T>
+constexpr int per_word = sizeof(float) / sizeof(T);
+
+template <class T>
+VELO_INLINE v::vec exp2(v::vec t) {
+  const v::vec f = v::fraction(t);
+  v::vec p;
+  if constexpr (sizeof(T) == sizeof(float)) {
+    p = v::set(1.86713005e-3f);
+    p = v::fma(p, f, v::set(9.01703071e-3f));
+    p = v::fma(p, f, v::set(5.57999127e-2f));
+    p = v::fma(p, f, v::set(2.40164444e-1f));
+    p = v::fma(p, f, v::set(6.93151295e-1f));
+  } else {
+    p = v::set(1.34266848e-2f);
+    p = v::fma(p, f, v::set(5.22424728e-2f));
+    p = v::fma(p, f, v::set(2.41280198e-1f));
+    p = v::fma(p, f, v::set(6.93044841e-1f));
+  }
+  p = v::fma(p, f, v::set(1.0f));
+  return v::scale2_floor(p, t);
+}
+
+template <class T>
+VELO_INLINE const T* row_of(const row_block& b, int row) {
+  return static_cast<const T*>(b.data) + row * b.stride;
+}
+
+VELO_INLINE int clamped(int64_t x, int most) {
+  return x < 0 ? 0 : x > most ? most : static_cast<int>(x);
+}
+
+// ---- packing ----
+
+template <class T>
+void copy_rows(const row_block& from, void* to, int rows, int64_t ld, bool negate) {
+  const auto bytes = sizeof(T) * static_cast<size_t>(from.columns);
+  for (int i = 0; i < rows; ++i) {
+    T* row = static_cast<T*>(to) + i * ld;
+    if (i >= from.rows) {
+      __builtin_memset(row, 0, sizeof(T) * static_cast<size_t>(ld));
+      continue;
+    }
+    __builtin_memcpy(row, row_of<T>(from, i), bytes);
+    __builtin_memset(row + from.columns, 0, sizeof(T) * static_cast<size_t>(ld) - bytes);
+    if (!negate) continue;
+    for (int j = 0; j < from.columns; ++j) {
+      auto* sign = reinterpret_cast<unsigned char*>(row + j) + sizeof(T) - 1;
+      *sign = static_cast<unsigned char>(*sign ^ 0x80);
+    }
+  }
+}
+
+// A square at the edge: what exists of the source, zeros around it, and what exists of the target.
+template <class T>
+void transpose_edge(const row_block& from, int row, int word, float* to, int64_t ld, int words) {
+  float square[W * W], turned[W * W];
+  __builtin_memset(square, 0, sizeof square);
+  const int rows = clamped(from.rows - row, W);
+  const int elements = clamped(from.columns - word * per_word<T>, W * per_word<T>);
+  for (int i = 0; i < rows; ++i) {
+    __builtin_memcpy(square + i * W, row_of<T>(from, row + i) + word * per_word<T>,
+                     sizeof(T) * static_cast<size_t>(elements));
+  }
+  v::transpose(square, W, turned, W);
+  for (int i = 0; i < words; ++i) v::store(to + i * ld, v::load(turned + i * W));
+}
+
+template <class T>
+void transpose_words(const row_block& from, void* to, int words, int columns, int64_t ld) {
+  auto* target = static_cast<float*>(to);
+  const int64_t stride = from.stride / per_word<T>;
+  const bool word_stride = from.stride % per_word<T> == 0;
+  for (int i = 0; i < columns; i += W) {
+    for (int w = 0; w < words; w += W) {
+      float* place = target + w * ld + i;
+      const bool inside = word_stride && i + W <= from.rows &&
+                          (w + W) * per_word<T> <= from.columns && w + W <= words;
+      if (inside) {
+        v::transpose(reinterpret_cast<const float*>(row_of<T>(from, i)) + w, stride, place, ld);
+      } else {
+        transpose_edge<T>(from, i, w, place, ld, clamped(words - w, W));
+      }
+    }
+  }
+}
+
+inline void pack_pairs(const row_block& from, bf16* to, int rows, int64_t ld) {
+  for (int i = 0; i < rows; i += 2) {
+    bf16* pairs = to + i * ld;
+    const bf16* even = i < from.rows ? row_of<bf16>(from, i) : nullptr;
+    const bf16* odd = i + 1 < from.rows ? row_of<bf16>(from, i + 1) : nullptr;
+    int j = 0;
+    for (; j + W <= from.columns; j += W) {
+      v::interleave(pairs + 2 * j, even == nullptr ? even : even + j,
+                    odd == nullptr ? odd : odd + j);
+    }
+    for (; j < ld; ++j) {
+      const bool some = j < from.columns;
+      pairs[2 * j] = some && even != nullptr ? even[j] : bf16{0};
+      pairs[2 * j + 1] = some && odd != nullptr ? odd[j] : bf16{0};
+    }
+  }
+}
+template <class T>
+void pack_depth(const row_block& from, void* to, int rows, int64_t ld) {
+  if constexpr (sizeof(T) == sizeof(float)) {
+    copy_rows<T>(from, to, rows, ld, false);
+  } else {
+    pack_pairs(from, static_cast<T*>(to), rows, ld);
+  }
+}
+
+// elements even, columns a multiple of 16
+void split_words(const void* words, int64_t words_ld, void* to, int elements, int columns,
+                 int64_t ld) {
+  for (int e = 0; e < elements; e += 2) {
+    const auto* from = static_cast<const uint32_t*>(words) + (e / 2) * words_ld;
+    bf16* even = static_cast<bf16*>(to) + e * ld;
+    for (int j = 0; j < columns; j += W) v::split(from + j, even + j, even + ld + j);
+  }
+}
+
+// ---- forward ----
+
+VELO_INLINE float row_max(const float* s, int n) {
+  const v::vec none = v::set(-__builtin_inff());
+  v::vec a = none, b = none, c = none, d = none;
+  int j = 0;
+  for (; j + 4 * W <= n; j += 4 * W) {
+    a = v::max(a, v::load(s + j));
+    b = v::max(b, v::load(s + j + W));
+    c = v::max(c, v::load(s + j + 2 * W));
+    d = v::max(d, v::load(s + j + 3 * W));
+  }
+  for (; j + W <= n; j += W) a = v::max(a, v::load(s + j));
+  if (j < n) b = v::max(b, v::keep_first(n - j, v::load(s + j), none));
+  return v::largest(v::max(v::max(a, b), v::max(c, d)));
+}
+
+// What was summed under the old maximum shrinks to the new one.
+template <class T>
+void raise_max(const softmax_rows& x, int row, float max) {
+  const float before = x.max[row];
+  x.max[row] = max;
+  if (before == -__builtin_inff()) return;  // nothing summed yet
+  const v::vec shrink = exp2<T>(v::set((before - max) * x.factor));
+  float* sum = x.sum + row * 16;
+  for (int j = 0; j < 16; j += W) v::store(sum + j, v::load(sum + j) * shrink);
+  float* out = x.out + row * x.out_ld;
+  for (int j = 0; j < x.out_columns; j += W) v::store(out + j, v::load(out + j) * shrink);
+}
+
+template <class T>
+void softmax(const softmax_rows& x) {
+  const v::vec factor = v::set(x.factor);
+  for (int i = 0; i < x.rows; ++i) {
+    float* s = x.scores + i * x.ld;
+    T* p = reinterpret_cast<T*>(s);
+    const int n = clamped(x.visible + i * x.step, x.valid);
+    if (n == 0) {
+      __builtin_memset(p, 0, sizeof(T) * static_cast<size_t>(x.width));
+      continue;
+    }
+    const float max = row_max(s, n);
+    if (max > x.max[i]) raise_max<T>(x, i, max);
+    const v::vec base = v::set(-x.max[i] * x.factor);
+    float* sum = x.sum + i * 16;
+    v::vec even = v::load(sum), odd = W < 16 ? v::load(sum + 16 - W) : v::zero();
+    int j = 0;
+    for (; j + 2 * W <= n; j += 2 * W) {
+      const v::vec a = exp2<T>(v::fma(v::load(s + j), factor, base));
+      const v::vec b = exp2<T>(v::fma(v::load(s + j + W), factor, base));
+      even = even + a;
+      odd = odd + b;
+      v::store2(p + j, a, b);
+    }
+    if (j < n) {
+      const v::vec none = v::zero();
+      const v::vec a = exp2<T>(v::fma(v::load(s + j), factor, base));
+      const v::vec b = exp2<T>(v::fma(v::load(s + j + W), factor, base));
+      const v::vec seen_a = v::keep_first(n - j, a, none),
+                   seen_b = v::keep_first(n - j - W, b, none);
+      even = even + seen_a;
+      odd = odd + seen_b;
+      v::store2(p + j, seen_a, seen_b);
+      j += 2 * W;
+    }
+    if (j < x.width) __builtin_memset(p + j, 0, sizeof(T) * static_cast<size_t>(x.width - j));
+    if (W < 16) {
+      v::store(sum, even);
+      v::store(sum + 16 - W, odd);
+    } else {
+      v::store(sum, even + odd);
+    }
+  }
+}
+
+template <class T>
+void finish(const finish_rows& x) {
+  for (int i = 0; i < x.rows; ++i) {
+    v::vec lanes = v::load(x.sum + i * 16);
+    if (W < 16) lanes = lanes + v::load(x.sum + i * 16 + 16 - W);
+    const float sum = v::sum(lanes);
+    const bool seen = !(sum == 0.0f);  // a row that sees a key has sum >= 1, or NaN
+    const v::vec share = v::set(seen ? 1.0f / sum : 0.0f);
+    const float* from = x.accumulated + i * x.ld;
+    T* to = static_cast<T*>(x.out) + i * x.out_stride;
+    int j = 0;
+    for (; j + W <= x.columns; j += W) v::store(to + j, v::load(from + j) * share);
+    if (j < x.columns) v::store(to + j, v::load(from + j) * share, x.columns - j);
+    if (x.max_out != nullptr)
+      x.max_out[i * x.stats_stride] = seen ? x.max[i] * x.scale : -__FLT_MAX__;
+    if (x.sum_out != nullptr) x.sum_out[i * x.stats_stride] = sum;
+  }
+}
+
+// ---- backward ----
+
+template <class T>
+void row_terms(const row_block& dy, const row_block& out, const float* max, const float* sum,
+               int64_t stats_stride, int padded, float* lse, float* delta) {
+  for (int i = 0; i < padded; ++i) {
+    lse[i] = __builtin_inff();  // a row that sees nothing: every exp becomes 0
+    delta[i] = 0.0f;
+    if (i >= dy.rows || sum[i * stats_stride] == 0.0f) continue;
+    lse[i] = max[i * stats_stride] * 1.44269504f + __builtin_log2f(sum[i * stats_stride]);
+    const T* a = row_of<T>(dy, i);
+    const T* b = row_of<T>(out, i);
+    v::vec even = v::zero(), odd = v::zero();
+    int j = 0;
+    for (; j + 2 * W <= dy.columns; j += 2 * W) {
+      even = v::fma(v::load(a + j), v::load(b + j), even);
+      odd = v::fma(v::load(a + j + W), v::load(b + j + W), odd);
+    }
+    for (; j < dy.columns; j += W) {
+      const int n = clamped(dy.columns - j, W);
+      even = v::fma(v::load(a + j, n), v::load(b + j, n), even);
+    }
+    delta[i] = v::sum(even + odd);
+  }
+}
+
+// One row of probabilities and score gradients for 2 W queries.
+template <class T>
+struct gradient_pair {
+  v::vec p[2], ds[2];
+};
+
+template <class T>
+VELO_INLINE gradient_pair<T> gradient_of(const gradient_rows& x, int row, int j, v::vec factor,
+                                         int64_t hidden) {
+  gradient_pair<T> g;
+  for (int h = 0; h < 2; ++h) {
+    const int column = j + h * W;
+    const int64_t place = static_cast<int64_t>(row) * x.columns + column;
+    const v::vec t = v::fma(v::load(x.scores + place), factor, v::zero() - v::load(x.lse + column));
+    g.p[h] = exp2<T>(t);
+    g.ds[h] = g.p[h] * (v::load(x.products + place) - v::load(x.delta + column));
+    if (hidden > column) {
+      const int n = clamped(hidden - column, W);
+      g.p[h] = v::keep_first(n, v::zero(), g.p[h]);
+      g.ds[h] = v::keep_first(n, v::zero(), g.ds[h]);
+    }
+  }
+  return g;
+}
+
+// columns is a multiple of 32; `hidden` columns of a row come before the first it is visible to.
+template <class T>
+VELO_INLINE void gradient_two_rows(const gradient_rows& x, int row, int64_t hidden0,
+                                   int64_t hidden1) {
+  const v::vec factor = v::set(x.factor);
+  const int64_t start = static_cast<int64_t>(row) * x.columns;
+  for (int j = 0; j < x.columns; j += 2 * W) {
+    const gradient_pair<T> a = gradient_of<T>(x, row, j, factor, hidden0);
+    const gradient_pair<T> b = gradient_of<T>(x, row + 1, j, factor, hidden1);
+    if constexpr (sizeof(T) == sizeof(float)) {
+      v::store2(x.scores + start + j, a.p[0], a.p[1]);
+      v::store2(x.scores + start + x.columns + j, b.p[0], b.p[1]);
+      auto* ds = static_cast<float*>(x.pairs) + start + j;
+      v::store2(ds, a.ds[0], a.ds[1]);
+      v::store2(ds + x.columns, b.ds[0], b.ds[1]);
+    } else {
+      v::store2(reinterpret_cast<T*>(x.scores + start) + j, a.p[0], a.p[1]);
+      v::store2(reinterpret_cast<T*>(x.scores + start + x.columns) + j, b.p[0], b.p[1]);
+      v::store2(reinterpret_cast<T*>(x.products + start) + j, a.ds[0], a.ds[1]);
+      v::store2(reinterpret_cast<T*>(x.products + start + x.columns) + j, b.ds[0], b.ds[1]);
+      T* pairs = static_cast<T*>(x.pairs) + start + 2 * j;
+      v::store_pairs(pairs, a.ds[0], b.ds[0]);
+      v::store_pairs(pairs + 2 * W, a.ds[1], b.ds[1]);
+    }
+  }
+}
+
+template <class T>
+void gradient(const gradient_rows& x) {
+  for (int i = 0; i < x.rows; i += 2) {
+    int64_t hidden[2];
+    for (int r = 0; r < 2; ++r) {
+      hidden[r] = i + r < x.valid ? x.first_query + (i + r) * x.step : x.columns;
+    }
+    if (hidden[0] <= 0 && hidden[1] <= 0) {
+      gradient_two_rows<T>(x, i, 0, 0);
+    } else {
+      gradient_two_rows<T>(x, i, hidden[0], hidden[1]);
+    }
+  }
+}
+
+template <class T>
+void write_rows(const float* from, int64_t ld, int rows, int columns, float scale, void* out,
+                int64_t out_stride) {
+  const v::vec factor = v::set(scale);
+  for (int i = 0; i < rows; ++i) {
+    T* to = static_cast<T*>(out) + i * out_stride;
+    const float* row = from + i * ld;
+    int j = 0;
+    for (; j + W <= columns; j += W) v::store(to + j, v::load(row + j) * factor);
+    if (j < columns) v::store(to + j, v::load(row + j) * factor, columns - j);
+  }
+}
+
+template <class T>
+void write_transposed(const float* from, int64_t ld, int parts, int64_t part_stride, int rows,
+                      int columns, float scale, void* out, int64_t out_stride) {
+  const v::vec factor = v::set(scale);
+  float square[W * W], turned[W * W];
+  for (int j = 0; j < columns; j += W) {
+    const int wide = clamped(columns - j, W);
+    for (int i = 0; i < rows; i += W) {
+      __builtin_memset(square, 0, sizeof square);
+      for (int c = 0; c < wide; ++c) {
+        const float* place = from + (j + c) * ld + i;
+        v::vec all = parts > 0 ? v::load(place) : v::zero();
+        for (int part = 1; part < parts; ++part) all = all + v::load(place + part * part_stride);
+        v::store(square + c * W, all * factor);
+      }
+      v::transpose(square, W, turned, W);
+      const int high = clamped(rows - i, W);
+      for (int r = 0; r < high; ++r) {
+        T* to = static_cast<T*>(out) + (i + r) * out_stride + j;
+        if (wide == W) {
+          v::store(to, v::load(turned + r * W));
+        } else {
+          v::store(to, v::load(turned + r * W), wide);
+        }
+      }
+    }
+  }
+}
+
+template <class T>
+constexpr attention_kernels kernels_of() {
+  return {copy_rows<T>, transpose_words<T>, pack_depth<T>, split_words,   softmax<T>,
+          finish<T>,    row_terms<T>,       gradient<T>,   write_rows<T>, write_transposed<T>};
+}

@@ -1,0 +1,24 @@
+// Attention's vector work for AVX2: the algorithms of attention.inl over eight floats.
+#include "core/simd/avx2.hpp"
+#include "ops/attention/attention_kernels.hpp"
+
+namespace velo::ops::avx2 {
+namespace {
+
+namespace v = simd::avx2;
+using simd::bf16;
+#include "ops/attention/attention.inl"
+
+constexpr attention_kernels f32_kernels = kernels_of<float>();
+constexpr attention_kernels bf16_kernels = kernels_of<bf16>();
+
+}  // namespace
+
+const attention_kernels& attention_f32() {
+  return f32_kernels;
+}
+const attention_kernels& attention_bf16() {
+  return bf16_kernels;
+}
+
+}  // namespace velo::ops::avx2

@@ -1,0 +1,100 @@
+// What both walks share: sizes of blocks, sequences of the batch, and how scratch is carved.
+//
+// Everything here is a function of the problem and the instruction set, except how many slices the
+// work is cut into. A carve runs twice: over a null base to learn the size, then over the memory.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/attention/attention.hpp"
+#include "ops/attention/attention_kernels.hpp"
+
+namespace velo::ops {
+
+inline std::int64_t round_up(std::int64_t x, std::int64_t to) {
+  return (x + to - 1) / to * to;
+}
+inline std::int64_t blocks_of(std::int64_t x, std::int64_t size) {
+  return (x + size - 1) / size;
+}
+
+// One sequence of the batch: where it begins and how far its rows see.
+struct attention_sequence {
+  std::int64_t q_first, kv_first;  // elements to add for the batch, in units of `token` with lists
+  std::int64_t sq, skv;
+  std::int64_t shift;  // row i sees keys below i + 1 + shift
+  bool causal;
+
+  std::int64_t visible(std::int64_t row) const {
+    return causal ? std::clamp<std::int64_t>(row + 1 + shift, 0, skv) : skv;
+  }
+};
+
+attention_sequence sequence_of(const attention_problem& problem, std::int64_t batch);
+
+// First element of a head of a sequence in a tensor with these strides.
+inline std::int64_t place(const attention_problem& problem, const attention_strides& strides,
+                          std::int64_t batch, std::int64_t first, std::int64_t head) {
+  const bool lists = problem.q_ends != nullptr;
+  return (lists ? first * strides.token : batch * strides.batch) + head * strides.head;
+}
+
+struct attention_shape {
+  explicit attention_shape(const attention_problem& problem, core::isa level);
+
+  std::int64_t bytes;     // of an element
+  std::int64_t per_word;  // elements in 32 bits
+  std::int64_t d, dv;     // padded to what every product takes
+  std::int64_t group;     // query heads of a key head
+  std::int64_t pairs;     // (sequence, key head)
+  const attention_kernels& kernels;
+};
+
+const attention_kernels& attention_kernels_for(block_type type, core::isa level);
+
+class attention_arena {
+ public:
+  explicit attention_arena(void* base) : base_(static_cast<char*>(base)) {}
+
+  template <class T>
+  T* take(std::int64_t count) {
+    T* start = base_ == nullptr ? nullptr : reinterpret_cast<T*>(base_ + used_);
+    used_ += static_cast<std::size_t>(round_up(count * static_cast<std::int64_t>(sizeof(T)), 64));
+    return start;
+  }
+  std::size_t used() const { return used_; }
+
+ private:
+  char* base_;
+  std::size_t used_ = 0;
+};
+
+// Cuts work of known cost into slices of nearly equal cost, each a contiguous run of units: a unit
+// belongs to the slice in which the middle of its cost lies. Every slice walks the same units in
+// the same order; costs are integers, so that all agree where a unit lies.
+class attention_slice {
+ public:
+  attention_slice(std::int64_t total, std::int64_t index, std::int64_t count)
+      : total_(total), index_(index), count_(count) {}
+
+  // Whether the next unit is this slice's.
+  bool next(std::int64_t cost) {
+    const std::int64_t owner = (2 * before_ + cost) * count_ / (2 * total_);
+    before_ += cost;
+    return owner == index_;
+  }
+  // Goes past the next units, of this joint cost, if none of them can be this slice's.
+  bool skip(std::int64_t cost) {
+    const bool past = before_ * count_ > (index_ + 1) * total_;
+    const bool early = (before_ + cost) * count_ < index_ * total_;
+    if (past || early) before_ += cost;
+    return past || early;
+  }
+
+ private:
+  std::int64_t total_, before_ = 0, index_, count_;
+};
+
+}  // namespace velo::ops
