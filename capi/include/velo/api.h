@@ -12,6 +12,7 @@
 #include "velo/context.h"
 #include "velo/introspect.h"
 #include "velo/ops_activation.h"
+#include "velo/ops_attention.h"
 #include "velo/ops_elementwise.h"
 #include "velo/ops_embedding.h"
 #include "velo/ops_loss.h"
@@ -119,6 +120,11 @@ struct velo_api {
   /* velo/ops_matmul.h */
   velo_status (*matmul)(velo_stream stream, const velo_matmul_args* args);
   velo_status (*matmul_add_fp32)(velo_stream stream, const velo_matmul_add_fp32_args* args);
+
+  /* velo/ops_attention.h */
+  velo_status (*fusion_attention)(velo_stream stream, const velo_fusion_attention_args* args);
+  velo_status (*fusion_attention_backward)(velo_stream stream,
+                                           const velo_fusion_attention_backward_args* args);
 
   /* velo/ops_embedding.h */
   velo_status (*embedding)(velo_stream stream, const velo_embedding_args* args);

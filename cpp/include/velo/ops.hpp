@@ -327,6 +327,214 @@ inline outcome<> matmul_add_fp32(stream_ref stream, const matmul_add_fp32_args& 
   return detail::check(VELO_FN(matmul_add_fp32)(stream.get(), &args));
 }
 
+// ---- attention
+
+// Order of dimensions, the slowest first.
+enum class attention_layout : std::int64_t {
+  bsnd = VELO_ATTENTION_LAYOUT_BSND,  // [B, S, N, D]
+  bnsd = VELO_ATTENTION_LAYOUT_BNSD,  // [B, N, S, D]
+  sbh = VELO_ATTENTION_LAYOUT_SBH,    // [S, B, N * D]
+  bsh = VELO_ATTENTION_LAYOUT_BSH,    // [B, S, N * D]
+  tnd = VELO_ATTENTION_LAYOUT_TND,    // [T, N, D], sequences of different lengths one after another
+};
+
+// Which keys j a row i sees.
+enum class attention_sparse_mode : std::int64_t {
+  full = VELO_ATTENTION_SPARSE_MODE_FULL,                            // all
+  left_up_causal = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL,        // j <= i
+  right_down_causal = VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL,  // j <= i + Skv - Sq
+};
+
+// attention_out = softmax(scale * query key^T over the keys a row sees) value, for every head;
+// query head h reads key head h / (N / Nkv).
+struct fusion_attention_args : velo_fusion_attention_args {
+  fusion_attention_args() noexcept : velo_fusion_attention_args VELO_FUSION_ATTENTION_ARGS_INIT {}
+
+  // [.., N, D] in the order of layout
+  fusion_attention_args& query(const velo_tensor& value) {
+    velo_fusion_attention_args::query = &value;
+    return *this;
+  }
+  // dtype of query
+  fusion_attention_args& key(const velo_tensor& value) {
+    velo_fusion_attention_args::key = &value;
+    return *this;
+  }
+  // dtype of query
+  fusion_attention_args& value(const velo_tensor& value) {
+    velo_fusion_attention_args::value = &value;
+    return *this;
+  }
+  // shape and dtype of query with Dv for D
+  fusion_attention_args& attention_out(const velo_tensor& value) {
+    velo_fusion_attention_args::attention_out = &value;
+    return *this;
+  }
+  // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; the largest scaled
+  // product a row sees
+  fusion_attention_args& softmax_max(const velo_tensor& value) {
+    velo_fusion_attention_args::softmax_max = &value;
+    return *this;
+  }
+  fusion_attention_args& softmax_max(std::nullptr_t) {
+    velo_fusion_attention_args::softmax_max = nullptr;
+    return *this;
+  }
+  // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; sum of exp(scaled
+  // product - softmax_max)
+  fusion_attention_args& softmax_sum(const velo_tensor& value) {
+    velo_fusion_attention_args::softmax_sum = &value;
+    return *this;
+  }
+  fusion_attention_args& softmax_sum(std::nullptr_t) {
+    velo_fusion_attention_args::softmax_sum = nullptr;
+    return *this;
+  }
+  // order of dimensions of query, key, value, attention_out and their gradients
+  fusion_attention_args& layout(velo::attention_layout value) {
+    velo_fusion_attention_args::layout = static_cast<std::int64_t>(value);
+    return *this;
+  }
+  // query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
+  fusion_attention_args& head_num(std::int64_t value) {
+    velo_fusion_attention_args::head_num = value;
+    return *this;
+  }
+  // factor of the products, usually 1 / sqrt(D); finite
+  fusion_attention_args& scale(double value) {
+    velo_fusion_attention_args::scale = value;
+    return *this;
+  }
+  // which keys a row sees
+  fusion_attention_args& sparse_mode(velo::attention_sparse_mode value) {
+    velo_fusion_attention_args::sparse_mode = static_cast<std::int64_t>(value);
+    return *this;
+  }
+  // tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
+  fusion_attention_args& actual_seq_qlen(const velo_ints& value) {
+    velo_fusion_attention_args::actual_seq_qlen = &value;
+    return *this;
+  }
+  fusion_attention_args& actual_seq_qlen(std::nullptr_t) {
+    velo_fusion_attention_args::actual_seq_qlen = nullptr;
+    return *this;
+  }
+  // tnd: ends of the key sequences, as many as actual_seq_qlen
+  fusion_attention_args& actual_seq_kvlen(const velo_ints& value) {
+    velo_fusion_attention_args::actual_seq_kvlen = &value;
+    return *this;
+  }
+  fusion_attention_args& actual_seq_kvlen(std::nullptr_t) {
+    velo_fusion_attention_args::actual_seq_kvlen = nullptr;
+    return *this;
+  }
+};
+
+inline outcome<> fusion_attention(stream_ref stream, const fusion_attention_args& args) {
+  return detail::check(VELO_FN(fusion_attention)(stream.get(), &args));
+}
+
+// With P the probabilities of the forward pass and delta = rowsum(dy * attention_out): dvalue = P^T
+// dy, dS = P * (dy value^T - delta), dquery = scale * dS key, dkey = scale * dS^T query.
+struct fusion_attention_backward_args : velo_fusion_attention_backward_args {
+  fusion_attention_backward_args() noexcept
+      : velo_fusion_attention_backward_args VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT {}
+
+  // the forward input
+  fusion_attention_backward_args& query(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::query = &value;
+    return *this;
+  }
+  // the forward input
+  fusion_attention_backward_args& key(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::key = &value;
+    return *this;
+  }
+  // the forward input
+  fusion_attention_backward_args& value(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::value = &value;
+    return *this;
+  }
+  // gradient of attention_out: its shape and dtype
+  fusion_attention_backward_args& dy(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::dy = &value;
+    return *this;
+  }
+  // from the forward pass
+  fusion_attention_backward_args& softmax_max(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::softmax_max = &value;
+    return *this;
+  }
+  // from the forward pass
+  fusion_attention_backward_args& softmax_sum(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::softmax_sum = &value;
+    return *this;
+  }
+  // from the forward pass
+  fusion_attention_backward_args& attention_out(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::attention_out = &value;
+    return *this;
+  }
+  // shape and dtype of query
+  fusion_attention_backward_args& dquery(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::dquery = &value;
+    return *this;
+  }
+  // shape and dtype of key
+  fusion_attention_backward_args& dkey(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::dkey = &value;
+    return *this;
+  }
+  // shape and dtype of value
+  fusion_attention_backward_args& dvalue(const velo_tensor& value) {
+    velo_fusion_attention_backward_args::dvalue = &value;
+    return *this;
+  }
+  // order of dimensions of query, key, value, attention_out and their gradients
+  fusion_attention_backward_args& layout(velo::attention_layout value) {
+    velo_fusion_attention_backward_args::layout = static_cast<std::int64_t>(value);
+    return *this;
+  }
+  // query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
+  fusion_attention_backward_args& head_num(std::int64_t value) {
+    velo_fusion_attention_backward_args::head_num = value;
+    return *this;
+  }
+  // factor of the products, usually 1 / sqrt(D); finite
+  fusion_attention_backward_args& scale(double value) {
+    velo_fusion_attention_backward_args::scale = value;
+    return *this;
+  }
+  // which keys a row sees
+  fusion_attention_backward_args& sparse_mode(velo::attention_sparse_mode value) {
+    velo_fusion_attention_backward_args::sparse_mode = static_cast<std::int64_t>(value);
+    return *this;
+  }
+  // tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
+  fusion_attention_backward_args& actual_seq_qlen(const velo_ints& value) {
+    velo_fusion_attention_backward_args::actual_seq_qlen = &value;
+    return *this;
+  }
+  fusion_attention_backward_args& actual_seq_qlen(std::nullptr_t) {
+    velo_fusion_attention_backward_args::actual_seq_qlen = nullptr;
+    return *this;
+  }
+  // tnd: ends of the key sequences, as many as actual_seq_qlen
+  fusion_attention_backward_args& actual_seq_kvlen(const velo_ints& value) {
+    velo_fusion_attention_backward_args::actual_seq_kvlen = &value;
+    return *this;
+  }
+  fusion_attention_backward_args& actual_seq_kvlen(std::nullptr_t) {
+    velo_fusion_attention_backward_args::actual_seq_kvlen = nullptr;
+    return *this;
+  }
+};
+
+inline outcome<> fusion_attention_backward(stream_ref stream,
+                                           const fusion_attention_backward_args& args) {
+  return detail::check(VELO_FN(fusion_attention_backward)(stream.get(), &args));
+}
+
 // ---- embedding
 
 // y[t] = table[ids[t]].

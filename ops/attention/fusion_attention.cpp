@@ -1,0 +1,342 @@
+// fusion_attention as an operator: what its tensors must look like in each layout, and which
+// kernels there are.
+//
+// A layout becomes three strides a tensor and the engine of attention.hpp knows no other. Each
+// candidate is the same walk with the block products and vector code of one instruction set; the
+// reference is another algorithm.
+#include <algorithm>
+
+#include "ops/attention/attention.hpp"
+#include "ops/op.hpp"
+#include "velo/ops_attention.h"
+
+namespace velo::ops {
+namespace {
+
+using core::fail;
+using core::text;
+
+constexpr std::int64_t largest_head = 512;
+
+// What a tensor's shape says once its layout is known.
+struct dimensions {
+  std::int64_t batch = 0, length = 0, heads = 0, head = 0;
+};
+
+bool heads_in_rows(std::int64_t layout) {
+  return layout == VELO_ATTENTION_LAYOUT_SBH || layout == VELO_ATTENTION_LAYOUT_BSH;
+}
+
+int rank_of(std::int64_t layout) {
+  return layout == VELO_ATTENTION_LAYOUT_BSND || layout == VELO_ATTENTION_LAYOUT_BNSD ? 4 : 3;
+}
+
+// Sizes of a tensor; with heads in rows, `heads` of them.
+dimensions dimensions_of(const velo_tensor& t, std::int64_t layout, std::int64_t heads) {
+  const std::int64_t* s = t.shape;
+  switch (layout) {
+    case VELO_ATTENTION_LAYOUT_BSND:
+      return {s[0], s[1], s[2], s[3]};
+    case VELO_ATTENTION_LAYOUT_BNSD:
+      return {s[0], s[2], s[1], s[3]};
+    case VELO_ATTENTION_LAYOUT_SBH:
+      return {s[1], s[0], heads, s[2] / heads};
+    case VELO_ATTENTION_LAYOUT_BSH:
+      return {s[0], s[1], heads, s[2] / heads};
+    default:
+      return {1, s[0], s[1], s[2]};
+  }
+}
+
+attention_strides strides_of(const velo_tensor& t, std::int64_t layout, std::int64_t head) {
+  std::int64_t compact[max_rank];
+  std::int64_t step = 1;
+  for (int i = t.ndim - 1; i >= 0; --i) {
+    compact[i] = step;
+    step *= t.shape[i];
+  }
+  const std::int64_t* s = t.strides == nullptr ? compact : t.strides;
+  switch (layout) {
+    case VELO_ATTENTION_LAYOUT_BSND:
+      return {s[0], s[1], s[2]};
+    case VELO_ATTENTION_LAYOUT_BNSD:
+      return {s[0], s[2], s[1]};
+    case VELO_ATTENTION_LAYOUT_SBH:
+      return {s[1], s[0], head};
+    case VELO_ATTENTION_LAYOUT_BSH:
+      return {s[0], s[1], head};
+    default:
+      return {0, s[0], s[1]};
+  }
+}
+
+void require_dense_rows(const velo_tensor& t, const char* field) {
+  if (t.strides != nullptr && t.shape[t.ndim - 1] > 1 && t.strides[t.ndim - 1] != 1) {
+    fail(VELO_ERR_LAYOUT, text("args.%s.strides", field), "unit stride in the last dimension",
+         shape_name(t.ndim, t.strides));
+  }
+}
+
+void require_size(const char* field, const char* part, std::int64_t got, std::int64_t wanted) {
+  if (got == wanted) return;
+  fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
+       text("%s %lld", part, static_cast<long long>(wanted)),
+       text("%lld", static_cast<long long>(got)));
+}
+
+void require_head(const char* field, std::int64_t size) {
+  if (size >= 1 && size <= largest_head) return;
+  fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
+       text("heads of 1 to %lld elements", static_cast<long long>(largest_head)),
+       text("%lld", static_cast<long long>(size)));
+}
+
+// How many times `part` goes into the last dimension, exactly.
+std::int64_t heads_of_row(const velo_tensor& t, const char* field, std::int64_t part) {
+  const std::int64_t row = t.shape[t.ndim - 1];
+  if (part < 1 || row % part != 0 || row == 0) {
+    fail(VELO_ERR_SHAPE, text("args.%s.shape", field),
+         text("a last dimension that is a multiple of %lld", static_cast<long long>(part)),
+         text("%lld", static_cast<long long>(row)));
+  }
+  return row / part;
+}
+
+void require_ends(const velo_ints* list, const char* field, std::int64_t total) {
+  if (list == nullptr) {
+    fail(VELO_ERR_NULL, text("args.%s", field), "ends of the sequences for layout tnd", "NULL");
+  }
+  std::int64_t before = 0;
+  for (std::int64_t i = 0; i < list->count; ++i) {
+    if (list->data[i] < before) {
+      fail(VELO_ERR_ARGUMENT, text("args.%s", field), "values that never decrease, from 0",
+           text("%lld after %lld", static_cast<long long>(list->data[i]),
+                static_cast<long long>(before)));
+    }
+    before = list->data[i];
+  }
+  if (before != total) {
+    fail(VELO_ERR_ARGUMENT, text("args.%s", field),
+         text("a last value of %lld, the size of the first dimension",
+              static_cast<long long>(total)),
+         text("%lld", static_cast<long long>(before)));
+  }
+}
+
+std::int64_t longest(const velo_ints& ends) {
+  std::int64_t most = 0, before = 0;
+  for (std::int64_t i = 0; i < ends.count; ++i) {
+    most = std::max(most, ends.data[i] - before);
+    before = ends.data[i];
+  }
+  return most;
+}
+
+causal_mask mask_of(std::int64_t sparse_mode) {
+  if (sparse_mode == VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL) return causal_mask::left_up;
+  if (sparse_mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL) return causal_mask::right_down;
+  return causal_mask::none;
+}
+
+// Checks the inputs that both directions have and describes them; strides of outputs come later.
+template <class Args>
+attention_problem describe(const Args& a) {
+  const velo_tensor &query = *a.query, &key = *a.key, &value = *a.value;
+  const int rank = rank_of(a.layout);
+  require_rank(query, "query", rank, rank);
+  require_rank(key, "key", rank, rank);
+  require_rank(value, "value", rank, rank);
+  require_dtype(key, "key", query.dtype);
+  require_dtype(value, "value", query.dtype);
+  require_dense_rows(query, "query");
+  require_dense_rows(key, "key");
+  require_dense_rows(value, "value");
+
+  std::int64_t heads = a.head_num, kv_heads = 0;
+  if (heads_in_rows(a.layout)) {
+    if (heads == 0) fail(VELO_ERR_ARGUMENT, "args.head_num", "1 or more for sbh and bsh", "0");
+    const std::int64_t head = heads_of_row(query, "query", heads);
+    kv_heads = heads_of_row(key, "key", head);
+    heads_of_row(value, "value", kv_heads);
+  }
+  const dimensions q = dimensions_of(query, a.layout, heads);
+  const dimensions k = dimensions_of(key, a.layout, kv_heads);
+  const dimensions v = dimensions_of(value, a.layout, kv_heads);
+  if (a.head_num != 0 && a.head_num != q.heads) {
+    fail(VELO_ERR_ARGUMENT, "args.head_num",
+         text("%lld, as query has", static_cast<long long>(q.heads)),
+         text("%lld", static_cast<long long>(a.head_num)));
+  }
+  require_head("query", q.head);
+  require_head("value", v.head);
+  require_size("key", "a batch of", k.batch, q.batch);
+  require_size("key", "heads of", k.head, q.head);
+  require_size("value", "a batch of", v.batch, q.batch);
+  require_size("value", "a length of", v.length, k.length);
+  require_size("value", "heads:", v.heads, k.heads);
+  if (k.heads < 1 || q.heads < 1 || q.heads % k.heads != 0) {
+    fail(VELO_ERR_SHAPE, "args.key.shape",
+         text("heads that divide the %lld of query", static_cast<long long>(q.heads)),
+         text("%lld", static_cast<long long>(k.heads)));
+  }
+
+  attention_problem p;
+  p.type = query.dtype == f32 ? block_type::f32 : block_type::bf16;
+  p.batch = q.batch, p.heads = q.heads, p.kv_heads = k.heads;
+  p.d = q.head, p.dv = v.head;
+  p.sq = q.length, p.skv = k.length;
+  p.causal = mask_of(a.sparse_mode);
+  p.scale = static_cast<float>(a.scale);
+  p.q = strides_of(query, a.layout, q.head);
+  p.k = strides_of(key, a.layout, k.head);
+  p.v = strides_of(value, a.layout, v.head);
+  p.stats = {q.heads * q.length, 1, q.length};
+  if (a.layout != VELO_ATTENTION_LAYOUT_TND) return p;
+
+  require_ends(a.actual_seq_qlen, "actual_seq_qlen", q.length);
+  require_ends(a.actual_seq_kvlen, "actual_seq_kvlen", k.length);
+  if (a.actual_seq_qlen->count != a.actual_seq_kvlen->count) {
+    fail(VELO_ERR_ARGUMENT, "args.actual_seq_kvlen",
+         text("%lld values, as actual_seq_qlen", static_cast<long long>(a.actual_seq_qlen->count)),
+         text("%lld", static_cast<long long>(a.actual_seq_kvlen->count)));
+  }
+  p.batch = a.actual_seq_qlen->count;
+  p.q_ends = a.actual_seq_qlen->data;
+  p.kv_ends = a.actual_seq_kvlen->data;
+  p.sq = longest(*a.actual_seq_qlen);
+  p.skv = longest(*a.actual_seq_kvlen);
+  p.stats = {0, q.heads, 1};
+  return p;
+}
+
+// attention_out: query with the value's head size.
+struct out_shape {
+  std::int64_t sizes[max_rank];
+  out_shape(const velo_tensor& query, std::int64_t layout, const attention_problem& p) {
+    for (int i = 0; i < query.ndim; ++i) sizes[i] = query.shape[i];
+    sizes[query.ndim - 1] = heads_in_rows(layout) ? p.heads * p.dv : p.dv;
+  }
+};
+
+// softmax_max and softmax_sum.
+struct statistics_shape {
+  int rank;
+  std::int64_t sizes[3];
+  statistics_shape(const velo_tensor& query, std::int64_t layout, const attention_problem& p)
+      : rank(layout == VELO_ATTENTION_LAYOUT_TND ? 2 : 3), sizes{p.batch, p.heads, p.sq} {
+    if (rank == 2) sizes[0] = query.shape[0];
+  }
+};
+
+void infer(const velo_fusion_attention_args& a, output_shapes& outputs) {
+  const attention_problem p = describe(a);
+  const statistics_shape statistics(*a.query, a.layout, p);
+  outputs.set("attention_out", a.query->dtype, a.query->ndim,
+              out_shape(*a.query, a.layout, p).sizes);
+  outputs.set("softmax_max", f32, statistics.rank, statistics.sizes);
+  outputs.set("softmax_sum", f32, statistics.rank, statistics.sizes);
+  if (a.attention_out != nullptr) require_dense_rows(*a.attention_out, "attention_out");
+}
+
+void infer_backward(const velo_fusion_attention_backward_args& a, output_shapes& outputs) {
+  const attention_problem p = describe(a);
+  const statistics_shape statistics(*a.query, a.layout, p);
+  const out_shape out(*a.query, a.layout, p);
+  require_shape(*a.dy, "dy", a.query->ndim, out.sizes);
+  require_dtype(*a.dy, "dy", a.query->dtype);
+  require_dense_rows(*a.dy, "dy");
+  require_shape(*a.attention_out, "attention_out", a.query->ndim, out.sizes);
+  require_dtype(*a.attention_out, "attention_out", a.query->dtype);
+  require_dense_rows(*a.attention_out, "attention_out");
+  require_shape(*a.softmax_max, "softmax_max", statistics.rank, statistics.sizes);
+  require_shape(*a.softmax_sum, "softmax_sum", statistics.rank, statistics.sizes);
+  outputs.like("dquery", *a.query);
+  outputs.like("dkey", *a.key);
+  outputs.like("dvalue", *a.value);
+  if (a.dquery != nullptr) require_dense_rows(*a.dquery, "dquery");
+  if (a.dkey != nullptr) require_dense_rows(*a.dkey, "dkey");
+  if (a.dvalue != nullptr) require_dense_rows(*a.dvalue, "dvalue");
+}
+
+// ---- running ----
+
+attention_problem problem_of(const velo_fusion_attention_args& a) {
+  attention_problem p = describe(a);
+  p.out = strides_of(*a.attention_out, a.layout, p.dv);
+  return p;
+}
+
+attention_problem problem_of(const velo_fusion_attention_backward_args& a) {
+  attention_problem p = describe(a);
+  p.out = strides_of(*a.attention_out, a.layout, p.dv);
+  p.dy = strides_of(*a.dy, a.layout, p.dv);
+  p.dq = strides_of(*a.dquery, a.layout, p.d);
+  p.dk = strides_of(*a.dkey, a.layout, p.d);
+  p.dv_rows = strides_of(*a.dvalue, a.layout, p.dv);
+  return p;
+}
+
+attention_tensors tensors_of(const velo_fusion_attention_args& a) {
+  return {data<const char>(a.query),   data<const char>(a.key),    data<const char>(a.value),
+          data<char>(a.attention_out), data<float>(a.softmax_max), data<float>(a.softmax_sum)};
+}
+
+attention_gradients tensors_of(const velo_fusion_attention_backward_args& a) {
+  return {data<const char>(a.query),
+          data<const char>(a.key),
+          data<const char>(a.value),
+          data<const char>(a.dy),
+          data<const char>(a.attention_out),
+          data<const float>(a.softmax_max),
+          data<const float>(a.softmax_sum),
+          data<char>(a.dquery),
+          data<char>(a.dkey),
+          data<char>(a.dvalue)};
+}
+
+template <core::isa Level>
+void run(const velo_fusion_attention_args& a, core::execution& on) {
+  const attention_problem p = problem_of(a);
+  void* scratch = on.scratch.take(attention_forward_bytes(p, on.threads.threads()));
+  attention_forward(p, tensors_of(a), {Level, on.jit, on.threads, scratch});
+}
+template <core::isa Level>
+void run(const velo_fusion_attention_backward_args& a, core::execution& on) {
+  const attention_problem p = problem_of(a);
+  void* scratch = on.scratch.take(attention_backward_bytes(p, on.threads.threads()));
+  attention_backward(p, tensors_of(a), {Level, on.jit, on.threads, scratch});
+}
+
+void run_reference(const velo_fusion_attention_args& a, core::execution& on) {
+  attention_forward_reference(problem_of(a), tensors_of(a), on.threads);
+}
+void run_reference(const velo_fusion_attention_backward_args& a, core::execution& on) {
+  attention_backward_reference(problem_of(a), tensors_of(a), on.threads);
+}
+
+template <class Args>
+const char* not_bf16(const void* args) {
+  return static_cast<const Args*>(args)->query->dtype == bf16 ? nullptr : "serves bfloat16 alone";
+}
+
+template <class Args>
+struct kernels_of {
+  static constexpr candidate list[] = {
+      kernel<Args, run<core::isa::amx>>("amx", core::isa::amx, not_bf16<Args>),
+      kernel<Args, run<core::isa::avx512_bf16>>("avx512_bf16", core::isa::avx512_bf16,
+                                                not_bf16<Args>),
+      kernel<Args, run<core::isa::avx512>>("avx512", core::isa::avx512),
+      kernel<Args, run<core::isa::avx2>>("avx2", core::isa::avx2),
+      kernel<Args, run_reference>("reference", core::isa::scalar),
+  };
+};
+
+}  // namespace
+
+extern const operator_def fusion_attention_operator =
+    define<velo_fusion_attention_args, infer>(kernels_of<velo_fusion_attention_args>::list);
+extern const operator_def fusion_attention_backward_operator =
+    define<velo_fusion_attention_backward_args, infer_backward>(
+        kernels_of<velo_fusion_attention_backward_args>::list);
+
+}  // namespace velo::ops

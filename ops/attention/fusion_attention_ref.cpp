@@ -1,0 +1,178 @@
+// Attention in plain loops with sums in double: the truth the kernels are held to, and what runs
+// where there is no vector unit. Scores are computed anew wherever they are needed, so there is no
+// scratch. Cost: O(Sq Skv D) a head, some hundred times slower than the kernels.
+#include <cfloat>
+#include <cmath>
+
+#include "core/simd/scalar.hpp"
+#include "ops/attention/attention_plan.hpp"
+
+namespace velo::ops {
+namespace {
+
+using simd::bf16;
+
+constexpr std::int64_t largest_head = 512;
+
+template <class T>
+const T* row_at(const attention_problem& p, const void* data, const attention_strides& strides,
+                std::int64_t b, std::int64_t first, std::int64_t head, std::int64_t row) {
+  return static_cast<const T*>(data) + place(p, strides, b, first, head) + row * strides.token;
+}
+
+template <class T>
+double dot(const T* a, const T* b, std::int64_t n) {
+  double sum = 0;
+  for (std::int64_t i = 0; i < n; ++i) {
+    sum += static_cast<double>(simd::to_float(a[i])) * static_cast<double>(simd::to_float(b[i]));
+  }
+  return sum;
+}
+
+template <class T>
+void add(double* to, double factor, const T* row, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i)
+    to[i] += factor * static_cast<double>(simd::to_float(row[i]));
+}
+
+template <class T>
+void put(void* data, std::int64_t start, const double* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) simd::assign(static_cast<T*>(data)[start + i], from[i]);
+}
+
+template <class T>
+void forward_row(const attention_problem& p, const attention_tensors& t,
+                 const attention_sequence& s, std::int64_t b, std::int64_t head, std::int64_t row) {
+  const std::int64_t kv_head = head / (p.heads / p.kv_heads), seen = s.visible(row);
+  const T* q = row_at<T>(p, t.q, p.q, b, s.q_first, head, row);
+  const auto score = [&](std::int64_t j) {
+    return static_cast<double>(p.scale) *
+           dot(q, row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j), p.d);
+  };
+  double max = -HUGE_VAL, sum = 0, out[largest_head] = {};
+  for (std::int64_t j = 0; j < seen; ++j) max = std::fmax(max, score(j));
+  for (std::int64_t j = 0; j < seen; ++j) {
+    const double e = std::exp(score(j) - max);
+    sum += e;
+    add(out, e, row_at<T>(p, t.v, p.v, b, s.kv_first, kv_head, j), p.dv);
+  }
+  for (std::int64_t i = 0; i < p.dv && seen > 0; ++i) out[i] /= sum;
+  put<T>(t.out, place(p, p.out, b, s.q_first, head) + row * p.out.token, out, p.dv);
+  const std::int64_t stats = place(p, p.stats, b, s.q_first, head) + row * p.stats.token;
+  if (t.max != nullptr) t.max[stats] = seen > 0 ? static_cast<float>(max) : -FLT_MAX;
+  if (t.sum != nullptr) t.sum[stats] = static_cast<float>(sum);
+}
+
+// P and dS of one element.
+struct element {
+  double p, ds;
+};
+
+template <class T>
+class gradient_row {  // one row of queries
+ public:
+  gradient_row(const attention_problem& p, const attention_gradients& t,
+               const attention_sequence& s, std::int64_t b, std::int64_t head, std::int64_t row)
+      : p_(p), t_(t), s_(s), b_(b), kv_head_(head / (p.heads / p.kv_heads)) {
+    const std::int64_t stats = place(p, p.stats, b, s.q_first, head) + row * p.stats.token;
+    q = row_at<T>(p, t.q, p.q, b, s.q_first, head, row);
+    dy = row_at<T>(p, t.dy, p.dy, b, s.q_first, head, row);
+    max_ = static_cast<double>(t.max[stats]);
+    sum_ = static_cast<double>(t.sum[stats]);
+    delta_ = dot(dy, row_at<T>(p, t.out, p.out, b, s.q_first, head, row), p.dv);
+  }
+
+  element at(std::int64_t j) const {
+    const T* k = row_at<T>(p_, t_.k, p_.k, b_, s_.kv_first, kv_head_, j);
+    const T* v = row_at<T>(p_, t_.v, p_.v, b_, s_.kv_first, kv_head_, j);
+    const double score = static_cast<double>(p_.scale) * dot(q, k, p_.d);
+    const double p = std::exp(score - max_) / sum_;
+    return {p, p * (dot(dy, v, p_.dv) - delta_)};
+  }
+
+  const T *q, *dy;
+
+ private:
+  const attention_problem& p_;
+  const attention_gradients& t_;
+  const attention_sequence& s_;
+  std::int64_t b_, kv_head_;
+  double max_, sum_, delta_;
+};
+
+template <class T>
+void gradient_of_query(const attention_problem& p, const attention_gradients& t,
+                       const attention_sequence& s, std::int64_t b, std::int64_t head,
+                       std::int64_t row) {
+  const gradient_row<T> at(p, t, s, b, head, row);
+  const std::int64_t kv_head = head / (p.heads / p.kv_heads), seen = s.visible(row);
+  double dq[largest_head] = {};
+  for (std::int64_t j = 0; j < seen; ++j) {
+    add(dq, static_cast<double>(p.scale) * at.at(j).ds,
+        row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j), p.d);
+  }
+  put<T>(t.dq, place(p, p.dq, b, s.q_first, head) + row * p.dq.token, dq, p.d);
+}
+
+template <class T>
+void gradient_of_key(const attention_problem& p, const attention_gradients& t,
+                     const attention_sequence& s, std::int64_t b, std::int64_t kv_head,
+                     std::int64_t j) {
+  const std::int64_t group = p.heads / p.kv_heads;
+  double dk[largest_head] = {}, dv[largest_head] = {};
+  for (std::int64_t head = kv_head * group; head < (kv_head + 1) * group; ++head) {
+    for (std::int64_t row = 0; row < s.sq; ++row) {
+      if (s.visible(row) <= j) continue;
+      const gradient_row<T> at(p, t, s, b, head, row);
+      const element e = at.at(j);
+      add(dk, static_cast<double>(p.scale) * e.ds, at.q, p.d);
+      add(dv, e.p, at.dy, p.dv);
+    }
+  }
+  put<T>(t.dk, place(p, p.dk, b, s.kv_first, kv_head) + j * p.dk.token, dk, p.d);
+  put<T>(t.dv, place(p, p.dv_rows, b, s.kv_first, kv_head) + j * p.dv_rows.token, dv, p.dv);
+}
+
+template <class T>
+void forward(const attention_problem& p, const attention_tensors& t,
+             const core::parallel& threads) {
+  threads(p.batch * p.heads, [&](std::int64_t task, int) {
+    const std::int64_t b = task / p.heads;
+    const attention_sequence s = sequence_of(p, b);
+    for (std::int64_t row = 0; row < s.sq; ++row) forward_row<T>(p, t, s, b, task % p.heads, row);
+  });
+}
+
+template <class T>
+void backward(const attention_problem& p, const attention_gradients& t,
+              const core::parallel& threads) {
+  threads(p.batch * p.heads, [&](std::int64_t task, int) {
+    const std::int64_t b = task / p.heads;
+    const attention_sequence s = sequence_of(p, b);
+    for (std::int64_t row = 0; row < s.sq; ++row) {
+      gradient_of_query<T>(p, t, s, b, task % p.heads, row);
+    }
+  });
+  threads(p.batch * p.kv_heads, [&](std::int64_t task, int) {
+    const std::int64_t b = task / p.kv_heads;
+    const attention_sequence s = sequence_of(p, b);
+    for (std::int64_t j = 0; j < s.skv; ++j) gradient_of_key<T>(p, t, s, b, task % p.kv_heads, j);
+  });
+}
+
+}  // namespace
+
+void attention_forward_reference(const attention_problem& problem, const attention_tensors& tensors,
+                                 const core::parallel& threads) {
+  problem.type == block_type::f32 ? forward<float>(problem, tensors, threads)
+                                  : forward<bf16>(problem, tensors, threads);
+}
+
+void attention_backward_reference(const attention_problem& problem,
+                                  const attention_gradients& tensors,
+                                  const core::parallel& threads) {
+  problem.type == block_type::f32 ? backward<float>(problem, tensors, threads)
+                                  : backward<bf16>(problem, tensors, threads);
+}
+
+}  // namespace velo::ops

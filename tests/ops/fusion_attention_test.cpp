@@ -1,0 +1,546 @@
+// fusion_attention against softmax in double: layouts, masks, head groups, head sizes, sequences of
+// different lengths, every kernel, gradients, threads, and what it refuses.
+#include <cfloat>
+
+#include "operator_testing.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+using ints = std::vector<std::int64_t>;
+
+// One problem in the test's own terms; a layout decides only where an element lies.
+struct setup {
+  std::int64_t layout = VELO_ATTENTION_LAYOUT_BNSD;
+  std::int64_t batch = 1, heads = 1, kv_heads = 1, sq = 1, skv = 1, d = 1, dv = 1;
+  std::int64_t mode = VELO_ATTENTION_SPARSE_MODE_FULL;
+  double scale = 0.125;
+  ints q_ends, kv_ends;  // tnd
+
+  bool lists() const { return layout == VELO_ATTENTION_LAYOUT_TND; }
+  std::int64_t sequences() const {
+    return lists() ? static_cast<std::int64_t>(q_ends.size()) : batch;
+  }
+  static std::int64_t first(const ints& ends, std::int64_t b) {
+    return b == 0 ? 0 : ends[static_cast<std::size_t>(b - 1)];
+  }
+  static std::int64_t count(const ints& ends, std::int64_t b) {
+    return ends[static_cast<std::size_t>(b)] - first(ends, b);
+  }
+  std::int64_t q_length(std::int64_t b) const { return lists() ? count(q_ends, b) : sq; }
+  std::int64_t kv_length(std::int64_t b) const { return lists() ? count(kv_ends, b) : skv; }
+  bool visible(std::int64_t b, std::int64_t i, std::int64_t j) const {
+    if (mode == VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL) return j <= i;
+    if (mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL) {
+      return j <= i + kv_length(b) - q_length(b);
+    }
+    return true;
+  }
+
+  ints shape(bool queries, std::int64_t n, std::int64_t size) const {
+    const std::int64_t s = queries ? sq : skv;
+    switch (layout) {
+      case VELO_ATTENTION_LAYOUT_BSND:
+        return {batch, s, n, size};
+      case VELO_ATTENTION_LAYOUT_BNSD:
+        return {batch, n, s, size};
+      case VELO_ATTENTION_LAYOUT_SBH:
+        return {s, batch, n * size};
+      case VELO_ATTENTION_LAYOUT_BSH:
+        return {batch, s, n * size};
+      default: {
+        const ints& ends = queries ? q_ends : kv_ends;
+        return {ends.empty() ? 0 : ends.back(), n, size};
+      }
+    }
+  }
+  // Element (b, head, row, 0) of a compact tensor of n heads.
+  std::size_t at(bool queries, std::int64_t n, std::int64_t size, std::int64_t b, std::int64_t h,
+                 std::int64_t row) const {
+    const std::int64_t s = queries ? sq : skv;
+    std::int64_t place = 0;
+    switch (layout) {
+      case VELO_ATTENTION_LAYOUT_BSND:
+      case VELO_ATTENTION_LAYOUT_BSH:
+        place = (b * s + row) * n + h;
+        break;
+      case VELO_ATTENTION_LAYOUT_BNSD:
+        place = (b * n + h) * s + row;
+        break;
+      case VELO_ATTENTION_LAYOUT_SBH:
+        place = (row * batch + b) * n + h;
+        break;
+      default:
+        place = (first(queries ? q_ends : kv_ends, b) + row) * n + h;
+    }
+    return static_cast<std::size_t>(place * size);
+  }
+  ints stats_shape() const {
+    if (lists()) return {q_ends.empty() ? 0 : q_ends.back(), heads};
+    return {batch, heads, sq};
+  }
+  std::size_t stats_at(std::int64_t b, std::int64_t h, std::int64_t row) const {
+    const std::int64_t place =
+        lists() ? (first(q_ends, b) + row) * heads + h : (b * heads + h) * sq + row;
+    return static_cast<std::size_t>(place);
+  }
+};
+
+// Tensors and arguments of both calls.
+template <class T>
+struct tensors {
+  explicit tensors(const setup& p)
+      : q(p.shape(true, p.heads, p.d)),
+        k(p.shape(false, p.kv_heads, p.d)),
+        v(p.shape(false, p.kv_heads, p.dv)),
+        out(p.shape(true, p.heads, p.dv)),
+        dy(p.shape(true, p.heads, p.dv)),
+        dq(p.shape(true, p.heads, p.d)),
+        dk(p.shape(false, p.kv_heads, p.d)),
+        dv(p.shape(false, p.kv_heads, p.dv)),
+        max(p.stats_shape()),
+        sum(p.stats_shape()),
+        q_list{p.q_ends.data(), static_cast<std::int64_t>(p.q_ends.size())},
+        kv_list{p.kv_ends.data(), static_cast<std::int64_t>(p.kv_ends.size())} {
+    q.fill(1, 2), k.fill(2, 2), v.fill(3), dy.fill(4);
+    for (auto* a : {&out, &dq, &dk, &dv}) a->fill(5);
+    max.fill(6), sum.fill(7);
+    forward.query = q.tensor(), forward.key = k.tensor(), forward.value = v.tensor();
+    forward.attention_out = out.tensor();
+    forward.softmax_max = max.tensor(), forward.softmax_sum = sum.tensor();
+    set(forward, p);
+    backward.query = q.tensor(), backward.key = k.tensor(), backward.value = v.tensor();
+    backward.dy = dy.tensor(), backward.attention_out = out.tensor();
+    backward.softmax_max = max.tensor(), backward.softmax_sum = sum.tensor();
+    backward.dquery = dq.tensor(), backward.dkey = dk.tensor(), backward.dvalue = dv.tensor();
+    set(backward, p);
+  }
+  template <class Args>
+  void set(Args& a, const setup& p) {
+    a.layout = p.layout;
+    a.head_num = p.heads;
+    a.scale = p.scale;
+    a.sparse_mode = p.mode;
+    if (!p.lists()) return;
+    a.actual_seq_qlen = &q_list, a.actual_seq_kvlen = &kv_list;
+  }
+
+  array<T> q, k, v, out, dy, dq, dk, dv;
+  array<float> max, sum;
+  velo_ints q_list, kv_list;
+  velo_fusion_attention_args forward = VELO_FUSION_ATTENTION_ARGS_INIT;
+  velo_fusion_attention_backward_args backward = VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT;
+};
+
+struct truth {
+  std::vector<double> out, max, sum, dq, dk, dv;
+};
+
+// The formulas, a row of queries at a time; gradients of sum(out * dy) with the exact softmax.
+template <class T>
+truth truth_of(const setup& p, const tensors<T>& t) {
+  truth r;
+  r.out.assign(t.out.size(), 0), r.max.assign(t.max.size(), -static_cast<double>(FLT_MAX));
+  r.sum.assign(t.sum.size(), 0);
+  r.dq.assign(t.q.size(), 0), r.dk.assign(t.k.size(), 0), r.dv.assign(t.v.size(), 0);
+  const auto n = [](std::int64_t x) { return static_cast<std::size_t>(x); };
+  for (std::int64_t b = 0; b < p.sequences(); ++b) {
+    for (std::int64_t h = 0; h < p.heads; ++h) {
+      const std::int64_t g = h / (p.heads / p.kv_heads), keys = p.kv_length(b);
+      for (std::int64_t i = 0; i < p.q_length(b); ++i) {
+        const std::size_t q = p.at(true, p.heads, p.d, b, h, i);
+        const std::size_t o = p.at(true, p.heads, p.dv, b, h, i);
+        std::vector<double> score(n(keys)), prob(n(keys)), slope(n(keys));
+        double max = -HUGE_VAL, sum = 0, delta = 0;
+        for (std::int64_t j = 0; j < keys; ++j) {
+          if (!p.visible(b, i, j)) continue;
+          const std::size_t k = p.at(false, p.kv_heads, p.d, b, g, j);
+          double dot = 0;
+          for (std::size_t c = 0; c < n(p.d); ++c) dot += t.q.at(q + c) * t.k.at(k + c);
+          score[n(j)] = p.scale * dot;
+          max = std::max(max, score[n(j)]);
+        }
+        for (std::int64_t j = 0; j < keys; ++j) {
+          prob[n(j)] = p.visible(b, i, j) ? std::exp(score[n(j)] - max) : 0;
+          sum += prob[n(j)];
+        }
+        if (sum == 0) continue;
+        r.max[p.stats_at(b, h, i)] = max, r.sum[p.stats_at(b, h, i)] = sum;
+        for (std::int64_t j = 0; j < keys; ++j) {
+          prob[n(j)] /= sum;
+          const std::size_t v = p.at(false, p.kv_heads, p.dv, b, g, j);
+          for (std::size_t c = 0; c < n(p.dv); ++c) {
+            r.out[o + c] += prob[n(j)] * t.v.at(v + c);
+            slope[n(j)] += t.dy.at(o + c) * t.v.at(v + c);
+            r.dv[v + c] += prob[n(j)] * t.dy.at(o + c);
+          }
+          delta += prob[n(j)] * slope[n(j)];
+        }
+        for (std::int64_t j = 0; j < keys; ++j) {
+          const double ds = p.scale * prob[n(j)] * (slope[n(j)] - delta);
+          const std::size_t k = p.at(false, p.kv_heads, p.d, b, g, j);
+          for (std::size_t c = 0; c < n(p.d); ++c) {
+            r.dq[q + c] += ds * t.k.at(k + c);
+            r.dk[k + c] += ds * t.q.at(q + c);
+          }
+        }
+      }
+    }
+  }
+  return r;
+}
+
+double largest(const std::vector<double>& values) {
+  double most = 0;
+  for (const double x : values) most = std::max(most, std::abs(x));
+  return most;
+}
+
+// Forward and backward of one problem; bounds are relative to the largest value of a tensor, as
+// sums of many products of either sign have no better one.
+template <class T>
+void check(session& s, const setup& p) {
+  INFO("layout " << p.layout << " mode " << p.mode << " B " << p.batch << " N " << p.heads << "/"
+                 << p.kv_heads << " S " << p.sq << "/" << p.skv << " D " << p.d << "/" << p.dv
+                 << " bytes " << sizeof(T));
+  tensors<T> t(p);
+  VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+  const truth want = truth_of(p, t);
+  const bool half = sizeof(T) == 2;
+  const double loose = half ? 0x1p-7 : 4e-6;
+  require_close(t.out, want.out, rounding<T>(), loose * largest(want.out));
+  require_close(t.max, want.max, 1e-6, 1e-5);
+  require_close(t.sum, want.sum, half ? 2e-5 : 4e-6, 0);
+  VELO_RUN(velo_fusion_attention_backward(s.stream(), &t.backward));
+  // Terms cancel in dS: the bound follows the largest gradient of the call, not the element.
+  const double scale = largest(want.dq) + largest(want.dk) + largest(want.dv);
+  require_close(t.dq, want.dq, 2 * rounding<T>(), loose * scale);
+  require_close(t.dk, want.dk, 2 * rounding<T>(), loose * scale);
+  require_close(t.dv, want.dv, 2 * rounding<T>(), loose * largest(want.dv));
+}
+
+template <class T>
+void check_both_modes(session& s, setup p) {
+  for (const auto mode :
+       {VELO_ATTENTION_SPARSE_MODE_FULL, VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL,
+        VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL}) {
+    p.mode = mode;
+    check<T>(s, p);
+  }
+}
+
+// Kernels for bfloat16 alone refuse float32 when they are forced.
+bool serves_float(session& s) {
+  setup p;
+  tensors<float> t(p);
+  return velo_fusion_attention(s.stream(), &t.forward) == VELO_OK &&
+         velo_fusion_attention_backward(s.stream(), &t.backward) == VELO_OK;
+}
+
+void check_types(session& s, const setup& p) {
+  if (serves_float(s)) check_both_modes<float>(s, p);
+  check_both_modes<bf16>(s, p);
+}
+
+constexpr std::int64_t layouts[] = {VELO_ATTENTION_LAYOUT_BSND, VELO_ATTENTION_LAYOUT_BNSD,
+                                    VELO_ATTENTION_LAYOUT_SBH, VELO_ATTENTION_LAYOUT_BSH};
+
+setup make(std::int64_t layout, std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
+           std::int64_t sq, std::int64_t skv, std::int64_t d, std::int64_t dv) {
+  setup p;
+  p.layout = layout, p.batch = batch, p.heads = heads, p.kv_heads = kv_heads;
+  p.sq = sq, p.skv = skv, p.d = d, p.dv = dv;
+  p.scale = 1 / std::sqrt(static_cast<double>(d));
+  return p;
+}
+
+setup make_tnd(ints q_ends, ints kv_ends, std::int64_t heads, std::int64_t kv_heads,
+               std::int64_t d) {
+  setup p = make(VELO_ATTENTION_LAYOUT_TND, 1, heads, kv_heads, 0, 0, d, d);
+  p.q_ends = std::move(q_ends), p.kv_ends = std::move(kv_ends);
+  return p;
+}
+
+template <class T>
+void check_spoiled_rows(session& s) {
+  setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 1, 1, 40, 40, 16, 16);
+  p.mode = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL;
+  tensors<T> t(p);
+  velo::simd::assign(t.q[3 * 16], std::nan(""));
+  velo::simd::assign(t.k[20 * 16 + 1], HUGE_VAL);  // seen from row 20 on: +-Inf scores
+  VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+  for (std::size_t row = 0; row < 40; ++row) {
+    bool finite = true;
+    for (std::size_t c = 0; c < 16; ++c) finite = finite && std::isfinite(t.out.at(row * 16 + c));
+    // A score of -Inf has weight 0 and spoils nothing.
+    const bool spoiled = row == 3 || (row >= 20 && t.q.at(row * 16 + 1) >= 0);
+    CHECK(finite == !spoiled);
+  }
+  CHECK(std::isnan(t.out.at(3 * 16)));
+}
+
+}  // namespace
+
+TEST_CASE("fusion_attention agrees with softmax in double for every kernel, layout and mask") {
+  for_each_kernel("fusion_attention", [](session& s) {
+    for (const std::int64_t layout : layouts) {
+      check_types(s, make(layout, 2, 4, 2, 33, 70, 40, 40));
+      check_types(s, make(layout, 1, 2, 1, 70, 33, 16, 24));
+    }
+  });
+}
+
+TEST_CASE("fusion_attention_backward agrees with the formulas under every kernel") {
+  for_each_kernel("fusion_attention_backward", [](session& s) {
+    check_types(s, make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 33, 70, 40, 40));
+    check_types(s, make(VELO_ATTENTION_LAYOUT_SBH, 1, 3, 1, 70, 33, 16, 24));
+    check_types(s, make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2, 2, 130, 197, 64, 64));
+  });
+}
+
+TEST_CASE("fusion_attention serves any head size") {
+  session s;
+  for (const std::int64_t d : {1, 2, 15, 40, 64, 80, 128, 200, 256, 512}) {
+    check_types(s, make(VELO_ATTENTION_LAYOUT_BSND, 1, 2, 1, 37, 45, d, d));
+  }
+  check_types(s, make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2, 2, 20, 20, 192, 128));
+  check_types(s, make(VELO_ATTENTION_LAYOUT_BSH, 1, 2, 2, 20, 20, 3, 512));
+}
+
+TEST_CASE("fusion_attention serves any length") {
+  session s;
+  for (const std::int64_t sq : {0, 1, 31, 32, 129, 300}) {
+    for (const std::int64_t skv : {0, 1, 63, 257, 600}) {
+      check_types(s, make(VELO_ATTENTION_LAYOUT_BNSD, 1, 1, 1, sq, skv, 16, 16));
+    }
+  }
+  check_types(s, make(VELO_ATTENTION_LAYOUT_BNSD, 0, 2, 1, 5, 5, 16, 16));
+}
+
+TEST_CASE("fusion_attention cuts long key sequences of few heads into chunks") {
+  session s(2);
+  check_types(s, make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2, 1, 150, 2100, 16, 16));
+  check<float>(s, make(VELO_ATTENTION_LAYOUT_BSND, 3, 2, 1, 64, 1025, 16, 16));
+  check_types(s, make_tnd({100, 100, 180}, {2100, 2150, 2160}, 2, 1, 16));
+}
+
+TEST_CASE("fusion_attention keeps sequences of one tensor apart, empty ones too") {
+  for (const int threads : {1, 3}) {
+    session s(threads);
+    check_types(s, make_tnd({0, 40, 40, 73, 73}, {10, 30, 75, 75, 80}, 4, 2, 40));
+    check_types(s, make_tnd({5, 6, 300}, {5, 6, 300}, 2, 2, 64));
+    check_types(s, make_tnd({0, 0}, {0, 0}, 2, 1, 8));
+    check_types(s, make_tnd({}, {}, 2, 1, 8));
+  }
+}
+
+TEST_CASE("fusion_attention takes any scale") {
+  session s;
+  for (const double scale : {0.0, -0.3, 3.0}) {
+    setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 1, 1, 40, 50, 16, 16);
+    p.scale = scale;
+    check<float>(s, p);
+  }
+}
+
+TEST_CASE("fusion_attention keeps its precision where products are large") {
+  session s;
+  setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 1, 1, 40, 300, 16, 16);
+  p.scale = 1;
+  tensors<float> t(p);
+  t.q.fill(1, 20), t.k.fill(2, 20);  // scores of some thousand: e^score is far outside float
+  VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+  const truth want = truth_of(p, t);
+  require_close(t.out, want.out, 1e-3, 1e-3);
+  require_close(t.max, want.max, 1e-6, 0);
+}
+
+TEST_CASE("fusion_attention's gradient is the slope of its output") {
+  session s;
+  setup p = make(VELO_ATTENTION_LAYOUT_BSND, 1, 2, 1, 5, 7, 4, 3);
+  p.mode = VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL;
+  tensors<float> t(p);
+  const auto objective = [&] {
+    VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+    double sum = 0;
+    for (std::size_t i = 0; i < t.out.size(); ++i) sum += t.out.at(i) * t.dy.at(i);
+    return sum;
+  };
+  objective();
+  VELO_RUN(velo_fusion_attention_backward(s.stream(), &t.backward));
+  const auto compare = [&](array<float>& x, const array<float>& gradient) {
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const float kept = x[i];
+      constexpr float step = 1e-2f;
+      x[i] = kept + step;
+      const double above = objective();
+      x[i] = kept - step;
+      const double below = objective();
+      x[i] = kept;
+      CHECK(gradient.at(i) == Approx((above - below) / (2 * step)).margin(2e-3));
+    }
+  };
+  compare(t.q, t.dq);
+  compare(t.k, t.dk);
+  compare(t.v, t.dv);
+}
+
+TEST_CASE("fusion_attention reads and writes strided tensors") {
+  session s;
+  setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 2, 1, 40, 40, 32, 32);
+  p.mode = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL;
+  tensors<float> t(p);
+  VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+  const std::vector<unsigned char> out = t.out.bytes();
+  // query, key and value side by side in rows of four heads, as one projection writes them.
+  array<float> joint({2, 40, 4, 32}), wide_out({2, 40, 3, 32});
+  joint.fill(9), wide_out.fill(8);
+  for (std::size_t row = 0; row < 80; ++row) {
+    for (std::size_t c = 0; c < 64; ++c) joint[row * 128 + c] = t.q[row * 64 + c];
+    for (std::size_t c = 0; c < 32; ++c) {
+      joint[row * 128 + 64 + c] = t.k[row * 32 + c];
+      joint[row * 128 + 96 + c] = t.v[row * 32 + c];
+    }
+  }
+  const std::int64_t strides[] = {40 * 128, 128, 32, 1}, out_strides[] = {40 * 96, 96, 32, 1};
+  const auto part = [&](const velo_tensor* shape, std::uint64_t column) {
+    velo_tensor view = *shape;
+    view.data = joint.data(), view.strides = strides, view.byte_offset = 4 * column;
+    return view;
+  };
+  const velo_tensor q = part(t.q.tensor(), 0), k = part(t.k.tensor(), 64),
+                    v = part(t.v.tensor(), 96);
+  velo_tensor wide = *t.out.tensor();
+  wide.data = wide_out.data(), wide.strides = out_strides;
+  t.forward.query = &q, t.forward.key = &k, t.forward.value = &v, t.forward.attention_out = &wide;
+  VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+  array<float> untouched({2, 40, 3, 32});
+  untouched.fill(8);
+  for (std::size_t row = 0; row < 80; ++row) {
+    CHECK(std::memcmp(&wide_out[row * 96], out.data() + row * 256, 256) == 0);
+    CHECK(std::memcmp(&wide_out[row * 96 + 64], &untouched[row * 96 + 64], 128) == 0);
+  }
+}
+
+TEST_CASE("fusion_attention keeps NaN and Inf in the rows that see them") {
+  for_each_kernel("fusion_attention", [](session& s) {
+    if (serves_float(s)) check_spoiled_rows<float>(s);
+    check_spoiled_rows<bf16>(s);
+  });
+}
+
+TEST_CASE("fusion_attention gives the same bits for any number of threads") {
+  const auto run = [](const setup& p, auto zero) {
+    using T = decltype(zero);
+    std::vector<std::vector<unsigned char>> bits;
+    for (const int threads : {1, 2, 3, 7}) {
+      session s(threads);
+      tensors<T> t(p);
+      VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+      VELO_RUN(velo_fusion_attention_backward(s.stream(), &t.backward));
+      const std::vector<std::vector<unsigned char>> now = {
+          t.out.bytes(), t.max.bytes(), t.sum.bytes(), t.dq.bytes(), t.dk.bytes(), t.dv.bytes()};
+      if (bits.empty()) bits = now;
+      CHECK(now == bits);
+    }
+  };
+  const auto both = [&](setup p) {
+    p.mode = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL;
+    run(p, float{});
+    run(p, bf16{});
+  };
+  both(make(VELO_ATTENTION_LAYOUT_BSND, 3, 4, 2, 300, 300, 64, 64));
+  both(make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2, 1, 700, 2100, 32, 32));
+  both(make_tnd({100, 400, 401}, {100, 400, 401}, 2, 1, 40));
+}
+
+TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outputs alone") {
+  session s;
+  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
+  tensors<float> t(p);
+  const std::vector<unsigned char> before = t.out.bytes();
+  const velo_fusion_attention_args good = t.forward;
+  velo_fusion_attention_args a = good;
+  const auto refused = [&](velo_status code, const char* argument) {
+    VELO_REFUSED(velo_fusion_attention(s.stream(), &a), code, argument);
+    CHECK(t.out.bytes() == before);
+    a = good;
+  };
+  array<float> three({2, 6, 64}), odd_heads({2, 8, 3, 16}), odd_head({2, 8, 2, 15});
+  array<float> other_batch({3, 8, 2, 16}), other_length({2, 9, 2, 16}), large({2, 6, 4, 513});
+  array<float> no_heads({2, 8, 0, 16}), flat({14, 4, 16}), flat_kv({16, 2, 16}),
+      flat_out({14, 4, 16});
+  array<bf16> half({2, 8, 2, 16});
+  a.query = nullptr, refused(VELO_ERR_NULL, "args.query");
+  a.attention_out = nullptr, refused(VELO_ERR_NULL, "args.attention_out");
+  a.query = three.tensor(), refused(VELO_ERR_RANK, "args.query.ndim");
+  a.query = large.tensor(), refused(VELO_ERR_SHAPE, "args.query.shape");
+  a.key = half.tensor(), refused(VELO_ERR_DTYPE, "args.key.dtype");
+  a.key = odd_heads.tensor(), a.value = odd_heads.tensor(),
+  refused(VELO_ERR_SHAPE, "args.key.shape");
+  a.key = no_heads.tensor(), a.value = no_heads.tensor(), refused(VELO_ERR_SHAPE, "args.key.shape");
+  a.key = odd_head.tensor(), refused(VELO_ERR_SHAPE, "args.key.shape");
+  a.key = other_batch.tensor(), refused(VELO_ERR_SHAPE, "args.key.shape");
+  a.value = other_length.tensor(), refused(VELO_ERR_SHAPE, "args.value.shape");
+  a.value = odd_heads.tensor(), refused(VELO_ERR_SHAPE, "args.value.shape");
+  a.head_num = 3, refused(VELO_ERR_ARGUMENT, "args.head_num");
+  a.layout = 9, refused(VELO_ERR_ARGUMENT, "args.layout");
+  a.sparse_mode = 1, refused(VELO_ERR_ARGUMENT, "args.sparse_mode");
+  a.scale = HUGE_VAL, refused(VELO_ERR_ARGUMENT, "args.scale");
+  a.softmax_max = t.q.tensor(), refused(VELO_ERR_RANK, "args.softmax_max.shape");
+  a.attention_out = t.q.tensor(), refused(VELO_ERR_OVERLAP, "args.attention_out");
+  a.layout = VELO_ATTENTION_LAYOUT_SBH, refused(VELO_ERR_RANK, "args.query.ndim");
+
+  velo_tensor spread = *t.q.tensor();
+  const std::int64_t strides[] = {1536, 256, 32, 2};
+  spread.strides = strides, a.query = &spread, refused(VELO_ERR_LAYOUT, "args.query.strides");
+
+  const velo_fusion_attention_args tnd = [&] {
+    velo_fusion_attention_args x = good;
+    x.layout = VELO_ATTENTION_LAYOUT_TND;
+    x.query = flat.tensor(), x.key = flat_kv.tensor(), x.value = flat_kv.tensor();
+    x.attention_out = flat_out.tensor(), x.softmax_max = nullptr, x.softmax_sum = nullptr;
+    return x;
+  }();
+  const ints q_good = {6, 14}, kv_good = {8, 16}, short_list = {16}, falling = {15, 14},
+             wrong_end = {6, 13}, negative = {-1, 14};
+  const auto list = [](const ints& x) {
+    return velo_ints{x.data(), static_cast<std::int64_t>(x.size())};
+  };
+  const velo_ints q_ok = list(q_good), kv_ok = list(kv_good), one = list(short_list),
+                  falls = list(falling), ends_wrong = list(wrong_end), below = list(negative);
+  a = tnd, a.actual_seq_kvlen = &kv_ok, refused(VELO_ERR_NULL, "args.actual_seq_qlen");
+  a = tnd, a.actual_seq_qlen = &q_ok, refused(VELO_ERR_NULL, "args.actual_seq_kvlen");
+  for (const velo_ints* bad : {&falls, &ends_wrong, &below}) {
+    a = tnd, a.actual_seq_qlen = bad, a.actual_seq_kvlen = &kv_ok;
+    refused(VELO_ERR_ARGUMENT, "args.actual_seq_qlen");
+  }
+  a = tnd, a.actual_seq_qlen = &q_ok, a.actual_seq_kvlen = &one;
+  refused(VELO_ERR_ARGUMENT, "args.actual_seq_kvlen");
+  a = tnd, a.actual_seq_qlen = &q_ok, a.actual_seq_kvlen = &kv_ok;
+  VELO_RUN(velo_fusion_attention(s.stream(), &a));
+}
+
+TEST_CASE("fusion_attention_backward refuses what does not fit, by name") {
+  session s;
+  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
+  tensors<float> t(p);
+  const std::vector<unsigned char> before = t.dq.bytes();
+  const velo_fusion_attention_backward_args good = t.backward;
+  velo_fusion_attention_backward_args a = good;
+  const auto refused = [&](velo_status code, const char* argument) {
+    VELO_REFUSED(velo_fusion_attention_backward(s.stream(), &a), code, argument);
+    CHECK(t.dq.bytes() == before);
+    a = good;
+  };
+  array<float> other({2, 6, 4, 15});
+  array<bf16> half({2, 6, 4, 16});
+  a.dy = nullptr, refused(VELO_ERR_NULL, "args.dy");
+  a.dy = other.tensor(), refused(VELO_ERR_SHAPE, "args.dy.shape");
+  a.dy = half.tensor(), refused(VELO_ERR_DTYPE, "args.dy.dtype");
+  a.attention_out = other.tensor(), refused(VELO_ERR_SHAPE, "args.attention_out.shape");
+  a.softmax_sum = t.dy.tensor(), refused(VELO_ERR_RANK, "args.softmax_sum.shape");
+  a.dquery = other.tensor(), refused(VELO_ERR_SHAPE, "args.dquery.shape");
+  a.dkey = t.dv.tensor(), refused(VELO_ERR_OVERLAP, "args.dkey");
+}
