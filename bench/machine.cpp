@@ -77,6 +77,24 @@ int isa_ceiling() {
   return 4;
 }
 
+void pin(int thread, int cpu) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(cpu, &set);
+  sched_setaffinity(thread, sizeof set, &set);
+}
+
+std::vector<int> list_threads() {
+  std::vector<int> ids;
+  DIR* folder = opendir("/proc/self/task");
+  if (!folder) return ids;
+  while (const dirent* entry = readdir(folder))
+    if (entry->d_name[0] != '.') ids.push_back(std::atoi(entry->d_name));
+  closedir(folder);
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
 }  // namespace
 
 machine identify_machine() {
@@ -99,32 +117,15 @@ machine identify_machine() {
 }
 
 void pin_thread(int cpu) {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  CPU_SET(cpu, &set);
-  sched_setaffinity(0, sizeof set, &set);
+  pin(0, cpu);
 }
 
-std::vector<int> list_threads() {
-  std::vector<int> ids;
-  DIR* folder = opendir("/proc/self/task");
-  if (!folder) return ids;
-  while (const dirent* entry = readdir(folder))
-    if (entry->d_name[0] != '.') ids.push_back(std::atoi(entry->d_name));
-  closedir(folder);
-  std::sort(ids.begin(), ids.end());
-  return ids;
-}
-
-void pin_new_threads(const std::vector<int>& known, const std::vector<int>& cpus) {
-  std::size_t next = 1;
-  for (int id : list_threads()) {
-    if (std::binary_search(known.begin(), known.end(), id)) continue;
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET(cpus[next++ % cpus.size()], &set);
-    sched_setaffinity(id, sizeof set, &set);
-  }
+void pin_workers(const std::vector<int>& cpus, int threads) {
+  if (threads < 2 || cpus.size() < 2) return;
+  const auto places = std::min(static_cast<std::size_t>(threads), cpus.size()) - 1;
+  std::size_t next = 0;
+  for (int id : list_threads())
+    if (id != static_cast<int>(gettid())) pin(id, cpus[1 + next++ % places]);
 }
 
 double run_pinned(const std::vector<int>& cpus, int threads, const std::function<void(int)>& body) {

@@ -27,12 +27,9 @@ machine identify_machine();  // also asks the kernel for permission to use AMX
 
 void pin_thread(int cpu);
 
-// The threads of this process, so that those a library starts can be found by comparing two
-// snapshots.
-std::vector<int> list_threads();
-// Pins every thread that is not in `known`, in turn, to cpus[1], cpus[2], ... (the caller sits on
-// cpus[0]).
-void pin_new_threads(const std::vector<int>& known, const std::vector<int>& cpus);
+// Pins every thread but the caller, whichever library started it, to cpus[1] .. cpus[threads - 1]
+// in turn.
+void pin_workers(const std::vector<int>& cpus, int threads);
 
 // Runs body(0..threads-1), each on its own pinned thread, from a common start; returns seconds from
 // start to last end.

@@ -10,15 +10,9 @@
 #include <functional>
 #include <string>
 
-namespace velo::bench {
+#include "bench/dtype.hpp"
 
-enum class dtype { f32, bf16 };
-constexpr std::int64_t bytes_of(dtype type) {
-  return type == dtype::f32 ? 4 : 2;
-}
-constexpr const char* name_of(dtype type) {
-  return type == dtype::f32 ? "f32" : "bf16";
-}
+namespace velo::bench {
 
 // c[m,n] = a b with a [m,k] (or [k,m] transposed) and b [k,n] (or [n,k]), row-major.
 struct product {

@@ -1,0 +1,27 @@
+// The command line of bench_ops.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace velo::bench {
+
+struct options {
+  std::string filter;  // a regular expression on "name dtype shape residency"
+  std::vector<int> threads{1, 2};
+  int passes = 3;
+  double budget = 1.0;  // seconds a row, in a pass, for the candidates of this process together
+  bool json = false;
+  bool quick = false;
+  bool list = false;
+  bool limits = false;
+  bool torch = true;
+  std::string python;  // empty: look for a virtual environment
+  std::string folder;  // of bench_torch.py and goals.json
+};
+
+// Prints the help and exits with 0 for --help, prints what is wrong and exits with 1 for a bad
+// argument.
+options parse_options(int count, char** arguments);
+
+}  // namespace velo::bench

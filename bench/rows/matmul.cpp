@@ -1,0 +1,130 @@
+// Products: square, with few rows, the shapes of language models, transposed, with packed weights,
+// and matmul_add_fp32.
+//
+// The shape reads MxNxK, followed by nt (b stored [n, k]) or tn (a stored [k, m]). velo's result is
+// checked against sums in double.
+#include <memory>
+
+#include "bench/rows/families.hpp"
+
+namespace velo::bench {
+namespace {
+
+std::string text(const product& p) {
+  std::string shape = std::to_string(p.m) + "x" + std::to_string(p.n) + "x" + std::to_string(p.k);
+  if (p.transpose_a || p.transpose_b)
+    shape += p.transpose_a ? (p.transpose_b ? " tt" : " tn") : " nt";
+  return shape;
+}
+
+double exact(const product& p, const tensor& a, const tensor& b, std::int64_t index) {
+  const std::int64_t i = index / p.n, j = index % p.n;
+  double sum = 0;
+  for (std::int64_t l = 0; l < p.k; ++l)
+    sum += a.at(p.transpose_a ? l * p.m + i : i * p.k + l) *
+           b.at(p.transpose_b ? j * p.k + l : l * p.n + j);
+  return sum;
+}
+
+void add_peers(experiment& e, const product& p, const tensor& a, const tensor& b) {
+  const dtype type = p.accumulate_f32 ? dtype::f32 : p.type;
+  void* c = e.zeros(type, {p.m, p.n}).data();
+  e.call(p.packed ? "oneDNN packed" : "oneDNN", onednn::matmul(p, a.data(), b.data(), c));
+  e.call("OpenBLAS", openblas::matmul(p, a.data(), b.data(), c));
+}
+
+void fill_matmul(experiment& e, const product& p) {
+  tensor& a = e.random(p.type, {p.transpose_a ? p.k : p.m, p.transpose_a ? p.m : p.k});
+  tensor& b = e.random(p.type, {p.transpose_b ? p.n : p.k, p.transpose_b ? p.k : p.n});
+  tensor& c = e.zeros(p.type, {p.m, p.n});
+  if (p.packed) {
+    velo_pack_desc desc = VELO_PACK_DESC_INIT;
+    desc.dtype = a.view().type();
+    desc.k = p.k;
+    desc.n = p.n;
+    auto weights = std::make_shared<pack>(pack::create(e.owner().owner, desc));
+    weights->update(e.owner().stream, b.view());
+    e.velo("matmul", {{"a", a.view()}, {"packed", *weights}, {"c", c.view()}});
+    e.keep(weights);
+  } else {
+    e.velo("matmul", {{"a", a.view()},
+                      {"b", b.view()},
+                      {"c", c.view()},
+                      {"transpose_a", p.transpose_a},
+                      {"transpose_b", p.transpose_b}});
+  }
+  add_peers(e, p, a, b);
+  e.check([&a, &b, &c, p] {
+    return sampled_error(
+        c.count(), [&](std::int64_t i) { return c.at(i); },
+        [&](std::int64_t i) { return exact(p, a, b, i); });
+  });
+}
+
+// grad [n, k] += grad_output^T [n, t] total_input [t, k]: in the words of a product, m = n, n = k,
+// k = t.
+void fill_add(experiment& e, const product& p) {
+  tensor& output = e.random(p.type, {p.k, p.m});
+  tensor& input = e.random(p.type, {p.k, p.n});
+  tensor& grad = e.zeros(dtype::f32, {p.m, p.n});
+  e.velo("matmul_add_fp32",
+         {{"total_input", input.view()}, {"grad_output", output.view()}, {"grad", grad.view()}});
+  add_peers(e, p, output, input);
+  e.check([&e, &output, &input, &grad, p] {
+    for (std::int64_t i = 0; i < grad.count(); ++i) grad.set(i, 1.0);
+    e.velo_call()();
+    return sampled_error(
+        grad.count(), [&](std::int64_t i) { return grad.at(i); },
+        [&](std::int64_t i) { return 1.0 + exact(p, output, input, i); });
+  });
+}
+
+void list(const machine& m, const product& p, std::vector<row>& rows) {
+  const bool adds = p.accumulate_f32;
+  const double flop =
+      2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k);
+  const std::int64_t bytes = (p.m * p.k + p.k * p.n + p.m * p.n) * bytes_of(p.type);
+  row made{adds ? "matmul_add_fp32" : (p.packed ? "matmul_packed" : "matmul"),
+           p.type,
+           text(p),
+           bytes > (std::int64_t{32} << 20) ? "dram" : "cache",
+           "GF/s",
+           flop,
+           product_limit(m, p.type),
+           adds ? "matmul_add_fp32" : "matmul",
+           adds ? "matmul_add_fp32" : "matmul",
+           [p, adds](experiment& e) { adds ? fill_add(e, p) : fill_matmul(e, p); }};
+  rows.push_back(std::move(made));
+}
+
+}  // namespace
+
+void list_matmul(const machine& m, std::vector<row>& rows) {
+  constexpr std::int64_t shapes[][3] = {{8, 2048, 2048},    {16, 2048, 2048},   {64, 2048, 2048},
+                                        {512, 512, 512},    {512, 768, 768},    {512, 2048, 2048},
+                                        {1024, 1024, 1024}, {2048, 2048, 2048}, {512, 4096, 4096},
+                                        {512, 11008, 4096}, {512, 4096, 11008}, {4096, 4096, 4096}};
+  for (dtype type : {dtype::f32, dtype::bf16}) {
+    for (const auto& [rows_m, n, k] : shapes)
+      for (bool packed : {false, true}) {
+        product p{rows_m, n, k};
+        p.type = type;
+        p.packed = packed;
+        list(m, p, rows);
+      }
+    product transposed{1024, 1024, 1024};
+    transposed.type = type;
+    transposed.transpose_b = true;
+    list(m, transposed, rows);
+    transposed.transpose_a = true;
+    transposed.transpose_b = false;
+    list(m, transposed, rows);
+    product gradient{2048, 2048, 2048};
+    gradient.type = type;
+    gradient.transpose_a = true;
+    gradient.accumulate_f32 = true;
+    list(m, gradient, rows);
+  }
+}
+
+}  // namespace velo::bench

@@ -1,0 +1,127 @@
+// apply_fused_adamw over 32 Mi parameters: f32 (28 bytes a parameter) and bf16 with f32 master and
+// moments (2 read for the gradient, 12 read and 12 written in f32, 2 written: 28 bytes);
+// global_norm; and the whole update with clipping, which reads the gradient once more.
+#include <cmath>
+
+#include "bench/rows/families.hpp"
+
+namespace velo::bench {
+namespace {
+
+constexpr std::int64_t parameters = std::int64_t{32} << 20;
+constexpr double rate = 1e-4, beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+constexpr std::int64_t step = 10;
+
+struct state {
+  tensor &grad, &param, &master, &m, &v;
+};
+
+state make_state(experiment& e, dtype type) {
+  tensor& grad = e.random(type, {parameters});
+  tensor& param = e.random(type, {parameters});
+  tensor& master = type == dtype::f32 ? param : e.random(dtype::f32, {parameters});
+  tensor& m = e.random(dtype::f32, {parameters}, 0.1);
+  tensor& v = e.zeros(dtype::f32, {parameters});
+  for (std::int64_t i = 0; i < parameters; ++i) v.memory().as<float>()[i] = 0.25f;
+  return {grad, param, master, m, v};
+}
+
+bound_call bind_step(experiment& e, const state& s, const tensor* scale) {
+  std::vector<named_value> values{{"grad", s.grad.view()}, {"param", s.param.view()},
+                                  {"m", s.m.view()},       {"v", s.v.view()},
+                                  {"step", step},          {"lr", rate},
+                                  {"beta1", beta1},        {"beta2", beta2},
+                                  {"epsilon", epsilon},    {"weight_decay", 0.01}};
+  if (&s.master != &s.param) values.push_back({"master", s.master.view()});
+  if (scale) values.push_back({"scale", scale->view()});
+  return e.bind("apply_fused_adamw", values);
+}
+
+// One more step on element i, in double, against what velo makes of it.
+double step_error(const state& s, const bound_call& call, double scale) {
+  constexpr std::int64_t samples = 64;
+  double before[samples][4];
+  for (std::int64_t i = 0; i < samples; ++i) {
+    const std::int64_t at = i * (parameters / samples);
+    s.m.set(at, 0.05);  // a step well above the rounding of the parameter, whatever the run has
+                        // made of the moments
+    s.v.set(at, 1e-4);
+    before[i][0] = s.master.at(at);
+    before[i][1] = s.grad.at(at) * scale;
+    before[i][2] = s.m.at(at);
+    before[i][3] = s.v.at(at);
+  }
+  call();
+  return sampled_error(
+      samples,
+      [&](std::int64_t i) { return s.master.at(i * (parameters / samples)) - before[i][0]; },
+      [&](std::int64_t i) {
+        const auto [p, g, m, v] = before[i];
+        const double first = beta1 * m + (1 - beta1) * g, second = beta2 * v + (1 - beta2) * g * g;
+        const double root = std::sqrt(second / (1 - std::pow(beta2, step))) + epsilon;
+        return -rate * (0.01 * p + first / (1 - std::pow(beta1, step)) / root);
+      });
+}
+
+void fill_step(experiment& e, dtype type) {
+  const state s = make_state(e, type);
+  const bound_call call = bind_step(e, s, nullptr);
+  e.call("velo", call);
+  // the difference of two nearly equal f32 parameters
+  e.check([s, call] { return step_error(s, call, 1.0); }, 1e-2);
+}
+
+bound_call bind_norm(experiment& e, const tensor& x, const tensor& sum, const tensor* clip) {
+  std::vector<named_value> values{
+      {"x", x.view()}, {"sum_of_squares", sum.view()}, {"max_norm", 1.0}};
+  if (clip) values.push_back({"clip", clip->view()});
+  return e.bind("global_norm", values);
+}
+
+void fill_norm(experiment& e, dtype type) {
+  tensor& x = e.random(type, {parameters});
+  tensor& sum = e.zeros(dtype::f64, {});
+  e.call("velo", bind_norm(e, x, sum, nullptr));
+  e.check([&x, &sum] {
+    double exact = 0;
+    for (std::int64_t i = 0; i < parameters; ++i) exact += x.at(i) * x.at(i);
+    return std::abs(sum.at(0) / exact - 1);
+  });
+}
+
+void fill_clipped(experiment& e, dtype type) {
+  const state s = make_state(e, type);
+  tensor& sum = e.zeros(dtype::f64, {});
+  tensor& clip = e.zeros(dtype::f32, {});
+  const bound_call norm = bind_norm(e, s.grad, sum, &clip), update = bind_step(e, s, &clip);
+  const bound_call both = [norm, update] {
+    norm();
+    update();
+  };
+  e.call("velo", both);
+  e.check([s, both, &clip] { return step_error(s, both, clip.at(0)); }, 1e-2);
+}
+
+row parameter_row(const std::string& name, const std::string& op, dtype type, double bytes_each,
+                  limit bound, std::function<void(experiment&)> fill) {
+  return {name,           type,   std::to_string(parameters),
+          "dram",         "GB/s", bytes_each * static_cast<double>(parameters),
+          bound,          op,     name,
+          std::move(fill)};
+}
+
+}  // namespace
+
+void list_optimizer(std::vector<row>& rows) {
+  for (dtype type : {dtype::f32, dtype::bf16}) {
+    const auto wide = static_cast<double>(bytes_of(type));
+    rows.push_back(parameter_row("apply_fused_adamw", "apply_fused_adamw", type, 28, limit::adam,
+                                 [type](experiment& e) { fill_step(e, type); }));
+    rows.push_back(parameter_row("global_norm", "global_norm", type, wide, limit::read,
+                                 [type](experiment& e) { fill_norm(e, type); }));
+    rows.push_back(parameter_row("global_norm_clip_step", "apply_fused_adamw", type, 28 + wide,
+                                 limit::adam, [type](experiment& e) { fill_clipped(e, type); }));
+  }
+}
+
+}  // namespace velo::bench
