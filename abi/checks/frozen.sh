@@ -4,7 +4,7 @@
 #
 #   frozen.sh client   SOURCE_DIR LIBRARY WORK_DIR   the C client and its plugin
 #   frozen.sh unit     SOURCE_DIR LIBRARY WORK_DIR   a C++ unit of then and a unit of now in one program
-#   frozen.sh locks    SOURCE_DIR LIBRARY WORK_DIR   every layout of then in the headers of now; of now, exactly
+#   frozen.sh locks    SOURCE_DIR LIBRARY WORK_DIR   every layout of then in the headers of now
 #   frozen.sh coverage SOURCE_DIR LIBRARY WORK_DIR   the client calls every function the release had
 set -eu
 mode=$1 source=$2 library=$3 work=$4/$1
@@ -49,13 +49,11 @@ locks)
     for language in "-x c -std=c11" "-x c++ -std=c++17"; do
       # shellcheck disable=SC2086 # the language is two words
       $compiler $language -Werror -fsyntax-only -I"$source/capi/include" "$frozen/layout_lock.c"
-      # shellcheck disable=SC2086
-      $compiler $language -Werror -fsyntax-only -DVELO_LOCK_CURRENT -I"$source/capi/include" "$source/abi/generated/layout_lock.c"
-      count=$((count + 2))
+      count=$((count + 1))
     done
   done
   echo "$count compilations of layout locks"
-  [ $count -ge 4 ]
+  [ $count -ge 2 ]
   ;;
 coverage)
   client_objects
