@@ -96,6 +96,7 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
   WORKS(velo_closure_create(stream, "add", "a, b, y", &address, &closure));
   int32_t (*add)(const velo_tensor*, const velo_tensor*, const velo_tensor*) = NULL;
   memcpy(&add, &address, sizeof address);
+  if (add == NULL) return;
   WORKS(add(&tx, &tx, &ty));
   NEAR(y[0], 2);
   velo_closure_destroy(closure);

@@ -28,7 +28,7 @@ def main():
         if not includes_tables(entry["file"]):
             linked.append(os.path.join(entry["directory"], output))
             continue
-        target = os.path.join(objects, os.path.basename(output))
+        target = os.path.join(objects, output.replace("/", "_"))
         # The grown tree is looked at first; speed of this code does not matter.
         command = entry["command"].replace(" -o " + output, f" -O0 -g0 -o {target}")
         command = re.sub(r" -I", f" -I{tree} -I{tree}/capi/include -I", command, count=1)
@@ -48,7 +48,7 @@ def main():
     with open(os.path.join(build, "abi/checks/link_libraries.txt"), encoding="utf-8") as file:
         libraries = file.read().split()
     subprocess.run(["c++", "-shared", "-fPIC", "-Wl,-soname,libvelo.so.1", "-Wl,-Bsymbolic-functions", "-Wl,--exclude-libs,ALL",
-                    "-Wl,-z,nodelete", "-Wl,-z,now", f"-Wl,--version-script={tree}/abi/generated/velo.map", "-o", out,
+                    "-Wl,-z,nodelete", "-Wl,-z,now", "-Wl,-z,defs", f"-Wl,--version-script={tree}/abi/generated/velo.map", "-o", out,
                     *linked, added, *libraries], check=True)
     print(f"{len(running)} of {len(entries)} sources compiled again")
 

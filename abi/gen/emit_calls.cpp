@@ -64,8 +64,11 @@ std::string emit_functions(const spec& s) {
 }
 
 std::string emit_api_table(const spec& s) {
-  std::string out = "// The slots of struct velo_api after struct_size and abi, in order.\n";
+  std::string out =
+      "// The members of struct velo_api after struct_size: the newest ABI, then the slots in "
+      "order.\n";
   out += note;
+  out += std::to_string(s.release) + ",\n";
   for (const function* f : s.slots()) out += f->name + ",\n";
   return out;
 }

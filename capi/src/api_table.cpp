@@ -19,7 +19,6 @@ using core::value_type;
 
 constexpr velo_api table = {
     sizeof(velo_api),
-    abi_offered,
 #include "abi/generated/api_table.inc"
 };
 

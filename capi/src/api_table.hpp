@@ -6,10 +6,7 @@
 
 namespace velo::capi {
 
-inline constexpr std::uint32_t abi_offered =
-    100;  // newest ABI of this library, major * 100 + minor
-
-const velo_api& api_table() noexcept;
+const velo_api& api_table() noexcept;  // its abi is the newest this library offers
 
 const core::function_info* find_function(const char* name) noexcept;  // nullptr: none
 core::any_function address_of(const core::function_info& function) noexcept;

@@ -21,12 +21,16 @@ namespace {
 constexpr std::uint32_t shape_size = 112;  // velo_shape of ABI 1.0
 static_assert(sizeof(velo_shape) >= shape_size);
 
+std::uint32_t abi_offered() {
+  return capi::api_table().abi;
+}
+
 // A file name may be long: it goes where the record has most room.
 [[noreturn]] void refuse_abi(const char* wanted) {
   Dl_info where{};
   const bool found = dladdr(reinterpret_cast<const void*>(&velo_get_api), &where) != 0;
   fail(VELO_ERR_ABI, "needed", wanted,
-       text("ABI %u.%u of release %d.%d.%d", capi::abi_offered / 100, capi::abi_offered % 100,
+       text("ABI %u.%u of release %d.%d.%d", abi_offered() / 100, abi_offered() % 100,
             VELO_RELEASE_MAJOR, VELO_RELEASE_MINOR, VELO_RELEASE_PATCH),
        found ? where.dli_fname : "");
 }
@@ -73,7 +77,7 @@ extern "C" {
 velo_status velo_get_api(uint32_t needed, uint64_t table_size, const struct velo_api** api) {
   return core::guard("velo_get_api", [&] {
     capi::required(api, "api");
-    if (needed / 100 != capi::abi_offered / 100 || needed > capi::abi_offered)
+    if (needed / 100 != abi_offered() / 100 || needed > abi_offered())
       refuse_abi(text("ABI %u.%u", needed / 100, needed % 100));
     if (table_size > sizeof(velo_api))
       refuse_abi(text("a function table of %llu bytes, from newer headers",
@@ -86,7 +90,7 @@ velo_status velo_version(int32_t* major, int32_t* minor, int32_t* patch, uint32_
   if (major != nullptr) *major = VELO_RELEASE_MAJOR;
   if (minor != nullptr) *minor = VELO_RELEASE_MINOR;
   if (patch != nullptr) *patch = VELO_RELEASE_PATCH;
-  if (abi != nullptr) *abi = capi::abi_offered;
+  if (abi != nullptr) *abi = abi_offered();
   return VELO_OK;
 }
 
