@@ -22,10 +22,10 @@ double compute_rate(const machine& m, const compute_loop& loop, int threads, boo
   const double assumed_rate = 1e11;  // a first guess, corrected by the first run
   auto rounds = static_cast<std::int64_t>(0.002 * assumed_rate / loop.flop_per_round);
   const double first = run_pinned(m.cpus, 1, [&](int) { loop.run(rounds); });
-  rounds = static_cast<std::int64_t>(static_cast<double>(rounds) * (quick ? 0.005 : 0.02) / first);
+  rounds = static_cast<std::int64_t>(static_cast<double>(rounds) * 0.004 / first);
   rounds = std::max<std::int64_t>(rounds, 1);
   std::vector<double> seconds;
-  for (int repeat = 0; repeat < 7; ++repeat)
+  for (int repeat = 0; repeat < (quick ? 9 : 31); ++repeat)
     seconds.push_back(run_pinned(m.cpus, threads, [&](int) { loop.run(rounds); }));
   return quartile_rate(seconds, static_cast<double>(rounds) * loop.flop_per_round * threads);
 }

@@ -61,8 +61,8 @@ bound_call bind_forward(experiment& e, const attention_tensors& t, const heads& 
                                      {"attention_out", t.out.view()},
                                      {"softmax_max", t.maximum.view()},
                                      {"softmax_sum", t.sum.view()},
-                                     {"input_layout", "bnsd"},
-                                     {"sparse_mode", h.causal ? 2 : 0},
+                                     {"layout", "bnsd"},
+                                     {"sparse_mode", h.causal ? "left_up_causal" : "full"},
                                      {"scale", h.scale()}});
 }
 
@@ -104,14 +104,14 @@ void fill_backward(experiment& e, dtype type, const heads& h) {
                                        {"key", t.k.view()},
                                        {"value", t.v.view()},
                                        {"dy", dy.view()},
-                                       {"attention_in", t.out.view()},
+                                       {"attention_out", t.out.view()},
                                        {"softmax_max", t.maximum.view()},
                                        {"softmax_sum", t.sum.view()},
-                                       {"dq", dq.view()},
-                                       {"dk", dk.view()},
-                                       {"dv", dv.view()},
-                                       {"input_layout", "bnsd"},
-                                       {"sparse_mode", h.causal ? 2 : 0},
+                                       {"dquery", dq.view()},
+                                       {"dkey", dk.view()},
+                                       {"dvalue", dv.view()},
+                                       {"layout", "bnsd"},
+                                       {"sparse_mode", h.causal ? "left_up_causal" : "full"},
                                        {"scale", h.scale()}});
   e.check(
       [t, &dy, &dq, h] {
