@@ -12,6 +12,12 @@ velo_status absent(const char* function) {
   });
 }
 
+void absent_destroy(const char* function, const void* handle) {
+  velo::core::guard(function, [&] {
+    if (handle != nullptr) velo::core::fail(VELO_ERR_HANDLE, "", "NULL", "what cannot exist here");
+  });
+}
+
 }  // namespace
 
 extern "C" {
@@ -20,7 +26,9 @@ __attribute__((weak)) velo_status velo_pack_create(velo_context, const velo_pack
                                                    velo_pack*) {
   return absent("velo_pack_create");
 }
-__attribute__((weak)) void velo_pack_destroy(velo_pack) {}
+__attribute__((weak)) void velo_pack_destroy(velo_pack handle) {
+  absent_destroy("velo_pack_destroy", handle);
+}
 __attribute__((weak)) velo_status velo_pack_update(velo_stream, velo_pack, const velo_tensor*) {
   return absent("velo_pack_update");
 }
@@ -28,7 +36,9 @@ __attribute__((weak)) velo_status velo_kernel_register(velo_context, const velo_
                                                        velo_kernel*) {
   return absent("velo_kernel_register");
 }
-__attribute__((weak)) void velo_kernel_destroy(velo_kernel) {}
+__attribute__((weak)) void velo_kernel_destroy(velo_kernel handle) {
+  absent_destroy("velo_kernel_destroy", handle);
+}
 __attribute__((weak)) velo_status velo_plugin_load(velo_context, const char*) {
   return absent("velo_plugin_load");
 }
@@ -36,5 +46,7 @@ __attribute__((weak)) velo_status velo_closure_create(velo_stream, const char*, 
                                                       velo_closure*) {
   return absent("velo_closure_create");
 }
-__attribute__((weak)) void velo_closure_destroy(velo_closure) {}
+__attribute__((weak)) void velo_closure_destroy(velo_closure handle) {
+  absent_destroy("velo_closure_destroy", handle);
+}
 }

@@ -11,9 +11,10 @@ namespace velo::capi {
 template <class T>
 void destroy(const char* function, typename core::handle_traits<T>::handle handle,
              const char* argument) noexcept {
-  if (handle == nullptr) return;
-  if (core::guard(function, [&] { core::destroy_handle<T>(handle, argument); }) != VELO_OK)
-    core::log_misuse(core::last_record());
+  const velo_status status = core::guard(function, [&] {
+    if (handle != nullptr) core::destroy_handle<T>(handle, argument);
+  });
+  if (status != VELO_OK) core::log_misuse(core::last_record());
 }
 
 }  // namespace velo::capi

@@ -28,8 +28,8 @@ velo_status velo_stream_create(velo_context context, velo_stream* stream) {
 }
 
 void velo_stream_destroy(velo_stream stream) {
-  if (stream == nullptr) return;
   const velo_status status = core::guard("velo_stream_destroy", [&] {
+    if (stream == nullptr) return;
     core::stream& given = stream_of(stream);
     if (given.is_inline()) {
       given.owner().log().write(VELO_LOG_WARN, "stream",

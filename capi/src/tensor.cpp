@@ -43,8 +43,9 @@ velo_status velo_tensor_import(velo_context context, velo_managed_tensor* manage
 }
 
 void velo_tensor_release(velo_managed_tensor* managed) {
-  if (managed == nullptr || managed->deleter == nullptr) return;
-  core::guard("velo_tensor_release", [&] { managed->deleter(managed); });
+  core::guard("velo_tensor_release", [&] {
+    if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
+  });
 }
 
 velo_status velo_tensor_extent(const velo_tensor* tensor, uint64_t* bytes) {

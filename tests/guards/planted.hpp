@@ -1,0 +1,22 @@
+// Included before every C entry compiled for this test: each call of the guard first throws what
+// the test has planted, from where the entry's own work would throw. The guard itself is the
+// library's.
+#pragma once
+
+#include "core/guard.hpp"
+
+namespace velo::core {
+
+void throw_planted();  // guards_test.cpp; returns when nothing is planted
+
+template <class F>
+velo_status guard_with_fault(const char* function, F&& body) noexcept {
+  return guard(function, [&] {
+    throw_planted();
+    body();
+  });
+}
+
+}  // namespace velo::core
+
+#define guard guard_with_fault
