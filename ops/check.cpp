@@ -196,6 +196,38 @@ bool same_view(const velo_tensor& a, const velo_tensor& b) {
          element_bytes(a.dtype) == element_bytes(b.dtype) && is_compact(a) == is_compact(b);
 }
 
+// Bytes from the first to past the last element that a view reaches inside one period, or 0 where
+// some dimension steps beyond a period without being a multiple of it.
+std::int64_t reach_in_period(const velo_tensor& t, std::int64_t period) {
+  const std::int64_t bytes = element_bytes(t.dtype);
+  std::int64_t reach = bytes, compact = bytes;
+  for (int i = t.ndim - 1; i >= 0; --i) {
+    const std::int64_t stride = t.strides == nullptr ? compact : t.strides[i] * bytes;
+    compact *= t.shape[i];
+    if (t.shape[i] == 1 || stride % period == 0) continue;
+    if (stride > period) return 0;
+    reach += stride * (t.shape[i] - 1);
+  }
+  return reach <= period ? reach : 0;
+}
+
+// Whether two views lie side by side in common rows, like queries, keys and values in a fused
+// projection: their extents overlap, their elements do not. Every stride of `a` is tried as the
+// row.
+bool side_by_side(const velo_tensor& a, const velo_tensor& b) {
+  if (a.strides == nullptr) return false;
+  const std::uintptr_t first_a = extent_of(a).begin, first_b = extent_of(b).begin;
+  for (int i = 0; i < a.ndim; ++i) {
+    const std::int64_t period = a.strides[i] * element_bytes(a.dtype);
+    if (a.shape[i] == 1 || period == 0) continue;
+    const std::int64_t in_a = reach_in_period(a, period), in_b = reach_in_period(b, period);
+    const auto p = static_cast<std::uintptr_t>(period);
+    const auto ahead = static_cast<std::int64_t>(((first_b % p) + p - first_a % p) % p);
+    if (in_a > 0 && in_b > 0 && in_a <= ahead && ahead + in_b <= period) return true;
+  }
+  return false;
+}
+
 // No output may share memory with another tensor, except exactly with a field its doc allows.
 void check_overlap(const op_spec& spec, const args_block& block) {
   for (int o = 0; o < spec.field_count; ++o) {
@@ -209,6 +241,7 @@ void check_overlap(const op_spec& spec, const args_block& block) {
       const velo_tensor& t = *block.slots[i].tensor;
       const extent e = extent_of(t);
       if (w.begin >= e.end || e.begin >= w.end) continue;
+      if (side_by_side(written, t) || side_by_side(t, written)) continue;
       const bool allowed =
           ((out.may_alias >> i) & 1) != 0 || (other.output && ((other.may_alias >> o) & 1) != 0);
       if (allowed && same_view(written, t)) continue;
