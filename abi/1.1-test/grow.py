@@ -46,6 +46,10 @@ def grow_ops(text):
     return json.dumps(spec, indent=1)
 
 
+def grow_slots(text):
+    return text.replace('"\n  ]', '",\n    "velo_growth_double"\n  ]')
+
+
 def grow_norm(text):
     family = json.loads(text)
     op = next(op for op in family["ops"] if op["name"] == "rms_norm")
@@ -71,6 +75,7 @@ def main():
     edit(os.path.join(tree, "abi/spec/core.json"), grow_core)
     edit(os.path.join(tree, "abi/spec/ops.json"), grow_ops)
     edit(os.path.join(tree, "abi/spec/ops/norm.json"), grow_norm)
+    edit(os.path.join(tree, "abi/spec/slots.json"), grow_slots)
     edit(os.path.join(tree, "capi/include/velo/introspect.h"), grow_introspect)
     edit(os.path.join(tree, "capi/include/velo/context.h"), grow_context)
     subprocess.run([generator, "--spec", os.path.join(tree, "abi/spec"), "--root", tree], check=True, stdout=subprocess.DEVNULL)

@@ -51,9 +51,8 @@ def broken_promises(frozen, current):
             yield f"{name} was removed"
         else:
             yield from differences(entry, current.entries[key], name)
-    kept = [key for key in current.entries if key in frozen.entries]
-    if kept != [key for key in frozen.entries if key in current.entries]:
-        yield "frozen entries changed their order: table slots follow it"
+    if current.slots[:len(frozen.slots)] != frozen.slots:
+        yield "frozen slots moved: slots.json grows at its end only"
 
 
 def self_test(folder):
@@ -85,11 +84,10 @@ def self_test(folder):
     expect("a field less", lambda e: e[op]["fields"].pop())
     expect("an error code", lambda e: e[("errors", "VELO_ERR_SHAPE")].update(code=40))
 
-    def exchange(entries):
-        first = entries.pop(function)
-        entries[function] = first
-
-    expect("the order of slots", exchange)
+    current = copy.deepcopy(frozen)
+    current.slots[0], current.slots[1] = current.slots[1], current.slots[0]
+    if not list(broken_promises(frozen, current)):
+        missed.append("slots exchanged")
     print("\n".join(f"not judged rightly: {what}" for what in missed) or "15 edits judged rightly")
     return 1 if missed else 0
 

@@ -12,12 +12,14 @@ def read(path):
 
 
 class Spec:
-    """The written ABI. entries: {(kind, name): the JSON entry}; functions: {exported name: release that brought it}."""
+    """The written ABI. entries: {(kind, name): the JSON entry}; functions: {exported name: release that brought it};
+    slots: their order in the function table."""
 
     def __init__(self, folder):
         core = read(os.path.join(folder, "core.json"))
         ops = read(os.path.join(folder, "ops.json"))
         self.release = core["release"]
+        self.slots = read(os.path.join(folder, "slots.json"))["functions"]
         self.entries = {}
         self.functions = {}
         for kind in ("handles", "errors", "enums", "callbacks", "structs", "functions"):

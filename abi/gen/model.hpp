@@ -1,8 +1,6 @@
 // The ABI as the generator holds it after reading: plain data, in the order of the spec files.
 //
-// The order is the contract: slots of the function table and numbers of operators follow it, so the
-// spec only grows at the end of its bands. `line` says where an entry stands, for messages about
-// it.
+// The order of functions is a contract: it is that of slots.json, and slots of the table follow it.
 #pragma once
 
 #include <cstdint>
@@ -108,11 +106,11 @@ struct spec {
   std::vector<enumeration> enums;
   std::vector<callback> callbacks;
   std::vector<structure> structs;
-  std::vector<function> functions;  // hand-written headers first, then one per operator
+  std::vector<function> functions;  // of the hand-written headers and one per operator, by slot
   std::vector<family> families;
 
   std::vector<const op*> ops() const;
-  // All functions, oldest band first: the order of struct velo_api.
+  // All functions in the order of struct velo_api.
   std::vector<const function*> slots() const;
 };
 

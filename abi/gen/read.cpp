@@ -7,6 +7,31 @@
 #include "abi/gen/read_parts.hpp"
 
 namespace velo::gen {
+namespace {
+
+// Puts the functions in the order of slots.json, which only grows at its end: an operator may join
+// its family anywhere, a function its header, and no slot moves.
+void order_slots(const std::string& file, spec& out) {
+  const document list(file);
+  const node root(list);
+  root.only({"module", "functions"});
+  std::vector<function> ordered;
+  for (const node& at : root["functions"].items()) {
+    const std::string name = at.text();
+    const auto found = std::find_if(out.functions.begin(), out.functions.end(),
+                                    [&](const function& f) { return f.name == name; });
+    if (found == out.functions.end()) at.fail("no function of that name, or its second slot");
+    if (!ordered.empty() && found->since < ordered.back().since)
+      at.fail("a slot of an older release behind one of a newer");
+    ordered.push_back(std::move(*found));
+    out.functions.erase(found);
+  }
+  if (!out.functions.empty())
+    root["functions"].fail("append \"" + out.functions.front().name + "\": it has no slot yet");
+  out.functions = std::move(ordered);
+}
+
+}  // namespace
 
 spec read_spec(const std::string& folder) {
   spec out;
@@ -23,6 +48,7 @@ spec read_spec(const std::string& folder) {
     check_new(at, names, "family " + name);
     read_family(folder + "/ops/" + name + ".json", name, out, names);
   }
+  order_slots(folder + "/slots.json", out);
   for (const auto& entry : std::filesystem::directory_iterator(folder + "/ops")) {
     const std::string file = entry.path().filename().string();
     if (names.count("family " + entry.path().stem().string()) == 0) {
@@ -43,8 +69,6 @@ std::vector<const op*> spec::ops() const {
 std::vector<const function*> spec::slots() const {
   std::vector<const function*> out;
   for (const function& f : functions) out.push_back(&f);
-  std::stable_sort(out.begin(), out.end(),
-                   [](const function* a, const function* b) { return a->since < b->since; });
   return out;
 }
 

@@ -8,7 +8,7 @@
 
 namespace velo::gen {
 
-// `folder` holds core.json, ops.json and ops/<family>.json.
+// `folder` holds core.json, ops.json, ops/<family>.json and slots.json.
 spec read_spec(const std::string& folder);
 
 }  // namespace velo::gen

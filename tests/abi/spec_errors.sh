@@ -59,6 +59,7 @@ breaks error-code core.json '0,/"errors": \["NULL", "STRUCT"\]/s//"errors": ["NU
 breaks error-order core.json '0,/"code": 2,/s//"code": 1,/' 'codes rise'
 breaks field-type core.json '0,/"type": "uint16_t"/s//"type": "uint17_t"/' 'unknown type'
 breaks parameter-type core.json '0,/"type": "velo_error_info\*"/s//"type": "velo_error_inf*"/' 'unknown type'
+breaks slot-twice slots.json 's/"velo_event_query"/"velo_event_record"/' 'no function of that name, or its second slot'
 breaks destroy core.json 's/"destroy": "velo_event_destroy"/"destroy": "velo_event_end"/' 'no such function'
 
 rm -rf "$work/spec"
@@ -67,6 +68,15 @@ cp "$spec/ops/norm.json" "$work/spec/ops/forgotten.json"
 message=$("$gen" --spec "$work/spec" --root "$work/out" 2>&1)
 if [ $? -ne 2 ] || ! grep -q 'ops/forgotten.json is not listed' <<<"$message"; then
   echo "a family that is not listed goes unnoticed: $message"
+  failures=$((failures + 1))
+fi
+
+rm -rf "$work/spec"
+cp -r "$spec" "$work/spec"
+sed -i '/"velo_event_query"/d' "$work/spec/slots.json"
+message=$("$gen" --spec "$work/spec" --root "$work/out" 2>&1)
+if [ $? -ne 2 ] || ! grep -q 'slots.json:3: functions: append "velo_event_query"' <<<"$message"; then
+  echo "a function without a slot goes unnoticed: $message"
   failures=$((failures + 1))
 fi
 

@@ -39,6 +39,7 @@ def grow_loss(spec):
 
 edit("ops/norm", grow_norm)
 edit("ops/loss", grow_loss)
+edit("slots", lambda spec: spec["functions"].append("velo_twin_norm"))
 edit("core", lambda spec: spec.update(release="1.1"))
 edit("ops", lambda spec: spec.update(release="1.1"))
 PYTHON
