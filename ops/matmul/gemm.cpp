@@ -35,6 +35,23 @@ std::size_t packed_matrix::bytes() const {
   return packed_form(k_, n_, type_, level_).bytes();
 }
 
+bool packed_matrix::serves(core::isa level) const {
+  const packed_form mine(k_, n_, type_, level_), wanted(k_, n_, type_, level);
+  return mine.compute == wanted.compute && mine.panel == wanted.panel && mine.pass == wanted.pass;
+}
+
+float packed_matrix::at(std::int64_t k, std::int64_t n) const {
+  const packed_form form(k_, n_, type_, level_);
+  const std::int64_t q = n / form.panel, per_word = form.per_word();
+  const std::uint32_t word = words_[form.padded_k() / per_word * q * form.panel +
+                                    k / per_word * form.width(q) + n % form.panel];
+  std::uint32_t bits = word;
+  if (per_word == 2) bits = k % 2 == 0 ? word << 16 : word & 0xffff0000u;
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
 void packed_matrix::update(const void* weight, std::int64_t ld, bool turned,
                            const core::parallel& threads) {
   const packed_form form(k_, n_, type_, level_);
@@ -160,7 +177,7 @@ void gemm_run::run(const core::parallel& threads) {
     if (plan_.shared_b != 0) pack_phase(first, end, threads);
     const std::int64_t columns = end - first;
     threads(plan_.row_tiles * columns, [&](std::int64_t task, int thread) {
-      const block_session session(level_);
+      const block_session session(plan_.amx ? level_ : core::isa::scalar);
       multiply(task / columns, first + task % columns, first, thread);
     });
   }
@@ -358,7 +375,7 @@ std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int thr
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
           void* scratch, core::isa level, bool jit) {
   if (problem.m == 0 || problem.n == 0) return;
-  assert(b == nullptr || (b->level() == level && b->type() == problem.type && b->k() == problem.k &&
+  assert(b == nullptr || (b->serves(level) && b->type() == problem.type && b->k() == problem.k &&
                           b->n() == problem.n));
   gemm_run(problem, b, scratch, level, jit).run(threads);
 }

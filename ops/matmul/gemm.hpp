@@ -35,7 +35,7 @@ struct gemm_problem {
 };
 
 // op(B) in panels of columns, each panel's rows of the depth in one run: what block kernels read.
-// Of one level and type.
+// The form is that of one type and level; levels that multiply alike share it.
 class packed_matrix {
  public:
   packed_matrix() = default;
@@ -44,13 +44,14 @@ class packed_matrix {
   std::int64_t k() const { return k_; }
   std::int64_t n() const { return n_; }
   block_type type() const { return type_; }
-  core::isa level() const { return level_; }
-  std::size_t bytes() const;  // of the memory it wants, 64-byte aligned
+  bool serves(core::isa level) const;  // whether products of `level` read this form
+  std::size_t bytes() const;           // of the memory it wants, 64-byte aligned
   void place(void* memory) { words_ = static_cast<std::uint32_t*>(memory); }
 
   // Copies a weight in: [k][n], or [n][k] when turned, `ld` elements between stored rows. Allocates
   // nothing.
   void update(const void* weight, std::int64_t ld, bool turned, const core::parallel& threads);
+  float at(std::int64_t k, std::int64_t n) const;  // one element back out, for the reference
 
  private:
   friend class gemm_run;
@@ -64,8 +65,15 @@ class packed_matrix {
 std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
                                core::isa level);
 
-// `b`: op(B) packed for this level, or null. `jit` false keeps to velo's own kernels.
+// `b`: op(B) in a form that serves this level, or null. `jit` false keeps to velo's own kernels.
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
           void* scratch, core::isa level, bool jit);
 
+namespace reference {
+
+// The same product in plain loops, every sum in double; truth for the engine, and optimization
+// level 0.
+void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads);
+
+}  // namespace reference
 }  // namespace velo::ops

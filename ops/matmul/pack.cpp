@@ -1,0 +1,110 @@
+// Making and updating weight packs: what their tensors must look like, and the copy on the stream.
+#include "ops/matmul/pack.hpp"
+
+#include <memory>
+
+#include "ops/tensor.hpp"
+
+namespace velo::ops {
+namespace {
+
+using core::fail;
+using core::text;
+
+block_type type_of(velo_dtype dtype) {
+  if (dtype == f32) return block_type::f32;
+  if (!(dtype == bf16)) {
+    fail(VELO_ERR_DTYPE, "desc.dtype", "float32 or bfloat16", dtype_name(dtype));
+  }
+  return block_type::bf16;
+}
+
+void require_size(std::int64_t size, const char* name) {
+  constexpr std::int64_t most = std::int64_t{1} << 31;
+  if (size >= 0 && size < most) return;
+  fail(VELO_ERR_SHAPE, text("desc.%s", name), "a size in [0, 2^31)",
+       text("%lld", static_cast<long long>(size)));
+}
+
+}  // namespace
+
+weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
+    : owner_(owner), turned_(desc.transpose != 0) {
+  if (desc.transpose != 0 && desc.transpose != 1) {
+    fail(VELO_ERR_ARGUMENT, "desc.transpose", "0 or 1", text("%d", desc.transpose));
+  }
+  require_size(desc.k, "k");
+  require_size(desc.n, "n");
+  matrix_ = packed_matrix(desc.k, desc.n, type_of(desc.dtype), owner.level());
+  bytes_ = matrix_.bytes();
+  memory_ = owner.memory().take(bytes_);
+  matrix_.place(memory_);
+}
+
+void weight_pack::check(const velo_tensor& weight) const {
+  if (weight.ndim != 2) {
+    fail(VELO_ERR_RANK, "weight.ndim", "2 dimensions", text("%d", weight.ndim));
+  }
+  if (weight.shape == nullptr) fail(VELO_ERR_NULL, "weight.shape", "2 sizes", "NULL");
+  const std::int64_t sizes[] = {turned_ ? matrix_.n() : matrix_.k(),
+                                turned_ ? matrix_.k() : matrix_.n()};
+  if (weight.shape[0] != sizes[0] || weight.shape[1] != sizes[1]) {
+    fail(VELO_ERR_SHAPE, "weight.shape", shape_name(2, sizes), shape_name(2, weight.shape));
+  }
+  const velo_dtype dtype = matrix_.type() == block_type::f32 ? f32 : bf16;
+  if (!(weight.dtype == dtype)) {
+    fail(VELO_ERR_DTYPE, "weight.dtype", dtype_name(dtype), dtype_name(weight.dtype));
+  }
+  const velo_device device = owner_.device();
+  if (weight.device.type != device.type || weight.device.id != device.id) {
+    fail(VELO_ERR_DEVICE, "weight.device",
+         text("device {%d, %d} of the context", device.type, device.id),
+         text("device {%d, %d}", weight.device.type, weight.device.id));
+  }
+  const std::int64_t* strides = weight.strides;
+  if (strides != nullptr && ((sizes[1] > 1 && strides[1] != 1) || strides[0] < 0)) {
+    fail(VELO_ERR_LAYOUT, "weight.strides", "rows of neighboring elements", shape_name(2, strides));
+  }
+  if (numel(weight) == 0) return;
+  if (weight.data == nullptr) {
+    fail(VELO_ERR_NULL, "weight.data", "a pointer to the elements", "NULL");
+  }
+  const auto address = reinterpret_cast<std::uintptr_t>(data<char>(&weight));
+  if (address % static_cast<std::uintptr_t>(element_bytes(dtype)) != 0) {
+    fail(VELO_ERR_LAYOUT, "weight.data", "elements aligned to their size",
+         text("address %#llx", static_cast<unsigned long long>(address)));
+  }
+}
+
+// An update in a stream's order; the pack must live until it is done, as the header says.
+class weight_pack::queued_update final : public core::work {
+ public:
+  queued_update(weight_pack& pack, const void* weight, std::int64_t ld)
+      : pack_(pack), weight_(weight), ld_(ld) {
+    function = "velo_pack_update";
+  }
+  void run(core::execution& on) override {
+    pack_.matrix_.update(weight_, ld_, pack_.turned_, on.threads);
+  }
+
+ private:
+  weight_pack& pack_;
+  const void* weight_;
+  std::int64_t ld_;
+};
+
+void weight_pack::update(core::stream& stream, const velo_tensor& weight) {
+  if (&stream.owner() != &owner_) {
+    fail(VELO_ERR_ARGUMENT, "stream", "a stream of the pack's context", "one of another context");
+  }
+  check(weight);
+  const void* from = data<const void>(&weight);
+  const std::int64_t ld = weight.strides == nullptr ? weight.shape[1] : weight.strides[0];
+  if (stream.is_inline()) {
+    stream.run_inline([&](core::execution& on) { matrix_.update(from, ld, turned_, on.threads); });
+  } else {
+    stream.enqueue(std::make_unique<queued_update>(*this, from, ld));
+  }
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,43 @@
+// The object behind a velo_pack: a weight in packed form, in memory of its context.
+//
+// Made once for a shape, a dtype and the context's instruction-set level; updated in place on a
+// stream, without allocation. Invariant: queued products and updates see each other in stream
+// order, as any other work does.
+#pragma once
+
+#include "core/context.hpp"
+#include "core/handle.hpp"
+#include "core/stream.hpp"
+#include "ops/matmul/gemm.hpp"
+#include "velo/pack.h"
+
+namespace velo::ops {
+
+class weight_pack {
+ public:
+  weight_pack(core::context& owner, const velo_pack_desc& desc);  // throws SHAPE, DTYPE, MEMORY
+  ~weight_pack() { owner_.memory().give(memory_, bytes_); }
+  weight_pack(const weight_pack&) = delete;
+  weight_pack& operator=(const weight_pack&) = delete;
+
+  const packed_matrix& matrix() const { return matrix_; }
+  void update(core::stream& stream, const velo_tensor& weight);  // checks, then runs or queues
+
+ private:
+  class queued_update;
+  void check(const velo_tensor& weight) const;
+
+  core::context& owner_;
+  bool turned_;
+  packed_matrix matrix_;
+  std::size_t bytes_ = 0;
+  void* memory_ = nullptr;
+};
+
+}  // namespace velo::ops
+
+template <>
+struct velo::core::handle_traits<velo::ops::weight_pack> {
+  using handle = velo_pack;
+  static constexpr kind id = kind::pack;
+};
