@@ -56,7 +56,7 @@ class bench {
   void measure_pass(int pass, int threads);
   result& result_of(const row& what, int threads);  // made on first use
   void measure_row(const row& what, host& velo, result& into);
-  void ask_torch(const row& what, int threads, int sets, std::vector<torch_timing>& timings);
+  std::vector<torch_timing> ask_torch(const row& what, int threads, int sets);
   void print_limits(const calibration& c) const;
   void print_limits_json() const;
   void report() const;
@@ -125,9 +125,9 @@ bool bench::compare_with_itself() {
   return equal;
 }
 
-void bench::ask_torch(const row& what, int threads, int sets, std::vector<torch_timing>& timings) {
-  if (what.torch.empty()) return;
-  timings = torch_.measure(what.torch, what.type, what.shape, threads, sets, options_.budget / 2);
+std::vector<torch_timing> bench::ask_torch(const row& what, int threads, int sets) {
+  if (what.torch.empty()) return {};
+  return torch_.measure(what.torch, what.type, what.shape, threads, sets, options_.budget / 4);
 }
 
 void bench::measure_row(const row& what, host& velo, result& into) {
@@ -136,8 +136,7 @@ void bench::measure_row(const row& what, host& velo, result& into) {
   const int sets = what.footprint
                        ? static_cast<int>(std::clamp<std::int64_t>(rotated / what.footprint, 1, 4))
                        : 1;
-  std::vector<torch_timing> torch;
-  ask_torch(what, velo.threads, sets, torch);
+  ask_torch(what, velo.threads, sets);
   experiment e(velo);
   for (int set = 0; set < sets; ++set) {
     e.begin_set();
@@ -153,6 +152,8 @@ void bench::measure_row(const row& what, host& velo, result& into) {
   how.budget = options_.budget;
   if (what.residency == "cache") how.touch = [&e](int set) { e.touch(set); };
   const outcome measured = measure(candidates, how);
+  const std::vector<torch_timing> torch =
+      ask_torch(what, velo.threads, sets);  // before and after, answered together
 
   const timing& own = measured.timings[0];
   into.rates.push_back(what.work / own.p25 * 1e-9);

@@ -273,6 +273,7 @@ class Bench:
         self.torch = torch
         self.operators = Operators(torch)
         self.cpus = sorted(os.sched_getaffinity(0))
+        self.row, self.prepared = None, []
 
     def set_threads(self, threads):
         """The caller stays on the first processor; workers, where wanted, may use all."""
@@ -285,36 +286,46 @@ class Bench:
         torch._inductor.config.cpp.threads = threads
         torch._functorch.config.donated_buffer = False
 
-    def time(self, calls, budget):
-        for call in calls:
+    def time(self, calls, budget, seconds):
+        """Adds to `seconds`, until the budget is spent and seven calls are made."""
+        least, end = len(seconds) + 7, time.perf_counter() + budget
+        for call in (*calls, calls[0]):
             call()
-        calls[0]()
-        seconds, end = [], time.perf_counter() + budget
-        while len(seconds) < 7 or (time.perf_counter() < end and len(seconds) < 2000):
+        while len(seconds) < least or (time.perf_counter() < end and len(seconds) < 2000):
             call = calls[len(seconds) % len(calls)]
             start = time.perf_counter()
             result = call()
             seconds.append(time.perf_counter() - start)
             del result
-        seconds.sort()
-        return {"calls": len(seconds), "min": seconds[0], "p25": seconds[(len(seconds) - 1) // 4]}
 
-    def measure(self, row):
-        if not hasattr(self.operators, row["name"]):
-            return {**row, "error": "torch has no such row"}
+    def prepare(self, row):
+        """Binds the row's calls, a list for each peer, with the seconds they took so far."""
+        self.prepared = []
         dtype = {"f32": self.torch.float32, "bf16": self.torch.bfloat16}[row["dtype"]]
         self.set_threads(row["threads"])
         make, compilable = getattr(self.operators, row["name"])(dtype, *parse_shape(row["shape"]))
-        results = []
         for peer in ("torch eager", "torch compiled") if compilable else ("torch eager",):
             wrap = self.torch.compile if peer == "torch compiled" else lambda function: function
             try:
                 one_set = make(wrap)
                 calls = [one_set() for _ in range(row.get("sets", 1))]
-                results.append({"peer": peer, **self.time(calls, row.get("budget", 1.0))})
+                calls[0]()
+                self.prepared.append((peer, calls, []))
             except Exception as error:  # a compiler may be missing; the other mode still counts
                 print(f"{peer}: {row['name']}: {error}", file=sys.stderr)
-            calls = one_set = None
+
+    def measure(self, row):
+        """Asked for the same row again, goes on with its tensors and answers for all calls so far."""
+        if not hasattr(self.operators, row["name"]):
+            return {**row, "error": "torch has no such row"}
+        if row != self.row:
+            self.prepare(row)
+            self.row = row
+        results = []
+        for peer, calls, seconds in self.prepared:
+            self.time(calls, row.get("budget", 1.0), seconds)
+            ordered = sorted(seconds)
+            results.append({"peer": peer, "calls": len(ordered), "min": ordered[0], "p25": ordered[(len(ordered) - 1) // 4]})
         return {**row, "results": results}
 
 
