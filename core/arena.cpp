@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t smallest = std::size_t{64} << 10;
 constexpr std::size_t trailer = 64;
+constexpr std::size_t huge = std::size_t{2} << 20;
 
 }  // namespace
 
@@ -25,7 +26,10 @@ void* arena::grow(std::size_t bytes) {
   const std::size_t rounded = (bytes + 63) & ~std::size_t{63};
   // Doubling keeps the number of chunks logarithmic; wanted_ makes the merged chunk fit at once.
   const std::size_t ahead = std::max({smallest, wanted_, earlier_ + capacity_});
-  const std::size_t size = std::max(rounded, (ahead + 63) & ~std::size_t{63});
+  // Whole huge pages, so that none is mapped for a few bytes of it.
+  const std::size_t least = std::max(rounded, ahead) + trailer;
+  const std::size_t unit = least >= huge ? huge : trailer;
+  const std::size_t size = (least + unit - 1) / unit * unit - trailer;
   char* memory = static_cast<char*>(source_.take(size + trailer));
   if (memory_ != nullptr) {
     retired_ = new (memory_ + capacity_) chunk{retired_, memory_, capacity_};

@@ -155,7 +155,11 @@ config::config(isa machine, velo_log_level log, knows_op known)
   publish(std::move(first));
 }
 
+// A host that goes to and fro between settings finds the earlier ones again: memory is bounded by
+// how many distinct ones it uses.
 void config::publish(settings&& next) {
+  for (const auto& version : versions_)
+    if (*version == next) return current_.store(version.get(), std::memory_order_release);
   versions_.push_back(std::make_unique<const settings>(std::move(next)));
   current_.store(versions_.back().get(), std::memory_order_release);
 }

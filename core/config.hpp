@@ -1,8 +1,8 @@
 // The configuration of a context: keys with text values, each knowing where its value came from.
 //
 // What kernels ask for is a `settings`, a plain struct. A change makes a new one and publishes it;
-// old ones are kept until the context goes, so reading is a load and never waits. A key is one row
-// of the table in config.cpp: name, default, doc, how to read it and how to show it. The
+// old ones are kept until the context goes, each once, so reading is a load and never waits. A key
+// is one row of the table in config.cpp: name, default, doc, how to read it and how to show it. The
 // environment (VELO_<KEY>, dots as underscores) is read once, when the context is made; it
 // overrides code and cannot be changed after.
 #pragma once
@@ -31,8 +31,16 @@ struct settings {
   struct forced {
     std::string op, kernel;
     origin from;
+    bool operator==(const forced& other) const {
+      return op == other.op && kernel == other.kernel && from == other.from;
+    }
   };
   std::vector<forced> kernels;  // the keys kernel.<op>, sorted by op
+
+  bool operator==(const settings& other) const {
+    return threads == other.threads && level == other.level && optimization == other.optimization &&
+           jit == other.jit && log == other.log && kernels == other.kernels;
+  }
 };
 
 class config {

@@ -81,6 +81,8 @@ class context {
     f(state);
   }
 
+  bool working_here() const noexcept { return turn_.held_by_me(); }  // the caller is work of ours
+
   // What a kernel may use. Only the holder of the turn may use the result.
   execution run_state() noexcept {
     const settings& now = config_.now();

@@ -100,6 +100,10 @@ struct alignas(64) thread_pool::seat {
   native_thread thread;
 };
 
+thread_pool::seat& thread_pool::seat_of(int part) {
+  return seats_[static_cast<std::size_t>(part)];
+}
+
 thread_pool::thread_pool(int threads)
     : threads_(threads),
       pauses_(threads <= usable_threads() ? spins : 0),
@@ -108,9 +112,9 @@ thread_pool::thread_pool(int threads)
     for (int i = 1; i < threads; ++i) {
       char name[16];
       std::snprintf(name, sizeof name, "velo/%d", i);
-      seats_[i].pool = this;
-      seats_[i].part = i;
-      seats_[i].thread.start(name, &work, &seats_[i]);
+      seat_of(i).pool = this;
+      seat_of(i).part = i;
+      seat_of(i).thread.start(name, &work, &seat_of(i));
     }
   } catch (...) {
     stop();
@@ -126,7 +130,7 @@ void thread_pool::stop() noexcept {
   stopping_.store(true, std::memory_order_release);
   signal_.fetch_add(1, std::memory_order_acq_rel);
   futex_wake(signal_, INT_MAX);
-  for (int i = 1; i < threads_; ++i) seats_[i].thread.join();
+  for (int i = 1; i < threads_; ++i) seat_of(i).thread.join();
 }
 
 void thread_pool::run_part(int part) const {
@@ -149,18 +153,18 @@ void thread_pool::run(void* self, std::int64_t tasks, parallel::task_fn fn, void
   pool.region_ = {fn, user, tasks, parts};
   pool.ticket_ += 4;
   for (int i = 1; i < parts; ++i)
-    pool.seats_[i].word.store(pool.ticket_ | offered, std::memory_order_release);
+    pool.seat_of(i).word.store(pool.ticket_ | offered, std::memory_order_release);
   if (pool.asleep_.fetch_add(0, std::memory_order_acq_rel) > 0) {
     pool.signal_.fetch_add(1, std::memory_order_release);
     futex_wake(pool.signal_, INT_MAX);
   }
   pool.run_part(0);
   for (int i = 1; i < parts; ++i) {
-    if (!pool.take_part(pool.seats_[i], pool.ticket_ | offered)) continue;
+    if (!pool.take_part(pool.seat_of(i), pool.ticket_ | offered)) continue;
     pool.run_part(i);
-    pool.seats_[i].word.store(pool.ticket_ | done, std::memory_order_release);
+    pool.seat_of(i).word.store(pool.ticket_ | done, std::memory_order_release);
   }
-  for (int i = 1; i < parts; ++i) pool.await_done(pool.seats_[i], pool.ticket_);
+  for (int i = 1; i < parts; ++i) pool.await_done(pool.seat_of(i), pool.ticket_);
   pool.inside_ = false;
 }
 

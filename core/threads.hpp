@@ -55,6 +55,7 @@ class thread_pool {
 
   static void run(void* self, std::int64_t tasks, parallel::task_fn fn, void* user);
   static void* work(void* seat);
+  seat& seat_of(int part);
   void run_part(int part) const;
   bool take_part(seat& at, std::uint32_t offer);
   void await_done(seat& at, std::uint32_t ticket) const;

@@ -191,6 +191,13 @@ TEST_CASE("waiting for oneself is refused instead of waiting for ever") {
   CHECK(code == VELO_ERR_STATE);
 }
 
+TEST_CASE("work cannot destroy the context it runs in") {
+  made_context made;
+  const velo_context handle = handle_of(made.owner);
+  made.owner.inline_stream().run_inline([&](execution&) { velo_context_destroy(handle); });
+  CHECK(&resolve<context>(handle, "context") == &made.owner);
+}
+
 TEST_CASE("destroying a stream finishes its work first") {
   made_context made;
   stream& queue = made.queue();
