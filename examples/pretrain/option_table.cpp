@@ -74,6 +74,7 @@ void configuration::add_run() {
       1024);
   add("run", "out", &r.out, "directory for checkpoint/ and loss.svg");
   add("run", "log", &r.log, "FILE.jsonl that receives a line a step");
+  add("run", "trace", &r.trace, "directory for what another framework needs to repeat the run");
   add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",
       0, many);

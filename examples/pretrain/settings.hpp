@@ -38,7 +38,7 @@ struct data_settings {
 };
 
 struct optimizer_settings {
-  double learning_rate = 3e-3;
+  double learning_rate = 2e-3;
   double beta1 = 0.9;
   double beta2 = 0.95;
   double epsilon = 1e-8;
@@ -57,6 +57,7 @@ struct run_settings {
   std::int64_t threads = 0;  // 0: as many as the machine lends us
   std::string out = "runs/pretrain";
   std::string log;
+  std::string trace;
   std::int64_t save_every = 0;
   std::int64_t validate_every = 0;
   std::int64_t stop_after = 0;

@@ -1,0 +1,20 @@
+// One context a program; VELO_ISA and the other keys may be set in the environment.
+#include "context.hpp"
+
+namespace pretrain {
+
+velo::context make_context(const run_settings& run) {
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.threads = static_cast<std::int32_t>(run.threads);
+  return velo::context::create(desc);
+}
+
+std::string isa_of(const velo::context& context) {
+  return context.config<std::string>("isa");
+}
+
+int threads_of(const velo::context& context) {
+  return context.stats().threads;
+}
+
+}  // namespace pretrain

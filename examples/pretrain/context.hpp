@@ -1,0 +1,16 @@
+// The velo context of a run, and what it says about the machine.
+#pragma once
+
+#include <string>
+#include <velo/velo.hpp>
+
+#include "settings.hpp"
+
+namespace pretrain {
+
+velo::context make_context(const run_settings& run);
+
+std::string isa_of(const velo::context& context);  // "avx512_bf16"
+int threads_of(const velo::context& context);
+
+}  // namespace pretrain

@@ -1,0 +1,92 @@
+// The sampling loop.
+#include "generate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <numeric>
+
+#include "random.hpp"
+#include "vocabulary.hpp"
+#include "windows.hpp"
+
+namespace pretrain {
+namespace {
+
+constexpr int bytes = 256;
+
+// The logits of the bytes after one position. Specials are never drawn.
+std::array<double, bytes> byte_logits(const velo::tensor_view& logits, std::int64_t position) {
+  std::array<double, bytes> result;
+  const std::int64_t row = position * logits.size(1);
+  for (int i = 0; i < bytes; ++i) {
+    result[static_cast<std::size_t>(i)] =
+        logits.type().bits == 32
+            ? static_cast<double>(logits.data<float>()[row + i])
+            : static_cast<double>(static_cast<float>(logits.data<velo::bfloat16>()[row + i]));
+  }
+  return result;
+}
+
+}  // namespace
+
+int draw(const double* logits, double temperature, std::int64_t top_k, double uniform) {
+  std::array<int, bytes> order;
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return logits[a] > logits[b]; });
+  if (temperature == 0) return order[0];
+  const std::size_t kept =
+      top_k == 0 ? bytes : static_cast<std::size_t>(std::min<std::int64_t>(top_k, bytes));
+  std::array<double, bytes> weight{};
+  double total = 0;
+  for (std::size_t i = 0; i < kept; ++i) {
+    weight[i] = std::exp((logits[order[i]] - logits[order[0]]) / temperature);
+    total += weight[i];
+  }
+  double rest = uniform * total;
+  for (std::size_t i = 0; i < kept; ++i) {
+    rest -= weight[i];
+    if (rest < 0) return order[i];
+  }
+  return order[0];
+}
+
+std::string generate(const velo::stream_ref& stream, model& model, std::int64_t length,
+                     const std::string& prompt, const run_settings& run) {
+  const auto window = static_cast<std::size_t>(length);
+  const random_stream random(run.seed, purpose::sampling);
+  std::string text = prompt;
+  std::size_t begin = 0;
+  for (std::int64_t i = 0; i < run.sample_bytes; ++i) {
+    while (text.size() - begin > window - 1) begin += (window + 1) / 2;
+    // The whole window is computed each time; what lies behind the last byte cannot be seen by it.
+    const std::string_view known = std::string_view(text).substr(begin);
+    write_sequence(known, model.inputs(), model.targets());
+    std::int32_t* inputs = model.inputs();
+    inputs[known.size()] = known.empty() ? bos : model.targets()[known.size() - 1];
+    std::fill(inputs + known.size() + 1, inputs + window, pad);
+    const auto logits =
+        byte_logits(model.forward(stream, 1), static_cast<std::int64_t>(known.size()));
+    const double uniform = random.uniform(static_cast<std::uint64_t>(i));
+    text += static_cast<char>(draw(logits.data(), run.temperature, run.top_k, uniform));
+  }
+  return text.substr(prompt.size());
+}
+
+std::string printable(const std::string& text) {
+  std::string result;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 32 && c != '\n' && c != '\t') || byte == 127) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\x%02x", byte);
+      result += escape;
+    } else {
+      result += c;
+    }
+  }
+  return result;
+}
+
+}  // namespace pretrain

@@ -1,0 +1,26 @@
+// Text from the model: byte after byte, each drawn from the likeliest few.
+//
+// Every byte costs one forward pass over a window; when the window is full, its older half is
+// dropped. There is no cache of keys and values: this is a look at what training has brought, not a
+// server.
+#pragma once
+
+#include <string>
+
+#include "model.hpp"
+#include "settings.hpp"
+
+namespace pretrain {
+
+// `count` bytes that follow `prompt`. `length` is the model's window.
+std::string generate(const velo::stream_ref& stream, model& model, std::int64_t length,
+                     const std::string& prompt, const run_settings& run);
+
+// The position drawn from logits over bytes: by `uniform` in [0, 1) among the `top_k` likeliest (0:
+// all) at a temperature, where 0 takes the likeliest.
+int draw(const double* logits, double temperature, std::int64_t top_k, double uniform);
+
+// Fit for a terminal: control characters other than line ends and tabs become their escapes.
+std::string printable(const std::string& bytes);
+
+}  // namespace pretrain

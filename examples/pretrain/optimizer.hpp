@@ -1,0 +1,30 @@
+// The optimizer step: the gradients' global norm, and AdamW with the clip factor folded into it.
+//
+// Two operator calls update everything: one for the matrices, which decay, one for the norms, which
+// do not. Clipping costs no pass over the gradients of its own.
+#pragma once
+
+#include "weights.hpp"
+
+namespace pretrain {
+
+class optimizer {
+ public:
+  optimizer(const velo::context& context, const optimizer_settings& settings);
+
+  // Updates all weights; `number` counts updates from 1. Returns the gradients' norm before
+  // clipping.
+  double step(const velo::stream_ref& stream, const weights& all, std::int64_t number,
+              double learning_rate);
+
+ private:
+  void update(const velo::stream_ref& stream, const weights& all, std::int64_t begin,
+              std::int64_t end, double decay, std::int64_t number, double learning_rate);
+
+  optimizer_settings settings_;
+  velo::managed_tensor memory_;
+  double* sum_of_squares_;
+  float *norm_, *clip_;
+};
+
+}  // namespace pretrain

@@ -1,0 +1,28 @@
+// The angles of the rotary embedding: position p turns feature pair i by p / theta^(2i / head
+// width).
+//
+// Two tables [1, sequence, 1, head width] for all layers and heads; in the half mode the second
+// half repeats the first.
+#pragma once
+
+#include <velo/velo.hpp>
+
+#include "arena.hpp"
+#include "settings.hpp"
+
+namespace pretrain {
+
+class rotary_table {
+ public:
+  void plan(arena& from, const model_settings& model, std::int64_t sequence);
+  void fill(const model_settings& model);
+
+  velo::tensor_view cosines() const { return {cosines_, {1, sequence_, 1, width_}}; }
+  velo::tensor_view sines() const { return {sines_, {1, sequence_, 1, width_}}; }
+
+ private:
+  float *cosines_ = nullptr, *sines_ = nullptr;
+  std::int64_t sequence_ = 0, width_ = 0;
+};
+
+}  // namespace pretrain

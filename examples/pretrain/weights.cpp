@@ -1,0 +1,127 @@
+// Planning, drawing and naming of weights.
+#include "weights.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "random.hpp"
+
+namespace pretrain {
+namespace {
+
+bool ends_with(const std::string& text, const char* end) {
+  const std::size_t length = std::strlen(end);
+  return text.size() >= length && text.compare(text.size() - length, length, end) == 0;
+}
+
+}  // namespace
+
+velo_dtype dtype_of(element type) {
+  return type == element::f32 ? velo::dtype<float> : velo::dtype<velo::bfloat16>;
+}
+
+weights::weights(const velo::context& context, const model_settings& model, bool training)
+    : model_(model), layout_(model), type_(model.dtype == "bf16" ? element::bf16 : element::f32) {
+  arena measured;
+  plan(measured, training);
+  memory_ = velo::managed_tensor::create(context, velo::dtype<std::uint8_t>, {measured.used()});
+  auto bytes = memory_.view().data<std::byte>();
+  std::memset(bytes, 0,
+              static_cast<std::size_t>(measured.used()));  // moments, and padding everywhere
+  arena memory(bytes);
+  plan(memory, training);
+}
+
+void weights::plan(arena& from, bool training) {
+  const auto floats = [&] { return reinterpret_cast<float*>(from.take(layout_.total * 4)); };
+  weight_ = from.take(layout_.total * static_cast<std::int64_t>(element_bytes(type_)));
+  if (!training) return;
+  gradient_ = floats();
+  first_ = floats();
+  second_ = floats();
+  if (type_ == element::bf16) master_ = floats();
+}
+
+void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
+  float* exact = master_ ? master_ : reinterpret_cast<float*>(weight_);
+  const double ordinary = 0.8 / std::sqrt(static_cast<double>(model_.hidden));
+  const double residual = 1 / std::sqrt(2.0 * static_cast<double>(model_.layers));
+  for (std::size_t i = 0; i < layout_.slices.size(); ++i) {
+    const weight_slice& slice = layout_.slices[i];
+    float* first = exact + slice.offset;
+    const bool norm = slice.offset >= layout_.decayed;
+    const bool back =
+        ends_with(slice.name, "o_proj.weight") || ends_with(slice.name, "down_proj.weight");
+    const double deviation = ordinary * (back ? residual : 1);
+    const random_stream random(seed, purpose::weights, i);
+    for (std::int64_t k = 0; k < slice.elements(); ++k) {
+      first[k] = norm
+                     ? 1.0f
+                     : static_cast<float>(deviation * random.normal(static_cast<std::uint64_t>(k)));
+    }
+  }
+  if (!master_) return;
+  velo::cast(stream, velo::cast_args()
+                         .x(master(0, {layout_.total}))
+                         .y(weight(0, {layout_.total}))
+                         .dtype(velo::element::bfloat16));
+}
+
+velo::tensor_view weights::weight(std::int64_t offset, velo::sizes shape) const {
+  return {weight_ + offset * static_cast<std::int64_t>(element_bytes(type_)), dtype_of(type_),
+          shape};
+}
+velo::tensor_view weights::gradient(std::int64_t offset, velo::sizes shape) const {
+  return {gradient_ + offset, shape};
+}
+velo::tensor_view weights::master(std::int64_t offset, velo::sizes shape) const {
+  return {master_ + offset, shape};
+}
+velo::tensor_view weights::first_moment(std::int64_t offset, velo::sizes shape) const {
+  return {first_ + offset, shape};
+}
+velo::tensor_view weights::second_moment(std::int64_t offset, velo::sizes shape) const {
+  return {second_ + offset, shape};
+}
+
+void weights::clear_gradients() {
+  std::memset(gradient_, 0, static_cast<std::size_t>(layout_.total) * sizeof(float));
+}
+
+void weights::add_files(std::vector<named_tensor>& to, const std::string& prefix, element type,
+                        void* data) const {
+  for (const weight_slice& slice : layout_.slices) {
+    std::byte* first = static_cast<std::byte*>(data) +
+                       slice.offset * static_cast<std::int64_t>(element_bytes(type));
+    to.push_back({prefix + slice.name, type, slice.shape, first});
+  }
+}
+
+std::vector<named_tensor> weights::files() const {
+  std::vector<named_tensor> all;
+  add_files(all, "", type_, weight_);
+  return all;
+}
+
+std::vector<named_tensor> weights::training_files() const {
+  std::vector<named_tensor> all;
+  if (master_) add_files(all, "master.", element::f32, master_);
+  add_files(all, "first_moment.", element::f32, first_);
+  add_files(all, "second_moment.", element::f32, second_);
+  return all;
+}
+
+std::vector<named_tensor> weights::gradient_files() const {
+  std::vector<named_tensor> all;
+  add_files(all, "", element::f32, gradient_);
+  return all;
+}
+
+std::int64_t weights::count() const {
+  std::int64_t total = 0;
+  for (const weight_slice& slice : layout_.slices) total += slice.elements();
+  return total;
+}
+
+}  // namespace pretrain
