@@ -60,16 +60,22 @@ std::string configuration::json() const {
 }
 
 std::string configuration::help() const {
+  // The defaults without the quotes that JSON puts around text.
+  const auto plain = [](const option& each) -> std::string {
+    if (auto string = std::get_if<std::string*>(&each.value)) return **string;
+    if (auto list = std::get_if<std::vector<std::string>*>(&each.value)) return (*list)->front();
+    return text(each);
+  };
   std::string result, section;
   for (const option& each : options_) {
     if (each.section != section) {
       section = each.section;
       result += "\n" + section + ":\n";
     }
+    const std::string shown = plain(each);
     char line[256];
-    const std::string shown = text(each);
     std::snprintf(line, sizeof line, "  --%-18s %s [%s]\n", each.flag.c_str(), each.help.c_str(),
-                  shown.c_str());
+                  shown.empty() ? "none" : shown.c_str());
     result += line;
   }
   return result;

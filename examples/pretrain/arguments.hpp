@@ -1,0 +1,28 @@
+// The command line: what to do, and the settings after defaults, checkpoint, file and flags have
+// spoken, in this order.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "checkpoint.hpp"
+#include "config.hpp"
+
+namespace pretrain {
+
+struct arguments {
+  bool help = false;
+  bool generate = false;  // --generate: sample from --load, do not train
+  std::string prompt;
+  configuration config;
+  std::unique_ptr<checkpoint_reader> checkpoint;  // of --resume or --load
+};
+
+// Fills `into`; refuses unknown flags, flags without their value, and combinations that make no
+// sense.
+void parse_arguments(const std::vector<std::string>& words, arguments& into);
+
+std::string help_text();
+
+}  // namespace pretrain

@@ -1,0 +1,91 @@
+// The training step and its state.
+#include "trainer.hpp"
+
+#include "failure.hpp"
+#include "learning_rate.hpp"
+
+namespace pretrain {
+
+trainer::trainer(const velo::context& context, const settings& values, const corpus& text)
+    : values_(values),
+      text_(text),
+      stream_(context.inline_stream()),
+      weights_(context, values.model, true),
+      model_(context, weights_, values.model, {values.data.batch, values.data.sequence}, true),
+      optimizer_(context, values.optimizer),
+      windows_(static_cast<std::int64_t>(text.training.size()), values.data.sequence,
+               values.run.seed) {
+  losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
+}
+
+void trainer::start() {
+  weights_.initialize(stream_, values_.run.seed);
+  model_.refresh(stream_);
+  if (values_.run.trace.empty()) return;
+  trace_ = std::make_unique<trace>(values_.run.trace);
+  trace_->initial(weights_);
+}
+
+void trainer::resume(const checkpoint_reader& saved) {
+  if (saved.data_crc() != text_.crc) fail("the data is not what the checkpoint was trained on");
+  if (saved.step() > values_.schedule.steps) {
+    fail("the checkpoint has done %lld steps, more than the %lld of this run",
+         static_cast<long long>(saved.step()), static_cast<long long>(values_.schedule.steps));
+  }
+  steps_done_ = saved.step();
+  losses_.resize(static_cast<std::size_t>(steps_done_));
+  saved.read_weights(weights_.files());
+  saved.read_state(training_files(steps_done_));
+  model_.refresh(stream_);
+}
+
+void trainer::write_batch(std::int64_t micro_batch) {
+  const std::int64_t length = values_.data.sequence;
+  for (std::int64_t i = 0; i < values_.data.batch; ++i) {
+    const std::int64_t begin = windows_.begin(micro_batch * values_.data.batch + i);
+    const std::string_view bytes(&text_.training[static_cast<std::size_t>(begin)],
+                                 static_cast<std::size_t>(length));
+    write_sequence(bytes, model_.inputs() + i * length, model_.targets() + i * length);
+  }
+}
+
+trainer::result trainer::step() {
+  const std::int64_t pieces = values_.data.accumulation, sequences = values_.data.batch;
+  double loss = 0;
+  weights_.clear_gradients();
+  for (std::int64_t piece = 0; piece < pieces; ++piece) {
+    write_batch(steps_done_ * pieces + piece);
+    if (trace_)
+      trace_->symbols(model_.inputs(), model_.targets(), sequences * values_.data.sequence);
+    model_.forward(stream_, sequences);
+    loss += model_.loss(stream_, sequences, velo::reduction::mean) / static_cast<double>(pieces);
+    model_.backward(stream_, sequences, 1 / static_cast<double>(pieces));
+  }
+  if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
+  const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);
+  const double norm = optimizer_.step(stream_, weights_, steps_done_ + 1, rate);
+  model_.refresh(stream_);
+  ++steps_done_;
+  losses_.push_back(static_cast<float>(loss));
+  return {loss, rate, norm};
+}
+
+std::vector<named_tensor> trainer::training_files(std::int64_t steps) {
+  std::vector<named_tensor> all = weights_.training_files();
+  all.push_back({"losses", element::f32, {steps}, losses_.data()});
+  return all;
+}
+
+checkpoint trainer::state(const std::string& settings_json) {
+  checkpoint result;
+  result.step = steps_done_;
+  result.data_crc = text_.crc;
+  result.settings = settings_json;
+  result.model = values_.model;
+  result.sequence = values_.data.sequence;
+  result.weights = weights_.files();
+  result.state = training_files(steps_done_);
+  return result;
+}
+
+}  // namespace pretrain

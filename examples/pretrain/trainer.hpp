@@ -1,0 +1,56 @@
+// One optimizer step after another, and all that is needed to go on from any of them.
+//
+// What a step does depends on its number, the settings and the state that `checkpoint` names, and
+// on nothing else: a run that was stopped and resumed has the same bits as one that was not. A step
+// allocates nothing.
+#pragma once
+
+#include "checkpoint.hpp"
+#include "corpus.hpp"
+#include "model.hpp"
+#include "optimizer.hpp"
+#include "trace.hpp"
+#include "windows.hpp"
+
+namespace pretrain {
+
+class trainer {
+ public:
+  // Text and settings must outlive the trainer. A trace, if settings ask for one, begins with the
+  // first step.
+  trainer(const velo::context& context, const settings& values, const corpus& text);
+
+  void start();                                 // with fresh weights
+  void resume(const checkpoint_reader& saved);  // refuses if the data has changed
+
+  struct result {
+    double loss, learning_rate, grad_norm;
+  };
+  result step();
+
+  std::int64_t steps_done() const { return steps_done_; }
+  const std::vector<float>& losses() const { return losses_; }  // of each step, in nats
+  class model& model() {
+    return model_;
+  }
+  const class weights& weights() const { return weights_; }
+
+  checkpoint state(const std::string& settings_json);
+
+ private:
+  void write_batch(std::int64_t micro_batch);
+  std::vector<named_tensor> training_files(std::int64_t steps);
+
+  const settings& values_;
+  const corpus& text_;
+  velo::stream_ref stream_;
+  class weights weights_;
+  class model model_;
+  optimizer optimizer_;
+  windows windows_;
+  std::int64_t steps_done_ = 0;
+  std::vector<float> losses_;
+  std::unique_ptr<trace> trace_;
+};
+
+}  // namespace pretrain

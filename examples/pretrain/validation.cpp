@@ -1,0 +1,74 @@
+// Windows over blocks, gathered into batches.
+#include "validation.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "corpus.hpp"
+#include "vocabulary.hpp"
+#include "windows.hpp"
+
+namespace pretrain {
+namespace {
+
+constexpr std::int32_t not_counted = -100;
+
+class gatherer {
+ public:
+  gatherer(const velo::stream_ref& stream, model& model, const data_settings& data)
+      : stream_(stream),
+        model_(model),
+        length_(static_cast<std::size_t>(data.sequence)),
+        batch_(data.batch) {}
+
+  // Predicts bytes [first_counted, bytes.size()) of one window.
+  void add(std::string_view bytes, std::size_t first_counted) {
+    const std::size_t at = static_cast<std::size_t>(filled_) * length_;
+    std::int32_t *inputs = model_.inputs() + at, *targets = model_.targets() + at;
+    write_sequence(bytes, inputs, targets);
+    std::fill(inputs + bytes.size(), inputs + length_, pad);
+    std::fill(targets + bytes.size(), targets + length_, not_counted);
+    std::fill(targets, targets + first_counted, not_counted);
+    if (++filled_ == batch_) flush();
+  }
+
+  double nats() {
+    flush();
+    return nats_;
+  }
+
+ private:
+  void flush() {
+    if (filled_ == 0) return;
+    model_.forward(stream_, filled_);
+    nats_ += model_.loss(stream_, filled_, velo::reduction::sum);
+    filled_ = 0;
+  }
+
+  const velo::stream_ref& stream_;
+  model& model_;
+  std::size_t length_;
+  std::int64_t batch_, filled_ = 0;
+  double nats_ = 0;
+};
+
+}  // namespace
+
+double validation_bits_per_byte(const velo::stream_ref& stream, model& model,
+                                const data_settings& data, std::string_view text) {
+  const auto length = static_cast<std::size_t>(data.sequence);
+  const std::size_t stride = length / 2;
+  gatherer windows(stream, model, data);
+  for (std::size_t block = 0; block < text.size(); block += block_bytes) {
+    const std::string_view bytes = text.substr(block, block_bytes);
+    std::size_t counted = 0;
+    for (std::size_t begin = 0; counted < bytes.size(); begin += stride) {
+      const std::string_view window = bytes.substr(begin, length);
+      windows.add(window, counted - begin);
+      counted = begin + window.size();
+    }
+  }
+  return windows.nats() / std::log(2.0) / static_cast<double>(text.size());
+}
+
+}  // namespace pretrain

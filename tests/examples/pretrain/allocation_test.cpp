@@ -1,0 +1,83 @@
+// A step after the first allocates nothing: malloc, mmap and velo's allocator are counted while it
+// runs.
+#include <sys/mman.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+
+#include "context.hpp"
+#include "temporary.hpp"
+#include "trainer.hpp"
+
+namespace {
+
+std::atomic<long> allocations{0};
+
+}  // namespace
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// The program's own definitions come before those of the C library, for libvelo.so as well.
+extern "C" {
+void* __libc_malloc(size_t);
+void* __libc_calloc(size_t, size_t);
+void* __libc_realloc(void*, size_t);
+void* __libc_memalign(size_t, size_t);
+
+void* malloc(size_t bytes) {
+  ++allocations;
+  return __libc_malloc(bytes);
+}
+void* calloc(size_t count, size_t bytes) {
+  ++allocations;
+  return __libc_calloc(count, bytes);
+}
+void* realloc(void* old, size_t bytes) {
+  ++allocations;
+  return __libc_realloc(old, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) {
+  ++allocations;
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** memory, size_t alignment, size_t bytes) {
+  ++allocations;
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory ? 0 : 12;
+}
+void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept;
+}
+#include <sys/syscall.h>
+#include <unistd.h>
+void* mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) noexcept {
+  ++allocations;
+  return reinterpret_cast<void*>(::syscall(SYS_mmap, at, bytes, protection, flags, file, offset));
+}
+
+TEST_CASE("the counters count") {
+  const long before = allocations;
+  std::free(std::malloc(100));
+  void* page = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ::munmap(page, 4096);
+  CHECK(allocations - before == 2);
+}
+
+TEST_CASE("a training step after the first allocates nothing") {
+  using namespace pretrain;
+  for (const char* dtype : {"bf16", "f32"}) {
+    settings s;
+    s.model.hidden = 64, s.model.inner = 128, s.model.layers = 2, s.model.dtype = dtype;
+    s.data.sequence = 64, s.data.batch = 4, s.data.accumulation = 2;
+    s.run.threads = 2;
+    const velo::context context = make_context(s.run);
+    const corpus text = split_text(some_text(60000), 1 << 20);
+    trainer t(context, s, text);
+    t.start();
+    t.step();
+    const long before = allocations;
+    const auto in_velo = context.stats().allocations;
+    for (int i = 0; i < 5; ++i) t.step();
+    CHECK(allocations == before);
+    CHECK(context.stats().allocations == in_velo);
+  }
+}
+#endif
