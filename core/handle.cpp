@@ -70,14 +70,17 @@ void append_free(registry& r, slot_header* slot) {
 void add_slab(registry& r, kind what, std::size_t object_bytes) {
   const std::size_t stride = (header_bytes + object_bytes + 63) / 64 * 64;
   auto* memory = static_cast<char*>(::operator new (stride* slots_per_slab, std::align_val_t{64}));
-  for (std::size_t i = 0; i < slots_per_slab; ++i) {
+  slot_header* rest =
+      r.all;  // the list begins with a slab's first slot: a leak checker then sees the slab held
+  for (std::size_t i = slots_per_slab; i-- > 0;) {
     auto* slot = new (memory + i * stride) slot_header{};
     slot->magic = magic;
     slot->what = what;
-    slot->next_slot = r.all;
-    r.all = slot;
+    slot->next_slot = rest;
+    rest = slot;
     append_free(r, slot);
   }
+  r.all = rest;
 }
 
 struct kind_name {

@@ -100,13 +100,14 @@ TEST_CASE("a region inside a region runs on its own thread") {
 }
 
 TEST_CASE("workers compute in IEEE arithmetic when the host's thread flushes denormals") {
+  volatile float small = 1.2e-38f;
   _MM_SET_FLUSH_ZERO_MODE(_MM_FLUSH_ZERO_ON);
+  if (small * 0.5f != 0.0f) return;  // valgrind's processor has no such mode
   {
     thread_pool pool(3);  // workers inherit the mode and must undo it
     const parallel region = pool.face();
     const float_mode standard;
     volatile float tiny[3] = {};
-    volatile float small = 1.2e-38f;
     for (int round = 0; round < 20; ++round) {
       region(3, [&](std::int64_t task, int) {
         tiny[task] = small * 0.5f;
