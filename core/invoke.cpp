@@ -28,9 +28,6 @@ class prepared {
 
 namespace {
 
-ffi_type* dtype_elements[] = {&ffi_type_uint8, &ffi_type_uint8, &ffi_type_uint16, nullptr};
-ffi_type dtype_type = {0, 0, FFI_TYPE_STRUCT, dtype_elements};
-
 ffi_type* type_of(passing how) {
   switch (how) {
     case passing::nothing:
@@ -49,8 +46,6 @@ ffi_type* type_of(passing how) {
       return &ffi_type_float;
     case passing::f64:
       return &ffi_type_double;
-    case passing::dtype:
-      return &dtype_type;
   }
   return nullptr;
 }

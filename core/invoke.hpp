@@ -15,7 +15,7 @@
 namespace velo::core {
 
 // How a value is passed to a C function.
-enum class passing : std::uint8_t { nothing, pointer, i32, u32, i64, u64, f32, f64, dtype };
+enum class passing : std::uint8_t { nothing, pointer, i32, u32, i64, u64, f32, f64 };
 
 struct signature {
   static constexpr int max_parameters = 32;
@@ -37,7 +37,6 @@ union word {
   std::uint64_t u64;
   float f32;
   double f64;
-  velo_dtype dtype;
   void* pointer;
 };
 static_assert(sizeof(word) == 8);

@@ -57,8 +57,6 @@ passing passing_of(value_type type) {
       return passing::u64;
     case value_type::f64:
       return passing::f64;
-    case value_type::dtype:
-      return passing::dtype;
     case value_type::string:
     case value_type::handle:
     case value_type::tensor:
@@ -103,11 +101,6 @@ struct conversion {
   word convert() const;
 };
 
-velo_dtype unpack_dtype(std::int64_t bits) {
-  return {static_cast<std::uint8_t>(bits), static_cast<std::uint8_t>(bits >> 8),
-          static_cast<std::uint16_t>(bits >> 16)};
-}
-
 word conversion::convert() const {
   using limit32 = std::numeric_limits<std::int32_t>;
   using limit64 = std::numeric_limits<std::int64_t>;
@@ -127,9 +120,6 @@ word conversion::convert() const {
       break;
     case value_type::f64:
       w.f64 = real();
-      break;
-    case value_type::dtype:
-      w.dtype = unpack_dtype(integer(0, std::numeric_limits<std::uint32_t>::max()));
       break;
     case value_type::string:
       w.pointer = pointer(VELO_VALUE_STRING, "VELO_VALUE_STRING");

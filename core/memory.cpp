@@ -34,12 +34,12 @@ void* map_huge(std::uint64_t bytes) {
   return first + head;
 }
 
-void* system_allocate(void*, std::uint64_t bytes, std::uint64_t, velo_device, void*) {
+void* system_allocate(void*, std::uint64_t bytes, std::uint64_t, const velo_device*, void*) {
   if (bytes >= huge) return map_huge(bytes);
   return std::aligned_alloc(alignment, round_up(bytes, alignment));
 }
 
-void system_deallocate(void*, void* memory, std::uint64_t bytes, velo_device, void*) {
+void system_deallocate(void*, void* memory, std::uint64_t bytes, const velo_device*, void*) {
   if (bytes >= huge) {
     munmap(memory, round_up(bytes, huge));
   } else {
@@ -51,11 +51,11 @@ constexpr velo_allocator system_allocator = {sizeof(velo_allocator), 0, nullptr,
                                              system_deallocate};
 
 void* allocate(const velo_allocator& from, std::uint64_t bytes) {
-  void* memory = from.allocate(from.user, bytes, alignment, cpu, nullptr);
+  void* memory = from.allocate(from.user, bytes, alignment, &cpu, nullptr);
   if (memory == nullptr)
     fail(VELO_ERR_MEMORY, "", text("%llu bytes", static_cast<unsigned long long>(bytes)), "none");
   if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0) {
-    from.deallocate(from.user, memory, bytes, cpu, nullptr);
+    from.deallocate(from.user, memory, bytes, &cpu, nullptr);
     fail(VELO_ERR_FOREIGN, "allocator.allocate", "memory aligned to 64 bytes", text("%p", memory));
   }
   return memory;
@@ -64,7 +64,7 @@ void* allocate(const velo_allocator& from, std::uint64_t bytes) {
 // A host's deallocate that throws cannot be told anybody: the memory counts as given back.
 void deallocate(const velo_allocator& to, void* memory, std::uint64_t bytes) noexcept {
   try {
-    to.deallocate(to.user, memory, bytes, cpu, nullptr);
+    to.deallocate(to.user, memory, bytes, &cpu, nullptr);
   } catch (...) {
     return;
   }

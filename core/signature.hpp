@@ -19,7 +19,6 @@ enum class value_type : std::uint8_t {
   i64,
   u64,
   f64,
-  dtype,   // INT: code | bits << 8 | lanes << 16, passed as the 4-byte struct velo_dtype
   string,  // STRING: const char*
   handle,  // HANDLE of the kind `type` names
   tensor,  // TENSOR: const velo_tensor*

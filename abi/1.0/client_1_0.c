@@ -75,7 +75,7 @@ static void tensors(velo_context context) {
   velo_managed_tensor* made = NULL;
   velo_tensor view;
   uint64_t bytes = 0;
-  WORKS(velo_tensor_create(context, f32, 2, shape, &made));
+  WORKS(velo_tensor_create(context, &f32, 2, shape, &made));
   EXPECT(made != NULL && made->version.major == 1 && made->tensor.shape[1] == 4);
   memset(made->tensor.data, 0, 48);
   WORKS(velo_tensor_import(context, made, &view));

@@ -14,11 +14,9 @@ const char* const note =
 // The enumerator of core::value_type for a C type.
 std::string value_type(const spec& s, const std::string& type) {
   const std::map<std::string, std::string> plain = {
-      {"void", "nothing"},         {"velo_status", "i32"},
-      {"int32_t", "i32"},          {"uint32_t", "u32"},
-      {"int64_t", "i64"},          {"uint64_t", "u64"},
-      {"double", "f64"},           {"velo_dtype", "dtype"},
-      {"const char*", "string"},   {"const velo_tensor*", "tensor"},
+      {"void", "nothing"},         {"velo_status", "i32"},    {"int32_t", "i32"},
+      {"uint32_t", "u32"},         {"int64_t", "i64"},        {"uint64_t", "u64"},
+      {"double", "f64"},           {"const char*", "string"}, {"const velo_tensor*", "tensor"},
       {"const velo_ints*", "ints"}};
   const auto found = plain.find(type);
   if (found != plain.end()) return found->second;

@@ -165,9 +165,9 @@ void lock_velo_allocator(velo_allocator* s) {
   (void)reserved;
   void* *user = &s->user;
   (void)user;
-  void* (**allocate)(void* user, uint64_t bytes, uint64_t alignment, velo_device device, void* stream) = &s->allocate;
+  void* (**allocate)(void* user, uint64_t bytes, uint64_t alignment, const velo_device* device, void* stream) = &s->allocate;
   (void)allocate;
-  void (**deallocate)(void* user, void* memory, uint64_t bytes, velo_device device, void* stream) = &s->deallocate;
+  void (**deallocate)(void* user, void* memory, uint64_t bytes, const velo_device* device, void* stream) = &s->deallocate;
   (void)deallocate;
 }
 
@@ -1043,7 +1043,7 @@ void lock_velo_plugin_query_fn(velo_plugin_query_fn f, velo_status (**to)(uint32
 velo_status velo_last_error(velo_error_info* info);
 velo_status velo_error_text(char* buffer, uint64_t capacity, uint64_t* needed);
 velo_status velo_status_describe(velo_status code, const char** name, const char** meaning);
-velo_status velo_tensor_create(velo_context context, velo_dtype dtype, int32_t ndim,
+velo_status velo_tensor_create(velo_context context, const velo_dtype* dtype, int32_t ndim,
                                const int64_t* shape, velo_managed_tensor** tensor);
 velo_status velo_tensor_import(velo_context context, velo_managed_tensor* managed,
                                velo_tensor* view);

@@ -12,12 +12,12 @@ using core::text;
 
 extern "C" {
 
-velo_status velo_tensor_create(velo_context context, velo_dtype dtype, int32_t ndim,
+velo_status velo_tensor_create(velo_context context, const velo_dtype* dtype, int32_t ndim,
                                const int64_t* shape, velo_managed_tensor** tensor) {
   return core::guard("velo_tensor_create", [&] {
     core::context& owner = core::resolve<core::context>(context, "context");
     capi::required(tensor, "tensor");
-    *tensor = core::make_tensor(owner.memory(), dtype, ndim, shape);
+    *tensor = core::make_tensor(owner.memory(), capi::required(dtype, "dtype"), ndim, shape);
   });
 }
 

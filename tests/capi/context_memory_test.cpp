@@ -91,19 +91,20 @@ struct host_memory {
   int calls = 0;
 
   velo_allocator face() {
-    return {sizeof(velo_allocator), 0, this,
-            [](void* user, std::uint64_t bytes, std::uint64_t alignment, velo_device, void*) {
-              auto& self = *static_cast<host_memory*>(user);
-              if (self.remaining == 0) return static_cast<void*>(nullptr);
-              if (self.remaining > 0) --self.remaining;
-              ++self.calls;
-              self.live += static_cast<std::int64_t>(bytes);
-              return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
-            },
-            [](void* user, void* memory, std::uint64_t bytes, velo_device, void*) {
-              static_cast<host_memory*>(user)->live -= static_cast<std::int64_t>(bytes);
-              std::free(memory);
-            }};
+    return {
+        sizeof(velo_allocator), 0, this,
+        [](void* user, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
+          auto& self = *static_cast<host_memory*>(user);
+          if (self.remaining == 0) return static_cast<void*>(nullptr);
+          if (self.remaining > 0) --self.remaining;
+          ++self.calls;
+          self.live += static_cast<std::int64_t>(bytes);
+          return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+        },
+        [](void* user, void* memory, std::uint64_t bytes, const velo_device*, void*) {
+          static_cast<host_memory*>(user)->live -= static_cast<std::int64_t>(bytes);
+          std::free(memory);
+        }};
   }
 };
 

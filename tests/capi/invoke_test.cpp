@@ -109,13 +109,13 @@ TEST_CASE("a function is called by its name with checked values") {
   CHECK(result.kind == VELO_VALUE_NONE);
 }
 
-TEST_CASE("a dtype travels as its packed integer") {
+TEST_CASE("a struct travels by pointer") {
   context c;
   const std::int64_t shape[1] = {6};
   velo_managed_tensor* made = nullptr;
-  const std::int64_t bf16 = VELO_DTYPE_BFLOAT | 16 << 8 | 1 << 16;
+  velo_dtype bf16{VELO_DTYPE_BFLOAT, 16, 1};
   REQUIRE(invoke("velo_tensor_create",
-                 {handle(c.handle), integer(bf16), integer(1),
+                 {handle(c.handle), pointer(&bf16), integer(1),
                   pointer(const_cast<std::int64_t*>(shape)), pointer(&made)}) == VELO_OK);
   CHECK(made->tensor.dtype.code == VELO_DTYPE_BFLOAT);
   CHECK(made->tensor.dtype.bits == 16);

@@ -29,7 +29,7 @@ TEST_CASE("a made tensor is compact, aligned, writable, and gives its bytes back
   const std::uint64_t before = context.stats().bytes_allocated;
   const std::int64_t shape[] = {3, 5, 7};
   velo_managed_tensor* made = nullptr;
-  REQUIRE(velo_tensor_create(context, bf16, 3, shape, &made) == VELO_OK);
+  REQUIRE(velo_tensor_create(context, &bf16, 3, shape, &made) == VELO_OK);
   CHECK(made->version.major == 1);
   CHECK(made->flags == 0);
   CHECK(made->tensor.ndim == 3);
@@ -54,11 +54,11 @@ TEST_CASE("a tensor may be released after its context") {
   } host;
   const velo_allocator allocator{
       sizeof(velo_allocator), 0, &host,
-      [](void* user, std::uint64_t bytes, std::uint64_t alignment, velo_device, void*) {
+      [](void* user, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
         static_cast<counted*>(user)->live += static_cast<std::int64_t>(bytes);
         return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
       },
-      [](void* user, void* memory, std::uint64_t bytes, velo_device, void*) {
+      [](void* user, void* memory, std::uint64_t bytes, const velo_device*, void*) {
         static_cast<counted*>(user)->live -= static_cast<std::int64_t>(bytes);
         std::free(memory);
       }};
@@ -68,7 +68,7 @@ TEST_CASE("a tensor may be released after its context") {
     desc.allocator = &allocator;
     const live_context context(desc);
     const std::int64_t shape[] = {1000};
-    REQUIRE(velo_tensor_create(context, f32, 1, shape, &made) == VELO_OK);
+    REQUIRE(velo_tensor_create(context, &f32, 1, shape, &made) == VELO_OK);
   }
   CHECK(host.live > 4000);
   std::memset(made->tensor.data, 0, 4000);
@@ -79,13 +79,13 @@ TEST_CASE("a tensor may be released after its context") {
 TEST_CASE("scalars and empty tensors are tensors") {
   const live_context context;
   velo_managed_tensor* made = nullptr;
-  REQUIRE(velo_tensor_create(context, f32, 0, nullptr, &made) == VELO_OK);
+  REQUIRE(velo_tensor_create(context, &f32, 0, nullptr, &made) == VELO_OK);
   std::uint64_t bytes = 9;
   CHECK(velo_tensor_extent(&made->tensor, &bytes) == VELO_OK);
   CHECK(bytes == 4);
   velo_tensor_release(made);
   const std::int64_t shape[] = {std::int64_t{1} << 40, 0, std::int64_t{1} << 40};
-  REQUIRE(velo_tensor_create(context, f32, 3, shape, &made) == VELO_OK);
+  REQUIRE(velo_tensor_create(context, &f32, 3, shape, &made) == VELO_OK);
   CHECK(velo_tensor_extent(&made->tensor, &bytes) == VELO_OK);
   CHECK(bytes == 0);
   velo_tensor_release(made);
@@ -99,19 +99,19 @@ TEST_CASE("what cannot be made is refused by name, and nothing is handed out") {
   const std::int64_t good[] = {2, 3}, negative[] = {2, -3},
                      vast[] = {std::int64_t{1} << 31, std::int64_t{1} << 31, 4},
                      large[] = {std::int64_t{1} << 55};
-  CHECK(velo_tensor_create(context, f32, 2, negative, &made) == VELO_ERR_SHAPE);
+  CHECK(velo_tensor_create(context, &f32, 2, negative, &made) == VELO_ERR_SHAPE);
   CHECK(last_record().argument == "shape[1]");
-  CHECK(velo_tensor_create(context, f32, 9, good, &made) == VELO_ERR_RANK);
-  CHECK(velo_tensor_create(context, f32, -1, good, &made) == VELO_ERR_RANK);
-  CHECK(velo_tensor_create(context, f32, 2, nullptr, &made) == VELO_ERR_NULL);
-  CHECK(velo_tensor_create(context, f32, 2, good, nullptr) == VELO_ERR_NULL);
-  CHECK(velo_tensor_create(context, f32, 3, vast, &made) == VELO_ERR_SHAPE);
-  CHECK(velo_tensor_create(context, f32, 1, large, &made) == VELO_ERR_MEMORY);
+  CHECK(velo_tensor_create(context, &f32, 9, good, &made) == VELO_ERR_RANK);
+  CHECK(velo_tensor_create(context, &f32, -1, good, &made) == VELO_ERR_RANK);
+  CHECK(velo_tensor_create(context, &f32, 2, nullptr, &made) == VELO_ERR_NULL);
+  CHECK(velo_tensor_create(context, &f32, 2, good, nullptr) == VELO_ERR_NULL);
+  CHECK(velo_tensor_create(context, &f32, 3, vast, &made) == VELO_ERR_SHAPE);
+  CHECK(velo_tensor_create(context, &f32, 1, large, &made) == VELO_ERR_MEMORY);
   for (const velo_dtype bad :
        {velo_dtype{9, 32, 1}, velo_dtype{VELO_DTYPE_FLOAT, 32, 4},
         velo_dtype{VELO_DTYPE_FLOAT, 12, 1}, velo_dtype{VELO_DTYPE_BFLOAT, 32, 1}})
-    CHECK(velo_tensor_create(context, bad, 2, good, &made) == VELO_ERR_DTYPE);
-  CHECK(velo_tensor_create(nullptr, f32, 2, good, &made) == VELO_ERR_NULL);
+    CHECK(velo_tensor_create(context, &bad, 2, good, &made) == VELO_ERR_DTYPE);
+  CHECK(velo_tensor_create(nullptr, &f32, 2, good, &made) == VELO_ERR_NULL);
   CHECK(made == untouched);
 }
 

@@ -19,22 +19,23 @@ struct host_memory {
   bool fail = false, misaligned = false, throws_on_free = false;
 
   velo_allocator face() {
-    return {sizeof(velo_allocator), 0, this,
-            [](void* user, std::uint64_t bytes, std::uint64_t alignment, velo_device, void*) {
-              auto& self = *static_cast<host_memory*>(user);
-              ++self.calls;
-              if (self.fail) return static_cast<void*>(nullptr);
-              const std::uint64_t rounded = (bytes + 64 + alignment) / alignment * alignment;
-              self.live += static_cast<std::int64_t>(bytes);
-              char* memory = static_cast<char*>(std::aligned_alloc(alignment, rounded));
-              return static_cast<void*>(self.misaligned ? memory + 8 : memory);
-            },
-            [](void* user, void* memory, std::uint64_t bytes, velo_device, void*) {
-              auto& self = *static_cast<host_memory*>(user);
-              self.live -= static_cast<std::int64_t>(bytes);
-              std::free(self.misaligned ? static_cast<char*>(memory) - 8 : memory);
-              if (self.throws_on_free) throw 1;
-            }};
+    return {
+        sizeof(velo_allocator), 0, this,
+        [](void* user, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
+          auto& self = *static_cast<host_memory*>(user);
+          ++self.calls;
+          if (self.fail) return static_cast<void*>(nullptr);
+          const std::uint64_t rounded = (bytes + 64 + alignment) / alignment * alignment;
+          self.live += static_cast<std::int64_t>(bytes);
+          char* memory = static_cast<char*>(std::aligned_alloc(alignment, rounded));
+          return static_cast<void*>(self.misaligned ? memory + 8 : memory);
+        },
+        [](void* user, void* memory, std::uint64_t bytes, const velo_device*, void*) {
+          auto& self = *static_cast<host_memory*>(user);
+          self.live -= static_cast<std::int64_t>(bytes);
+          std::free(self.misaligned ? static_cast<char*>(memory) - 8 : memory);
+          if (self.throws_on_free) throw 1;
+        }};
   }
 };
 

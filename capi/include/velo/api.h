@@ -41,7 +41,7 @@ struct velo_api {
   velo_status (*status_describe)(velo_status code, const char** name, const char** meaning);
 
   /* velo/tensor.h */
-  velo_status (*tensor_create)(velo_context context, velo_dtype dtype, int32_t ndim,
+  velo_status (*tensor_create)(velo_context context, const velo_dtype* dtype, int32_t ndim,
                                const int64_t* shape, velo_managed_tensor** tensor);
   velo_status (*tensor_import)(velo_context context, velo_managed_tensor* managed,
                                velo_tensor* view);

@@ -25,14 +25,16 @@
 VELO_BEGIN_C
 
 /* Where velo gets memory. Both functions may be called from any thread; alignment is a power of two
- * >= 64. allocate returns NULL on failure. stream is the velo_stream the memory is for, or NULL. */
+ * >= 64. allocate returns NULL on failure. device lives until the call returns; stream is the
+ * velo_stream the memory is for, or NULL. */
 typedef struct velo_allocator {
   uint32_t struct_size;
   uint32_t reserved;
   void* user;
-  void* (*allocate)(void* user, uint64_t bytes, uint64_t alignment, velo_device device,
+  void* (*allocate)(void* user, uint64_t bytes, uint64_t alignment, const velo_device* device,
                     void* stream);
-  void (*deallocate)(void* user, void* memory, uint64_t bytes, velo_device device, void* stream);
+  void (*deallocate)(void* user, void* memory, uint64_t bytes, const velo_device* device,
+                     void* stream);
 } velo_allocator;
 
 /* The host's threads. run calls task(task_user, i) for every i in [0, tasks), possibly at once on

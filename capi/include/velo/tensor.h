@@ -37,7 +37,7 @@ typedef struct velo_managed_tensor {
  * shape: ndim sizes >= 0, ndim 0..8. tensor: receives the managed tensor; release it with its
  * deleter or velo_tensor_release, before or after the context is destroyed. Thread class: any.
  * Errors: NULL, HANDLE, RANK, SHAPE, DTYPE, MEMORY. */
-VELO_API velo_status velo_tensor_create(velo_context context, velo_dtype dtype, int32_t ndim,
+VELO_API velo_status velo_tensor_create(velo_context context, const velo_dtype* dtype, int32_t ndim,
                                         const int64_t* shape, velo_managed_tensor** tensor);
 
 /* Checks a foreign managed tensor and fills *view with its tensor. Ownership stays with the caller,

@@ -191,7 +191,7 @@ class managed_tensor : public detail::owner<velo_managed_tensor*, detail::releas
   static outcome<managed_tensor> create(velo_context context, velo_dtype type, sizes shape) {
     velo_managed_tensor* handle = nullptr;
     const velo_status status =
-        VELO_FN(tensor_create)(context, type, shape.count(), shape.data(), &handle);
+        VELO_FN(tensor_create)(context, &type, shape.count(), shape.data(), &handle);
     return detail::finish<managed_tensor>(status, adopt(handle));
   }
 
