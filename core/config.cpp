@@ -29,6 +29,12 @@ int read_int(const char* value, int lowest, int highest, const char* argument) {
   return static_cast<int>(number);
 }
 
+bool read_switch(const char* value, const char* argument) {
+  const bool on = std::strcmp(value, "on") == 0;
+  if (!on && std::strcmp(value, "off") != 0) bad_value(argument, "on or off", value);
+  return on;
+}
+
 // One key. read: parses a value into the settings, machine being what the processor offers; show:
 // the value in force as text.
 struct row {
@@ -65,11 +71,14 @@ constexpr row table[] = {
      [](const settings& s) { return std::to_string(s.optimization); }},
     {"kernel.jit", "on = matrix kernels may be generated at run time; off = velo's portable ones.",
      [](settings& s, const char* value, isa, const char* argument) {
-       const bool on = std::strcmp(value, "on") == 0;
-       if (!on && std::strcmp(value, "off") != 0) bad_value(argument, "on or off", value);
-       s.jit = on;
+       s.jit = read_switch(value, argument);
      },
      [](const settings& s) { return std::string(s.jit ? "on" : "off"); }},
+    {"closures", "on = closures may be generated at run time; off = precompiled slots alone.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.closures = read_switch(value, argument);
+     },
+     [](const settings& s) { return std::string(s.closures ? "on" : "off"); }},
     {"log",
      "What reaches the log sink: off, error, warn, info, debug. Default: off, or warn when the "
      "host gave a sink.",

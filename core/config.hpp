@@ -26,6 +26,7 @@ struct settings {
   isa level = isa::scalar;
   int optimization = 2;
   bool jit = true;
+  bool closures = true;
   velo_log_level log = VELO_LOG_OFF;
 
   struct forced {
@@ -39,7 +40,8 @@ struct settings {
 
   bool operator==(const settings& other) const {
     return threads == other.threads && level == other.level && optimization == other.optimization &&
-           jit == other.jit && log == other.log && kernels == other.kernels;
+           jit == other.jit && closures == other.closures && log == other.log &&
+           kernels == other.kernels;
   }
 };
 

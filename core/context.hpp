@@ -18,6 +18,7 @@
 #include "core/handle.hpp"
 #include "core/log.hpp"
 #include "core/memory.hpp"
+#include "core/roster.hpp"
 #include "core/threads.hpp"
 #include "core/turn.hpp"
 
@@ -58,6 +59,9 @@ class context {
   memory_source& memory() noexcept { return *memory_; }
   const config& configuration() const noexcept { return config_; }
   void configure(const char* key, const char* value);  // velo_config_set
+
+  roster& foreign() noexcept { return foreign_; }  // operators of this context alone
+  const roster& foreign() const noexcept { return foreign_; }
 
   stream& inline_stream() noexcept { return *inline_; }
   void set_inline_stream(stream& made) noexcept { inline_ = &made; }
@@ -110,6 +114,7 @@ class context {
   std::unique_ptr<host_threads> host_;
   parallel parallel_;
   arena scratch_;
+  roster foreign_;
   stream* inline_ = nullptr;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<int> thread_count_{1};

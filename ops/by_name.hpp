@@ -13,10 +13,6 @@
 
 namespace velo::ops {
 
-// Fields that were given a value: bit i for field i.
-using field_set = std::uint64_t;
-static_assert(output_shapes::max_fields <= 64);
-
 // Completes the defaults of `spec` with `count` named values. The block keeps the pointers it is
 // given. Throws NULL, NOT_FOUND (no such field) or ARGUMENT (count, kind, enumerator, duplicate).
 field_set assign(const op_spec& spec, const velo_named_value* values, std::int64_t count,

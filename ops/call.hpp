@@ -28,6 +28,10 @@ struct args_block {
   } slots[output_shapes::max_fields];
 };
 
+// Fields that were given a value: bit i for field i.
+using field_set = std::uint64_t;
+static_assert(output_shapes::max_fields <= 64);
+
 // The C entry of every operator: velo_<op>(stream, args).
 velo_status call(op_id op, velo_stream stream, const void* args) noexcept;
 
@@ -38,6 +42,10 @@ void complete(const op_spec& spec, const void* args,
 enum class purpose { run, shapes_only };  // shapes_only: data may be NULL, outputs absent
 void check(op_id op, const args_block& block, const core::context& context, purpose why,
            output_shapes& outputs);
+// Parts of check that need the field table alone: for operators that are not in the registry.
+void check_fields(const op_spec& spec, const args_block& block, const core::context& context,
+                  purpose why);
+void check_overlap(const op_spec& spec, const args_block& block);
 void execute(op_id op, const args_block& block,
              velo_stream stream);  // checks, chooses and runs or queues
 

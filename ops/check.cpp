@@ -228,6 +228,14 @@ bool side_by_side(const velo_tensor& a, const velo_tensor& b) {
   return false;
 }
 
+}  // namespace
+
+void check_fields(const op_spec& spec, const args_block& block, const core::context& context,
+                  purpose why) {
+  for (int i = 0; i < spec.field_count; ++i)
+    check_field(block.slots[i], spec.fields[i], context, why);
+}
+
 // No output may share memory with another tensor, except exactly with a field its doc allows.
 void check_overlap(const op_spec& spec, const args_block& block) {
   for (int o = 0; o < spec.field_count; ++o) {
@@ -253,13 +261,10 @@ void check_overlap(const op_spec& spec, const args_block& block) {
   }
 }
 
-}  // namespace
-
 void check(op_id op, const args_block& block, const core::context& context, purpose why,
            output_shapes& outputs) {
   const op_spec& spec = spec_of(op);
-  for (int i = 0; i < spec.field_count; ++i)
-    check_field(block.slots[i], spec.fields[i], context, why);
+  check_fields(spec, block, context, why);
   definition_of(op).infer(&block, outputs);
   for (int i = 0; i < spec.field_count; ++i) {
     if (spec.fields[i].output && block.slots[i].tensor != nullptr) {

@@ -84,6 +84,8 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
   values[0] = tensor("x", &tx), values[1] = tensor("y", &ty), values[2] = number("alpha", 3);
   WORKS(velo_op_call(stream, "client_scale", values, 3));
   NEAR(y[1], 6);
+  WORKS(velo_kernel_list(context, NULL, 0, &needed));
+  EXPECT(needed > 3);
   velo_kernel_destroy(kernel);
   EXPECT(velo_op_call(stream, "client_scale", values, 3) == VELO_ERR_NOT_FOUND);
 

@@ -1091,6 +1091,8 @@ velo_status velo_kernel_register(velo_context context, const velo_kernel_desc* d
                                  velo_kernel* kernel);
 void velo_kernel_destroy(velo_kernel kernel);
 velo_status velo_plugin_load(velo_context context, const char* path);
+velo_status velo_kernel_list(velo_context context, char* buffer, uint64_t capacity,
+                             uint64_t* needed);
 velo_status velo_closure_create(velo_stream stream, const char* op, const char* fields,
                                 void** function, velo_closure* closure);
 void velo_closure_destroy(velo_closure closure);
@@ -1163,7 +1165,8 @@ FOLLOWS(invoke, op_explain);
 FOLLOWS(kernel_register, invoke);
 FOLLOWS(kernel_destroy, kernel_register);
 FOLLOWS(plugin_load, kernel_destroy);
-FOLLOWS(closure_create, plugin_load);
+FOLLOWS(kernel_list, plugin_load);
+FOLLOWS(closure_create, kernel_list);
 FOLLOWS(closure_destroy, closure_create);
 FOLLOWS(rms_norm, closure_destroy);
 FOLLOWS(rms_norm_backward, rms_norm);
@@ -1229,6 +1232,7 @@ void lock_slots(struct velo_api* api) {
   api->kernel_register = velo_kernel_register;
   api->kernel_destroy = velo_kernel_destroy;
   api->plugin_load = velo_plugin_load;
+  api->kernel_list = velo_kernel_list;
   api->closure_create = velo_closure_create;
   api->closure_destroy = velo_closure_destroy;
   api->rms_norm = velo_rms_norm;

@@ -10,7 +10,7 @@
 #include "core/os.hpp"
 #include "core/stream.hpp"
 #include "ops/by_name.hpp"
-#include "ops/inspect.hpp"
+#include "ops/callee.hpp"
 
 using namespace velo;
 using core::fail;
@@ -139,11 +139,11 @@ velo_status velo_op_describe(const char* op, char* buffer, uint64_t capacity, ui
 velo_status velo_op_call(velo_stream stream, const char* op, const velo_named_value* values,
                          int64_t count) {
   return core::guard("velo_op_call", [&] {
-    (void)core::resolve<core::stream>(stream, "stream");
-    const ops::op_id found = op_named(op);
+    const core::context& owner = core::resolve<core::stream>(stream, "stream").owner();
+    const ops::callee found(owner, op);
     ops::args_block block;
-    ops::assign(ops::spec_of(found), values, count, block);
-    ops::execute(found, block, stream);
+    const ops::field_set given = ops::assign(found.spec(), values, count, block);
+    found.execute(block, given, stream);
   });
 }
 
@@ -151,7 +151,7 @@ velo_status velo_op_infer(velo_context context, const char* op, const velo_named
                           int64_t count, velo_shape* shapes, int64_t capacity, int64_t* outputs) {
   return core::guard("velo_op_infer", [&] {
     const core::context& owner = core::resolve<core::context>(context, "context");
-    const ops::op_id found = op_named(op);
+    const ops::op_id found = ops::callee(owner, op).own();
     capi::required(outputs, "outputs");
     ops::args_block block;
     ops::assign(ops::spec_of(found), values, count, block);
@@ -170,10 +170,10 @@ velo_status velo_op_explain(velo_context context, const char* op, const velo_nam
                             int64_t count, char* buffer, uint64_t capacity, uint64_t* needed) {
   return core::guard("velo_op_explain", [&] {
     const core::context& owner = core::resolve<core::context>(context, "context");
-    const ops::op_id found = op_named(op);
+    const ops::callee found(owner, op);
     ops::args_block block;
-    ops::assign(ops::spec_of(found), values, count, block);
-    capi::write_text(ops::explain(found, block, owner).c_str(), buffer, capacity, needed);
+    ops::assign(found.spec(), values, count, block);
+    capi::write_text(found.explain(block, owner).c_str(), buffer, capacity, needed);
   });
 }
 

@@ -13,6 +13,7 @@
  * - level: 0 reference kernels, no overlap; 1 fused kernels; 2 everything (default)
  * - kernel.jit: on | off; off selects velo's portable matrix kernels
  * - kernel.<op>: name of the kernel to force for an operator, empty = choose
+ * - closures: on | off; off makes closures from precompiled slots alone
  * - log: off | error | warn | info | debug; what reaches the sink (stderr when the host gave none);
  *   default off, or warn when the host gave a sink
  */

@@ -12,12 +12,14 @@
  *
  * Binding: one expression per parameter, comma-separated, from a closed list:
  * - x.data, x.numel, x.rank, x.shape[i], x.stride[i], x.bytes: of tensor argument x
- * - attr.name: an attribute given by the caller (i, l, f, d)
+ * - attr.name: an attribute the caller must give; an integer when some i or l takes it, else a real
  * - 42, 1.5: a constant
- * - stream: the velo_stream the call runs on
+ * - stream: the velo_stream the call runs on; a function that takes it may call velo on it, and does
+ *   not take turns with the context's other work
  *
- * A wrong signature cannot be detected (C keeps no types at run time): velo calls what it was told
- * to call.
+ * Tensors must be compact unless the binding names a stride of theirs, and have the dimensions the
+ * binding names. A wrong signature cannot be detected (C keeps no types at run time): velo calls
+ * what it was told to call.
  */
 #ifndef VELO_PLUGIN_H
 #define VELO_PLUGIN_H
@@ -51,7 +53,9 @@ typedef struct velo_kernel_desc {
 VELO_API velo_status velo_kernel_register(velo_context context, const velo_kernel_desc* desc,
                                           velo_kernel* kernel);
 
-/* Unregisters a foreign kernel after its running calls have finished. NULL is ignored. */
+/* Unregisters a foreign kernel after its running calls, queued ones included, have finished;
+ * afterwards no code of its library runs for velo. NULL is ignored, and so is (with a log line) a
+ * call from inside the kernel. */
 VELO_API void velo_kernel_destroy(velo_kernel kernel);
 
 /* What a plugin library gives velo: kernels whose functions it holds. Plugins export
@@ -72,6 +76,12 @@ typedef velo_status (*velo_plugin_query_fn)(uint32_t host_abi, const velo_plugin
  * context is destroyed. Thread class: any. Errors: NULL, HANDLE, IO, NOT_FOUND (no
  * velo_plugin_query), ABI, and velo_kernel_register's. */
 VELO_API velo_status velo_plugin_load(velo_context context, const char* path);
+
+/* The context's foreign kernels as one JSON array of {"op", "library", "symbol", "signature",
+ * "binding", "tensors", "plugin"}; library is the file the function lies in. Same buffer rule as
+ * velo_describe. Thread class: any. Errors: NULL, HANDLE. */
+VELO_API velo_status velo_kernel_list(velo_context context, char* buffer, uint64_t capacity,
+                                      uint64_t* needed);
 
 /* An operator as a C function pointer: calling function(values..) runs `op` on `stream` and returns
  * a velo_status (int32_t). fields: the operator's fields the function takes as parameters, in

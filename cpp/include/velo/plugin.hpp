@@ -50,6 +50,14 @@ inline outcome<> plugin_load(velo_context context, const char* path) {
   return detail::check(VELO_FN(plugin_load)(context, path));
 }
 
+// The context's foreign kernels, with the files they come from, as JSON.
+template <class String>
+outcome<String> kernel_list(velo_context context) {
+  return detail::text<String>([context](char* buffer, uint64_t capacity, uint64_t* needed) {
+    return VELO_FN(kernel_list)(context, buffer, capacity, needed);
+  });
+}
+
 static_assert(sizeof(kernel) == sizeof(void*) && sizeof(closure) == sizeof(void*));
 
 VELO_CPP_END

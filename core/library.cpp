@@ -1,0 +1,50 @@
+// dlopen and its company, with the loader's messages kept.
+#include "core/library.hpp"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "core/failure.hpp"
+
+namespace velo::core {
+
+std::shared_ptr<const library> library::open(const char* path, const char* argument) {
+  void* loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  if (loaded == nullptr) {
+    const char* message = dlerror();
+    fail(VELO_ERR_IO, argument, "a library the loader can open", text("\"%s\"", path),
+         message == nullptr ? "" : message);
+  }
+  return std::make_shared<const library>(loaded);
+}
+
+library::~library() {
+  dlclose(loaded_);
+}
+
+any_function library::symbol(const char* name, const char* argument) const {
+  dlerror();
+  void* found = dlsym(loaded_, name);
+  if (found == nullptr) {
+    const char* message = dlerror();
+    fail(VELO_ERR_NOT_FOUND, argument, "an exported function", text("\"%s\"", name),
+         message == nullptr ? "the symbol's value is zero" : message);
+  }
+  any_function address = nullptr;
+  std::memcpy(&address, &found, sizeof address);
+  return address;
+}
+
+std::string file_of(any_function address) {
+  Dl_info where{};
+  if (dladdr(reinterpret_cast<const void*>(address), &where) == 0 || where.dli_fname == nullptr)
+    return "";
+  char* absolute = realpath(where.dli_fname, nullptr);
+  const std::string file = absolute != nullptr ? absolute : where.dli_fname;
+  std::free(absolute);
+  return file;
+}
+
+}  // namespace velo::core
