@@ -16,6 +16,7 @@ import json
 import math
 import os
 import re
+import resource
 import sys
 import time
 
@@ -293,9 +294,12 @@ class Bench:
             call()
         while len(seconds) < least or (time.perf_counter() < end and len(seconds) < 2000):
             call = calls[len(seconds) % len(calls)]
-            start = time.perf_counter()
+            switches, cpu, start = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw, time.thread_time(), time.perf_counter()
             result = call()
-            seconds.append(time.perf_counter() - start)
+            wall, cpu = time.perf_counter() - start, time.thread_time() - cpu
+            # As bench_ops does: the CPU time of a call that the kernel interrupted, where one thread does all the work.
+            alone = self.row["threads"] == 1 and resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw != switches
+            seconds.append(cpu if alone else wall)
             del result
 
     def prepare(self, row):
@@ -319,8 +323,8 @@ class Bench:
         if not hasattr(self.operators, row["name"]):
             return {**row, "error": "torch has no such row"}
         if row != self.row:
-            self.prepare(row)
             self.row = row
+            self.prepare(row)
         results = []
         for peer, calls, seconds in self.prepared:
             self.time(calls, row.get("budget", 1.0), seconds)

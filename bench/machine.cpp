@@ -12,9 +12,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <thread>
 #include <utility>
@@ -77,6 +77,18 @@ int isa_ceiling() {
   return 4;
 }
 
+std::int64_t involuntary_switches() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
+double read_clock(clockid_t which) {
+  timespec now{};
+  clock_gettime(which, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 void pin(int thread, int cpu) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -129,35 +141,41 @@ void pin_workers(const std::vector<int>& cpus, int threads) {
 }
 
 double run_pinned(const std::vector<int>& cpus, int threads, const std::function<void(int)>& body) {
-  using clock = std::chrono::steady_clock;
   std::atomic<int> ready{0};
   std::atomic<bool> go{false};
-  std::vector<clock::time_point> ends(static_cast<std::size_t>(threads));
+  std::vector<double> seconds(static_cast<std::size_t>(threads));
   std::vector<std::thread> team;
   for (int t = 0; t < threads; ++t)
     team.emplace_back([&, t] {
       pin_thread(cpus[static_cast<std::size_t>(t) % cpus.size()]);
       ready.fetch_add(1);
       while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
+      stopwatch watch(true);
       body(t);
-      ends[static_cast<std::size_t>(t)] = clock::now();
+      watch.stop();
+      seconds[static_cast<std::size_t>(t)] = watch.seconds();
     });
   while (ready.load() < threads) std::this_thread::yield();
-  const auto start = clock::now();
   go.store(true, std::memory_order_release);
   for (std::thread& member : team) member.join();
-  return std::chrono::duration<double>(*std::max_element(ends.begin(), ends.end()) - start).count();
+  return *std::max_element(seconds.begin(), seconds.end());
+}
+
+stopwatch::stopwatch(bool alone)
+    : alone_(alone),
+      switches_(involuntary_switches()),
+      cpu_(read_clock(CLOCK_THREAD_CPUTIME_ID)),
+      wall_(read_clock(CLOCK_MONOTONIC)) {}
+
+void stopwatch::stop() {
+  wall_ = read_clock(CLOCK_MONOTONIC) - wall_;
+  cpu_ = read_clock(CLOCK_THREAD_CPUTIME_ID) - cpu_;
+  disturbed_ = involuntary_switches() != switches_;
 }
 
 double load_average() {
   double loads[1] = {0};
   return getloadavg(loads, 1) == 1 ? loads[0] : 0;
-}
-
-std::int64_t involuntary_switches() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  return usage.ru_nivcsw;
 }
 
 buffer::buffer(std::size_t bytes)

@@ -35,8 +35,24 @@ void pin_workers(const std::vector<int>& cpus, int threads);
 // start to last end.
 double run_pinned(const std::vector<int>& cpus, int threads, const std::function<void(int)>& body);
 
-double load_average();                // of the last minute
-std::int64_t involuntary_switches();  // of the process so far
+double load_average();  // of the last minute
+
+// Times a stretch of the calling thread. Where the kernel took the processor away meanwhile (an
+// involuntary context switch of any thread of the process), the stretch counts as disturbed; of
+// work that this thread does alone its CPU time is then the better measure, and is what seconds()
+// gives.
+class stopwatch {
+ public:
+  explicit stopwatch(bool alone);
+  void stop();
+  double seconds() const { return alone_ && disturbed_ ? cpu_ : wall_; }
+  bool disturbed() const { return disturbed_; }
+
+ private:
+  bool alone_, disturbed_ = false;
+  std::int64_t switches_;
+  double cpu_, wall_;  // the readings at the start, after stop() what passed
+};
 
 // An anonymous mapping with MADV_HUGEPAGE, every page touched. Movable, released with the owner.
 class buffer {

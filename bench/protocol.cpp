@@ -12,8 +12,6 @@
 namespace velo::bench {
 namespace {
 
-using clock = std::chrono::steady_clock;
-
 constexpr double shortest_sample = 20e-6;  // 800 times the clock's own cost
 constexpr double long_call = 1e-3;
 constexpr double block_share = 400e-6;  // what one candidate's calls in a block should last
@@ -31,17 +29,18 @@ struct plan {
   bool long_calls;
 };
 
-double seconds_of(const candidate& who, int set, int batch) {
-  const auto start = clock::now();
-  for (int i = 0; i < batch; ++i) who.call(set);
-  return std::chrono::duration<double>(clock::now() - start).count() / batch;
+double seconds_of_one(const candidate& who, int set) {
+  stopwatch watch(true);
+  who.call(set);
+  watch.stop();
+  return watch.seconds();
 }
 
 double estimate(const candidate& who, int sets) {
   who.call(0);  // allocates, packs, makes kernels
-  double best = seconds_of(who, 1 % sets, 1);
+  double best = seconds_of_one(who, 1 % sets);
   for (int i = 2; i < 5 && best < long_call; ++i)
-    best = std::min(best, seconds_of(who, i % sets, 1));
+    best = std::min(best, seconds_of_one(who, i % sets));
   return best;
 }
 
@@ -72,9 +71,10 @@ sample take(const candidate& who, int set, int batch, const measuring& how) {
     who.call(set);
   }
   if (how.touch) how.touch(set);
-  const auto switches = involuntary_switches();
-  const double seconds = seconds_of(who, set, batch);
-  return {seconds, involuntary_switches() != switches};
+  stopwatch watch(how.threads == 1);
+  for (int i = 0; i < batch; ++i) who.call(set);
+  watch.stop();
+  return {watch.seconds() / batch, watch.disturbed()};
 }
 
 timing summarize(const std::vector<sample>& samples) {
