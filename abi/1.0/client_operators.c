@@ -146,6 +146,31 @@ static void elements(velo_stream stream) {
   NEAR(back[1], 2.5);
 }
 
+static void attention(velo_stream stream) {
+  /* queries of zero see both keys alike */
+  const float query[2] = {0, 0}, key[2] = {1, 3}, value[2] = {2, 4}, dy[2] = {1, 1};
+  float out[2], largest[2], sum[2], dquery[2], dkey[2], dvalue[2];
+  const int64_t shape[4] = {1, 2, 1, 1}, rows[3] = {1, 1, 2};
+  const velo_tensor tq = F32(query, 4, shape), tk = F32(key, 4, shape), tv = F32(value, 4, shape);
+  const velo_tensor tout = F32(out, 4, shape), tdy = F32(dy, 4, shape), tdq = F32(dquery, 4, shape);
+  const velo_tensor tdk = F32(dkey, 4, shape), tdv = F32(dvalue, 4, shape);
+  const velo_tensor tmax = F32(largest, 3, rows), tsum = F32(sum, 3, rows);
+  velo_fusion_attention_args forward = VELO_FUSION_ATTENTION_ARGS_INIT;
+  velo_fusion_attention_backward_args backward = VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT;
+  forward.query = &tq, forward.key = &tk, forward.value = &tv, forward.attention_out = &tout;
+  forward.softmax_max = &tmax, forward.softmax_sum = &tsum;
+  WORKS(velo_fusion_attention(stream, &forward));
+  NEAR(out[0], 3), NEAR(out[1], 3), NEAR(largest[0], 0), NEAR(sum[1], 2);
+  backward.query = &tq, backward.key = &tk, backward.value = &tv, backward.dy = &tdy;
+  backward.softmax_max = &tmax, backward.softmax_sum = &tsum, backward.attention_out = &tout;
+  backward.dquery = &tdq, backward.dkey = &tdk, backward.dvalue = &tdv;
+  WORKS(velo_fusion_attention_backward(stream, &backward));
+  NEAR(dquery[0], 1), NEAR(dkey[1], 0), NEAR(dvalue[0], 1), NEAR(dvalue[1], 1);
+  forward.sparse_mode = VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL;
+  WORKS(velo_fusion_attention(stream, &forward));
+  NEAR(out[0], 2), NEAR(out[1], 3);
+}
+
 void client_matrices(velo_stream stream, velo_context context) {
   const float a[6] = {1, 2, 3, 4, 5, 6}, b[6] = {1, 0, 0, 1, 1, 1}, bias[2] = {10, 20};
   float c[4], gradient[4] = {1, 1, 1, 1};
@@ -180,6 +205,7 @@ void client_operators(velo_stream stream, velo_context context) {
   activation(stream);
   rotation(stream);
   table(stream);
+  attention(stream);
   loss(stream);
   update(stream);
   elements(stream);

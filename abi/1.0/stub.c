@@ -56,6 +56,8 @@ int velo_rotary_position_embedding(void) { return 0; }
 int velo_rotary_position_embedding_backward(void) { return 0; }
 int velo_matmul(void) { return 0; }
 int velo_matmul_add_fp32(void) { return 0; }
+int velo_fusion_attention(void) { return 0; }
+int velo_fusion_attention_backward(void) { return 0; }
 int velo_embedding(void) { return 0; }
 int velo_embedding_backward(void) { return 0; }
 int velo_cross_entropy(void) { return 0; }
