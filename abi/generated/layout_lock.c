@@ -1090,9 +1090,9 @@ velo_status velo_invoke(const char* function, const velo_value* values, int64_t 
 velo_status velo_kernel_register(velo_context context, const velo_kernel_desc* desc,
                                  velo_kernel* kernel);
 void velo_kernel_destroy(velo_kernel kernel);
-velo_status velo_plugin_load(velo_context context, const char* path);
 velo_status velo_kernel_list(velo_context context, char* buffer, uint64_t capacity,
                              uint64_t* needed);
+velo_status velo_plugin_load(velo_context context, const char* path);
 velo_status velo_closure_create(velo_stream stream, const char* op, const char* fields,
                                 void** function, velo_closure* closure);
 void velo_closure_destroy(velo_closure closure);
@@ -1164,9 +1164,9 @@ FOLLOWS(op_explain, op_infer);
 FOLLOWS(invoke, op_explain);
 FOLLOWS(kernel_register, invoke);
 FOLLOWS(kernel_destroy, kernel_register);
-FOLLOWS(plugin_load, kernel_destroy);
-FOLLOWS(kernel_list, plugin_load);
-FOLLOWS(closure_create, kernel_list);
+FOLLOWS(kernel_list, kernel_destroy);
+FOLLOWS(plugin_load, kernel_list);
+FOLLOWS(closure_create, plugin_load);
 FOLLOWS(closure_destroy, closure_create);
 FOLLOWS(rms_norm, closure_destroy);
 FOLLOWS(rms_norm_backward, rms_norm);
@@ -1231,8 +1231,8 @@ void lock_slots(struct velo_api* api) {
   api->invoke = velo_invoke;
   api->kernel_register = velo_kernel_register;
   api->kernel_destroy = velo_kernel_destroy;
-  api->plugin_load = velo_plugin_load;
   api->kernel_list = velo_kernel_list;
+  api->plugin_load = velo_plugin_load;
   api->closure_create = velo_closure_create;
   api->closure_destroy = velo_closure_destroy;
   api->rms_norm = velo_rms_norm;

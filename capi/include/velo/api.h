@@ -98,9 +98,9 @@ struct velo_api {
   velo_status (*kernel_register)(velo_context context, const velo_kernel_desc* desc,
                                  velo_kernel* kernel);
   void (*kernel_destroy)(velo_kernel kernel);
-  velo_status (*plugin_load)(velo_context context, const char* path);
   velo_status (*kernel_list)(velo_context context, char* buffer, uint64_t capacity,
                              uint64_t* needed);
+  velo_status (*plugin_load)(velo_context context, const char* path);
   velo_status (*closure_create)(velo_stream stream, const char* op, const char* fields,
                                 void** function, velo_closure* closure);
   void (*closure_destroy)(velo_closure closure);
