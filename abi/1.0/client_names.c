@@ -86,6 +86,8 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
   NEAR(y[1], 6);
   WORKS(velo_kernel_list(context, NULL, 0, &needed));
   EXPECT(needed > 3);
+  WORKS(velo_kernel_list(context, NULL, 0, &needed));
+  EXPECT(needed > strlen("client_scale"));
   velo_kernel_destroy(kernel);
   EXPECT(velo_op_call(stream, "client_scale", values, 3) == VELO_ERR_NOT_FOUND);
 

@@ -165,9 +165,9 @@ void lock_velo_allocator(velo_allocator* s) {
   (void)reserved;
   void* *user = &s->user;
   (void)user;
-  void* (**allocate)(void* user, uint64_t bytes, uint64_t alignment, velo_device device, void* stream) = &s->allocate;
+  void* (**allocate)(void* user, uint64_t bytes, uint64_t alignment, const velo_device* device, void* stream) = &s->allocate;
   (void)allocate;
-  void (**deallocate)(void* user, void* memory, uint64_t bytes, velo_device device, void* stream) = &s->deallocate;
+  void (**deallocate)(void* user, void* memory, uint64_t bytes, const velo_device* device, void* stream) = &s->deallocate;
   (void)deallocate;
 }
 
@@ -1043,7 +1043,7 @@ void lock_velo_plugin_query_fn(velo_plugin_query_fn f, velo_status (**to)(uint32
 velo_status velo_last_error(velo_error_info* info);
 velo_status velo_error_text(char* buffer, uint64_t capacity, uint64_t* needed);
 velo_status velo_status_describe(velo_status code, const char** name, const char** meaning);
-velo_status velo_tensor_create(velo_context context, velo_dtype dtype, int32_t ndim,
+velo_status velo_tensor_create(velo_context context, const velo_dtype* dtype, int32_t ndim,
                                const int64_t* shape, velo_managed_tensor** tensor);
 velo_status velo_tensor_import(velo_context context, velo_managed_tensor* managed,
                                velo_tensor* view);
@@ -1090,6 +1090,8 @@ velo_status velo_invoke(const char* function, const velo_value* values, int64_t 
 velo_status velo_kernel_register(velo_context context, const velo_kernel_desc* desc,
                                  velo_kernel* kernel);
 void velo_kernel_destroy(velo_kernel kernel);
+velo_status velo_kernel_list(velo_context context, char* buffer, uint64_t capacity,
+                             uint64_t* needed);
 velo_status velo_plugin_load(velo_context context, const char* path);
 velo_status velo_closure_create(velo_stream stream, const char* op, const char* fields,
                                 void** function, velo_closure* closure);
@@ -1162,7 +1164,8 @@ FOLLOWS(op_explain, op_infer);
 FOLLOWS(invoke, op_explain);
 FOLLOWS(kernel_register, invoke);
 FOLLOWS(kernel_destroy, kernel_register);
-FOLLOWS(plugin_load, kernel_destroy);
+FOLLOWS(kernel_list, kernel_destroy);
+FOLLOWS(plugin_load, kernel_list);
 FOLLOWS(closure_create, plugin_load);
 FOLLOWS(closure_destroy, closure_create);
 FOLLOWS(rms_norm, closure_destroy);
@@ -1228,6 +1231,7 @@ void lock_slots(struct velo_api* api) {
   api->invoke = velo_invoke;
   api->kernel_register = velo_kernel_register;
   api->kernel_destroy = velo_kernel_destroy;
+  api->kernel_list = velo_kernel_list;
   api->plugin_load = velo_plugin_load;
   api->closure_create = velo_closure_create;
   api->closure_destroy = velo_closure_destroy;

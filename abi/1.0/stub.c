@@ -45,6 +45,7 @@ int velo_op_explain(void) { return 0; }
 int velo_invoke(void) { return 0; }
 int velo_kernel_register(void) { return 0; }
 void velo_kernel_destroy(void) {}
+int velo_kernel_list(void) { return 0; }
 int velo_plugin_load(void) { return 0; }
 int velo_closure_create(void) { return 0; }
 void velo_closure_destroy(void) {}
