@@ -1,0 +1,151 @@
+/* All functions of velo as one table: what a program uses that opens the library itself.
+ *
+ * velo_get_api gives the table. It begins with its size; slots are never removed or reordered, each
+ * release appends a band. A function withdrawn from a later release keeps its slot and answers
+ * VELO_ERR_UNSUPPORTED; no slot within struct_size is NULL. The functions are the exported ones; a
+ * slot is named as its function without velo_.
+ *
+ * Generated from abi/spec: change that and build the target `generate`. */
+#ifndef VELO_API_H
+#define VELO_API_H
+
+#include "velo/context.h"
+#include "velo/introspect.h"
+#include "velo/ops_activation.h"
+#include "velo/ops_attention.h"
+#include "velo/ops_elementwise.h"
+#include "velo/ops_embedding.h"
+#include "velo/ops_loss.h"
+#include "velo/ops_matmul.h"
+#include "velo/ops_norm.h"
+#include "velo/ops_optimizer.h"
+#include "velo/ops_rope.h"
+#include "velo/pack.h"
+#include "velo/plugin.h"
+#include "velo/status.h"
+#include "velo/stream.h"
+#include "velo/tensor.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+struct velo_api {
+  uint32_t struct_size; /* bytes of the table this library fills */
+  uint32_t abi;         /* newest ABI of this library, major * 100 + minor */
+
+  /* ==== ABI 1.0 ==== */
+
+  /* velo/status.h */
+  velo_status (*last_error)(velo_error_info* info);
+  velo_status (*error_text)(char* buffer, uint64_t capacity, uint64_t* needed);
+  velo_status (*status_describe)(velo_status code, const char** name, const char** meaning);
+
+  /* velo/tensor.h */
+  velo_status (*tensor_create)(velo_context context, const velo_dtype* dtype, int32_t ndim,
+                               const int64_t* shape, velo_managed_tensor** tensor);
+  velo_status (*tensor_import)(velo_context context, velo_managed_tensor* managed,
+                               velo_tensor* view);
+  void (*tensor_release)(velo_managed_tensor* managed);
+  velo_status (*tensor_extent)(const velo_tensor* tensor, uint64_t* bytes);
+
+  /* velo/context.h */
+  velo_status (*context_create)(const velo_context_desc* desc, velo_context* context);
+  void (*context_destroy)(velo_context context);
+  velo_status (*context_stream)(velo_context context, velo_stream* stream);
+  velo_status (*config_set)(velo_context context, const char* key, const char* value);
+  velo_status (*config_get)(velo_context context, const char* key, char* buffer,
+                            uint64_t capacity, uint64_t* needed, const char** origin);
+  velo_status (*config_list)(velo_context context, char* buffer, uint64_t capacity,
+                             uint64_t* needed);
+  velo_status (*context_get_stats)(velo_context context, velo_context_stats* stats);
+
+  /* velo/stream.h */
+  velo_status (*stream_create)(velo_context context, velo_stream* stream);
+  void (*stream_destroy)(velo_stream stream);
+  velo_status (*stream_synchronize)(velo_stream stream);
+  velo_status (*stream_query)(velo_stream stream, int32_t* done);
+  velo_status (*stream_clear)(velo_stream stream);
+  velo_status (*stream_wait)(velo_stream stream, velo_event event);
+  velo_status (*event_create)(velo_context context, velo_event* event);
+  void (*event_destroy)(velo_event event);
+  velo_status (*event_record)(velo_event event, velo_stream stream);
+  velo_status (*event_synchronize)(velo_event event, int64_t timeout_ns);
+  velo_status (*event_query)(velo_event event, int32_t* done);
+
+  /* velo/pack.h */
+  velo_status (*pack_create)(velo_context context, const velo_pack_desc* desc, velo_pack* pack);
+  void (*pack_destroy)(velo_pack pack);
+  velo_status (*pack_update)(velo_stream stream, velo_pack pack, const velo_tensor* weight);
+
+  /* velo/introspect.h */
+  velo_status (*get_api)(uint32_t needed, uint64_t table_size, const struct velo_api** api);
+  velo_status (*version)(int32_t* major, int32_t* minor, int32_t* patch, uint32_t* abi);
+  velo_status (*capability_query)(velo_capability capability, int32_t* available);
+  velo_status (*describe)(char* buffer, uint64_t capacity, uint64_t* needed);
+  velo_status (*op_count)(int64_t* count);
+  velo_status (*op_name)(int64_t index, const char** name);
+  velo_status (*op_describe)(const char* op, char* buffer, uint64_t capacity, uint64_t* needed);
+  velo_status (*op_call)(velo_stream stream, const char* op, const velo_named_value* values,
+                         int64_t count);
+  velo_status (*op_infer)(velo_context context, const char* op, const velo_named_value* values,
+                          int64_t count, velo_shape* shapes, int64_t capacity, int64_t* outputs);
+  velo_status (*op_explain)(velo_context context, const char* op, const velo_named_value* values,
+                            int64_t count, char* buffer, uint64_t capacity, uint64_t* needed);
+  velo_status (*invoke)(const char* function, const velo_value* values, int64_t count,
+                        velo_value* result);
+
+  /* velo/plugin.h */
+  velo_status (*kernel_register)(velo_context context, const velo_kernel_desc* desc,
+                                 velo_kernel* kernel);
+  void (*kernel_destroy)(velo_kernel kernel);
+  velo_status (*kernel_list)(velo_context context, char* buffer, uint64_t capacity,
+                             uint64_t* needed);
+  velo_status (*plugin_load)(velo_context context, const char* path);
+  velo_status (*closure_create)(velo_stream stream, const char* op, const char* fields,
+                                void** function, velo_closure* closure);
+  void (*closure_destroy)(velo_closure closure);
+
+  /* velo/ops_norm.h */
+  velo_status (*rms_norm)(velo_stream stream, const velo_rms_norm_args* args);
+  velo_status (*rms_norm_backward)(velo_stream stream, const velo_rms_norm_backward_args* args);
+
+  /* velo/ops_activation.h */
+  velo_status (*swiglu)(velo_stream stream, const velo_swiglu_args* args);
+  velo_status (*swiglu_backward)(velo_stream stream, const velo_swiglu_backward_args* args);
+
+  /* velo/ops_rope.h */
+  velo_status (*rotary_position_embedding)(velo_stream stream,
+                                           const velo_rotary_position_embedding_args* args);
+  velo_status (*rotary_position_embedding_backward)(
+      velo_stream stream, const velo_rotary_position_embedding_backward_args* args);
+
+  /* velo/ops_matmul.h */
+  velo_status (*matmul)(velo_stream stream, const velo_matmul_args* args);
+  velo_status (*matmul_add_fp32)(velo_stream stream, const velo_matmul_add_fp32_args* args);
+
+  /* velo/ops_attention.h */
+  velo_status (*fusion_attention)(velo_stream stream, const velo_fusion_attention_args* args);
+  velo_status (*fusion_attention_backward)(velo_stream stream,
+                                           const velo_fusion_attention_backward_args* args);
+
+  /* velo/ops_embedding.h */
+  velo_status (*embedding)(velo_stream stream, const velo_embedding_args* args);
+  velo_status (*embedding_backward)(velo_stream stream, const velo_embedding_backward_args* args);
+
+  /* velo/ops_loss.h */
+  velo_status (*cross_entropy)(velo_stream stream, const velo_cross_entropy_args* args);
+  velo_status (*cross_entropy_backward)(velo_stream stream,
+                                        const velo_cross_entropy_backward_args* args);
+
+  /* velo/ops_optimizer.h */
+  velo_status (*apply_fused_adamw)(velo_stream stream, const velo_apply_fused_adamw_args* args);
+  velo_status (*global_norm)(velo_stream stream, const velo_global_norm_args* args);
+
+  /* velo/ops_elementwise.h */
+  velo_status (*add)(velo_stream stream, const velo_add_args* args);
+  velo_status (*cast)(velo_stream stream, const velo_cast_args* args);
+};
+
+VELO_END_C
+
+#endif

@@ -1,0 +1,37 @@
+// bfloat16 as a type of its own: the upper half of a float32, two bytes, no arithmetic. Converts by
+// rounding to nearest even; a NaN stays a NaN.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "velo/detail/mode.hpp"
+
+VELO_CPP_BEGIN
+
+struct bfloat16 {
+  uint16_t bits;
+
+  bfloat16() noexcept = default;
+
+  explicit bfloat16(float value) noexcept {
+    uint32_t word = 0;
+    std::memcpy(&word, &value, sizeof word);
+    const bool nan = (word & 0x7fffffffu) > 0x7f800000u;
+    // Half of the last kept bit, less one when that bit is even: ties go to even. A NaN is made
+    // quiet instead.
+    const uint32_t rounded = nan ? (word | 0x00400000u) : word + 0x7fffu + ((word >> 16) & 1u);
+    bits = static_cast<uint16_t>(rounded >> 16);
+  }
+
+  operator float() const noexcept {
+    const uint32_t word = static_cast<uint32_t>(bits) << 16;
+    float value = 0;
+    std::memcpy(&value, &word, sizeof value);
+    return value;
+  }
+};
+
+static_assert(sizeof(bfloat16) == 2);
+
+VELO_CPP_END

@@ -1,0 +1,124 @@
+/* The context: device, threads, memory, configuration, log. Everything velo knows about its host,
+ * and nothing process-wide.
+ *
+ * A context owns a small fork-join pool (or borrows the host's parallel_for), an allocator, a
+ * scratch arena and a set of configuration keys, each of which remembers where its value came from.
+ * Creating one starts its threads; loading the library starts nothing. After fork the parent's
+ * contexts are refused in the child with VELO_ERR_STATE.
+ *
+ * Configuration keys; velo_config_list enumerates them, and VELO_<KEY> in the environment overrides
+ * what code set, visibly:
+ * - threads: 0 = as many as the affinity mask and the cgroup quota allow
+ * - isa: scalar | avx2 | avx512 | avx512_bf16 | amx; may only lower what the processor offers
+ * - level: 0 reference kernels, no overlap; 1 fused kernels; 2 everything (default)
+ * - kernel.jit: on | off; off selects velo's portable matrix kernels
+ * - kernel.<op>: name of the kernel to force for an operator, empty = choose
+ * - closures: on | off; off makes closures from precompiled slots alone
+ * - log: off | error | warn | info | debug; what reaches the sink (stderr when the host gave none);
+ *   default off, or warn when the host gave a sink
+ */
+#ifndef VELO_CONTEXT_H
+#define VELO_CONTEXT_H
+
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+/* Where velo gets memory. Both functions may be called from any thread; alignment is a power of two
+ * >= 64. allocate returns NULL on failure. device lives until the call returns; stream is the
+ * velo_stream the memory is for, or NULL. */
+typedef struct velo_allocator {
+  uint32_t struct_size;
+  uint32_t reserved;
+  void* user;
+  void* (*allocate)(void* user, uint64_t bytes, uint64_t alignment, const velo_device* device,
+                    void* stream);
+  void (*deallocate)(void* user, void* memory, uint64_t bytes, const velo_device* device,
+                     void* stream);
+} velo_allocator;
+
+/* The host's threads. run calls task(task_user, i) for every i in [0, tasks), possibly at once on
+ * `threads` threads, and returns when all are done. Calls do not nest. */
+typedef struct velo_parallel_for {
+  uint32_t struct_size;
+  int32_t threads; /* how many tasks may run at once, >= 1 */
+  void* user;
+  void (*run)(void* user, int64_t tasks, void (*task)(void* task_user, int64_t index),
+              void* task_user);
+} velo_parallel_for;
+
+typedef int32_t velo_log_level;
+enum {
+  VELO_LOG_OFF = 0,
+  VELO_LOG_ERROR = 1,
+  VELO_LOG_WARN = 2,
+  VELO_LOG_INFO = 3,
+  VELO_LOG_DEBUG = 4
+};
+
+/* Receives log lines: component ("context", "norm"), and one UTF-8 line without its end. Called
+ * from any thread. */
+typedef void (*velo_log_fn)(void* user, velo_log_level level, const char* component,
+                            const char* line);
+
+typedef struct velo_context_desc {
+  uint32_t struct_size;
+  int32_t threads;                       /* 0 = let velo choose */
+  velo_device device;                    /* {VELO_DEVICE_CPU, 0} */
+  const velo_allocator* allocator;       /* copied; NULL = the operating system's pages */
+  const velo_parallel_for* parallel_for; /* copied; NULL = velo's own pool */
+  velo_log_fn log;                       /* NULL = stderr, when the key `log` asks for lines */
+  void* log_user;
+  const char*
+      config_json; /* an object of configuration keys, or NULL: {"isa": "avx2", "level": 1} */
+} velo_context_desc;
+
+#define VELO_CONTEXT_DESC_INIT \
+  { (uint32_t)sizeof(velo_context_desc), 0, {VELO_DEVICE_CPU, 0}, 0, 0, 0, 0, 0 }
+
+/* Creates a context. desc may be NULL for all defaults. Thread class: any.
+ * Errors: NULL (context), STRUCT, ARGUMENT, PARSE (config_json: line and column), NOT_FOUND
+ * (unknown key), DEVICE, MEMORY. */
+VELO_API velo_status velo_context_create(const velo_context_desc* desc, velo_context* context);
+
+/* Waits for the context's streams, stops its threads and frees what it owns. NULL is ignored.
+ * Streams, events, packs and closures of the context become destroyed handles. Thread class: no
+ * other call may use the context at the same time. */
+VELO_API void velo_context_destroy(velo_context context);
+
+/* The context's inline stream: a call on it is finished when it returns. Owned by the context,
+ * never destroyed by the caller. Thread class: any; calls from several threads take turns. */
+VELO_API velo_status velo_context_stream(velo_context context, velo_stream* stream);
+
+/* Sets a configuration key by text. Takes effect for calls that start later; `threads` cannot
+ * change once work ran. Thread class: any. Errors: NULL, HANDLE, NOT_FOUND (key), ARGUMENT (value),
+ * STATE (too late, or the environment rules). */
+VELO_API velo_status velo_config_set(velo_context context, const char* key, const char* value);
+
+/* Reads a configuration key as text, and where it came from: "default", "code", "environment".
+ * buffer: caller's, always zero-terminated; NULL with capacity 0 asks for the size. origin: static
+ * string, may be NULL. Thread class: any. Errors: NULL, HANDLE, NOT_FOUND. */
+VELO_API velo_status velo_config_get(velo_context context, const char* key, char* buffer,
+                                     uint64_t capacity, uint64_t* needed, const char** origin);
+
+/* All keys as one JSON array of {"key","value","origin","doc"}; same buffer rule. Thread class:
+ * any. */
+VELO_API velo_status velo_config_list(velo_context context, char* buffer, uint64_t capacity,
+                                      uint64_t* needed);
+
+/* Counters of the context as a struct: what it has allocated and run. Thread class: any. */
+typedef struct velo_context_stats {
+  uint32_t struct_size;
+  int32_t threads;          /* threads that calls use */
+  uint64_t bytes_allocated; /* live bytes obtained from the allocator */
+  uint64_t bytes_peak;      /* highest value of bytes_allocated */
+  uint64_t allocations;     /* calls of allocator.allocate so far */
+  uint64_t operator_calls;  /* operators run so far */
+} velo_context_stats;
+
+VELO_API velo_status velo_context_get_stats(velo_context context, velo_context_stats* stats);
+
+VELO_END_C
+
+#endif

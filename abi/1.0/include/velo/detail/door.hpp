@@ -1,0 +1,27 @@
+// Which of the library's two doors a call takes: the linked symbol, or the slot of a loaded
+// function table.
+//
+// With VELO_DYNAMIC the table pointer is hidden in the program or plugin that includes this, so
+// that two plugins may load two libraries. It is null until velo::load succeeds; a call before that
+// is a fault of the program.
+#pragma once
+
+#include "velo/detail/mode.hpp"
+
+#ifdef VELO_DYNAMIC
+
+#include "velo/api.h"
+
+VELO_CPP_BEGIN
+namespace detail {
+__attribute__((visibility("hidden"))) inline const velo_api* table = nullptr;
+inline const velo_api& api() noexcept {
+  return *table;
+}
+}  // namespace detail
+VELO_CPP_END
+
+#define VELO_FN(name) (::velo::detail::api().name)
+#else
+#define VELO_FN(name) (::velo_##name)
+#endif

@@ -1,0 +1,110 @@
+// velo::error: the whole error record of a failed call, detached from the thread that failed.
+//
+// With exceptions it is what the layer throws; without, result<T>::error() makes one on request. It
+// owns plain characters, about 1.6 KiB, so that copying it allocates nothing and cannot fail.
+#pragma once
+
+#include "velo/detail/door.hpp"
+#include "velo/detail/mode.hpp"
+#include "velo/status.h"
+
+#ifndef VELO_NO_EXCEPTIONS
+#include <exception>
+#endif
+
+VELO_CPP_BEGIN
+
+#ifdef VELO_NO_EXCEPTIONS
+class error {
+#else
+class error : public std::exception {
+#endif
+ public:
+  // The record of the calling thread's last failure. status: what the call returned, kept even if
+  // the record is another's.
+  static error last(velo_status status) noexcept {
+    error e;
+#ifdef VELO_DYNAMIC
+    if (detail::table == nullptr) {  // velo::load failed: there is no library to ask
+      e = load_failure();
+      return e;
+    }
+#endif
+    const bool read = VELO_FN(last_error)(&e.info_) == VELO_OK && e.info_.code == status;
+    if (!read) e.info_ = VELO_ERROR_INFO_INIT;
+    e.info_.code = status;
+    if (!read || VELO_FN(error_text)(e.text_, sizeof e.text_, nullptr) != VELO_OK) {
+      const char* name = nullptr;
+      if (VELO_FN(status_describe)(status, &name, nullptr) == VELO_OK) e.set_text(name);
+    }
+    return e;
+  }
+
+  // The code: VELO_ERR_SHAPE, ..
+  velo_status status() const noexcept {
+    return info_.code;
+  }
+  // The C function that failed: "velo_rms_norm".
+  const char* function() const noexcept {
+    return info_.function;
+  }
+  // The argument at fault: "args.gamma"; empty when none is.
+  const char* argument() const noexcept {
+    return info_.argument;
+  }
+  // What the call wanted, what it was given, and what lies underneath; each may be empty.
+  const char* expected() const noexcept {
+    return info_.expected;
+  }
+  const char* got() const noexcept {
+    return info_.got;
+  }
+  const char* cause() const noexcept {
+    return info_.cause;
+  }
+  // The rank at fault, -1 when ranks play no part.
+  int rank() const noexcept {
+    return info_.rank;
+  }
+  // The record itself.
+  const velo_error_info& info() const noexcept {
+    return info_;
+  }
+
+  // The record as one sentence.
+#ifdef VELO_NO_EXCEPTIONS
+  const char* what() const noexcept {
+    return text_;
+  }
+#else
+  const char* what() const noexcept override {
+    return text_;
+  }
+#endif
+
+#ifdef VELO_DYNAMIC
+  // Why the last velo::load of this program failed; filled by it.
+  static error& load_failure() noexcept {
+    static error failure;
+    return failure;
+  }
+  void fill(const velo_error_info& info, const char* text) noexcept {
+    info_ = info;
+    set_text(text);
+  }
+#endif
+
+ private:
+  error() noexcept = default;
+
+  void set_text(const char* from) noexcept {
+    unsigned long n = 0;
+    for (; from != nullptr && from[n] != 0 && n + 1 < sizeof text_; ++n) text_[n] = from[n];
+    text_[n] = 0;
+  }
+
+  velo_error_info info_ = VELO_ERROR_INFO_INIT;
+  char text_[832] = "";
+};
+
+VELO_CPP_END

@@ -1,0 +1,134 @@
+/* What the library is and can do, as calls and as data; and every function by name.
+ *
+ * Versions: a program states the oldest ABI it needs and is refused, before anything is touched,
+ * when the library is older. Operators: enumerable, describable as JSON, callable with named
+ * values, explainable (which kernel would run, and why not the others). Functions: any exported
+ * function can be called by name with checked arguments. By-name calls are for set-up, bindings and
+ * tools; the typed functions are the fast path.
+ */
+#ifndef VELO_INTROSPECT_H
+#define VELO_INTROSPECT_H
+
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+struct velo_api; /* the function table, velo/api.h */
+
+/* The function table of this library. needed: oldest ABI the caller runs with, major * 100 + minor;
+ * table_size: sizeof(struct velo_api) as the caller compiled it, which the library fills or
+ * exceeds. The table is static and never changes. Thread class: any. Errors: NULL, ABI (the record
+ * names both versions and the path of this library). */
+VELO_API velo_status velo_get_api(uint32_t needed, uint64_t table_size,
+                                  const struct velo_api** api);
+
+/* Release numbers and the ABI this library offers (major * 100 + minor). Any pointer may be NULL.
+ * Thread class: any. */
+VELO_API velo_status velo_version(int32_t* major, int32_t* minor, int32_t* patch, uint32_t* abi);
+
+/* Capabilities a host may ask for before it relies on them. */
+typedef int32_t velo_capability;
+enum {
+  VELO_CAP_CLOSURES = 1, /* executable memory for closures can be had in this process */
+  VELO_CAP_JIT = 2       /* executable memory for the matrix kernels can be had */
+};
+
+/* *available = 1 or 0, probed on first use. Thread class: any. Errors: NULL, ARGUMENT (unknown
+ * capability). */
+VELO_API velo_status velo_capability_query(velo_capability capability, int32_t* available);
+
+/* The whole self-description as one JSON document: functions, structs, enumerations, operators with
+ * their fields, errors. Text calls: buffer is the caller's, always zero-terminated; NULL with
+ * capacity 0 asks for the size in *needed. Thread class: any. */
+VELO_API velo_status velo_describe(char* buffer, uint64_t capacity, uint64_t* needed);
+
+/* Number of operators, and the name of each as a static string. Thread class: any. Errors: NULL,
+ * ARGUMENT (index). */
+VELO_API velo_status velo_op_count(int64_t* count);
+VELO_API velo_status velo_op_name(int64_t index, const char** name);
+
+/* One operator as JSON: formula source, fields with kinds, defaults and bounds, kernels. Aliases
+ * are accepted. Thread class: any. Errors: NULL, NOT_FOUND. */
+VELO_API velo_status velo_op_describe(const char* op, char* buffer, uint64_t capacity,
+                                      uint64_t* needed);
+
+/* A list of integers as an argument: cumulative sequence lengths, for instance. */
+typedef struct velo_ints {
+  const int64_t* data;
+  int64_t count;
+} velo_ints;
+
+typedef int32_t velo_value_kind;
+enum {
+  VELO_VALUE_NONE = 0,   /* an optional argument left out */
+  VELO_VALUE_INT = 1,    /* as.i: integers, booleans, enumerators, statuses */
+  VELO_VALUE_FLOAT = 2,  /* as.f */
+  VELO_VALUE_STRING = 3, /* as.s: zero-terminated; of an enumeration, the short name ("bsnd") */
+  VELO_VALUE_TENSOR = 4, /* as.tensor */
+  VELO_VALUE_INTS = 5,   /* as.ints */
+  VELO_VALUE_HANDLE = 6, /* as.p: any velo handle */
+  VELO_VALUE_POINTER = 7 /* as.p: a struct, buffer or out-parameter */
+};
+
+/* A tagged value, 16 bytes. Conversions are strict: a kind that does not fit is an error that names
+ * the argument. */
+typedef struct velo_value {
+  velo_value_kind kind;
+  int32_t reserved;
+  union {
+    int64_t i;
+    double f;
+    const char* s;
+    const velo_tensor* tensor;
+    const velo_ints* ints;
+    void* p;
+  } as;
+} velo_value;
+
+typedef struct velo_named_value {
+  const char* name; /* a field of the operator's args struct: "gamma" */
+  velo_value value;
+} velo_named_value;
+
+/* Runs an operator (or a registered foreign kernel) by name; fields not named keep their defaults.
+ * Thread class: any. Errors: NULL, HANDLE, NOT_FOUND (operator or field), ARGUMENT (kind), and the
+ * operator's own. */
+VELO_API velo_status velo_op_call(velo_stream stream, const char* op,
+                                  const velo_named_value* values, int64_t count);
+
+/* What an operator's output must look like for given inputs. */
+typedef struct velo_shape {
+  uint32_t struct_size;
+  int32_t ndim;
+  velo_dtype dtype;
+  uint32_t reserved;
+  int64_t sizes[8];
+  char name[32]; /* the output's field: "y" */
+} velo_shape;
+
+/* Computes the outputs' shapes and dtypes from the inputs, without touching data (data pointers may
+ * be NULL). shapes: caller's array of capacity entries whose first entry's struct_size is set;
+ * count: outputs the operator has. Thread class: any. Errors: as velo_op_call; ARGUMENT when
+ * capacity is too small (count is still written). */
+VELO_API velo_status velo_op_infer(velo_context context, const char* op,
+                                   const velo_named_value* values, int64_t count,
+                                   velo_shape* shapes, int64_t capacity, int64_t* outputs);
+
+/* Which kernel would run for these values: a JSON array in order of preference, each with name,
+ * ISA, whether it was chosen and else the reason it was passed over. Same buffer rule. Thread
+ * class: any. */
+VELO_API velo_status velo_op_explain(velo_context context, const char* op,
+                                     const velo_named_value* values, int64_t count, char* buffer,
+                                     uint64_t capacity, uint64_t* needed);
+
+/* Calls any exported function by name. values: one per parameter, in order; result: receives the
+ * returned status as an integer value, may be NULL; the call's own status is also returned.
+ * Integers are range-checked for the parameter's width. Thread class: as the function called.
+ * Errors: NULL, NOT_FOUND, ARGUMENT (arity or kind), and the function's own. */
+VELO_API velo_status velo_invoke(const char* function, const velo_value* values, int64_t count,
+                                 velo_value* result);
+
+VELO_END_C
+
+#endif

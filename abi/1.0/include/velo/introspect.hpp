@@ -1,0 +1,146 @@
+// What the library is and can do, and operators by name.
+//
+// Named values are written in braces:
+//   velo::op_call(stream, "rms_norm", {{"x", x}, {"gamma", gamma}, {"y", y}, {"epsilon", 1e-6}});
+// Text comes as a string of the caller's type: velo::describe<std::string>().
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <type_traits>
+
+#include "velo/detail/call.hpp"
+#include "velo/detail/door.hpp"
+#include "velo/introspect.h"
+#include "velo/stream.hpp"
+#include "velo/tensor.hpp"
+
+VELO_CPP_BEGIN
+
+// A tagged value: what a C velo_value holds, made from the plain thing. It borrows strings, tensors
+// and lists.
+struct value : velo_value {
+  value() noexcept : velo_value{VELO_VALUE_NONE, 0, {0}} {}
+  template <class T, std::enable_if_t<std::is_integral_v<T> || std::is_enum_v<T>, int> = 0>
+  value(T number) noexcept : velo_value{VELO_VALUE_INT, 0, {0}} {
+    as.i = static_cast<int64_t>(number);
+  }
+  template <class T, std::enable_if_t<std::is_floating_point_v<T>, long> = 0>
+  value(T number) noexcept : velo_value{VELO_VALUE_FLOAT, 0, {0}} {
+    as.f = static_cast<double>(number);
+  }
+  value(const char* text) noexcept : velo_value{VELO_VALUE_STRING, 0, {0}} { as.s = text; }
+  value(const velo_tensor& tensor) noexcept : velo_value{VELO_VALUE_TENSOR, 0, {0}} {
+    as.tensor = &tensor;
+  }
+  value(const tensor_view& tensor) noexcept : value(static_cast<const velo_tensor&>(tensor)) {}
+  value(const velo_ints& list) noexcept : velo_value{VELO_VALUE_INTS, 0, {0}} { as.ints = &list; }
+  template <class Handle, class Release>
+  value(const detail::owner<Handle, Release>& owner) noexcept
+      : velo_value{VELO_VALUE_HANDLE, 0, {0}} {
+    as.p = owner.get();
+  }
+  value(stream_ref stream) noexcept : velo_value{VELO_VALUE_HANDLE, 0, {0}} { as.p = stream.get(); }
+
+  // A struct, buffer or out-parameter, for invoke.
+  static value pointer(const void* address) noexcept {
+    value made;
+    made.kind = VELO_VALUE_POINTER;
+    made.as.p = const_cast<void*>(address);
+    return made;
+  }
+};
+
+struct named_value : velo_named_value {
+  named_value(const char* field, const velo::value& what) noexcept
+      : velo_named_value{field, what} {}
+};
+
+static_assert(sizeof(value) == sizeof(velo_value) &&
+              sizeof(named_value) == sizeof(velo_named_value));
+
+using named_values = std::initializer_list<named_value>;
+
+// Release numbers, and the ABI offered as major * 100 + minor.
+struct library_version {
+  int32_t major_number;
+  int32_t minor_number;
+  int32_t patch_number;
+  uint32_t abi;
+};
+
+inline outcome<library_version> version() {
+  library_version v = {};
+  const velo_status status =
+      VELO_FN(version)(&v.major_number, &v.minor_number, &v.patch_number, &v.abi);
+  return detail::finish<library_version>(status, v);
+}
+
+// Whether the process can have a capability (VELO_CAP_*).
+inline outcome<bool> has(velo_capability capability) {
+  int32_t available = 0;
+  const velo_status status = VELO_FN(capability_query)(capability, &available);
+  return detail::finish<bool>(status, available != 0);
+}
+
+// The number of operators, and the name of each.
+inline outcome<int64_t> op_count() {
+  int64_t count = 0;
+  const velo_status status = VELO_FN(op_count)(&count);
+  return detail::finish<int64_t>(status, count);
+}
+inline outcome<const char*> op_name(int64_t index) {
+  const char* name = nullptr;
+  const velo_status status = VELO_FN(op_name)(index, &name);
+  return detail::finish<const char*>(status, name);
+}
+
+// The library's whole self-description as JSON, and one operator's.
+template <class String>
+outcome<String> describe() {
+  return detail::text<String>([](char* buffer, uint64_t capacity, uint64_t* needed) {
+    return VELO_FN(describe)(buffer, capacity, needed);
+  });
+}
+template <class String>
+outcome<String> op_describe(const char* op) {
+  return detail::text<String>([op](char* buffer, uint64_t capacity, uint64_t* needed) {
+    return VELO_FN(op_describe)(op, buffer, capacity, needed);
+  });
+}
+
+// Runs an operator, or a registered foreign kernel, by name.
+inline outcome<> op_call(stream_ref stream, const char* op, named_values values) {
+  return detail::check(
+      VELO_FN(op_call)(stream.get(), op, values.begin(), static_cast<int64_t>(values.size())));
+}
+
+// The shapes and dtypes of the outputs, from the inputs. Gives their number; shapes holds
+// `capacity` entries.
+inline outcome<int64_t> op_infer(velo_context context, const char* op, named_values values,
+                                 velo_shape* shapes, int64_t capacity) {
+  int64_t outputs = 0;
+  if (capacity > 0) shapes[0].struct_size = sizeof(velo_shape);
+  const velo_status status = VELO_FN(op_infer)(
+      context, op, values.begin(), static_cast<int64_t>(values.size()), shapes, capacity, &outputs);
+  return detail::finish<int64_t>(status, outputs);
+}
+
+// Which kernel would run, and why not the others, as JSON.
+template <class String>
+outcome<String> op_explain(velo_context context, const char* op, named_values values) {
+  return detail::text<String>([&](char* buffer, uint64_t capacity, uint64_t* needed) {
+    return VELO_FN(op_explain)(context, op, values.begin(), static_cast<int64_t>(values.size()),
+                               buffer, capacity, needed);
+  });
+}
+
+// Calls any exported function by name, one value per parameter; gives what it returned.
+inline outcome<velo_value> invoke(const char* function, std::initializer_list<value> values) {
+  velo_value returned = {VELO_VALUE_NONE, 0, {0}};
+  const velo_status status =
+      VELO_FN(invoke)(function, values.begin(), static_cast<int64_t>(values.size()), &returned);
+  return detail::finish<velo_value>(status, returned);
+}
+
+VELO_CPP_END

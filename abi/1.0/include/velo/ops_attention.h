@@ -1,0 +1,151 @@
+/* Attention with the softmax fused between its two products.
+ *
+ * Every function here runs on a stream, takes its arguments in a struct that begins with its own
+ * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
+ * row-major views; a size written [..., n] means any number of leading dimensions.
+ *
+ * Generated from abi/spec/ops/attention.json: change that and build the target `generate`. */
+#ifndef VELO_OPS_ATTENTION_H
+#define VELO_OPS_ATTENTION_H
+
+#include "velo/introspect.h"
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+/* Order of dimensions, the slowest first. */
+enum {
+  VELO_ATTENTION_LAYOUT_BSND = 0, /* [B, S, N, D] */
+  VELO_ATTENTION_LAYOUT_BNSD = 1, /* [B, N, S, D] */
+  VELO_ATTENTION_LAYOUT_SBH = 2,  /* [S, B, N * D] */
+  VELO_ATTENTION_LAYOUT_BSH = 3,  /* [B, S, N * D] */
+  VELO_ATTENTION_LAYOUT_TND = 4   /* [T, N, D], sequences of different lengths one after another */
+};
+
+/* Which keys j a row i sees. */
+enum {
+  VELO_ATTENTION_SPARSE_MODE_FULL = 0,             /* all */
+  VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL = 2,   /* j <= i */
+  VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL = 3 /* j <= i + Skv - Sq */
+};
+
+/* ---- fusion_attention ------------------------------------------------------------------------ */
+
+typedef struct velo_fusion_attention_args {
+  uint32_t struct_size;              /* sizeof(velo_fusion_attention_args) */
+  uint32_t reserved;                 /* 0 */
+  const velo_tensor* query;          /* in; float32 | bfloat16; strided: [.., N, D] in the order
+                                      * of layout */
+  const velo_tensor* key;            /* in; float32 | bfloat16; strided: dtype of query */
+  const velo_tensor* value;          /* in; float32 | bfloat16; strided: dtype of query */
+  const velo_tensor* attention_out;  /* out; strided: shape and dtype of query with Dv for D */
+  const velo_tensor* softmax_max;    /* out, or NULL: float32 [B, N, Sq], tnd [T, N]: one value a
+                                      * row, not repeated eight times; the largest scaled product
+                                      * a row sees */
+  const velo_tensor* softmax_sum;    /* out, or NULL: float32 [B, N, Sq], tnd [T, N]: one value a
+                                      * row, not repeated eight times; sum of exp(scaled product
+                                      * - softmax_max) */
+  int64_t layout;                    /* VELO_ATTENTION_LAYOUT_*, default bsnd: order of
+                                      * dimensions of query, key, value, attention_out and their
+                                      * gradients */
+  int64_t head_num;                  /* default 0, in [0, 1048576]: query heads; needed by sbh
+                                      * and bsh, elsewhere 0 or what the shape says */
+  double scale;                      /* default 1.0: factor of the products, usually 1 / sqrt(D);
+                                      * finite */
+  int64_t sparse_mode;               /* VELO_ATTENTION_SPARSE_MODE_*, default full: which keys a
+                                      * row sees */
+  const velo_ints* actual_seq_qlen;  /* in, or NULL: tnd: ends of the query sequences,
+                                      * cumulative, the last equal to T; ignored by other layouts */
+  const velo_ints* actual_seq_kvlen; /* in, or NULL: tnd: ends of the key sequences, as many as
+                                      * actual_seq_qlen */
+} velo_fusion_attention_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_FUSION_ATTENTION_ARGS_INIT \
+  { \
+    (uint32_t)sizeof(velo_fusion_attention_args), 0, 0, 0, 0, 0, 0, 0, VELO_ATTENTION_LAYOUT_BSND, \
+    0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
+  }
+
+/* attention_out = softmax(scale * query key^T over the keys a row sees) value, for every head;
+ * query head h reads key head h / (N / Nkv).
+ * Shapes: bsnd [B, S, N, D], bnsd [B, N, S, D], sbh [S, B, N * D], bsh [B, S, N * D], tnd [T, N,
+ * D]; key and value have Nkv heads, N % Nkv = 0; D and Dv are 1..512 and may differ.
+ * A row that sees no key gives 0, with the lowest finite float as its maximum and sum 0. Tensors
+ * may be strided with unit stride in the last dimension.
+ * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: float32 2e-6 of the largest |value| a row sees; bfloat16 2^-8 of it; softmax_sum 1e-6
+ * (float32) and 1e-5 (bfloat16) relative.
+ * Cost: one read of query and attention_out, one read of key and value a key head; compute-bound.
+ * Source: Dao et al. 2022, arXiv:2205.14135; Milakov and Gimelshein 2018, arXiv:1805.02867.
+ * Also called npu_fusion_attention.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_fusion_attention(velo_stream stream,
+                                           const velo_fusion_attention_args* args);
+
+/* ---- fusion_attention_backward --------------------------------------------------------------- */
+
+typedef struct velo_fusion_attention_backward_args {
+  uint32_t struct_size;              /* sizeof(velo_fusion_attention_backward_args) */
+  uint32_t reserved;                 /* 0 */
+  const velo_tensor* query;          /* in; float32 | bfloat16; strided: the forward input */
+  const velo_tensor* key;            /* in; float32 | bfloat16; strided: the forward input */
+  const velo_tensor* value;          /* in; float32 | bfloat16; strided: the forward input */
+  const velo_tensor* dy;             /* in; float32 | bfloat16; strided: gradient of
+                                      * attention_out: its shape and dtype */
+  const velo_tensor* softmax_max;    /* in; float32: from the forward pass */
+  const velo_tensor* softmax_sum;    /* in; float32: from the forward pass */
+  const velo_tensor* attention_out;  /* in; float32 | bfloat16; strided: from the forward pass */
+  const velo_tensor* dquery;         /* out; strided: shape and dtype of query */
+  const velo_tensor* dkey;           /* out; strided: shape and dtype of key */
+  const velo_tensor* dvalue;         /* out; strided: shape and dtype of value */
+  int64_t layout;                    /* VELO_ATTENTION_LAYOUT_*, default bsnd: order of
+                                      * dimensions of query, key, value, attention_out and their
+                                      * gradients */
+  int64_t head_num;                  /* default 0, in [0, 1048576]: query heads; needed by sbh
+                                      * and bsh, elsewhere 0 or what the shape says */
+  double scale;                      /* default 1.0: factor of the products, usually 1 / sqrt(D);
+                                      * finite */
+  int64_t sparse_mode;               /* VELO_ATTENTION_SPARSE_MODE_*, default full: which keys a
+                                      * row sees */
+  const velo_ints* actual_seq_qlen;  /* in, or NULL: tnd: ends of the query sequences,
+                                      * cumulative, the last equal to T; ignored by other layouts */
+  const velo_ints* actual_seq_kvlen; /* in, or NULL: tnd: ends of the key sequences, as many as
+                                      * actual_seq_qlen */
+} velo_fusion_attention_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT \
+  { \
+    (uint32_t)sizeof(velo_fusion_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
+  }
+
+/* With P the probabilities of the forward pass and delta = rowsum(dy * attention_out): dvalue = P^T
+ * dy, dS = P * (dy value^T - delta), dquery = scale * dS key, dkey = scale * dS^T query.
+ * dkey and dvalue add up over the query heads of a key head. softmax_max, softmax_sum and
+ * attention_out may be those of a longer row of which key and value hold a part.
+ * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads.
+ *
+ * Gradient of velo_fusion_attention.
+ * In place: no output may share memory with another tensor.
+ * Accuracy: norm-wise 5e-6 in float32, 2^-7 in bfloat16.
+ * Cost: a few reads of each input and one write of each gradient; compute-bound.
+ * Source: gradient of fusion_attention.
+ * Also called npu_fusion_attention_grad.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_fusion_attention_backward(
+    velo_stream stream, const velo_fusion_attention_backward_args* args);
+
+VELO_END_C
+
+#endif

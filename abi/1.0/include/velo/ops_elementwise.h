@@ -1,0 +1,77 @@
+/* Element by element: sums and conversions.
+ *
+ * Every function here runs on a stream, takes its arguments in a struct that begins with its own
+ * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
+ * row-major views; a size written [..., n] means any number of leading dimensions.
+ *
+ * Generated from abi/spec/ops/elementwise.json: change that and build the target `generate`. */
+#ifndef VELO_OPS_ELEMENTWISE_H
+#define VELO_OPS_ELEMENTWISE_H
+
+#include "velo/introspect.h"
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+/* Element types a conversion can produce. */
+enum {
+  VELO_ELEMENT_FLOAT32 = 0, /* IEEE binary32 */
+  VELO_ELEMENT_BFLOAT16 = 1 /* the upper half of a float32 */
+};
+
+/* ---- add ------------------------------------------------------------------------------------- */
+
+typedef struct velo_add_args {
+  uint32_t struct_size; /* sizeof(velo_add_args) */
+  uint32_t reserved;    /* 0 */
+  const velo_tensor* a; /* in; float32 | bfloat16: any shape */
+  const velo_tensor* b; /* in; float32 | bfloat16: shape and dtype of a */
+  const velo_tensor* y; /* out: shape and dtype of a; may be a or b itself */
+} velo_add_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_ADD_ARGS_INIT \
+  { (uint32_t)sizeof(velo_add_args), 0, 0, 0, 0 }
+
+/* y = a + b, element by element, computed in float32 and rounded once.
+ *
+ * In place: y may be a or b.
+ * Accuracy: float32 exact rounding; bfloat16 half an ulp.
+ * Cost: two reads and one write of y.
+ * Source: definition.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_add(velo_stream stream, const velo_add_args* args);
+
+/* ---- cast ------------------------------------------------------------------------------------ */
+
+typedef struct velo_cast_args {
+  uint32_t struct_size; /* sizeof(velo_cast_args) */
+  uint32_t reserved;    /* 0 */
+  const velo_tensor* x; /* in; float32 | bfloat16: any shape */
+  const velo_tensor* y; /* out: shape of x, element type `dtype` */
+  int64_t dtype;        /* VELO_ELEMENT_*, default float32: element type of y */
+} velo_cast_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_CAST_ARGS_INIT \
+  { (uint32_t)sizeof(velo_cast_args), 0, 0, 0, VELO_ELEMENT_FLOAT32 }
+
+/* y = x in another element type, rounded to nearest even; NaN stays NaN.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: float32 to bfloat16 half an ulp; bfloat16 to float32 exact.
+ * Cost: one read of x and one write of y.
+ * Source: IEEE 754-2019, 4.3.1.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_cast(velo_stream stream, const velo_cast_args* args);
+
+VELO_END_C
+
+#endif

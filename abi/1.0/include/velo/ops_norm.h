@@ -1,0 +1,86 @@
+/* Normalization: rows scaled to unit root mean square, with a learned gain.
+ *
+ * Every function here runs on a stream, takes its arguments in a struct that begins with its own
+ * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
+ * row-major views; a size written [..., n] means any number of leading dimensions.
+ *
+ * Generated from abi/spec/ops/norm.json: change that and build the target `generate`. */
+#ifndef VELO_OPS_NORM_H
+#define VELO_OPS_NORM_H
+
+#include "velo/introspect.h"
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+/* ---- rms_norm -------------------------------------------------------------------------------- */
+
+typedef struct velo_rms_norm_args {
+  uint32_t struct_size;     /* sizeof(velo_rms_norm_args) */
+  uint32_t reserved;        /* 0 */
+  const velo_tensor* x;     /* in; float32 | bfloat16: [..., n], compact rows */
+  const velo_tensor* gamma; /* in; float32 | bfloat16: trailing dimensions of x; float32, or the
+                             * dtype of x */
+  const velo_tensor* y;     /* out: shape and dtype of x; may be x itself */
+  const velo_tensor* rstd;  /* out, or NULL: float32, the leading dimensions of x; what the
+                             * gradient needs */
+  double epsilon;           /* default 1e-06, >= 0.0: added to the mean square; a finite number */
+} velo_rms_norm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_RMS_NORM_ARGS_INIT \
+  { (uint32_t)sizeof(velo_rms_norm_args), 0, 0, 0, 0, 0, 1e-06 }
+
+/* y = x * rstd * gamma with rstd = 1 / sqrt(mean(x^2) + epsilon), over the trailing dimensions that
+ * gamma has.
+ * x: [..., n]; gamma: [n] (or more trailing dimensions); the products are computed in float32.
+ *
+ * In place: y may be x.
+ * Accuracy: float32: 4 ulp of y for rows up to 2^20; bfloat16: half an ulp of the float32 result.
+ * Cost: one read and one write of x.
+ * Source: Zhang and Sennrich 2019, arXiv:1910.07467.
+ * Also called npu_rms_norm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_rms_norm(velo_stream stream, const velo_rms_norm_args* args);
+
+/* ---- rms_norm_backward ----------------------------------------------------------------------- */
+
+typedef struct velo_rms_norm_backward_args {
+  uint32_t struct_size;      /* sizeof(velo_rms_norm_backward_args) */
+  uint32_t reserved;         /* 0 */
+  const velo_tensor* dy;     /* in; float32 | bfloat16: shape and dtype of x */
+  const velo_tensor* x;      /* in; float32 | bfloat16: the forward input */
+  const velo_tensor* gamma;  /* in; float32 | bfloat16: the forward gain */
+  const velo_tensor* rstd;   /* in; float32: from the forward pass */
+  const velo_tensor* dx;     /* out: shape and dtype of x; may be dy itself */
+  const velo_tensor* dgamma; /* out, or NULL: float32, shape of gamma */
+  int64_t accumulate;        /* 0 or 1, default 0: 1 adds to dgamma instead of writing it */
+} velo_rms_norm_backward_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_RMS_NORM_BACKWARD_ARGS_INIT \
+  { (uint32_t)sizeof(velo_rms_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)); dgamma = sum over rows of dy * x *
+ * rstd.
+ *
+ * Gradient of velo_rms_norm.
+ * In place: dx may be dy.
+ * Accuracy: dx: 8 ulp of the largest term of a row; dgamma: float32 sums in a fixed tree.
+ * Cost: two reads and one write of x.
+ * Source: gradient of rms_norm.
+ * Also called npu_rms_norm_backward.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_rms_norm_backward(velo_stream stream,
+                                            const velo_rms_norm_backward_args* args);
+
+VELO_END_C
+
+#endif

@@ -1,0 +1,106 @@
+/* Parameter updates and the norm that clips them.
+ *
+ * Every function here runs on a stream, takes its arguments in a struct that begins with its own
+ * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
+ * row-major views; a size written [..., n] means any number of leading dimensions.
+ *
+ * Generated from abi/spec/ops/optimizer.json: change that and build the target `generate`. */
+#ifndef VELO_OPS_OPTIMIZER_H
+#define VELO_OPS_OPTIMIZER_H
+
+#include "velo/introspect.h"
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+/* ---- apply_fused_adamw ----------------------------------------------------------------------- */
+
+typedef struct velo_apply_fused_adamw_args {
+  uint32_t struct_size;      /* sizeof(velo_apply_fused_adamw_args) */
+  uint32_t reserved;         /* 0 */
+  const velo_tensor* grad;   /* in; float32 | bfloat16: shape of param */
+  const velo_tensor* scale;  /* in, or NULL: float32, []: factor on the gradient, such as a clip
+                              * factor; NULL = 1 */
+  const velo_tensor* param;  /* in and out; float32 | bfloat16: any shape */
+  const velo_tensor* master; /* in and out, or NULL: float32, shape of param: the exact
+                              * parameters when param is bfloat16 */
+  const velo_tensor* m;      /* in and out; float32 | bfloat16: first moment, shape of param */
+  const velo_tensor* v;      /* in and out; float32 | bfloat16: second moment, shape and dtype of
+                              * m */
+  const velo_tensor* v_max;  /* in and out, or NULL; float32 | bfloat16: largest second moment,
+                              * shape and dtype of m; required by amsgrad */
+  int64_t step;              /* default 1, in [1, 4503599627370496]: number of this update, from
+                              * 1 */
+  double lr;                 /* default 0.001: learning rate */
+  double beta1;              /* default 0.9, in [0.0, 1.0]: decay of the first moment */
+  double beta2;              /* default 0.999, in [0.0, 1.0]: decay of the second moment */
+  double epsilon;            /* default 1e-08, >= 0.0: added to the root */
+  double weight_decay;       /* default 0.0: decoupled weight decay */
+  int64_t amsgrad;           /* 0 or 1, default 0: 1 divides by the largest second moment so far */
+  int64_t maximize;          /* 0 or 1, default 0: 1 ascends */
+} velo_apply_fused_adamw_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_APPLY_FUSED_ADAMW_ARGS_INIT \
+  { \
+    (uint32_t)sizeof(velo_apply_fused_adamw_args), 0, 0, 0, 0, 0, 0, 0, 0, 1, 0.001, 0.9, 0.999, \
+    1e-08, 0.0, 0, 0 \
+  }
+
+/* g = grad * scale (negated by maximize); p *= 1 - lr * weight_decay; m = beta1 * m + (1 - beta1) *
+ * g; v = beta2 * v + (1 - beta2) * g^2;
+ * h = max(h, v) by amsgrad, else v; p -= lr / (1 - beta1^step) * m / (sqrt(h) / sqrt(1 -
+ * beta2^step) + epsilon). One pass, in place.
+ * p is `master` when given, else `param`; param receives p rounded to its dtype. Arithmetic in
+ * float32, bias corrections in double.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: float32 4 ulp of the update.
+ * Cost: float32: 28 bytes a parameter; bfloat16 with float32 master and moments: 26 to 30.
+ * Source: Loshchilov and Hutter 2017, arXiv:1711.05101; Reddi et al. 2018 (amsgrad).
+ * Also called npu_apply_fused_adamw_v2.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_apply_fused_adamw(velo_stream stream,
+                                            const velo_apply_fused_adamw_args* args);
+
+/* ---- global_norm ----------------------------------------------------------------------------- */
+
+typedef struct velo_global_norm_args {
+  uint32_t struct_size;              /* sizeof(velo_global_norm_args) */
+  uint32_t reserved;                 /* 0 */
+  const velo_tensor* x;              /* in; float32 | bfloat16: any shape */
+  const velo_tensor* sum_of_squares; /* in and out: float64, [] */
+  const velo_tensor* norm;           /* out, or NULL: float32, [] */
+  const velo_tensor* clip;           /* out, or NULL: float32, []: what apply_fused_adamw takes
+                                      * as scale */
+  double max_norm;                   /* default 1.0, >= 0.0: the norm to clip to */
+  int64_t accumulate;                /* 0 or 1, default 0: 1 adds to sum_of_squares instead of
+                                      * writing it */
+} velo_global_norm_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_GLOBAL_NORM_ARGS_INIT \
+  { (uint32_t)sizeof(velo_global_norm_args), 0, 0, 0, 0, 0, 1.0, 0 }
+
+/* sum_of_squares (+)= sum of x^2 in double; norm = sqrt(sum_of_squares); clip = min(1, max_norm /
+ * (norm + 1e-6)).
+ * Call it once per gradient with accumulate = 1 after the first; the last call's norm and clip hold
+ * for all.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: double sums in a fixed tree over float32 partial sums of 4096.
+ * Cost: one read of x.
+ * Source: Pascanu et al. 2013, arXiv:1211.5063.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_global_norm(velo_stream stream, const velo_global_norm_args* args);
+
+VELO_END_C
+
+#endif

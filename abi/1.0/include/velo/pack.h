@@ -1,0 +1,43 @@
+/* Weight packs: a weight matrix laid out once in the order the matrix kernels read it.
+ *
+ * Packing a matrix costs about two reads and one write of it; a packed product runs 1.1-1.25x
+ * faster than a plain one. Make a pack per weight, update it after each optimizer step, and hand it
+ * to velo_matmul in place of `b`.
+ */
+#ifndef VELO_PACK_H
+#define VELO_PACK_H
+
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+typedef struct velo_pack_desc {
+  uint32_t struct_size;
+  int32_t transpose; /* 0: the weight is [k, n]; 1: the weight is [n, k] and is packed transposed */
+  velo_dtype dtype;  /* float32 or bfloat16 */
+  uint32_t reserved;
+  int64_t k; /* rows of op(weight): the inner size of the product */
+  int64_t n; /* columns of op(weight): the width of the result */
+} velo_pack_desc;
+
+#define VELO_PACK_DESC_INIT \
+  { (uint32_t)sizeof(velo_pack_desc), 0, {VELO_DTYPE_FLOAT, 32, 1}, 0, 0, 0 }
+
+/* Creates an empty pack; its memory comes from the context's allocator here, never later.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, SHAPE, DTYPE, MEMORY. */
+VELO_API velo_status velo_pack_create(velo_context context, const velo_pack_desc* desc,
+                                      velo_pack* pack);
+
+/* Frees a pack; NULL is ignored. No queued call may still use it. */
+VELO_API void velo_pack_destroy(velo_pack pack);
+
+/* Copies a weight into the pack, on the stream. weight: [k, n], or [n, k] with transpose, of the
+ * pack's dtype, unit inner stride. Thread class: per handle. Errors: NULL, HANDLE, RANK, SHAPE,
+ * DTYPE, LAYOUT, DEVICE. */
+VELO_API velo_status velo_pack_update(velo_stream stream, velo_pack pack,
+                                      const velo_tensor* weight);
+
+VELO_END_C
+
+#endif

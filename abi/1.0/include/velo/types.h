@@ -1,0 +1,74 @@
+/* The concepts of velo, from large to small. Read this header first.
+ *
+ * - context: everything a host configures once: device, threads, memory, options, log. Nothing in
+ *   velo is process-wide; two hosts in one process have two contexts and do not see each other.
+ * - stream: an ordered queue of work in a context. Every call that works takes one. The context's
+ *   inline stream finishes each call before it returns; other streams run beside the caller. Events
+ *   order streams.
+ * - tensor: a view of somebody's memory: pointer, device, dtype, shape, strides. Laid out like
+ *   DLPack's DLTensor. velo never owns a tensor's memory unless a managed tensor was handed over.
+ * - operator: one function of one shape, velo_<name>(stream, args): tensors in, tensors out,
+ *   attributes as plain numbers.
+ * - kernel: one implementation of an operator, for one instruction set. velo_op_explain says which
+ *   runs, and why.
+ * - pack: a weight matrix laid out once in the order the matrix kernels read it.
+ *
+ * Handles are typed pointers to structs that are never defined. A handle that was destroyed, or
+ * belongs to another kind, is refused with VELO_ERR_HANDLE; any other pointer value is undefined
+ * behavior.
+ */
+#ifndef VELO_TYPES_H
+#define VELO_TYPES_H
+
+#include <stdint.h>
+
+#include "velo/export.h"
+
+VELO_BEGIN_C
+
+typedef struct velo_context_s* velo_context;
+typedef struct velo_stream_s* velo_stream;
+typedef struct velo_event_s* velo_event;
+typedef struct velo_pack_s* velo_pack;
+typedef struct velo_kernel_s* velo_kernel;   /* a registered foreign kernel */
+typedef struct velo_closure_s* velo_closure; /* an operator as a C function pointer */
+
+/* Dtype codes and device types carry DLPack's values. */
+enum {
+  VELO_DTYPE_INT = 0,
+  VELO_DTYPE_UINT = 1,
+  VELO_DTYPE_FLOAT = 2,
+  VELO_DTYPE_BFLOAT = 4,
+  VELO_DTYPE_BOOL = 6
+};
+
+typedef struct velo_dtype {
+  uint8_t code;   /* VELO_DTYPE_* */
+  uint8_t bits;   /* bits of one element: 32 for float32, 16 for bfloat16 */
+  uint16_t lanes; /* always 1 in velo's operators */
+} velo_dtype;
+
+typedef int32_t velo_device_type;
+enum { VELO_DEVICE_CPU = 1 };
+
+typedef struct velo_device {
+  velo_device_type type; /* DLPack's DLDeviceType; this release computes on VELO_DEVICE_CPU */
+  int32_t id;
+} velo_device;
+
+/* A view of a tensor; the 48 bytes of a DLTensor. shape and strides are the caller's and need to
+ * live until the call returns (asynchronous streams copy them); the data must live until the work
+ * is done. */
+typedef struct velo_tensor {
+  void* data; /* first byte of the allocation's view; may be NULL when a dimension is 0 */
+  velo_device device;
+  int32_t ndim; /* 0..8 in velo's operators */
+  velo_dtype dtype;
+  const int64_t* shape;   /* ndim sizes, each >= 0 */
+  const int64_t* strides; /* ndim strides in elements; NULL means compact row-major */
+  uint64_t byte_offset;   /* added to data */
+} velo_tensor;
+
+VELO_END_C
+
+#endif
