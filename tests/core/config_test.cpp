@@ -3,6 +3,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <map>
 #include <string>
 
 #include "core/json.hpp"
@@ -134,13 +135,19 @@ TEST_CASE("the list is JSON and holds every key once") {
   config c(isa::avx2, VELO_LOG_WARN, nullptr);
   c.set("kernel.matmul", "portable", "value");
   const json all = json::parse(c.list().c_str(), "list");
-  REQUIRE(all.size() == 6);
-  CHECK(std::string(all.at(1).get("key").string()) == "isa");
-  CHECK(std::string(all.at(1).get("value").string()) == "avx2");
-  CHECK(std::string(all.at(1).get("origin").string()) == "default");
-  CHECK(std::strlen(all.at(1).get("doc").string()) > 20);
-  CHECK(std::string(all.at(4).get("value").string()) == "warn");
-  CHECK(std::string(all.at(5).get("key").string()) == "kernel.matmul");
+  std::map<std::string, std::string> values;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const json row = all.at(i);
+    CHECK(std::strlen(row.get("doc").string()) > 20);
+    CHECK(values.emplace(row.get("key").string(), row.get("value").string()).second);
+    const bool forced = std::strcmp(row.get("key").string(), "kernel.matmul") == 0;
+    CHECK(std::string(row.get("origin").string()) == (forced ? "code" : "default"));
+  }
+  CHECK(values.at("threads") == "0");
+  CHECK(values.at("isa") == "avx2");
+  CHECK(values.at("level") == "2");
+  CHECK(values.at("log") == "warn");
+  CHECK(values.at("kernel.matmul") == "portable");
 }
 
 TEST_CASE("settings once read stay valid after a change") {
