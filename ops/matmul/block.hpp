@@ -23,15 +23,21 @@ struct block_shape {
   std::int64_t ldc = 0;     // elements between rows of C
   block_type type = block_type::f32;
   bool accumulate = false;  // C += instead of C =
+  bool fetch = false;       // bring the next B near (a hint, for kernels of generated code)
 };
 
 class block_kernel {
  public:
-  void operator()(const void* a, const void* b, float* c) const { run_(*this, a, b, c); }
+  void operator()(const void* a, const void* b, float* c) const { run_(*this, a, b, c, b); }
+  // next_b: what a kernel made with `fetch` brings into the second cache meanwhile; laid out as b.
+  void operator()(const void* a, const void* b, float* c, const void* next_b) const {
+    run_(*this, a, b, c, next_b);
+  }
   const block_shape& shape() const { return shape_; }
   const char* name() const { return name_; }  // "libxsmm", "amx", "portable avx2", ...
 
-  using run_fn = void (*)(const block_kernel&, const void* a, const void* b, float* c);
+  using run_fn = void (*)(const block_kernel&, const void* a, const void* b, float* c,
+                          const void* next_b);
   // The kernel for `shape` on `level`; jit=false selects velo's own portable code. Never fails.
   static block_kernel make(const block_shape& shape, core::isa level, bool jit);
 

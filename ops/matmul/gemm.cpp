@@ -87,6 +87,8 @@ class gemm_run {
 
  private:
   static constexpr int most_pieces = 6;
+  static constexpr int fetching =
+      most_pieces;  // place of the first piece's kernel that fetches ahead
 
   struct tile {                    // one task's part of C, and its own part of the scratch
     std::int64_t row, first, end;  // first row; panels
@@ -99,12 +101,12 @@ class gemm_run {
 
   void choose_pieces();
   void make_kernels(bool jit);
-  block_kernel make_kernel(int rows, bool last_panel, bool last_pass, bool later_pass,
-                           bool jit) const;
+  block_shape shape_of(int rows, bool last_panel, bool last_pass, bool later_pass) const;
   void pack_phase(std::int64_t first_tile, std::int64_t end_tile, const core::parallel& threads);
   const char* rows_of_a(const tile& t, std::int64_t p) const;
   void pack_strips(const tile& t, std::int64_t p, const char* from, std::uint32_t* to) const;
   const std::uint32_t* panel_of_b(const tile& t, std::int64_t p, std::int64_t q) const;
+  const std::uint32_t* panel_after(const tile& t, std::int64_t p, std::int64_t q) const;
   void multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
   void multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
   finish_args finish_of(std::int64_t row, int rows, std::int64_t column, int columns) const;
@@ -125,7 +127,7 @@ class gemm_run {
   char* scratch_;
   int pieces_[most_pieces];  // heights of row pieces, falling; every tile is a row of them
   int piece_count_ = 0;
-  block_kernel kernels_[most_pieces][2][2][2];  // [piece][last panel][last pass][later pass]
+  block_kernel kernels_[most_pieces + 1][2][2][2];  // [piece][last panel][last pass][later pass]
 };
 
 // The height of a piece is part of generated code, so a few powers of two serve all.
@@ -136,8 +138,7 @@ void gemm_run::choose_pieces() {
   }
 }
 
-block_kernel gemm_run::make_kernel(int rows, bool last_panel, bool last_pass, bool later_pass,
-                                   bool jit) const {
+block_shape gemm_run::shape_of(int rows, bool last_panel, bool last_pass, bool later_pass) const {
   const std::int64_t q = last_panel ? form_.panels() - 1 : 0;
   const std::int64_t p = last_pass ? form_.passes() - 1 : 0;
   block_shape shape;
@@ -149,7 +150,7 @@ block_kernel gemm_run::make_kernel(int rows, bool last_panel, bool last_pass, bo
   shape.ldc = writes_c(q) ? p_.ldc : plan_.sums_stride();
   shape.type = form_.compute;
   shape.accumulate = later_pass || (writes_c(q) && p_.accumulate);
-  return block_kernel::make(shape, level_, jit);
+  return shape;
 }
 
 // Only the last panel may be narrower and only the last pass shallower than the others.
@@ -162,8 +163,13 @@ void gemm_run::make_kernels(bool jit) {
         for (const bool later_pass : {false, true}) {
           const bool used = last_pass ? later_pass == (passes > 1) : passes > (later_pass ? 2 : 1);
           if (!used || passes == 0) continue;
+          block_shape shape = shape_of(pieces_[piece], last_panel, last_pass, later_pass);
           kernels_[piece][last_panel][last_pass][later_pass] =
-              make_kernel(pieces_[piece], last_panel, last_pass, later_pass, jit);
+              block_kernel::make(shape, level_, jit);
+          if (piece > 0) continue;
+          shape.fetch = true;
+          kernels_[fetching][last_panel][last_pass][later_pass] =
+              block_kernel::make(shape, level_, jit);
         }
       }
     }
@@ -237,19 +243,17 @@ void gemm_run::pack_strips(const tile& t, std::int64_t p, const char* from,
     std::memset(to + std::int64_t{strips - 1} * steps * step_words, 0,
                 static_cast<std::size_t>(steps) * step_words * 4);
   }
-  const auto one = [&](int strip, int step) {
-    const int rows = std::min(side, t.rows - strip * side),
-              deep = std::min(side, depth - step * side);
-    const std::int64_t place =
-        p_.turn_a ? step * side * p_.lda + strip * side : strip * side * p_.lda + step * side;
-    std::uint32_t* target = to + (std::int64_t{strip} * steps + step) * step_words;
-    const int source_rows = p_.turn_a ? deep : rows, columns = p_.turn_a ? rows : deep;
-    const move m{from + place * 2, p_.lda, source_rows, columns, target, side / 2, side / 2};
-    (p_.turn_a ? moves_.turn16 : moves_.rows16)(m);
-  };
-  for (int outer = 0; outer < (p_.turn_a ? steps : strips); ++outer) {
-    for (int inner = 0; inner < (p_.turn_a ? strips : steps); ++inner) {
-      p_.turn_a ? one(inner, outer) : one(outer, inner);
+  if (!p_.turn_a) {
+    moves_.strips16(
+        {from, p_.lda, t.rows, depth, to, std::int64_t{steps} * step_words, steps * side / 2});
+    return;
+  }
+  for (int step = 0; step < steps; ++step) {
+    for (int strip = 0; strip < strips; ++strip) {
+      const char* square = from + (step * side * p_.lda + strip * side) * 2;
+      moves_.turn16({square, p_.lda, std::min(side, depth - step * side),
+                     std::min(side, t.rows - strip * side),
+                     to + (std::int64_t{strip} * steps + step) * step_words, side / 2, side / 2});
     }
   }
 }
@@ -264,6 +268,12 @@ const std::uint32_t* gemm_run::panel_of_b(const tile& t, std::int64_t p, std::in
   return base + (q - origin) * panel_words() + p * form_.pass / form_.per_word() * form_.width(q);
 }
 
+// What is read after that panel, or null when it is not packed yet or another task's.
+const std::uint32_t* gemm_run::panel_after(const tile& t, std::int64_t p, std::int64_t q) const {
+  if (q + 1 < t.end) return panel_of_b(t, p, q + 1);
+  return p + 1 < form_.passes() && !plan_.pack_inside ? panel_of_b(t, p + 1, t.first) : nullptr;
+}
+
 void gemm_run::multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, const char* a) const {
   const std::int64_t element = form_.compute == block_type::bf16 ? 2 : 4;
   const std::int64_t a_row = (plan_.reads_a ? p_.lda : form_.pass) * element;
@@ -273,10 +283,15 @@ void gemm_run::multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, co
                     : t.sums + (column - t.first * form_.panel);
   const std::int64_t ld = to_c ? p_.ldc : plan_.sums_stride();
   const std::uint32_t* b = panel_of_b(t, p, q);
+  const std::uint32_t* next = panel_after(t, p, q);
+  const bool last_panel = q == form_.panels() - 1, last_pass = p == form_.passes() - 1;
   int done = 0;
+  if (t.rows >= pieces_[0]) {  // the first piece waits for its own panel and fetches the next one
+    kernels_[fetching][last_panel][last_pass][p > 0](a, b, out, next == nullptr ? b : next);
+    done = pieces_[0];
+  }
   for (int piece = 0; piece < piece_count_; ++piece) {
-    const block_kernel& kernel =
-        kernels_[piece][q == form_.panels() - 1][p == form_.passes() - 1][p > 0];
+    const block_kernel& kernel = kernels_[piece][last_panel][last_pass][p > 0];
     for (; t.rows - done >= pieces_[piece]; done += pieces_[piece]) {
       kernel(a + done * a_row, b, out + done * ld);
     }
@@ -292,11 +307,7 @@ void gemm_run::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, con
   panel.a_step = plan_.reads_a ? 64 : amx_side * 64;
   panel.a_strip = amx_side * (plan_.reads_a ? p_.lda * 2 : std::int64_t{steps} * 64);
   panel.b = reinterpret_cast<const char*>(panel_of_b(t, p, q));
-  if (q + 1 < t.end) {
-    panel.next_b = reinterpret_cast<const char*>(panel_of_b(t, p, q + 1));
-  } else if (p + 1 < form_.passes() && !plan_.pack_inside) {
-    panel.next_b = reinterpret_cast<const char*>(panel_of_b(t, p + 1, t.first));
-  }
+  panel.next_b = reinterpret_cast<const char*>(panel_after(t, p, q));
   panel.width = form_.width(q);
   panel.rows = t.rows;
   panel.steps = steps;

@@ -24,7 +24,13 @@ tile_rule rule_for(block_type compute, core::isa level) {
   return {64, 512, 256, 512};
 }
 
-constexpr int least_tiles = 8;                                // for the threads to share
+// Tiles for the threads to share. More of them read A and B more often, which small products feel.
+int least_tiles(const gemm_problem& p) {
+  constexpr double large = 1 << 30;  // multiplications
+  const auto size = [](std::int64_t x) { return static_cast<double>(x); };
+  return size(p.m) * size(p.n) * size(p.k) < large ? 4 : 8;
+}
+
 constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;  // of B packed at a time
 
 // Blocks may read A in place when nothing has to be turned or widened and its rows do not fall on
@@ -62,18 +68,21 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, core::isa level)
   const auto tiles = [&](std::int64_t r, std::int64_t c) {
     return ((m + r - 1) / r) * ((p.n + c - 1) / c);
   };
-  while (tiles(rows, columns) < least_tiles) {
-    if (rows > 64 && m > 64 && (rows >= columns / 2 || columns <= 2 * form.panel)) {
-      rows = round_up((std::min(rows, m) + 1) / 2, 32);
-    } else if (columns > 2 * form.panel && p.n > 2 * form.panel) {
-      columns = round_up((std::min(columns, p.n) + 1) / 2, form.panel);
+  rows = std::min(rows, round_up(std::max<std::int64_t>(m, 1), 32));
+  columns = std::min(columns, round_up(std::max<std::int64_t>(p.n, 1), form.panel));
+  while (tiles(rows, columns) < least_tiles(p)) {  // halve the longer side: square tiles read least
+    if (rows >= columns && rows > 64) {
+      rows = round_up(rows / 2, 32);
+    } else if (columns > 2 * form.panel) {
+      columns = round_up(columns / 2, form.panel);
+    } else if (rows > 64) {
+      rows = round_up(rows / 2, 32);
     } else {
       break;
     }
   }
-  tile_rows = static_cast<int>(std::min(rows, round_up(std::max<std::int64_t>(m, 1), 32)));
-  tile_columns =
-      static_cast<int>(std::min(columns, round_up(std::max<std::int64_t>(p.n, 1), form.panel)));
+  tile_rows = static_cast<int>(rows);
+  tile_columns = static_cast<int>(columns);
   row_tiles = (m + tile_rows - 1) / tile_rows;
   column_tiles = (p.n + tile_columns - 1) / tile_columns;
   amx = form.compute == block_type::bf16 && level == core::isa::amx;

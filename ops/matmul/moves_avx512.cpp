@@ -68,7 +68,7 @@ struct words {
 
 }  // namespace
 
-extern const move_table moves_avx512 = {rows32, rows16,      rows16_wide, pairs, turn32,
-                                        turn16, turn16_wide, turn_pairs,  finish};
+extern const move_table moves_avx512 = {rows32, rows16, rows16_wide, pairs,      strips16,
+                                        turn32, turn16, turn16_wide, turn_pairs, finish};
 
 }  // namespace velo::ops
