@@ -79,6 +79,8 @@ void configuration::add_run() {
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",
       0, many);
   add("run", "stop_after", &r.stop_after, "save and leave after this step; 0: at the end", 0, many);
+  add("run", "sample_prompt", &r.sample_prompt,
+      "what the text generated after training begins with");
   add("run", "sample_bytes", &r.sample_bytes, "length of generated text", 0, many);
   add("run", "temperature", &r.temperature, "of sampling; 0: always the likeliest byte", 0, 100);
   add("run", "top_k", &r.top_k, "sample among the k likeliest bytes; 0: all", 0, many);

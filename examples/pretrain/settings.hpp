@@ -61,8 +61,9 @@ struct run_settings {
   std::int64_t save_every = 0;
   std::int64_t validate_every = 0;
   std::int64_t stop_after = 0;
+  std::string sample_prompt = "The ";
   std::int64_t sample_bytes = 400;
-  double temperature = 0.7;
+  double temperature = 0.8;
   std::int64_t top_k = 40;
 };
 

@@ -124,9 +124,10 @@ class run {
     report.finish(bits, zlib);
     draw(bits, zlib);
     if (interrupted()) return;
+    const std::string& prompt = values_.run.sample_prompt;
     const std::string text = generate(context_.inline_stream(), trainer_.model(),
-                                      values_.data.sequence, "", values_.run);
-    std::printf("\nthe model writes:\n%s\n", printable(text).c_str());
+                                      values_.data.sequence, prompt, values_.run);
+    std::printf("\nthe model writes:\n%s%s\n", printable(prompt).c_str(), printable(text).c_str());
   }
 
   void draw(double bits, double zlib) {
