@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <new>
+#include <utility>
 
 #include "core/failure.hpp"
 
@@ -22,9 +23,8 @@ json json::parse(const char* source, const char* argument) {
 json::json(const json& other) : node_(json_incref(other.node_)) {}
 
 json& json::operator=(const json& other) {
-  json_incref(other.node_);
-  json_decref(node_);
-  node_ = other.node_;
+  json copy(other);
+  std::swap(node_, copy.node_);
   return *this;
 }
 

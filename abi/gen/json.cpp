@@ -216,7 +216,7 @@ bool node::boolean(const char* key, bool otherwise) const {
 
 std::string node::dump() const {
   char* text = json_dumps(value_, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
-  const std::string out = text;
+  std::string out = text;
   std::free(text);
   return out;
 }

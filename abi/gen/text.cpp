@@ -83,7 +83,7 @@ std::string fill(const std::vector<std::string>& items, const std::string& inden
 
 std::string arrange(const std::string& head, const std::vector<std::string>& items,
                     const std::string& tail) {
-  const std::string flat = head + join(items, ", ") + tail;
+  std::string flat = head + join(items, ", ") + tail;
   if (flat.size() <= columns) return flat;
   const int width = columns - static_cast<int>(tail.size());
   const std::string indent(head.size(), ' ');

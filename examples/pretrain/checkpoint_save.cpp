@@ -87,7 +87,7 @@ std::string trainer_json(const checkpoint& contents) {
   char* dumped = json_dumps(root, JSON_INDENT(2));
   json_decref(root);
   if (!dumped) fail("the settings are not UTF-8");
-  const std::string text = std::string(dumped) + "\n";
+  std::string text = std::string(dumped) + "\n";
   std::free(dumped);
   return text;
 }
