@@ -1,5 +1,6 @@
-// Memory patterns over a vector type `lane` with load, store, stream, add, mul and set1. Four vectors a step, so that the loop
-// itself is never the limit. The including file opens namespace velo::bench and an anonymous namespace.
+// Memory patterns over a vector type `lane` with load, store, stream, add, mul and set1. Four
+// vectors a step, so that the loop itself is never the limit. The including file opens namespace
+// velo::bench and an anonymous namespace.
 
 constexpr std::int64_t step = 4 * lane::width;
 
@@ -51,7 +52,8 @@ void scale(float* const* arrays, std::int64_t count) {
       lane::store(a + i + u * lane::width, lane::mul(k, lane::load(a + i + u * lane::width)));
 }
 
-// Reads parameter, gradient and both moments, writes all but the gradient; the arithmetic is a token of the real one.
+// Reads parameter, gradient and both moments, writes all but the gradient; the arithmetic is a
+// token of the real one.
 void adam(float* const* arrays, std::int64_t count) {
   float *p = arrays[0], *m = arrays[1], *v = arrays[2];
   const float* g = arrays[3];
@@ -68,4 +70,5 @@ void adam(float* const* arrays, std::int64_t count) {
     }
 }
 
-constexpr pattern_table table{read, copy<false>, copy<true>, triad<false>, triad<true>, scale, adam};
+constexpr pattern_table table{read,        copy<false>, copy<true>, triad<false>,
+                              triad<true>, scale,       adam};

@@ -43,7 +43,8 @@ structure args_of(const op& o) {
   structure t;
   t.name = "velo_" + o.name + "_args";
   t.sized = true;
-  t.fields = {{"struct_size", "uint32_t", "", 0, 100, {}}, {"reserved", "uint32_t", "", 0, 100, {}}};
+  t.fields = {{"struct_size", "uint32_t", "", 0, 100, {}},
+              {"reserved", "uint32_t", "", 0, 100, {}}};
   for (const op_field& f : o.fields) t.fields.push_back({f.name, field_type(f), "", 0, 100, {}});
   return t;
 }
