@@ -138,6 +138,67 @@ TEST_CASE("the library says its version and what it holds") {
   CHECK_THROWS_AS(velo::op_describe<std::string>("no_such_operator"), velo::error);
 }
 
+void twice(int64_t n, const float* x, float* y) {
+  for (int64_t i = 0; i < n; ++i) y[i] = 2 * x[i];
+}
+
+TEST_CASE("a foreign kernel is an operator of its context for as long as its owner lives") {
+  velo::context context = velo::context::create();
+  const velo::stream_ref stream = context.inline_stream();
+  const float x[2] = {1, 2};
+  float y[2] = {};
+  const velo::tensor_view vx(x, {2});
+  const velo::tensor_view vy(y, {2});
+  velo_kernel_desc desc = VELO_KERNEL_DESC_INIT;
+  desc.op = "test_twice";
+  desc.signature = "v(lpp)";
+  desc.binding = "x.numel, x.data, y.data";
+  desc.tensors = "in x f32, out y f32";
+  desc.function = reinterpret_cast<void*>(&twice);
+  {
+    const velo::kernel kernel = velo::kernel::create(context, desc);
+    velo::op_call(stream, "test_twice", {{"x", vx}, {"y", vy}});
+    CHECK(y[1] == 4);
+    CHECK(velo::kernel_list<std::string>(context).find("test_twice") != std::string::npos);
+  }
+  CHECK_THROWS_AS(velo::op_call(stream, "test_twice", {{"x", vx}, {"y", vy}}), velo::error);
+}
+
+TEST_CASE("an operator is handed out as a C function pointer") {
+  velo::context context = velo::context::create();
+  const float x[2] = {1, 2};
+  float y[2] = {};
+  const velo::tensor_view vx(x, {2});
+  const velo::tensor_view vy(y, {2});
+  void* address = nullptr;
+  const velo::closure closure =
+      velo::closure::create(context.inline_stream(), "add", "a, b, y", &address);
+  const auto add =
+      reinterpret_cast<int32_t (*)(const velo_tensor*, const velo_tensor*, const velo_tensor*)>(
+          address);
+  CHECK(add(vx, vx, vy) == VELO_OK);
+  CHECK(y[1] == 4);
+}
+
+TEST_CASE("a weight pack takes the place of a matrix") {
+  velo::context context = velo::context::create();
+  const velo::stream_ref stream = context.inline_stream();
+  const float a[2] = {1, 2};
+  const float b[4] = {1, 2, 3, 4};
+  float c[2] = {};
+  const velo::tensor_view va(a, {1, 2});
+  const velo::tensor_view vb(b, {2, 2});
+  const velo::tensor_view vc(c, {1, 2});
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  desc.k = 2;
+  desc.n = 2;
+  velo::pack weight = velo::pack::create(context, desc);
+  weight.update(stream, vb);
+  velo::matmul(stream, velo::matmul_args().a(va).packed(weight).c(vc));
+  CHECK(c[0] == 7);
+  CHECK(c[1] == 10);
+}
+
 TEST_CASE("functions are callable by name with values in order") {
   velo::context context = velo::context::create();
   velo_context_stats stats = {};
