@@ -35,7 +35,7 @@ std::string hugging_face_config(const model_settings& m, std::int64_t sequence) 
   set("eos_token_id", json_integer(eos));
   set("pad_token_id", json_integer(pad));
   char* dumped = json_dumps(root, JSON_INDENT(2));
-  const std::string text = std::string(dumped) + "\n";
+  std::string text = std::string(dumped) + "\n";
   std::free(dumped);
   json_decref(root);
   return text;

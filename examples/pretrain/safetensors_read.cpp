@@ -145,7 +145,8 @@ void safetensors_reader::read(const named_tensor& into) const {
 void safetensors_reader::read_exactly(const std::vector<named_tensor>& all) const {
   for (const named_tensor& each : all) read(each);
   if (entries_.size() == all.size()) return;
-  for (const auto& [name, unused] : entries_) {
+  for (const auto& entry : entries_) {
+    const std::string& name = entry.first;
     const bool wanted =
         std::any_of(all.begin(), all.end(), [&](const named_tensor& t) { return t.name == name; });
     if (!wanted) fail("%s: tensor %s has no place in this model", path_.c_str(), name.c_str());
