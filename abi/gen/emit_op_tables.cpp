@@ -100,8 +100,7 @@ std::string emit_op_definitions(const spec& s) {
   out += note;
   for (const family& f : s.families) {
     out += "// " + f.name + "\n";
-    for (const op& o : f.ops)
-      out += "extern const operator_def " + o.name + "_operator __attribute__((weak));\n";
+    for (const op& o : f.ops) out += "extern const operator_def " + o.name + "_operator;\n";
   }
   out += "\nconstexpr const operator_def* definitions[] = {\n";
   for (const family& f : s.families) {
