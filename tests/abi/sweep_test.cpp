@@ -1,0 +1,437 @@
+// Every exported function, called with everything that is wrong: NULL in turn, integers at their
+// ends, live handles of every other kind, destroyed handles. A status is expected, never a crash.
+//
+// The functions and their parameters come from the generated table, and the calls go through
+// velo_invoke, so a new function is swept as soon as it is in the spec. Every call gets a world of
+// its own: what one destroys, the next does not miss. A call that does not return within its
+// deadline ends the program with its name.
+#include <signal.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstddef>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/signature.hpp"
+#include "velo/velo.h"
+
+namespace {
+
+using velo::core::direction;
+using velo::core::function_info;
+using velo::core::parameter_info;
+using velo::core::thread_class;
+using velo::core::value_type;
+#include "abi/generated/functions.inc"
+
+constexpr unsigned deadline_seconds = 30;
+const char* volatile current = "";
+
+void overdue(int) {
+  const char* name = current;
+  (void)!write(STDERR_FILENO, name, std::strlen(name));
+  constexpr char text[] = " did not return in time\n";
+  (void)!write(STDERR_FILENO, text, sizeof text - 1);
+  _exit(99);
+}
+
+velo_status fill(std::int64_t, float*) {
+  return VELO_OK;
+}
+
+constexpr const char* kinds[] = {"velo_context", "velo_stream", "velo_event",
+                                 "velo_pack",    "velo_kernel", "velo_closure"};
+constexpr int kind_count = 6;
+
+// One live handle of each kind, and memory that plausible pointers may point to.
+class world {
+ public:
+  void* handles[kind_count] = {};
+
+  world() {
+    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+    desc.threads = 1;
+    REQUIRE(velo_context_create(&desc, &context_) == VELO_OK);
+    REQUIRE(velo_context_stream(context_, &inline_) == VELO_OK);
+    velo_stream stream = nullptr;
+    velo_event event = nullptr;
+    velo_pack pack = nullptr;
+    velo_kernel kernel = nullptr;
+    velo_closure closure = nullptr;
+    REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
+    REQUIRE(velo_event_create(context_, &event) == VELO_OK);
+    REQUIRE(velo_event_record(event, stream) == VELO_OK);
+    velo_pack_desc weight = VELO_PACK_DESC_INIT;
+    weight.k = weight.n = 4;
+    REQUIRE(velo_pack_create(context_, &weight, &pack) == VELO_OK);
+    velo_kernel_desc foreign = VELO_KERNEL_DESC_INIT;
+    foreign.op = "swept";
+    foreign.signature = "s(lp)";
+    foreign.binding = "y.numel, y.data";
+    foreign.tensors = "out y f32";
+    foreign.function = reinterpret_cast<void*>(&fill);
+    REQUIRE(velo_kernel_register(context_, &foreign, &kernel) == VELO_OK);
+    void* function = nullptr;
+    REQUIRE(velo_closure_create(stream, "rms_norm", "x, gamma, y", &function, &closure) == VELO_OK);
+    void* const made[kind_count] = {context_, stream, event, pack, kernel, closure};
+    std::memcpy(handles, made, sizeof made);
+    std::memset(memory_, 0, sizeof memory_);
+    elements_ = reinterpret_cast<float*>(memory_ + 1024);
+    const std::int64_t shape[2] = {4, 4};
+    std::memcpy(memory_ + 512, shape, sizeof shape);
+    tensor_ = new (memory_ + 256) velo_tensor{elements_,
+                                              {VELO_DEVICE_CPU, 0},
+                                              2,
+                                              {VELO_DTYPE_FLOAT, 32, 1},
+                                              reinterpret_cast<std::int64_t*>(memory_ + 512),
+                                              nullptr,
+                                              0};
+    blocks_.reserve(16);
+  }
+  ~world() { velo_context_destroy(context_); }
+  world(const world&) = delete;
+  world& operator=(const world&) = delete;
+
+  velo_context context() const { return context_; }
+  const velo_tensor* tensor() const { return tensor_; }
+
+  void* zeros(std::size_t bytes) {
+    blocks_.push_back(std::vector<std::uint64_t>(bytes / 8, 0));
+    return blocks_.back().data();
+  }
+  bool alive() const {
+    velo_stream stream = nullptr;
+    return velo_context_stream(context_, &stream) == VELO_OK && stream == inline_;
+  }
+
+ private:
+  velo_context context_ = nullptr;
+  velo_stream inline_ = nullptr;
+  alignas(64) unsigned char memory_[4096];
+  velo_tensor* tensor_;
+  float* elements_;
+  std::vector<std::vector<std::uint64_t>> blocks_;
+};
+
+// Whether a pointer's struct begins with its size, as the self-description says.
+bool is_sized(const parameter_info& p) {
+  std::string type = p.type;
+  if (type.rfind("const ", 0) == 0) type.erase(0, 6);
+  type.pop_back();
+  if (type.size() > 5 && type.compare(type.size() - 5, 5, "_args") == 0) return true;
+  static const std::string all = [] {
+    std::uint64_t needed = 0;
+    velo_describe(nullptr, 0, &needed);
+    std::string text(needed, 0);
+    velo_describe(&text[0], needed, nullptr);
+    return text;
+  }();
+  const std::size_t at = all.find("{\"name\":\"" + type + "\",\"header\"");
+  return at != std::string::npos && all.find("\"sized\":true", at) < all.find("\"fields\"", at);
+}
+
+int kind_of(const parameter_info& p) {
+  for (int i = 0; i < kind_count; ++i)
+    if (std::strcmp(p.type, kinds[i]) == 0) return i;
+  FAIL("a handle of a kind the sweep does not know: " << p.type);
+  return -1;
+}
+
+bool is_pointer(const parameter_info& p) {
+  return p.kind == value_type::handle || p.kind == value_type::pointer ||
+         p.kind == value_type::string || p.kind == value_type::tensor || p.kind == value_type::ints;
+}
+
+velo_value integer(std::int64_t i) {
+  velo_value v{VELO_VALUE_INT, 0, {0}};
+  v.as.i = i;
+  return v;
+}
+
+velo_value pointer(const parameter_info& p, const void* address) {
+  velo_value v{VELO_VALUE_POINTER, 0, {0}};
+  if (p.kind == value_type::handle) v.kind = VELO_VALUE_HANDLE;
+  if (p.kind == value_type::string) v.kind = VELO_VALUE_STRING;
+  if (p.kind == value_type::tensor) v.kind = VELO_VALUE_TENSOR;
+  if (p.kind == value_type::ints) v.kind = VELO_VALUE_INTS;
+  v.as.p = const_cast<void*>(address);
+  return v;
+}
+
+const char* plausible_string(const parameter_info& p) {
+  if (std::strcmp(p.name, "op") == 0) return "rms_norm";
+  if (std::strcmp(p.name, "function") == 0) return "velo_op_count";
+  if (std::strcmp(p.name, "key") == 0) return "level";
+  if (std::strcmp(p.name, "value") == 0) return "1";
+  return "x";
+}
+
+// What a call might be given by somebody who read the header, without knowing what it means.
+velo_value plausible(world& w, const parameter_info& p) {
+  switch (p.kind) {
+    case value_type::handle:
+      return pointer(p, w.handles[kind_of(p)]);
+    case value_type::string:
+      return pointer(p, plausible_string(p));
+    case value_type::tensor:
+      return pointer(p, w.tensor());
+    case value_type::f64: {
+      velo_value v{VELO_VALUE_FLOAT, 0, {0}};
+      v.as.f = 1;
+      return v;
+    }
+    case value_type::ints:
+      return pointer(p, w.zeros(4096));
+    case value_type::pointer: {
+      const bool text = std::strcmp(p.type, "char*") == 0;  // capacity may be said to be anything
+      void* block = w.zeros(text ? 4 << 20 : 65536);
+      const std::uint32_t size = 4096;  // legal, and more than any struct the library knows
+      if (is_sized(p)) std::memcpy(block, &size, sizeof size);
+      return pointer(p, block);
+    }
+    default:
+      return integer(1);
+  }
+}
+
+std::vector<velo_value> plausible(world& w, const function_info& f) {
+  std::vector<velo_value> all;
+  for (int i = 0; i < f.parameter_count; ++i) all.push_back(plausible(w, f.parameters[i]));
+  return all;
+}
+
+// Frees what a successful call handed out, so that a leak checker has nothing to say.
+void give_back(const function_info& f, const std::vector<velo_value>& values) {
+  for (int i = 0; i < f.parameter_count; ++i) {
+    const parameter_info& p = f.parameters[i];
+    if (p.dir != direction::out || std::strcmp(p.ownership, "own") != 0) continue;
+    void* made = nullptr;
+    std::memcpy(&made, values[static_cast<std::size_t>(i)].as.p, sizeof made);
+    if (std::strcmp(p.type, "velo_managed_tensor**") == 0)
+      velo_tensor_release(static_cast<velo_managed_tensor*>(made));
+    if (std::strcmp(p.type, "velo_context*") == 0)
+      velo_context_destroy(static_cast<velo_context>(made));
+  }
+}
+
+// Calls, and returns the status; a function without one counts as succeeding.
+velo_status swept(const function_info& f, const std::vector<velo_value>& values) {
+  current = f.name;
+  alarm(deadline_seconds);
+  velo_value result{VELO_VALUE_POINTER, 0, {0}};
+  const velo_status status =
+      velo_invoke(f.name, values.data(), static_cast<std::int64_t>(values.size()), &result);
+  alarm(0);
+  INFO(f.name);
+  CHECK(result.kind == (f.result == value_type::nothing ? VELO_VALUE_NONE : VELO_VALUE_INT));
+  CHECK(velo_status_describe(status, nullptr, nullptr) == VELO_OK);
+  if (status == VELO_OK) give_back(f, values);
+  return status;
+}
+
+std::string failed_argument() {
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  REQUIRE(velo_last_error(&info) == VELO_OK);
+  return info.argument;
+}
+
+// One value replaced in an otherwise plausible call. Where the plausible call succeeds, the
+// replaced argument is the only thing wrong, and must be what the record names.
+struct single_fault {
+  const function_info& f;
+  int at;
+  std::function<velo_value(world&)> value;
+
+  void expect(velo_status code) const {
+    velo_status before = VELO_OK;
+    {
+      world w;
+      before = swept(f, plausible(w, f));
+    }
+    world w;
+    std::vector<velo_value> values = plausible(w, f);
+    values[static_cast<std::size_t>(at)] = value(w);
+    const velo_status status = swept(f, values);
+    INFO(f.name << ", " << f.parameters[at].name);
+    if (f.result == value_type::nothing) {
+      CHECK(w.alive());
+      return;
+    }
+    CHECK(status != VELO_OK);
+    if (before != VELO_OK) return;
+    CHECK(status == code);
+    if (std::strcmp(f.name, "velo_last_error") != 0)  // reports the record and leaves it alone
+      CHECK(failed_argument().rfind(f.parameters[at].name, 0) == 0);
+  }
+};
+
+struct watchdog {
+  watchdog() { signal(SIGALRM, &overdue); }
+} armed;
+
+}  // namespace
+
+TEST_CASE("every function survives all its arguments being NULL or zero") {
+  for (const function_info& f : functions) {
+    std::vector<velo_value> values;
+    bool needs = false;
+    for (int i = 0; i < f.parameter_count; ++i) {
+      const parameter_info& p = f.parameters[i];
+      values.push_back(is_pointer(p) ? pointer(p, nullptr) : integer(0));
+      needs = needs || (is_pointer(p) && !p.nullable);
+    }
+    const velo_status status = swept(f, values);
+    INFO(f.name);
+    if (needs) CHECK(status == VELO_ERR_NULL);
+  }
+}
+
+TEST_CASE("every function answers a plausible call") {
+  int worked = 0;
+  for (const function_info& f : functions) {
+    world w;
+    worked += swept(f, plausible(w, f)) == VELO_OK ? 1 : 0;
+  }
+  CHECK(worked > 30);  // the sweep proves little where even this fails
+}
+
+TEST_CASE("every pointer may be NULL in turn") {
+  int calls = 0;
+  for (const function_info& f : functions) {
+    for (int i = 0; i < f.parameter_count; ++i) {
+      const parameter_info& p = f.parameters[i];
+      if (!is_pointer(p)) continue;
+      ++calls;
+      if (p.nullable) {
+        world w;
+        std::vector<velo_value> values = plausible(w, f);
+        values[static_cast<std::size_t>(i)] = pointer(p, nullptr);
+        swept(f, values);
+      } else {
+        single_fault{f, i, [&](world&) { return pointer(p, nullptr); }}.expect(VELO_ERR_NULL);
+      }
+    }
+  }
+  CHECK(calls > 60);
+}
+
+TEST_CASE("every integer may be at the ends of its type") {
+  int calls = 0;
+  for (const function_info& f : functions) {
+    for (int i = 0; i < f.parameter_count; ++i) {
+      std::vector<std::int64_t> ends;
+      switch (f.parameters[i].kind) {
+        case value_type::i32:
+          ends = {std::numeric_limits<std::int32_t>::min(), -1, 0,
+                  std::numeric_limits<std::int32_t>::max()};
+          break;
+        case value_type::u32:
+          ends = {0, std::numeric_limits<std::uint32_t>::max()};
+          break;
+        case value_type::i64:
+          ends = {std::numeric_limits<std::int64_t>::min(), -1, 0,
+                  std::numeric_limits<std::int64_t>::max()};
+          break;
+        case value_type::u64:
+          ends = {0, std::numeric_limits<std::int64_t>::max()};
+          break;
+        default:
+          break;
+      }
+      for (const std::int64_t end : ends) {
+        world w;
+        std::vector<velo_value> values = plausible(w, f);
+        values[static_cast<std::size_t>(i)] = integer(end);
+        swept(f, values);
+        ++calls;
+      }
+    }
+  }
+  CHECK(calls > 40);
+}
+
+TEST_CASE("every handle of another kind is refused by the name of the parameter") {
+  int calls = 0;
+  for (const function_info& f : functions) {
+    for (int i = 0; i < f.parameter_count; ++i) {
+      const parameter_info& p = f.parameters[i];
+      if (p.kind != value_type::handle) continue;
+      for (int k = 0; k < kind_count; ++k) {
+        if (k == kind_of(p)) continue;
+        single_fault{f, i, [&](world& w) { return pointer(p, w.handles[k]); }}.expect(
+            VELO_ERR_HANDLE);
+        ++calls;
+      }
+    }
+  }
+  CHECK(calls > 200);
+}
+
+TEST_CASE("every destroyed handle is refused by the name of the parameter") {
+  void* destroyed[kind_count] = {};
+  {
+    const world w;
+    std::memcpy(destroyed, w.handles, sizeof destroyed);
+  }
+  int calls = 0;
+  for (const function_info& f : functions) {
+    for (int i = 0; i < f.parameter_count; ++i) {
+      const parameter_info& p = f.parameters[i];
+      if (p.kind != value_type::handle) continue;
+      single_fault{f, i, [&](world&) { return pointer(p, destroyed[kind_of(p)]); }}.expect(
+          VELO_ERR_HANDLE);
+      ++calls;
+    }
+  }
+  CHECK(calls > 50);
+}
+
+TEST_CASE("every operator survives an args struct whose fields are all the same tensor") {
+  int calls = 0;
+  for (const function_info& f : functions) {
+    if (f.parameter_count != 2 || std::strstr(f.parameters[1].type, "_args*") == nullptr) continue;
+    world w;
+    std::vector<velo_value> values = plausible(w, f);
+    const std::string name = std::string(f.name).substr(5);
+    std::uint64_t needed = 0;
+    REQUIRE(velo_op_describe(name.c_str(), nullptr, 0, &needed) == VELO_OK);
+    std::string text(needed, 0);
+    REQUIRE(velo_op_describe(name.c_str(), &text[0], needed, nullptr) == VELO_OK);
+    std::uint32_t fields = 0;
+    for (std::size_t at = text.find("\"kind\""); at != std::string::npos;
+         at = text.find("\"kind\"", at + 1))
+      ++fields;
+    auto* slots = static_cast<std::uint64_t*>(values[1].as.p);
+    const std::uint32_t size = 8 + 8 * fields;
+    std::memcpy(slots, &size, sizeof size);
+    const velo_tensor* tensor = w.tensor();
+    for (std::uint32_t i = 1; i <= fields; ++i) std::memcpy(slots + i, &tensor, sizeof tensor);
+    INFO(f.name);
+    swept(f, values);  // add may work in place
+    ++calls;
+  }
+  std::int64_t operators = 0;
+  REQUIRE(velo_op_count(&operators) == VELO_OK);
+  CHECK(calls == operators);
+}
+
+TEST_CASE("what destroys is what the table says, and was swept like the rest") {
+  std::set<std::string> destroying;
+  for (const function_info& f : functions) {
+    bool takes = false;
+    for (int i = 0; i < f.parameter_count; ++i)
+      takes = takes || std::strcmp(f.parameters[i].ownership, "take") == 0;
+    INFO(f.name);
+    CHECK(takes == (f.result == value_type::nothing));
+    if (takes) destroying.insert(f.name);
+  }
+  const std::set<std::string> expected = {
+      "velo_context_destroy", "velo_stream_destroy",  "velo_event_destroy", "velo_pack_destroy",
+      "velo_kernel_destroy",  "velo_closure_destroy", "velo_tensor_release"};
+  CHECK(destroying == expected);
+}
