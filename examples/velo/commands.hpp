@@ -1,0 +1,38 @@
+// What the command can do, and how it ends: 0 done, 1 bad input, 2 no solution (no kernel serves).
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace command {
+
+constexpr int done = 0;
+constexpr int bad_input = 1;
+constexpr int no_solution = 2;
+
+// Input that makes no sense; what() tells the user which and why.
+class input_error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// The words after the command's name, sorted into options and the rest.
+struct arguments {
+  bool help = false;
+  bool json = false;
+  bool measure = true;
+  std::vector<std::pair<std::string, std::string>> settings;  // --set key=value
+  std::vector<std::string> words;
+};
+arguments parse_arguments(const std::vector<std::string>& words);  // throws input_error
+
+int info(const arguments& given);
+int ops(const arguments& given);
+int explain(const arguments& given);
+
+extern const char* const info_help;
+extern const char* const ops_help;
+extern const char* const explain_help;
+
+}  // namespace command

@@ -1,0 +1,110 @@
+// velo info: which library this is, what it found here, and how it is configured.
+#include <dlfcn.h>
+
+#include <cstdio>
+#include <fstream>
+#include <velo/velo.hpp>
+
+#include "commands.hpp"
+#include "json.hpp"
+#include "measure.hpp"
+#include "table.hpp"
+
+namespace command {
+
+const char* const info_help =
+    "usage: velo info [--no-measure] [--set key=value] [--json]\n\n"
+    "Version and file of the library, processor, instruction set, measured limits, operators,\n"
+    "transports, capabilities, and every configuration key with its origin. The measurement takes\n"
+    "about a second; --no-measure leaves it out.\n";
+
+namespace {
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    if (line.rfind("model name", 0) != 0) continue;
+    const std::size_t colon = line.find(": ");
+    if (colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "unknown";
+}
+
+std::string library_file() {
+  Dl_info where{};
+  return dladdr(reinterpret_cast<const void*>(&velo_version), &where) != 0 ? where.dli_fname : "";
+}
+
+json operators() {
+  json all(json_array());
+  for (int64_t i = 0; i < velo::op_count(); ++i)
+    json_array_append_new(all.get(), json_string(velo::op_name(i)));
+  return all;
+}
+
+json gather(velo::context& context, bool measured) {
+  const velo::library_version v = velo::version();
+  const std::string release = std::to_string(v.major_number) + "." +
+                              std::to_string(v.minor_number) + "." + std::to_string(v.patch_number);
+  const std::string abi = std::to_string(v.abi / 100) + "." + std::to_string(v.abi % 100);
+  json rates(json_object());
+  if (measured) {
+    const limits found = measure(context);
+    rates.reset(json_pack("{s:f,s:f,s:f}", "matmul_f32_gflops", found.matmul_f32,
+                          "matmul_bf16_gflops", found.matmul_bf16, "copy_gbytes", found.copy));
+  }
+  return json(json_pack(
+      "{s:s,s:s,s:s,s:s,s:s,s:i,s:o,s:o,s:[],s:{s:b,s:b},s:o}", "version", release.c_str(), "abi",
+      abi.c_str(), "library", library_file().c_str(), "processor", processor_name().c_str(), "isa",
+      context.config<std::string>("isa").c_str(), "threads", context.stats().threads, "limits",
+      rates.release(), "operators", operators().release(), "transports", "capabilities", "closures",
+      velo::has(VELO_CAP_CLOSURES), "jit", velo::has(VELO_CAP_JIT), "configuration",
+      parse(context.config_list<std::string>()).release()));
+}
+
+std::string rate(const json_t* limits, const char* name, const char* unit) {
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.1f %s", json_real_value(member(limits, name)), unit);
+  return buffer;
+}
+
+void show(const json_t* all) {
+  table facts({"velo", text(all, "version") + ", ABI " + text(all, "abi")});
+  facts.add({"library", text(all, "library")});
+  facts.add({"processor", text(all, "processor")});
+  facts.add({"isa", text(all, "isa")});
+  facts.add({"threads", std::to_string(json_integer_value(member(all, "threads")))});
+  const json_t* limits = member(all, "limits");
+  if (json_object_size(limits) > 0) {
+    facts.add({"matmul f32", rate(limits, "matmul_f32_gflops", "Gflop/s")});
+    facts.add({"matmul bf16", rate(limits, "matmul_bf16_gflops", "Gflop/s")});
+    facts.add({"copy", rate(limits, "copy_gbytes", "GB/s, one thread")});
+  }
+  const json_t* capabilities = member(all, "capabilities");
+  facts.add({"closures", json_is_true(member(capabilities, "closures")) ? "yes" : "no"});
+  facts.add({"jit", json_is_true(member(capabilities, "jit")) ? "yes" : "no"});
+  const std::string transports = joined(member(all, "transports"), " ");
+  facts.add({"transports", transports.empty() ? "none" : transports});
+  facts.add({"operators", joined(member(all, "operators"), " ")});
+  std::printf("%s\n", facts.str().c_str());
+  table keys({"key", "value", "origin", "meaning"});
+  const json_t* rows = member(all, "configuration");
+  for (std::size_t i = 0; i < json_array_size(rows); ++i) {
+    const json_t* row = json_array_get(rows, i);
+    keys.add({text(row, "key"), text(row, "value"), text(row, "origin"), text(row, "doc")});
+  }
+  std::printf("%s", keys.str().c_str());
+}
+
+}  // namespace
+
+int info(const arguments& given) {
+  if (!given.words.empty()) throw input_error("info takes no words, but got " + given.words[0]);
+  velo::context context = velo::context::create();
+  for (const auto& [key, value] : given.settings) context.set(key.c_str(), value.c_str());
+  const json all = gather(context, given.measure);
+  given.json ? print(all.get()) : show(all.get());
+  return done;
+}
+
+}  // namespace command
