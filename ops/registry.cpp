@@ -40,13 +40,13 @@ const operator_def& definition_of(op_id op) {
 }
 
 bool find_op(const char* name, op_id& op) {
-  for (int i = 0; i < op_count(); ++i) {
-    if (std::strcmp(specs[i].name, name) == 0 || listed(specs[i].aliases, name)) {
-      op = static_cast<op_id>(i);
-      return true;
-    }
+  int i = 0;
+  while (i < op_count() && std::strcmp(specs[i].name, name) != 0) ++i;
+  if (i == op_count()) {
+    for (i = 0; i < op_count() && !listed(specs[i].aliases, name);) ++i;
   }
-  return false;
+  op = static_cast<op_id>(i);
+  return i < op_count();
 }
 
 const op_spec* find_spec(const char* name) {

@@ -42,11 +42,16 @@ std::vector<output> infer(const velo::context& context, const std::string& op, c
 }
 
 json explain_call(const velo::context& context, const std::string& op, const call& given) {
-  return parse(
-      velo::detail::text<std::string>([&](char* buffer, uint64_t capacity, uint64_t* needed) {
-        return velo_op_explain(context, op.c_str(), given.values().data(), given.count(), buffer,
-                               capacity, needed);
-      }));
+  const auto ask = [&](char* buffer, uint64_t capacity, uint64_t* needed) {
+    const velo_status status = velo_op_explain(context, op.c_str(), given.values().data(),
+                                               given.count(), buffer, capacity, needed);
+    if (status != VELO_OK) throw velo::error::last(status);
+  };
+  uint64_t needed = 0;
+  ask(nullptr, 0, &needed);
+  std::string all(needed, 0);
+  ask(&all[0], needed, &needed);
+  return parse(all.c_str());
 }
 
 bool show(const json_t* kernels, const std::vector<output>& outputs) {
