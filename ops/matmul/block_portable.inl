@@ -90,29 +90,27 @@ void tile_bf16(const tile_args& t) {
 using tile_fn = void (*)(const tile_args&);
 
 template <int Columns>
-constexpr tile_fn f32_tiles[] = {
-    tile_f32<1, Columns>, tile_f32<2, Columns>, tile_f32<3, Columns>,        tile_f32<4, Columns>,
-    tile_f32<5, Columns>, tile_f32<6, Columns>, tile_f32<most_rows, Columns>};
+constexpr tile_fn f32_tiles[] = {tile_f32<1, Columns>, tile_f32<2, Columns>, tile_f32<3, Columns>,
+                                 tile_f32<4, Columns>, tile_f32<5, Columns>, tile_f32<6, Columns>};
 template <int Columns>
-constexpr tile_fn bf16_tiles[] = {tile_bf16<1, Columns>,        tile_bf16<2, Columns>,
-                                  tile_bf16<3, Columns>,        tile_bf16<4, Columns>,
-                                  tile_bf16<5, Columns>,        tile_bf16<6, Columns>,
-                                  tile_bf16<most_rows, Columns>};
+constexpr tile_fn bf16_tiles[] = {tile_bf16<1, Columns>, tile_bf16<2, Columns>,
+                                  tile_bf16<3, Columns>, tile_bf16<4, Columns>,
+                                  tile_bf16<5, Columns>, tile_bf16<6, Columns>};
 
-// One group of rows against all columns of the packed B.
+template <int Columns>
+constexpr int kept =
+    Columns < most_columns ? Columns : most_columns;  // no code for tiles never used
+
+// One group of rows against all columns of the packed B, in tiles of nearly equal width.
 inline void sweep_columns(bool bf16, int rows, int n, tile_args t) {
-  int left = n / vec::width;
-  while (left > 0) {
-    int columns = 1;
-    tile_fn tile = (bf16 ? bf16_tiles<1> : f32_tiles<1>)[rows - 1];
-    if (left >= most_columns) {
-      columns = most_columns;
-      tile = (bf16 ? bf16_tiles<most_columns> : f32_tiles<most_columns>)[rows - 1];
-    } else if (left >= 2) {
-      columns = 2;
-      tile = (bf16 ? bf16_tiles<2> : f32_tiles<2>)[rows - 1];
-    }
-    tile(t);
+  static constexpr const tile_fn* f32_table[] = {f32_tiles<1>, f32_tiles<kept<2>>,
+                                                 f32_tiles<kept<3>>, f32_tiles<kept<4>>};
+  static constexpr const tile_fn* bf16_table[] = {bf16_tiles<1>, bf16_tiles<kept<2>>,
+                                                  bf16_tiles<kept<3>>, bf16_tiles<kept<4>>};
+  for (int left = n / vec::width; left > 0;) {
+    const int tiles = (left + most_columns - 1) / most_columns;
+    const int columns = (left + tiles - 1) / tiles;
+    (bf16 ? bf16_table : f32_table)[columns - 1][rows - 1](t);
     t.b = static_cast<const char*>(t.b) +
           columns * vec::width * 4;  // a bf16 pair is as wide as an f32
     t.c += columns * vec::width;

@@ -28,20 +28,21 @@ void pack_pass(const packed_form& form, const source_matrix& b, std::int64_t p, 
 
 }  // namespace
 
-packed_matrix::packed_matrix(std::int64_t k, std::int64_t n, block_type type, core::isa level)
-    : k_(k), n_(n), type_(type), level_(level) {}
+packed_matrix::packed_matrix(std::int64_t k, std::int64_t n, block_type type,
+                             const gemm_target& target)
+    : k_(k), n_(n), type_(type), target_(target) {}
 
 std::size_t packed_matrix::bytes() const {
-  return packed_form(k_, n_, type_, level_).bytes();
+  return packed_form(k_, n_, type_, target_).bytes();
 }
 
-bool packed_matrix::serves(core::isa level) const {
-  const packed_form mine(k_, n_, type_, level_), wanted(k_, n_, type_, level);
+bool packed_matrix::serves(const gemm_target& target) const {
+  const packed_form mine(k_, n_, type_, target_), wanted(k_, n_, type_, target);
   return mine.compute == wanted.compute && mine.panel == wanted.panel && mine.pass == wanted.pass;
 }
 
 float packed_matrix::at(std::int64_t k, std::int64_t n) const {
-  const packed_form form(k_, n_, type_, level_);
+  const packed_form form(k_, n_, type_, target_);
   const std::int64_t q = n / form.panel, per_word = form.per_word();
   const std::uint32_t word = words_[form.padded_k() / per_word * q * form.panel +
                                     k / per_word * form.width(q) + n % form.panel];
@@ -54,27 +55,27 @@ float packed_matrix::at(std::int64_t k, std::int64_t n) const {
 
 void packed_matrix::update(const void* weight, std::int64_t ld, bool turned,
                            const core::parallel& threads) {
-  const packed_form form(k_, n_, type_, level_);
+  const packed_form form(k_, n_, type_, target_);
   constexpr std::int64_t group = 8;  // panels a task
   const std::int64_t groups = (form.panels() + group - 1) / group;
   const std::int64_t panel_words = form.padded_k() / form.per_word() * form.panel;
   threads(groups * form.passes(), [&](std::int64_t task, int) {
     const std::int64_t first = task / form.passes() * group, p = task % form.passes();
     const std::int64_t end = std::min(first + group, form.panels());
-    pack_pass(form, {weight, ld, turned}, p, first, end, {words_, panel_words, 0}, level_);
+    pack_pass(form, {weight, ld, turned}, p, first, end, {words_, panel_words, 0}, target_.level);
   });
 }
 
 // One call of gemm.
 class gemm_run {
  public:
-  gemm_run(const gemm_problem& problem, const packed_matrix* pack, void* scratch, core::isa level,
-           bool jit)
+  gemm_run(const gemm_problem& problem, const packed_matrix* pack, void* scratch,
+           const gemm_target& target, bool jit)
       : p_(problem),
-        plan_(problem, pack != nullptr, level),
+        plan_(problem, pack != nullptr, target),
         form_(plan_.form),
-        level_(level),
-        moves_(moves_for(level)),
+        level_(target.level),
+        moves_(moves_for(target.level)),
         pack_(pack == nullptr ? nullptr : pack->words_),
         scratch_(static_cast<char*>(scratch)) {
     if (!plan_.amx) {
@@ -379,16 +380,16 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
 }
 
 std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
-                               core::isa level) {
-  return gemm_plan(problem, packed, level).scratch_bytes(threads);
+                               const gemm_target& target) {
+  return gemm_plan(problem, packed, target).scratch_bytes(threads);
 }
 
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
-          void* scratch, core::isa level, bool jit) {
+          void* scratch, const gemm_target& target, bool jit) {
   if (problem.m == 0 || problem.n == 0) return;
-  assert(b == nullptr || (b->serves(level) && b->type() == problem.type && b->k() == problem.k &&
+  assert(b == nullptr || (b->serves(target) && b->type() == problem.type && b->k() == problem.k &&
                           b->n() == problem.n));
-  gemm_run(problem, b, scratch, level, jit).run(threads);
+  gemm_run(problem, b, scratch, target, jit).run(threads);
 }
 
 }  // namespace velo::ops

@@ -18,6 +18,17 @@
 
 namespace velo::ops {
 
+// What products run on. `dot`: bf16 goes into blocks as it is, for tiles or the dot product;
+// otherwise it is widened to f32 while it is packed, which is the faster way where the dot product
+// is slow or missing (block.cpp).
+struct gemm_target {
+  core::isa level;
+  bool dot;
+
+  gemm_target(core::isa level);  // implicit: the level's better way
+  gemm_target(core::isa l, bool d) : level(l), dot(d) {}
+};
+
 struct gemm_problem {
   std::int64_t m = 0, n = 0, k = 0;
   block_type type = block_type::f32;  // of A and B
@@ -39,13 +50,13 @@ struct gemm_problem {
 class packed_matrix {
  public:
   packed_matrix() = default;
-  packed_matrix(std::int64_t k, std::int64_t n, block_type type, core::isa level);
+  packed_matrix(std::int64_t k, std::int64_t n, block_type type, const gemm_target& target);
 
   std::int64_t k() const { return k_; }
   std::int64_t n() const { return n_; }
   block_type type() const { return type_; }
-  bool serves(core::isa level) const;  // whether products of `level` read this form
-  std::size_t bytes() const;           // of the memory it wants, 64-byte aligned
+  bool serves(const gemm_target& target) const;  // whether its products read this form
+  std::size_t bytes() const;                     // of the memory it wants, 64-byte aligned
   void place(void* memory) { words_ = static_cast<std::uint32_t*>(memory); }
 
   // Copies a weight in: [k][n], or [n][k] when turned, `ld` elements between stored rows. Allocates
@@ -57,17 +68,17 @@ class packed_matrix {
   friend class gemm_run;
   std::int64_t k_ = 0, n_ = 0;
   block_type type_ = block_type::f32;
-  core::isa level_ = core::isa::scalar;
+  gemm_target target_{core::isa::scalar, false};
   std::uint32_t* words_ = nullptr;
 };
 
 // Bytes of scratch (64-byte aligned) that gemm needs; `packed` says that B comes as a pack.
 std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
-                               core::isa level);
+                               const gemm_target& target);
 
-// `b`: op(B) in a form that serves this level, or null. `jit` false keeps to velo's own kernels.
+// `b`: op(B) in a form that serves this target, or null. `jit` false keeps to velo's own kernels.
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
-          void* scratch, core::isa level, bool jit);
+          void* scratch, const gemm_target& target, bool jit);
 
 namespace reference {
 

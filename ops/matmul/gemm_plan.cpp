@@ -14,14 +14,15 @@ struct tile_rule {
   int panel, pass, rows, columns;
 };
 
-tile_rule rule_for(block_type compute, core::isa level) {
+tile_rule rule_for(block_type compute, std::int64_t k, core::isa level) {
   // AMX: a panel of 32 KiB lives in the first cache; 512 KiB of A and 1 MiB of sums share the
   // second.
   if (compute == block_type::bf16 && level == core::isa::amx) return {32, 512, 512, 512};
-  // FMA and dot product: a panel of 128 KiB streams past 6 rows; processors with AMX have 2 MiB of
-  // second cache, others 1 MiB.
-  if (level == core::isa::amx) return {64, 512, 512, 512};
-  return {64, 512, 256, 512};
+  // FMA and dot product: panels of three vectors, eight rows against them in registers. Few passes
+  // are worth more than a small A, until A comes from the third cache for every panel. Processors
+  // with AMX have 2 MiB of second cache, others 1.
+  const int pass = compute == block_type::bf16 ? 1024 : k <= 2048 ? 1024 : 512;
+  return {48, pass, level == core::isa::amx ? 512 : 256, 480};
 }
 
 // Tiles for the threads to share. More of them read A and B more often, which small products feel.
@@ -47,23 +48,22 @@ bool readable(const gemm_problem& p, const packed_form& form, core::isa level) {
 
 }  // namespace
 
-block_type compute_type(block_type type, core::isa level) {
-  if (type == block_type::f32 || level == core::isa::amx) return type;
-  return level == core::isa::avx512_bf16 && dot_product_pays() ? type : block_type::f32;
-}
+gemm_target::gemm_target(core::isa l)
+    : level(l), dot(l == core::isa::amx || (l == core::isa::avx512_bf16 && dot_product_pays())) {}
 
-packed_form::packed_form(std::int64_t k_, std::int64_t n_, block_type type_, core::isa level)
-    : type(type_), compute(compute_type(type_, level)), k(k_), n(n_) {
-  const tile_rule rule = rule_for(compute, level);
+packed_form::packed_form(std::int64_t k_, std::int64_t n_, block_type type_,
+                         const gemm_target& target)
+    : type(type_), compute(target.dot ? type_ : block_type::f32), k(k_), n(n_) {
+  const tile_rule rule = rule_for(compute, k, target.level);
   panel = rule.panel;
   const std::int64_t count = std::max<std::int64_t>((k + rule.pass - 1) / rule.pass, 1);
   pass = static_cast<int>(round_up(std::max<std::int64_t>((k + count - 1) / count, 1),
                                    64));  // passes of nearly equal depth
 }
 
-gemm_plan::gemm_plan(const gemm_problem& p, bool packed, core::isa level)
-    : form(p.k, p.n, p.type, level), m(p.m) {
-  const tile_rule rule = rule_for(form.compute, level);
+gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& target)
+    : form(p.k, p.n, p.type, target), m(p.m) {
+  const tile_rule rule = rule_for(form.compute, p.k, target.level);
   std::int64_t rows = rule.rows, columns = rule.columns;
   const auto tiles = [&](std::int64_t r, std::int64_t c) {
     return ((m + r - 1) / r) * ((p.n + c - 1) / c);
@@ -85,9 +85,9 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, core::isa level)
   tile_columns = static_cast<int>(columns);
   row_tiles = (m + tile_rows - 1) / tile_rows;
   column_tiles = (p.n + tile_columns - 1) / tile_columns;
-  amx = form.compute == block_type::bf16 && level == core::isa::amx;
+  amx = form.compute == block_type::bf16 && target.level == core::isa::amx;
   direct = !amx && form.passes() == 1 && p.c_type == block_type::f32;
-  reads_a = readable(p, form, level);
+  reads_a = readable(p, form, target.level);
   pack_inside = !packed && row_tiles == 1;
 
   const std::int64_t column_bytes = form.padded_k() / form.per_word() * tile_columns * 4;

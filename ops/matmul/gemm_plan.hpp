@@ -13,16 +13,13 @@ inline std::int64_t round_up(std::int64_t x, std::int64_t unit) {
   return (x + unit - 1) / unit * unit;
 }
 
-// What blocks multiply: bf16 becomes f32 where the level's f32 product is the faster one.
-block_type compute_type(block_type type, core::isa level);
-
 struct packed_form {
   block_type type, compute;  // of the source, of the words
   std::int64_t k, n;
   int panel;  // columns of a panel
   int pass;   // depth of a pass
 
-  packed_form(std::int64_t k, std::int64_t n, block_type type, core::isa level);
+  packed_form(std::int64_t k, std::int64_t n, block_type type, const gemm_target& target);
 
   int per_word() const {
     return compute == block_type::bf16 ? 2 : 1;
@@ -81,7 +78,7 @@ struct gemm_plan {
   // bytes
   std::size_t shared_b, own_a, own_b, own_sums, own;
 
-  gemm_plan(const gemm_problem& problem, bool packed, core::isa level);
+  gemm_plan(const gemm_problem& problem, bool packed, const gemm_target& target);
   int sums_stride() const {
     return tile_columns + 16;
   }  // no power of two: rows spread over the sets of a cache

@@ -40,8 +40,8 @@ struct move_table {
   void (*pairs)(const move&);        // t[i / 2][j] = (s[i][j], s[i + 1][j]) for even i, bf16
   void (*strips16)(const move&);  // rows16 for tiles: 32 rows are a strip of ld_to words, in it 16
                                   // words of every row after each other, then the next 16
-  void (*turn32)(const move&);       // t[j][i] = s[i][j], f32
-  void (*turn16)(const move&);       // the same for bf16, two to a word
+  void (*turn32)(const move&);    // t[j][i] = s[i][j], f32
+  void (*turn16)(const move&);    // the same for bf16, two to a word
   void (*turn16_wide)(const move&);  // bf16 widened to f32
   void (*turn_pairs)(const move&);   // t[j / 2][i] = (s[i][j], s[i][j + 1]) for even j, bf16
   void (*finish)(const finish_args&);

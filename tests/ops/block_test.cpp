@@ -1,6 +1,7 @@
 // Block products of every kernel kind against double precision: levels, types, tails, leading
 // dimensions, accumulation.
 #include "ops/matmul/block.hpp"
+#include "ops/matmul/block_kernels.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -167,6 +168,38 @@ TEST_CASE("every f32 block kernel agrees with double precision") {
 
 TEST_CASE("every bf16 block kernel agrees with double precision") {
   check_levels(block_type::bf16);
+}
+
+TEST_CASE(
+    "generated code for the bf16 dot product agrees, also where it is too slow to be chosen") {
+  if (velo::core::detect_isa() < isa::avx512_bf16) return;
+  for (const int m : {1, 2, 7, 8, 16, 32}) {
+    for (const int n : {16, 32, 48, 64}) {
+      for (const int k : {2, 32, 96, 600}) {
+        const problem p(shape_of(m, n, k, block_type::bf16, (m + k) % 4 == 0, 2));
+        const auto code = velo::ops::jit_block(p.shape, isa::avx512_bf16);
+        REQUIRE(code != nullptr);
+        std::vector<float> c = p.c_before;
+        code(p.b_bytes.data(), p.a_bytes.data(), c.data(), p.b_bytes.data());
+        CHECK(p.error(c) <= 1);
+      }
+    }
+  }
+}
+
+TEST_CASE("a block that fetches ahead computes the same") {
+  for (int level = 0; level < levels(); ++level) {
+    for (const block_type type : {block_type::f32, block_type::bf16}) {
+      const problem p(shape_of(32, 48, 64, type, true, 1));
+      block_shape ahead = p.shape;
+      ahead.fetch = true;
+      std::vector<float> c = p.c_before;
+      const block_session session(static_cast<isa>(level));
+      block_kernel::make(ahead, static_cast<isa>(level), true)(p.a_bytes.data(), p.b_bytes.data(),
+                                                               c.data(), p.a_bytes.data());
+      CHECK(c == p.run(static_cast<isa>(level), true));
+    }
+  }
 }
 
 TEST_CASE("an f32 block may have an odd depth") {

@@ -96,6 +96,7 @@ struct matrix {
 struct variant {
   block_type type = block_type::f32, c_type = block_type::f32;
   bool turn_a = false, turn_b = false, bias = false, accumulate = false, packed = false, jit = true;
+  bool dot = false;  // whether bf16 reaches the blocks where the level would widen it
   std::int64_t gap = 0;
 };
 
@@ -128,15 +129,16 @@ struct product {
     p.c = out.bytes.data(), p.ldc = out.ld, p.c_type = v.c_type;
     p.bias = v.bias ? bias.data() : nullptr, p.accumulate = v.accumulate;
 
-    packed_matrix pack(k, n, v.type, level);
+    const gemm_target target = v.dot ? gemm_target(level, true) : gemm_target(level);
+    packed_matrix pack(k, n, v.type, target);
     aligned pack_memory(v.packed ? pack.bytes() : 0);
     if (v.packed) {
       pack.place(pack_memory.start);
       pack.update(p.b, p.ldb, p.turn_b, threads);
       p.b = nullptr;
     }
-    aligned scratch(gemm_scratch_bytes(p, v.packed, threads.threads(), level));
-    gemm(p, v.packed ? &pack : nullptr, threads, scratch.start, level, v.jit);
+    aligned scratch(gemm_scratch_bytes(p, v.packed, threads.threads(), target));
+    gemm(p, v.packed ? &pack : nullptr, threads, scratch.start, target, v.jit);
     CHECK(scratch.intact());
     CHECK(pack_memory.intact());
     return out;
@@ -196,12 +198,12 @@ const std::int64_t sizes[] = {1, 2, 15, 16, 31, 33, 64, 65, 127, 200};
 TEST_CASE("products agree with double precision for every level, type, turn and form of B") {
   for (int level = 0; level < levels(); ++level) {
     int checked = 0;
-    for (int bits = 0; bits < 512; ++bits) {
+    for (int bits = 0; bits < 1024; ++bits) {
       variant v;
       v.type = bits & 1 ? block_type::bf16 : block_type::f32;
       v.c_type = bits & 2 ? block_type::bf16 : block_type::f32;
       v.turn_a = bits & 4, v.turn_b = bits & 8, v.bias = bits & 16, v.accumulate = bits & 32;
-      v.packed = bits & 64, v.jit = !(bits & 128), v.gap = bits & 256 ? 3 : 0;
+      v.packed = bits & 64, v.jit = !(bits & 128), v.gap = bits & 256 ? 3 : 0, v.dot = bits & 512;
       const auto pick = [&](int salt) {
         return sizes[static_cast<std::size_t>((bits * 7 + salt * 31 + level * 3) % 10)];
       };
@@ -213,7 +215,7 @@ TEST_CASE("products agree with double precision for every level, type, turn and 
       }
       ++checked;
     }
-    CHECK(checked == 512);
+    CHECK(checked == 1024);
   }
 }
 
