@@ -20,8 +20,7 @@ struct corpus {
   std::vector<std::string> files;  // those that count, in path order
   std::string training;
   std::string validation;  // whole blocks; the last may be shorter
-  std::uint32_t crc =
-      0;  // of training and validation text, to tell on resume whether the data is still the same
+  std::uint32_t crc = 0;   // of both texts: has the data changed since a checkpoint?
 };
 
 // Refuses what is missing, unreadable or empty, and text that cannot give one training window of

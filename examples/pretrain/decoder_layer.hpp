@@ -21,8 +21,7 @@ struct batch_shape {
 
 // Buffers that no layer needs longer than one pass through it.
 struct workspace {
-  std::byte* branch =
-      nullptr;  // [tokens, hidden]: what is added to, or comes back from, the residual stream
+  std::byte* branch = nullptr;    // [tokens, hidden]: added to, or back from, the residual stream
   std::byte* qkv = nullptr;       // [tokens, hidden + 2 kv]: gradients of queries, keys and values
   std::byte* attended = nullptr;  // [tokens, hidden]
   std::byte* gated = nullptr;     // [tokens, inner]
@@ -68,10 +67,9 @@ class decoder_layer {
   velo::tensor_view attention_gain_gradient_, feed_forward_gain_gradient_;
 
   // Kept from forward to backward. [tokens, ..] in the model's dtype:
-  std::byte* input_ = nullptr;            // hidden; the caller's
-  std::byte* attention_input_ = nullptr;  // hidden; normed
-  std::byte* projected_ =
-      nullptr;  // hidden + 2 kv; queries, keys (both rotated) and values, side by side
+  std::byte* input_ = nullptr;               // hidden; the caller's
+  std::byte* attention_input_ = nullptr;     // hidden; normed
+  std::byte* projected_ = nullptr;           // hidden + 2 kv; rotated queries and keys, and values
   std::byte* attended_ = nullptr;            // hidden
   std::byte* middle_ = nullptr;              // hidden
   std::byte* feed_forward_input_ = nullptr;  // hidden; normed

@@ -2,7 +2,7 @@
 // schedule, and the run itself.
 //
 // The defaults train 3.3 million parameters for 200 steps of 4096 bytes: about two minutes on two
-// ordinary cores. config.cpp names, explains and bounds each of them, once.
+// ordinary cores. option_table.cpp names, explains and bounds each of them, once.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,7 @@ struct model_settings {
   bool tied = false;          // the head uses the embedding's weights
   double rope_theta = 10000;
   double norm_epsilon = 1e-5;
-  std::string dtype =
-      "bf16";  // of weights and activations; masters, moments and gradients are f32 always
+  std::string dtype = "bf16";  // of weights and activations; masters and moments are f32
 
   std::int64_t head_dim() const { return hidden / heads; }
 };
