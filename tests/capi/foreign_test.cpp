@@ -401,6 +401,46 @@ TEST_CASE("destroying a kernel waits for its running and queued calls") {
 
 namespace {
 
+// Counts its calls that are inside; a moment long, so that a destroy meets some.
+std::atomic<int> inside_now{0}, entered{0};
+void counted(std::int64_t) {
+  inside_now.fetch_add(1);
+  entered.fetch_add(1);
+  std::this_thread::sleep_for(std::chrono::microseconds(200));
+  inside_now.fetch_sub(1);
+}
+
+}  // namespace
+
+TEST_CASE("a kernel destroyed while threads call it is left by all of them, and entered by none") {
+  context c;
+  velo_kernel_desc desc = describe("counted", nullptr, "v(l)", "attr.n", "");
+  desc.library = nullptr;
+  desc.function = reinterpret_cast<void*>(&counted);
+  for (int round = 0; round < 5; ++round) {
+    velo_kernel kernel = made(c, desc);
+    std::atomic<int> wrong_status{0};
+    std::vector<std::thread> callers;
+    for (int t = 0; t < 4; ++t) {
+      callers.emplace_back([&] {
+        velo_status status = VELO_OK;
+        while (status == VELO_OK) status = op_call(c.stream, "counted", {{"n", integer(1)}});
+        if (status != VELO_ERR_NOT_FOUND) wrong_status.fetch_add(1);
+      });
+    }
+    const int before = entered.load();
+    while (entered.load() < before + 8) std::this_thread::yield();
+    velo_kernel_destroy(kernel);
+    CHECK(inside_now.load() == 0);
+    const int after = entered.load();
+    for (std::thread& caller : callers) caller.join();
+    CHECK(entered.load() == after);
+    CHECK(wrong_status.load() == 0);
+  }
+}
+
+namespace {
+
 // A kernel given as a function: it gets the stream and calls velo itself.
 velo_stream seen_stream = nullptr;
 velo_kernel own_kernel = nullptr;
