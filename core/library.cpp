@@ -42,7 +42,7 @@ std::string file_of(any_function address) {
   if (dladdr(reinterpret_cast<const void*>(address), &where) == 0 || where.dli_fname == nullptr)
     return "";
   char* absolute = realpath(where.dli_fname, nullptr);
-  const std::string file = absolute != nullptr ? absolute : where.dli_fname;
+  std::string file = absolute != nullptr ? absolute : where.dli_fname;
   std::free(absolute);
   return file;
 }

@@ -19,7 +19,7 @@ arguments parse_arguments(const std::vector<std::string>& words) {
       if (equals == std::string::npos || equals == 0)
         throw input_error("--set wants key=value, as in --set isa=avx2");
       given.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
-    } else if (word.rfind("-", 0) == 0 && word.size() > 1) {
+    } else if (word.size() > 1 && word[0] == '-') {
       throw input_error("unknown option " + word + "; --help lists what there is");
     } else {
       given.words.push_back(word);

@@ -51,7 +51,7 @@ json explain_call(const velo::context& context, const std::string& op, const cal
   ask(nullptr, 0, &needed);
   std::string all(needed, 0);
   ask(&all[0], needed, &needed);
-  return parse(all.c_str());
+  return parse(all);
 }
 
 bool show(const json_t* kernels, const std::vector<output>& outputs) {
