@@ -67,6 +67,7 @@ class bench {
   torch_peer torch_;
   std::vector<row> rows_;
   std::vector<result> results_;  // by row, then by thread count
+  calibration limits_;           // the latest
   int failures_ = 0;
 };
 
@@ -131,8 +132,8 @@ std::vector<torch_timing> bench::ask_torch(const row& what, int threads, int set
 }
 
 void bench::measure_row(const row& what, host& velo, result& into) {
-  constexpr std::int64_t rotated = std::int64_t{512}
-                                   << 20;  // well above what a virtual machine has of any L3
+  // Well above what a virtual machine has of any L3.
+  constexpr std::int64_t rotated = std::int64_t{512} << 20;
   const int sets = what.footprint
                        ? static_cast<int>(std::clamp<std::int64_t>(rotated / what.footprint, 1, 4))
                        : 1;
@@ -150,7 +151,7 @@ void bench::measure_row(const row& what, host& velo, result& into) {
   how.sets = sets;
   how.blocks = options_.quick ? 7 : 31;
   how.budget = options_.budget;
-  if (what.residency == "cache") how.touch = [&e](int set) { e.touch(set); };
+  how.warm = what.residency == "cache";
   const outcome measured = measure(candidates, how);
   const std::vector<torch_timing> torch =
       ask_torch(what, velo.threads, sets);  // before and after, answered together
@@ -187,7 +188,7 @@ result& bench::result_of(const row& what, int threads) {
   fresh.shape = what.shape;
   fresh.residency = what.residency;
   fresh.unit = what.unit;
-  fresh.limit_name = limit_name(what.bound);
+  fresh.bound = what.bound;
   fresh.threads = threads;
   return fresh;
 }
@@ -199,25 +200,28 @@ void bench::measure_pass(int pass, int threads) {
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const row& what = rows_[i];
     result& into = result_of(what, threads);
-    if (isatty(2))
+    if (isatty(2) && options_.passes > 1)
       std::fprintf(stderr, "\rpass %d, %d threads, row %zu of %zu: %-60s", pass + 1, threads, i + 1,
                    rows_.size(), (what.name + " " + what.shape).c_str());
     try {
       measure_row(what, velo, into);
+      into.limits.push_back(limits_.at(what.bound, threads));  // made exact after the pass
+      into.last_pass = pass;
+      if (options_.passes == 1) print_line(out_, into);
     } catch (const std::exception& problem) {
       ++failures_;
       std::fprintf(stderr, "bench_ops: %s %s %s failed: %s\n", what.name.c_str(),
                    name_of(what.type), what.shape.c_str(), problem.what());
     }
   }
-  if (isatty(2)) std::fprintf(stderr, "\r%120s\r", "");
+  if (isatty(2) && options_.passes > 1) std::fprintf(stderr, "\r%120s\r", "");
 }
 
 void bench::report() const {
-  print_header(out_);
+  if (options_.passes > 1) print_header(out_);
   for (const result& r : results_) {
     if (r.rates.empty()) continue;
-    print_line(out_, r);
+    if (options_.passes > 1) print_line(out_, r);
     if (options_.json) print_json(stdout, r);
   }
   std::fprintf(out_, "\n");
@@ -244,24 +248,23 @@ int bench::run() {
   announce();
   pin_thread(machine_.cpus[0]);
   const int most = *std::max_element(options_.threads.begin(), options_.threads.end());
-  calibration before = calibrate(machine_, most, options_.quick);
-  print_limits(before);
+  limits_ = calibrate(machine_, most, options_.quick);
+  print_limits(limits_);
   const bool equal = compare_with_itself();
+  if (options_.passes == 1) print_header(out_);  // and each row as it is measured
   for (int pass = 0; pass < options_.passes; ++pass) {
     for (int threads : options_.threads)
       if (threads <= static_cast<int>(machine_.cpus.size())) measure_pass(pass, threads);
     const calibration after = calibrate(machine_, most, options_.quick);
     std::string worst;
-    const double change = drift(before, after, worst);
+    const double change = drift(limits_, after, worst);
     std::fprintf(out_, "pass %d: limits moved by at most %.0f %% (%s), load %.2f%s\n", pass + 1,
                  100 * change, worst.c_str(), load_average(),
                  change > 0.15 ? "; shares of this pass are doubtful" : "");
-    const calibration during = mean(before, after);
+    const calibration during = mean(limits_, after);
     for (result& r : results_)
-      for (int i = 0; i < static_cast<int>(limit::count); ++i)
-        if (r.limit_name == limit_name(static_cast<limit>(i)) && r.limits.size() < r.rates.size())
-          r.limits.push_back(during.at(static_cast<limit>(i), r.threads));
-    before = after;
+      if (r.last_pass == pass) r.limits.back() = during.at(r.bound, r.threads);
+    limits_ = after;
   }
   report();
   return failures_ || !equal ? 1 : 0;

@@ -99,7 +99,6 @@ tensor& experiment::random(dtype type, std::vector<std::int64_t> shape, double s
   std::uniform_real_distribution<double> values(-scale, scale);
   for (std::int64_t i = 0; i < std::min(stretch, made.count()); ++i) made.set(i, values(generator));
   repeat(made);
-  inputs_.back().push_back(&made);
   return made;
 }
 
@@ -113,7 +112,7 @@ tensor& experiment::indices(std::vector<std::int64_t> shape, std::int64_t below)
 }
 
 void experiment::check(std::function<double()> error, double tolerance) {
-  if (sets() > 1) return;
+  if (sets_ > 1) return;
   error_ = std::move(error);
   tolerance_ = tolerance;
 }
@@ -158,15 +157,6 @@ std::vector<candidate> experiment::candidates() const {
   for (const auto& [name, calls] : calls_)
     all.push_back({name, [&calls = calls](int set) { calls[static_cast<std::size_t>(set)](); }});
   return all;
-}
-
-void experiment::touch(int set) const {
-  std::uint64_t sum = 0;
-  for (const tensor* input : inputs_[static_cast<std::size_t>(set)]) {
-    const auto* bytes = static_cast<const volatile std::uint8_t*>(input->data());
-    for (std::size_t at = 0; at < input->memory().bytes(); at += 64) sum += bytes[at];
-  }
-  asm volatile("" : : "r"(sum));
 }
 
 limit product_limit(const machine& m, dtype type) {

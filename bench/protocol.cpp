@@ -51,8 +51,8 @@ plan make_plan(const std::vector<candidate>& candidates, const measuring& how) {
     const double t = std::max(estimate(who, how.sets), 1e-9);
     p.batches.push_back(std::max(1, static_cast<int>(std::ceil(shortest_sample / t))));
     const double sample_time = t * p.batches.back();
-    const bool warmed = how.threads > 1;
-    total += warmed ? std::chrono::duration<double>(settle).count() + 2 * sample_time : sample_time;
+    const double pause = how.threads > 1 ? std::chrono::duration<double>(settle).count() : 0;
+    total += pause + (how.threads > 1 || how.warm ? 2 : 1) * sample_time;
     shortest = std::min(shortest, sample_time);
     p.long_calls = p.long_calls || t >= long_call;
   }
@@ -66,11 +66,8 @@ plan make_plan(const std::vector<candidate>& candidates, const measuring& how) {
 }
 
 sample take(const candidate& who, int set, int batch, const measuring& how) {
-  if (how.threads > 1) {
-    std::this_thread::sleep_for(settle);
-    who.call(set);
-  }
-  if (how.touch) how.touch(set);
+  if (how.threads > 1) std::this_thread::sleep_for(settle);
+  if (how.threads > 1 || how.warm) who.call(set);
   stopwatch watch(how.threads == 1);
   for (int i = 0; i < batch; ++i) who.call(set);
   watch.stop();

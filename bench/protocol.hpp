@@ -2,13 +2,14 @@
 //
 // Candidates (velo first, then its peers) are interleaved call by call, so that whatever disturbs
 // one disturbs all. Calls are grouped in blocks. Of calls under a millisecond the ratio is the
-// median over at least 31 blocks of p25 peer / p25 velo; of longer calls, which a block cannot hold
-// many of, the ratio of p25 over all calls, and the whole run is repeated at other moments
-// (passes). The number of blocks falls below 31 only where the time budget forces it, and the
-// outcome says so. A call during which the kernel took a processor away is set aside as long as
-// enough undisturbed ones remain. With two threads each call is preceded by a pause, in which the
-// other libraries' workers stop spinning, and an untimed call that wakes its own. Calls too short
-// for the clock are timed in batches.
+// median over 31 blocks of p25 peer / p25 velo; of longer calls, which a block cannot hold many of,
+// the ratio of p25 over all calls, and the whole run is repeated at other moments (passes). There
+// are fewer blocks, never fewer than 7, only where the time budget forces it. A call during which
+// the kernel took a processor away is set aside as long as enough undisturbed ones remain; where it
+// must count and one thread does all the work, its CPU time counts. A cache row's call follows an
+// untimed one of the same candidate, so that each finds its buffers as it left them; so does every
+// call with two threads, after a pause in which the other libraries' workers stop spinning. Calls
+// too short for the clock are timed in batches.
 #pragma once
 
 #include <functional>
@@ -27,8 +28,7 @@ struct measuring {
   int sets = 1;         // sets of buffers, used in turn so that none is found in cache by chance
   int blocks = 31;      // asked for
   double budget = 1.0;  // seconds for all candidates together
-  std::function<void(int set)>
-      touch;  // brings the inputs into cache before each call; may be empty
+  bool warm = false;  // precede each timed call by an untimed one of the same candidate: cache rows
 };
 
 struct timing {

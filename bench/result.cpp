@@ -55,7 +55,7 @@ void print_line(FILE* out, const result& r) {
                  median(best->ratios));
   else
     std::fprintf(out, "%9s %-14s %6s ", "-", "", "-");
-  std::fprintf(out, "%5.0f%% of %-11s %10.1f%s\n", 100 * r.share(), r.limit_name.c_str(),
+  std::fprintf(out, "%5.0f%% of %-11s %10.1f%s\n", 100 * r.share(), limit_name(r.bound),
                1e6 * median(r.p25s), r.disturbed * 2 > r.calls ? "  disturbed" : "");
 }
 
@@ -69,7 +69,7 @@ void print_json(FILE* out, const result& r) {
   json_object_set_new(line, "peer_name", best ? json_string(best->name.c_str()) : json_null());
   json_object_set_new(line, "ratio", best ? json_real(median(best->ratios)) : json_null());
   json_object_set_new(line, "limit", json_real(median(r.limits)));
-  json_object_set_new(line, "limit_name", json_string(r.limit_name.c_str()));
+  json_object_set_new(line, "limit_name", json_string(limit_name(r.bound)));
   json_object_set_new(line, "share", json_real(r.share()));
   json_object_set_new(line, "p25", json_real(median(r.p25s)));
   json_object_set_new(line, "min", json_real(*std::min_element(r.mins.begin(), r.mins.end())));

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/calibration.hpp"
 #include "bench/dtype.hpp"
 
 namespace velo::bench {
@@ -19,12 +20,14 @@ struct peer_result {
 };
 
 struct result {
-  std::string name, shape, residency, unit, limit_name;
+  std::string name, shape, residency, unit;
+  limit bound = limit::fma_f32;
   dtype type = dtype::f32;
   int threads = 1;
   std::vector<double> rates, limits, p25s, mins;  // by pass
   std::vector<peer_result> peers;
   int calls = 0, disturbed = 0;
+  int last_pass = -1;  // the one the last figures come from
 
   double rate() const;                   // in GB/s or GF/s
   double share() const;                  // of the limit
