@@ -1,11 +1,12 @@
-# What an installed velo consists of: the library, the C and C++ headers, a pkg-config file, a CMake package, the notices.
+# What an installed velo consists of: the library and its adapters, the C and C++ headers, a pkg-config file, a CMake package, the notices.
 #
 # The tree is relocatable for CMake; the pkg-config file names the prefix it was installed to.
 include(CMakePackageConfigHelpers)
 
-install(TARGETS velo velo_cpp velo_cpp_dynamic EXPORT velo-targets
+install(TARGETS velo velo_adapters velo_cpp velo_cpp_dynamic EXPORT velo-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+set_target_properties(velo_adapters PROPERTIES EXPORT_NAME adapters)
 set_target_properties(velo_cpp PROPERTIES EXPORT_NAME cpp)
 set_target_properties(velo_cpp_dynamic PROPERTIES EXPORT_NAME cpp_dynamic)
 
@@ -13,6 +14,7 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/capi/include/velo DESTINATION ${CMAKE_IN
         FILES_MATCHING PATTERN "*.h")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/cpp/include/velo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp")
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/capi/adapters/include/velo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

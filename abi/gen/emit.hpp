@@ -27,6 +27,10 @@ std::string emit_layout_lock(const spec& s);     // abi/generated/layout_lock.c
 std::string emit_reference(const spec& s);       // abi/generated/api.md
 std::string emit_cpp_ops(const spec& s);         // cpp/include/velo/ops.hpp
 
+std::string emit_adapter_operators(const spec& s);  // capi/adapters/generated/operators.inc
+std::string emit_adapter_entries(const spec& s);    // capi/adapters/generated/entries.cpp
+std::string emit_adapter_map(const spec& s);        // capi/adapters/generated/adapters.map
+
 files emit_all(const spec& s);
 
 }  // namespace velo::gen

@@ -33,7 +33,7 @@ install)
   [ "$(readlink "$libdir/libvelo.so")" = libvelo.so.1 ] || fail "libvelo.so does not lead to libvelo.so.1"
   # Exactly the public headers: as many as the tree has, and nothing private beside them.
   installed=$(cd "$prefix/include" && find . -type f | sort)
-  public=$(cd "$source" && { (cd capi/include && find . -name '*.h'); (cd cpp/include && find . -name '*.hpp'); } | sort)
+  public=$(cd "$source" && { (cd capi/include && find . -name '*.h'); (cd capi/adapters/include && find . -name '*.h'); (cd cpp/include && find . -name '*.hpp'); } | sort)
   [ "$installed" = "$public" ] || fail "installed headers differ from the public ones"
   if readelf -d "$libdir/libvelo.so.1" | grep -Eq 'RPATH|RUNPATH'; then fail "the installed library has a run path"; fi
   ;;

@@ -1,0 +1,95 @@
+// What libvelo_adapters.so is generated from: the field tables its code is driven by, the exported
+// entries (each only passes its number on), and the version script.
+#include "abi/gen/emit.hpp"
+#include "abi/gen/text.hpp"
+
+namespace velo::gen {
+namespace {
+
+constexpr int slots = 128;
+
+const char* const note =
+    "// Generated from abi/spec: change that and build the target `generate`.\n";
+
+std::string flag(bool value) {
+  return value ? "true" : "false";
+}
+
+std::string slot_name(int slot) {
+  const std::string digits = std::to_string(slot);
+  return "velo_ms_slot_" + std::string(3 - digits.size(), '0') + digits;
+}
+
+std::string mindspore_entry(const std::string& name, const std::string& function, int number) {
+  return "int " + name +
+         "(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,\n" +
+         std::string(5 + name.size(), ' ') + "void* stream, void*) {\n  return " + function + "(" +
+         std::to_string(number) + ", {count, params, ndims, shapes, dtypes, stream});\n}\n";
+}
+
+}  // namespace
+
+std::string emit_adapter_operators(const spec& s) {
+  std::string out = "// Field tables of all operators: name, kind, read, written, optional.\n";
+  out += note;
+  for (const op* o : s.ops()) {
+    out += "constexpr field " + o->name + "_fields[] = {\n";
+    for (const op_field& f : o->fields) {
+      const bool tensor = f.type == kind::tensor;
+      out += "    {" + quote(f.name) +
+             ", field_kind::" + (f.type == kind::boolean ? "boolean" : kind_name(f.type)) + ", " +
+             flag(tensor && f.read) + ", " + flag(tensor && f.output) + ", " + flag(f.optional) +
+             "},\n";
+    }
+    out += "};\n";
+  }
+  out += "\nconst op_info operators[] = {\n";
+  for (const op* o : s.ops())
+    out += "    {" + quote(o->name) + ", " + o->name + "_fields, " +
+           std::to_string(o->fields.size()) + "},\n";
+  return out + "};\nconst int operator_count = " + std::to_string(s.ops().size()) + ";\n";
+}
+
+std::string emit_adapter_entries(const spec& s) {
+  std::string out =
+      "// The exported entries of every operator in each host's convention, and MindSpore's "
+      "slots.\n";
+  out += note;
+  out +=
+      "#include \"capi/adapters/entries.hpp\"\n\n"
+      "using namespace velo::adapters;\n\n"
+      "#pragma GCC visibility push(default)\n"
+      "extern \"C\" {\n";
+  int number = 0;
+  for (const op* o : s.ops()) {
+    const std::string index = std::to_string(number);
+    out += "\n" + mindspore_entry("velo_ms_" + o->name, "enter_mindspore", number);
+    out += "void* velo_xla_" + o->name + "(void* call_frame) {\n  return enter_xla(" + index +
+           ", call_frame);\n}\n";
+    out += "int __tvm_ffi_velo_" + o->name +
+           "(void*, const void* args, int32_t count, void*) {\n  return enter_tvm(" + index +
+           ", args, count);\n}\n";
+    ++number;
+  }
+  for (int i = 0; i < slots; ++i)
+    out += "\n" + mindspore_entry(slot_name(i), "enter_mindspore_slot", i);
+  return out + "\n}\n#pragma GCC visibility pop\n";
+}
+
+std::string emit_adapter_map(const spec& s) {
+  std::string out =
+      "# The exported names of libvelo_adapters.so.\n"
+      "# Generated from abi/spec: change that and build the target `generate`.\n"
+      "VELO_ADAPTERS_1.0 {\n  global:\n";
+  for (const char* name :
+       {"velo_adapters_set_context", "velo_adapters_context", "velo_adapters_set_log",
+        "velo_adapters_last_error", "velo_ms_slot_bind", "velo_ms_slot_release"})
+    out += "    " + std::string(name) + ";\n";
+  for (const char* prefix : {"velo_ms_", "velo_xla_", "__tvm_ffi_velo_"}) {
+    for (const op* o : s.ops()) out += "    " + (prefix + o->name) + ";\n";
+  }
+  for (int i = 0; i < slots; ++i) out += "    " + slot_name(i) + ";\n";
+  return out + "  local:\n    *;\n};\n";
+}
+
+}  // namespace velo::gen

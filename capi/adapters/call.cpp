@@ -1,0 +1,99 @@
+// Named values, one per field; see the header.
+#include "capi/adapters/call.hpp"
+
+#include <cstring>
+
+#include "capi/adapters/failure.hpp"
+
+namespace velo::adapters {
+
+velo_value& call::slot(int f) {
+  if (index_[f] == 0) {
+    values_[count_].name = op_.fields[f].name;
+    values_[count_].value = {};
+    index_[f] = ++count_;
+  }
+  return values_[index_[f] - 1].value;
+}
+
+void call::wrong_kind(int f, const char* got) const {
+  constexpr const char* expected[] = {"a tensor",  "a pack's handle", "an integer",        "a real",
+                                      "a boolean", "an enumerator",   "a list of integers"};
+  refuse(VELO_ERR_ARGUMENT, "%s: expected %s, got %s", op_.fields[f].name,
+         expected[static_cast<int>(op_.fields[f].kind)], got);
+}
+
+void call::tensor(int f, const velo_tensor& view) {
+  if (op_.fields[f].kind != field_kind::tensor) wrong_kind(f, "a tensor");
+  tensors_[f] = view;
+  velo_value& value = slot(f);
+  value.kind = VELO_VALUE_TENSOR;
+  value.as.tensor = &tensors_[f];
+}
+
+void call::integer(int f, std::int64_t number) {
+  const field_kind kind = op_.fields[f].kind;
+  if (kind == field_kind::pack) {
+    void* handle;
+    static_assert(sizeof handle == sizeof number);
+    std::memcpy(&handle, &number, sizeof handle);
+    return pointer(f, handle);
+  }
+  if (kind == field_kind::tensor || kind == field_kind::ints) wrong_kind(f, "an integer");
+  velo_value& value = slot(f);
+  value.kind = VELO_VALUE_INT;
+  value.as.i = number;
+}
+
+void call::real(int f, double number) {
+  if (op_.fields[f].kind != field_kind::f64) wrong_kind(f, "a real number");
+  velo_value& value = slot(f);
+  value.kind = VELO_VALUE_FLOAT;
+  value.as.f = number;
+}
+
+void call::string(int f, std::string_view text) {
+  constexpr std::size_t room = sizeof strings_[0], places = sizeof strings_ / room;
+  if (op_.fields[f].kind != field_kind::enumeration) wrong_kind(f, "a string");
+  if (text.size() >= room || string_count_ == static_cast<int>(places))
+    refuse(VELO_ERR_ARGUMENT, "%s: expected an enumerator's name, got %zu characters",
+           op_.fields[f].name, text.size());
+  char* copy = strings_[string_count_++];
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = 0;
+  velo_value& value = slot(f);
+  value.kind = VELO_VALUE_STRING;
+  value.as.s = copy;
+}
+
+void call::list(int f, const std::int64_t* data, std::int64_t count) {
+  if (op_.fields[f].kind != field_kind::ints) wrong_kind(f, "a list of integers");
+  lists_[f] = {data, count};
+  velo_value& value = slot(f);
+  value.kind = VELO_VALUE_INTS;
+  value.as.ints = &lists_[f];
+}
+
+void call::pointer(int f, void* handle) {
+  if (op_.fields[f].kind != field_kind::pack) wrong_kind(f, "a pointer");
+  velo_value& value = slot(f);
+  value.kind = VELO_VALUE_HANDLE;
+  value.as.p = handle;
+}
+
+const velo_tensor* call::tensor_at(int f) const {
+  if (index_[f] == 0 || op_.fields[f].kind != field_kind::tensor) return nullptr;
+  return values_[index_[f] - 1].value.as.tensor;
+}
+
+bool call::truthy(int f) const {
+  if (index_[f] == 0) return false;
+  const velo_value& value = values_[index_[f] - 1].value;
+  return value.kind == VELO_VALUE_INT && value.as.i != 0;
+}
+
+void call::run(velo_stream stream) const {
+  require(velo_op_call(stream, op_.name, values_, count_));
+}
+
+}  // namespace velo::adapters

@@ -1,0 +1,112 @@
+// The sentence of a failure, its way to the log, and the last one of the process.
+#include "capi/adapters/failure.hpp"
+
+#include <atomic>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "velo/adapters.h"
+
+namespace velo::adapters {
+namespace {
+
+// A spin flag instead of a mutex: a fork must not leave it held for long, and nothing waits under
+// it.
+class last_failure {
+ public:
+  void keep(const char* text) {
+    while (held_.test_and_set(std::memory_order_acquire)) {
+    }
+    std::snprintf(text_, sizeof text_, "%s", text);
+    held_.clear(std::memory_order_release);
+  }
+  void copy(char (&out)[sizeof(refusal::text)]) {
+    while (held_.test_and_set(std::memory_order_acquire)) {
+    }
+    std::memcpy(out, text_, sizeof text_);
+    held_.clear(std::memory_order_release);
+  }
+
+ private:
+  std::atomic_flag held_ = ATOMIC_FLAG_INIT;
+  char text_[sizeof(refusal::text)] = "";
+};
+
+last_failure last;
+std::atomic<velo_log_fn> log_function{nullptr};
+std::atomic<void*> log_user{nullptr};
+
+}  // namespace
+
+void refuse(velo_status code, const char* format, ...) {
+  refusal out;
+  out.code = code;
+  va_list values;
+  va_start(values, format);
+  std::vsnprintf(out.text, sizeof out.text, format, values);
+  va_end(values);
+  throw out;
+}
+
+void require(velo_status status) {
+  if (status == VELO_OK) return;
+  refusal out;
+  out.code = status;
+  out.whole = true;
+  if (velo_error_text(out.text, sizeof out.text, nullptr) != VELO_OK)
+    std::snprintf(out.text, sizeof out.text, "velo failed with status %d", status);
+  throw out;
+}
+
+void describe_caught(const char* entry, refusal& failed) noexcept {
+  try {
+    throw;
+  } catch (const refusal& thrown) {
+    failed.code = thrown.code;
+    failed.whole = true;
+    // The way by name is an adapter's own affair: its users called the entry.
+    constexpr char by_name[] = "velo_op_call: ";
+    const bool replace = std::strncmp(thrown.text, by_name, sizeof by_name - 1) == 0;
+    if (thrown.whole && !replace) {
+      std::memcpy(failed.text, thrown.text, sizeof failed.text);
+    } else {
+      const char* text = thrown.text + (replace ? sizeof by_name - 1 : 0);
+      std::snprintf(failed.text, sizeof failed.text, "%.80s: %.1100s", entry, text);
+    }
+  } catch (const std::bad_alloc&) {
+    failed.code = VELO_ERR_MEMORY;
+    std::snprintf(failed.text, sizeof failed.text, "%s: out of memory", entry);
+  } catch (...) {
+    failed.code = VELO_ERR_INTERNAL;
+    std::snprintf(failed.text, sizeof failed.text, "%s: an exception without a name", entry);
+  }
+  last.keep(failed.text);
+}
+
+void log_failure(const char* host, const refusal& failed) noexcept {
+  if (const velo_log_fn log = log_function.load())
+    log(log_user.load(), VELO_LOG_ERROR, host, failed.text);
+  else
+    std::fprintf(stderr, "velo: %s: %s\n", host, failed.text);
+}
+
+}  // namespace velo::adapters
+
+using namespace velo::adapters;
+
+velo_status velo_adapters_set_log(velo_log_fn log, void* user) {
+  log_user = user;
+  log_function = log;
+  return VELO_OK;
+}
+
+velo_status velo_adapters_last_error(char* buffer, uint64_t capacity, uint64_t* needed) {
+  if (buffer == nullptr && capacity > 0) return VELO_ERR_NULL;
+  char text[sizeof(refusal::text)];
+  last.copy(text);
+  if (needed != nullptr) *needed = std::strlen(text) + 1;
+  if (capacity > 0) std::snprintf(buffer, capacity, "%s", text);
+  return VELO_OK;
+}

@@ -1,0 +1,849 @@
+// The exported entries of every operator in each host's convention, and MindSpore's slots.
+// Generated from abi/spec: change that and build the target `generate`.
+#include "capi/adapters/entries.hpp"
+
+using namespace velo::adapters;
+
+#pragma GCC visibility push(default)
+extern "C" {
+
+int velo_ms_rms_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore(0, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_rms_norm(void* call_frame) {
+  return enter_xla(0, call_frame);
+}
+int __tvm_ffi_velo_rms_norm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(0, args, count);
+}
+
+int velo_ms_rms_norm_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                              void* stream, void*) {
+  return enter_mindspore(1, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_rms_norm_backward(void* call_frame) {
+  return enter_xla(1, call_frame);
+}
+int __tvm_ffi_velo_rms_norm_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(1, args, count);
+}
+
+int velo_ms_swiglu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                   void* stream, void*) {
+  return enter_mindspore(2, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_swiglu(void* call_frame) {
+  return enter_xla(2, call_frame);
+}
+int __tvm_ffi_velo_swiglu(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(2, args, count);
+}
+
+int velo_ms_swiglu_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                            void* stream, void*) {
+  return enter_mindspore(3, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_swiglu_backward(void* call_frame) {
+  return enter_xla(3, call_frame);
+}
+int __tvm_ffi_velo_swiglu_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(3, args, count);
+}
+
+int velo_ms_rotary_position_embedding(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                      void* stream, void*) {
+  return enter_mindspore(4, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_rotary_position_embedding(void* call_frame) {
+  return enter_xla(4, call_frame);
+}
+int __tvm_ffi_velo_rotary_position_embedding(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(4, args, count);
+}
+
+int velo_ms_rotary_position_embedding_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                               void* stream, void*) {
+  return enter_mindspore(5, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_rotary_position_embedding_backward(void* call_frame) {
+  return enter_xla(5, call_frame);
+}
+int __tvm_ffi_velo_rotary_position_embedding_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(5, args, count);
+}
+
+int velo_ms_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                   void* stream, void*) {
+  return enter_mindspore(6, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul(void* call_frame) {
+  return enter_xla(6, call_frame);
+}
+int __tvm_ffi_velo_matmul(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(6, args, count);
+}
+
+int velo_ms_matmul_add_fp32(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                            void* stream, void*) {
+  return enter_mindspore(7, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul_add_fp32(void* call_frame) {
+  return enter_xla(7, call_frame);
+}
+int __tvm_ffi_velo_matmul_add_fp32(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(7, args, count);
+}
+
+int velo_ms_fusion_attention(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                             void* stream, void*) {
+  return enter_mindspore(8, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_fusion_attention(void* call_frame) {
+  return enter_xla(8, call_frame);
+}
+int __tvm_ffi_velo_fusion_attention(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(8, args, count);
+}
+
+int velo_ms_fusion_attention_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                      void* stream, void*) {
+  return enter_mindspore(9, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_fusion_attention_backward(void* call_frame) {
+  return enter_xla(9, call_frame);
+}
+int __tvm_ffi_velo_fusion_attention_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(9, args, count);
+}
+
+int velo_ms_embedding(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                      void* stream, void*) {
+  return enter_mindspore(10, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_embedding(void* call_frame) {
+  return enter_xla(10, call_frame);
+}
+int __tvm_ffi_velo_embedding(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(10, args, count);
+}
+
+int velo_ms_embedding_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                               void* stream, void*) {
+  return enter_mindspore(11, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_embedding_backward(void* call_frame) {
+  return enter_xla(11, call_frame);
+}
+int __tvm_ffi_velo_embedding_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(11, args, count);
+}
+
+int velo_ms_cross_entropy(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                          void* stream, void*) {
+  return enter_mindspore(12, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_cross_entropy(void* call_frame) {
+  return enter_xla(12, call_frame);
+}
+int __tvm_ffi_velo_cross_entropy(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(12, args, count);
+}
+
+int velo_ms_cross_entropy_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                   void* stream, void*) {
+  return enter_mindspore(13, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_cross_entropy_backward(void* call_frame) {
+  return enter_xla(13, call_frame);
+}
+int __tvm_ffi_velo_cross_entropy_backward(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(13, args, count);
+}
+
+int velo_ms_apply_fused_adamw(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                              void* stream, void*) {
+  return enter_mindspore(14, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_apply_fused_adamw(void* call_frame) {
+  return enter_xla(14, call_frame);
+}
+int __tvm_ffi_velo_apply_fused_adamw(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(14, args, count);
+}
+
+int velo_ms_global_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                        void* stream, void*) {
+  return enter_mindspore(15, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_global_norm(void* call_frame) {
+  return enter_xla(15, call_frame);
+}
+int __tvm_ffi_velo_global_norm(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(15, args, count);
+}
+
+int velo_ms_add(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                void* stream, void*) {
+  return enter_mindspore(16, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_add(void* call_frame) {
+  return enter_xla(16, call_frame);
+}
+int __tvm_ffi_velo_add(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(16, args, count);
+}
+
+int velo_ms_cast(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                 void* stream, void*) {
+  return enter_mindspore(17, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_cast(void* call_frame) {
+  return enter_xla(17, call_frame);
+}
+int __tvm_ffi_velo_cast(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(17, args, count);
+}
+
+int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(0, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_001(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(1, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_002(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(2, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_003(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(3, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_004(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(4, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_005(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(5, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_006(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(6, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_007(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(7, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_008(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(8, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_009(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(9, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_010(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(10, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_011(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(11, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_012(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(12, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_013(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(13, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_014(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(14, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_015(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(15, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_016(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(16, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_017(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(17, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_018(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(18, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_019(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(19, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_020(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(20, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_021(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(21, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_022(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(22, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_023(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(23, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_024(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(24, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_025(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(25, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_026(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(26, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_027(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(27, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_028(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(28, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_029(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(29, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_030(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(30, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_031(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(31, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_032(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(32, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_033(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(33, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_034(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(34, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_035(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(35, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_036(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(36, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_037(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(37, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_038(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(38, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_039(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(39, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_040(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(40, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_041(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(41, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_042(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(42, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_043(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(43, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_044(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(44, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_045(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(45, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_046(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(46, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_047(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(47, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_048(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(48, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_049(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(49, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_050(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(50, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_051(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(51, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_052(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(52, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_053(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(53, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_054(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(54, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_055(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(55, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_056(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(56, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_057(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(57, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_058(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(58, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_059(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(59, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_060(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(60, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_061(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(61, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_062(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(62, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_063(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(63, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_064(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(64, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_065(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(65, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_066(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(66, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_067(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(67, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_068(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(68, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_069(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(69, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_070(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(70, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_071(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(71, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_072(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(72, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_073(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(73, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_074(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(74, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_075(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(75, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_076(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(76, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_077(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(77, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_078(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(78, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_079(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(79, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_080(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(80, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_081(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(81, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_082(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(82, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_083(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(83, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_084(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(84, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_085(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(85, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_086(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(86, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_087(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(87, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_088(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(88, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_089(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(89, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_090(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(90, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_091(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(91, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_092(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(92, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_093(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(93, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_094(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(94, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_095(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(95, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_096(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(96, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_097(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(97, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_098(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(98, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_099(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(99, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_100(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(100, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_101(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(101, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_102(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(102, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_103(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(103, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_104(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(104, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_105(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(105, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_106(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(106, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_107(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(107, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_108(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(108, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_109(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(109, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_110(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(110, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_111(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(111, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_112(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(112, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_113(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(113, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_114(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(114, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_115(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(115, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_116(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(116, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_117(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(117, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_118(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(118, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_119(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(119, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_120(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(120, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_121(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(121, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_122(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(122, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_123(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(123, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_124(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(124, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_125(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(125, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_126(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(126, {count, params, ndims, shapes, dtypes, stream});
+}
+
+int velo_ms_slot_127(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                     void* stream, void*) {
+  return enter_mindspore_slot(127, {count, params, ndims, shapes, dtypes, stream});
+}
+
+}
+#pragma GCC visibility pop

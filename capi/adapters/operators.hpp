@@ -1,0 +1,36 @@
+// The field tables the adapters are driven by, and the names of every operator's entries.
+//
+// Generated from abi/spec into generated/operators.inc: an operator that joins the spec is
+// reachable from every host with no line written here. A tensor with both flags is read and
+// written.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace velo::adapters {
+
+enum class field_kind : std::uint8_t { tensor, pack, i64, f64, boolean, enumeration, ints };
+
+struct field {
+  const char* name;
+  field_kind kind;
+  bool input, output;  // tensors only
+  bool optional;
+};
+
+struct op_info {
+  const char* name;  // "rms_norm"
+  const field* fields;
+  int field_count;
+};
+
+constexpr int max_fields = 48;  // velo's own bound on values of one call
+
+extern const op_info operators[];
+extern const int operator_count;
+
+const op_info* find_operator(std::string_view name);       // nullptr when there is none
+int find_field(const op_info& op, std::string_view name);  // -1 when there is none
+
+}  // namespace velo::adapters
