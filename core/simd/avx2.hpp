@@ -168,8 +168,24 @@ VELO_INLINE vec fraction(vec t) {
 VELO_INLINE vec scale2_floor(vec a, vec t) {
   return scale2(a, {_mm256_floor_ps(within_exponents(t).v)});
 }
+VELO_INLINE vec if_equal(vec a, vec b, vec yes, vec no) {
+  return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ))};
+}
+VELO_INLINE vec if_greater(vec a, vec b, vec yes, vec no) {
+  return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, b.v, _CMP_GT_OQ))};
+}
+VELO_INLINE bool all_equal(vec a, vec b) {
+  return _mm256_movemask_ps(_mm256_cmp_ps(a.v, b.v, _CMP_EQ_OQ)) == 0xff;
+}
 VELO_INLINE vec keep_first(int n, vec a, vec b) {
   return {_mm256_blendv_ps(b.v, a.v, _mm256_castsi256_ps(first(n)))};
+}
+VELO_INLINE void largest4(vec a, vec b, vec c, vec d, float* to) {
+  const __m256 ab = _mm256_max_ps(_mm256_unpacklo_ps(a.v, b.v), _mm256_unpackhi_ps(a.v, b.v));
+  const __m256 cd = _mm256_max_ps(_mm256_unpacklo_ps(c.v, d.v), _mm256_unpackhi_ps(c.v, d.v));
+  const __m256 all =
+      _mm256_max_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
+  _mm_storeu_ps(to, _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
 }
 VELO_INLINE __m256i round_to_upper_half(vec a) {
   const __m256i bits = _mm256_castps_si256(a.v);

@@ -155,10 +155,32 @@ VELO_INLINE vec scale2_floor(vec a, vec t) {
   return {_mm512_scalef_ps(a.v, t.v)};
 }
 
+// yes where a equals b, else no; and whether all lanes are equal.
+VELO_INLINE vec if_equal(vec a, vec b, vec yes, vec no) {
+  return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ), no.v, yes.v)};
+}
+VELO_INLINE vec if_greater(vec a, vec b, vec yes, vec no) {
+  return {_mm512_mask_blend_ps(_mm512_cmp_ps_mask(a.v, b.v, _CMP_GT_OQ), no.v, yes.v)};
+}
+VELO_INLINE bool all_equal(vec a, vec b) {
+  return _mm512_cmp_ps_mask(a.v, b.v, _CMP_EQ_OQ) == 0xffff;
+}
+
 // Lanes below n from a, the others from b.
 VELO_INLINE vec keep_first(int n, vec a, vec b) {
   const __mmask16 lanes = n >= width ? 0xffff : n <= 0 ? 0 : first(n);
   return {_mm512_mask_blend_ps(lanes, b.v, a.v)};
+}
+
+// The largest lane of each of four vectors, side by side.
+VELO_INLINE void largest4(vec a, vec b, vec c, vec d, float* to) {
+  const __m512 ab = _mm512_max_ps(_mm512_unpacklo_ps(a.v, b.v), _mm512_unpackhi_ps(a.v, b.v));
+  const __m512 cd = _mm512_max_ps(_mm512_unpacklo_ps(c.v, d.v), _mm512_unpackhi_ps(c.v, d.v));
+  const __m512d x = _mm512_castps_pd(ab), y = _mm512_castps_pd(cd);
+  const __m512 all = _mm512_max_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)),
+                                   _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+  const __m256 half = _mm256_max_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
+  _mm_storeu_ps(to, _mm_max_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1)));
 }
 
 // Words: the 32-bit elements packed operands are made of, a float or two neighboring bf16.

@@ -10,6 +10,21 @@ namespace velo::simd::avx512_bf16 {
 
 using namespace avx512;
 
+VELO_INLINE void store(float* p, vec a) {
+  avx512::store(p, a);
+}
+VELO_INLINE void store(float* p, vec a, int n) {
+  avx512::store(p, a, n);
+}
+VELO_INLINE __m256i converted(vec a) {
+  return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(a.v));
+}
+VELO_INLINE void store(bf16* p, vec a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), converted(a));
+}
+VELO_INLINE void store(bf16* p, vec a, int n) {
+  _mm256_mask_storeu_epi16(p, first(n), converted(a));
+}
 VELO_INLINE void store2(float* p, vec a, vec b) {
   avx512::store2(p, a, b);
 }

@@ -8,6 +8,7 @@
 // they are few all of them are packed together first.
 #include <cstring>
 
+#include "ops/attention/attention_amx.hpp"
 #include "ops/attention/attention_plan.hpp"
 
 namespace velo::ops {
@@ -18,13 +19,19 @@ constexpr int key_block = 256;    // scores of a strip: 32 KiB
 constexpr int width_step = 64;    // the last keys of a row are padded to this
 constexpr int query_block = 256;  // rows that share a pass over the keys
 
+static_assert(tile_key_block == key_block && tile_strip == strip);
+static_assert(width_step % tile_panel == 0);
+
 struct forward_plan {
   attention_shape shape;
+  bool tiles;  // the pipeline of attention_amx.hpp instead of block products
   block_kernel scores[key_block / width_step];
   block_kernel outputs[2][key_block / width_step];  // first block of keys, later ones
 
   forward_plan(const attention_problem& problem, const attention_run& run)
-      : shape(problem, run.level) {
+      : shape(problem, run.level),
+        tiles(run.level == core::isa::amx && problem.type == block_type::bf16) {
+    if (tiles) return;
     const auto d = static_cast<int>(shape.d), dv = static_cast<int>(shape.dv);
     for (int i = 0; i < key_block / width_step; ++i) {
       const int width = (i + 1) * width_step;
@@ -58,13 +65,14 @@ packed_keys take_keys(attention_arena& arena, const attention_problem& problem,
 
 struct forward_scratch {
   char* q;
-  float *scores, *out, *max, *sum;
+  float *scores, *out, *max, *reference, *sum;
 
   forward_scratch(attention_arena& arena, const attention_shape& shape)
       : q(arena.take<char>(query_block * shape.d * shape.bytes)),
         scores(arena.take<float>(strip * key_block)),
         out(arena.take<float>(query_block * shape.dv)),
         max(arena.take<float>(query_block)),
+        reference(arena.take<float>(query_block)),
         sum(arena.take<float>(query_block * 16)) {}
 };
 
@@ -144,10 +152,31 @@ class forward_walk {
       return row_block{static_cast<const char*>(data) + start * shape_.bytes, strides.token, rows,
                        static_cast<int>(columns)};
     };
-    shape_.kernels.transpose_words(from(t_.k, p_.k, p_.d), to.keys + k0 * shape_.d * shape_.bytes,
-                                   static_cast<int>(shape_.d / shape_.per_word), padded, key_block);
-    shape_.kernels.pack_depth(from(t_.v, p_.v, p_.dv), to.values + k0 * shape_.dv * shape_.bytes,
-                              padded, shape_.dv);
+    const row_block k = from(t_.k, p_.k, p_.d), v = from(t_.v, p_.v, p_.dv);
+    char* keys = to.keys + k0 * shape_.d * shape_.bytes;
+    char* values = to.values + k0 * shape_.dv * shape_.bytes;
+    if (plan_.tiles) return pack_panels(k, v, padded, keys, values);
+    shape_.kernels.transpose_words(k, keys, static_cast<int>(shape_.d / shape_.per_word), padded,
+                                   key_block);
+    shape_.kernels.pack_depth(v, values, padded, shape_.dv);
+  }
+
+  // A block as the tile pipeline reads it: panels one tile pair wide.
+  void pack_panels(const row_block& k, const row_block& v, int padded, char* keys,
+                   char* values) const {
+    for (int r = 0; r < padded; r += tile_panel) {
+      const row_block part{static_cast<const char*>(k.data) + r * k.stride * shape_.bytes, k.stride,
+                           std::clamp(k.rows - r, 0, tile_panel), k.columns};
+      shape_.kernels.transpose_words(part, keys + r * shape_.d * shape_.bytes,
+                                     static_cast<int>(shape_.d / shape_.per_word), tile_panel,
+                                     tile_panel);
+    }
+    for (int c = 0; c < shape_.dv; c += tile_panel) {
+      row_block part = v;
+      part.columns = std::clamp(v.columns - c, 0, tile_panel);
+      part.data = static_cast<const char*>(part.data) + std::min(c, v.columns) * shape_.bytes;
+      shape_.kernels.pack_depth(part, values + c * key_block * shape_.bytes, padded, tile_panel);
+    }
   }
 
   void pack_all(char* keys) const {
@@ -192,22 +221,46 @@ class forward_walk {
     shape_.kernels.copy_rows({static_cast<const char*>(t_.q) + start * shape_.bytes, p_.q.token,
                               rows, static_cast<int>(p_.d)},
                              work.q, padded, shape_.d, p_.scale < 0);
-    for (int i = 0; i < padded; ++i) work.max[i] = -__builtin_inff();
+    for (int i = 0; i < padded; ++i) work.max[i] = work.reference[i] = -__builtin_inff();
     std::memset(work.sum, 0, sizeof(float) * 16 * static_cast<std::size_t>(padded));
 
     const std::int64_t end = s.visible(q0 + rows - 1);
-    for (std::int64_t k0 = 0; k0 < end; k0 += key_block) {
-      const std::int64_t block = k0 / key_block;
-      if (block >= packed.ready) {
-        pack_block(packed, b, head / shape_.group, s, block);
-        packed.ready = block + 1;
-      }
-      for (int r = 0; r < padded; r += strip) {
-        const std::int64_t seen = s.visible(q0 + std::min(r + strip, rows) - 1);
-        if (seen > k0) meet(s, q0, r, k0, seen, packed, work);
+    for (; packed.ready * key_block < end; ++packed.ready) {
+      pack_block(packed, b, head / shape_.group, s, packed.ready);
+    }
+    if (plan_.tiles) {
+      pass_on_tiles(s, q0, rows, packed, work);
+    } else {
+      for (std::int64_t k0 = 0; k0 < end; k0 += key_block) {
+        for (int r = 0; r < padded; r += strip) {
+          const std::int64_t seen = s.visible(q0 + std::min(r + strip, rows) - 1);
+          if (seen > k0) meet(s, q0, r, k0, seen, packed, work);
+        }
       }
     }
     write(b, head, s, q0, rows, work);
+  }
+
+  void pass_on_tiles(const attention_sequence& s, std::int64_t q0, int rows,
+                     const packed_keys& packed, const forward_scratch& work) const {
+    tile_query_block x{};
+    x.q = work.q;
+    x.keys = packed.keys;
+    x.values = packed.values;
+    x.d = static_cast<int>(shape_.d);
+    x.dv = static_cast<int>(shape_.dv);
+    x.rows = rows;
+    x.skv = s.skv;
+    x.visible = s.causal ? q0 + 1 + s.shift : s.skv;
+    x.step = s.causal ? 1 : 0;
+    x.factor = __builtin_fabsf(p_.scale) * 1.44269504f;
+    x.scores = work.scores;
+    x.weights = work.scores + strip * key_block / 2;
+    x.out = work.out;
+    x.max = work.max;
+    x.reference = work.reference;
+    x.sum = work.sum;
+    amx::attention_query_block(x);
   }
 
   // A strip of queries against a block of keys, of which its last row sees those below `seen`.
@@ -221,13 +274,15 @@ class forward_walk {
     softmax_rows rows{};
     rows.scores = work.scores;
     rows.ld = key_block;
-    rows.rows = strip;
+    rows.probabilities = work.scores;
+    rows.p_ld = key_block * shape_.per_word;
     rows.width = static_cast<int>(step + 1) * width_step;
     rows.valid = static_cast<int>(keys);
     rows.visible = s.causal ? q0 + r + 1 + s.shift - k0 : keys;
     rows.step = s.causal ? 1 : 0;
     rows.factor = __builtin_fabsf(p_.scale) * 1.44269504f;
     rows.max = work.max + r;
+    rows.reference = work.reference + r;
     rows.sum = work.sum + r * 16;
     rows.out = out;
     rows.out_ld = shape_.dv;
@@ -253,7 +308,9 @@ class forward_walk {
     x.columns = static_cast<int>(p_.dv);
     x.max = work.max;
     x.sum = work.sum;
+    x.reference = work.reference;
     x.scale = __builtin_fabsf(p_.scale);
+    x.factor = x.scale * 1.44269504f;
     x.out = static_cast<char*>(t_.out) + start * shape_.bytes;
     x.out_stride = p_.out.token;
     x.max_out = t_.max == nullptr ? nullptr : t_.max + stats;

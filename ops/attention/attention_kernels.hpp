@@ -17,20 +17,26 @@ struct row_block {
   int rows, columns;
 };
 
-// Online softmax of some rows of scores against one block of keys.
+// Online softmax of 32 rows of scores against some keys. exp is taken relative to a reference, an
+// earlier maximum of the row: it follows the maximum only when that is 2^8 above it, so that what
+// was summed under the old one seldom has to be scaled.
 struct softmax_rows {
-  float* scores;  // [rows][ld]; replaced by probabilities in the element type, same row starts
+  const float* scores;  // [32][ld]
   int64_t ld;
-  int rows, width;  // width: columns the next product reads, a multiple of 32
+  void* probabilities;  // [32][p_ld] in the element type; may be where the scores are
+  int64_t p_ld;
+  int width;        // columns the next product reads, a multiple of 32
   int valid;        // columns from here on are padding
   int64_t visible;  // keys that row 0 sees
   int64_t step;     // more that each following row sees: 1 causal, 0 not
   float factor;     // |scale| * log2 e
   float* max;       // per row, of raw products so far
-  float* sum;       // per row, 16 partial sums of exp so far
-  float* out;       // [rows][out_ld], rescaled when a maximum grows
+  float* reference;
+  float* sum;  // per row, 16 partial sums of exp so far
+  float* out;  // [32][out_ld], rescaled where the reference moves
   int64_t out_ld;
   int out_columns;  // a multiple of 16; 0 while `out` holds nothing
+  int earlier;      // columns before `probabilities` whose product is still to come, rescaled too
 };
 
 // Rows of finished outputs: out = accumulated / sum, with the statistics.
@@ -39,8 +45,10 @@ struct finish_rows {
   int64_t ld;
   int rows, columns;
   const float* max;
+  const float* reference;
   const float* sum;  // [rows][16]
   float scale;       // |scale|
+  float factor;      // |scale| * log2 e
   void* out;
   int64_t out_stride;
   float *max_out, *sum_out;  // or null

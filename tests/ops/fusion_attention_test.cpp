@@ -211,7 +211,7 @@ void check(session& s, const setup& p) {
   const double loose = half ? 0x1p-7 : 4e-6;
   require_close(t.out, want.out, rounding<T>(), loose * largest(want.out));
   require_close(t.max, want.max, 1e-6, 1e-5);
-  require_close(t.sum, want.sum, half ? 2e-5 : 4e-6, 0);
+  require_close(t.sum, want.sum, half ? 2e-4 : 4e-6, 0);
   VELO_RUN(velo_fusion_attention_backward(s.stream(), &t.backward));
   // Terms cancel in dS: the bound follows the largest gradient of the call, not the element.
   const double scale = largest(want.dq) + largest(want.dk) + largest(want.dv);
@@ -278,6 +278,21 @@ void check_spoiled_rows(session& s) {
     CHECK(finite == !spoiled);
   }
   CHECK(std::isnan(t.out.at(3 * 16)));
+}
+
+template <class T>
+void check_growing_scores(session& s) {
+  setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 1, 1, 70, 900, 16, 16);
+  p.scale = 1;
+  tensors<T> t(p);
+  for (std::size_t i = 0; i < t.k.size(); ++i) {
+    velo::simd::assign(t.k[i], t.k.at(i) * 0.02 * static_cast<double>(i / 16));
+  }
+  VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+  const truth want = truth_of(p, t);
+  require_close(t.out, want.out, 0, sizeof(T) == 2 ? 0x1p-7 : 1e-4);
+  require_close(t.max, want.max, 1e-6, 1e-5);
+  require_close(t.sum, want.sum, 1e-3, 0);
 }
 
 }  // namespace
@@ -354,6 +369,13 @@ TEST_CASE("fusion_attention keeps its precision where products are large") {
   const truth want = truth_of(p, t);
   require_close(t.out, want.out, 1e-3, 1e-3);
   require_close(t.max, want.max, 1e-6, 0);
+}
+
+TEST_CASE("fusion_attention follows maxima that grow from key to key") {
+  for_each_kernel("fusion_attention", [](session& s) {
+    if (serves_float(s)) check_growing_scores<float>(s);
+    check_growing_scores<bf16>(s);
+  });
 }
 
 TEST_CASE("fusion_attention's gradient is the slope of its output") {
