@@ -89,28 +89,42 @@ void tile_bf16(const tile_args& t) {
 
 using tile_fn = void (*)(const tile_args&);
 
-template <int Columns>
-constexpr tile_fn f32_tiles[] = {tile_f32<1, Columns>, tile_f32<2, Columns>, tile_f32<3, Columns>,
-                                 tile_f32<4, Columns>, tile_f32<5, Columns>, tile_f32<6, Columns>};
-template <int Columns>
-constexpr tile_fn bf16_tiles[] = {tile_bf16<1, Columns>, tile_bf16<2, Columns>,
-                                  tile_bf16<3, Columns>, tile_bf16<4, Columns>,
-                                  tile_bf16<5, Columns>, tile_bf16<6, Columns>};
+constexpr int least(int a, int b) {
+  return a < b ? a : b;
+}
 
+// The tile of `rows` x `columns`; sizes above the most are never asked for and cost no code.
 template <int Columns>
-constexpr int kept =
-    Columns < most_columns ? Columns : most_columns;  // no code for tiles never used
+tile_fn tile_of(bool bf16, int rows) {
+  constexpr int c = least(Columns, most_columns);
+  static constexpr tile_fn f32_tiles[] = {tile_f32<1, c>,
+                                          tile_f32<2, c>,
+                                          tile_f32<3, c>,
+                                          tile_f32<4, c>,
+                                          tile_f32<5, c>,
+                                          tile_f32<6, c>,
+                                          tile_f32<least(7, most_rows), c>,
+                                          tile_f32<least(8, most_rows), c>};
+  static constexpr tile_fn bf16_tiles[] = {tile_bf16<1, c>,
+                                           tile_bf16<2, c>,
+                                           tile_bf16<3, c>,
+                                           tile_bf16<4, c>,
+                                           tile_bf16<5, c>,
+                                           tile_bf16<6, c>,
+                                           tile_bf16<least(7, most_rows), c>,
+                                           tile_bf16<least(8, most_rows), c>};
+  return (bf16 ? bf16_tiles : f32_tiles)[rows - 1];
+}
 
 // One group of rows against all columns of the packed B, in tiles of nearly equal width.
 inline void sweep_columns(bool bf16, int rows, int n, tile_args t) {
-  static constexpr const tile_fn* f32_table[] = {f32_tiles<1>, f32_tiles<kept<2>>,
-                                                 f32_tiles<kept<3>>, f32_tiles<kept<4>>};
-  static constexpr const tile_fn* bf16_table[] = {bf16_tiles<1>, bf16_tiles<kept<2>>,
-                                                  bf16_tiles<kept<3>>, bf16_tiles<kept<4>>};
   for (int left = n / vec::width; left > 0;) {
     const int tiles = (left + most_columns - 1) / most_columns;
     const int columns = (left + tiles - 1) / tiles;
-    (bf16 ? bf16_table : f32_table)[columns - 1][rows - 1](t);
+    const tile_fn tile = columns == 1   ? tile_of<1>(bf16, rows)
+                         : columns == 2 ? tile_of<2>(bf16, rows)
+                                        : tile_of<3>(bf16, rows);
+    tile(t);
     t.b = static_cast<const char*>(t.b) +
           columns * vec::width * 4;  // a bf16 pair is as wide as an f32
     t.c += columns * vec::width;

@@ -7,7 +7,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 using velo::core::isa;
@@ -185,6 +187,45 @@ TEST_CASE(
       }
     }
   }
+}
+
+TEST_CASE("generated code is never writable and takes few mappings") {
+  const isa level = velo::core::detect_isa();
+  if (level < isa::avx2) return;
+  const auto count_mappings = [] {
+    int mappings = 0;
+    bool writable_code = false;
+    std::ifstream maps("/proc/self/maps");
+    for (std::string line; std::getline(maps, line); ++mappings) {
+      const std::string rights = line.substr(line.find(' ') + 1, 4);
+      writable_code = writable_code || (rights[1] == 'w' && rights[2] == 'x');
+    }
+    CHECK_FALSE(writable_code);
+    return mappings;
+  };
+  block_kernel::make(shape_of(3, 16, 5, block_type::f32, false, 0), level, true);
+  const int before = count_mappings();
+  for (int k = 1; k <= 200; ++k) {
+    block_kernel::make(shape_of(5, 32, k, block_type::f32, false, 4), level, true);
+  }
+  CHECK(count_mappings() <= before + 10);
+}
+
+TEST_CASE("threads that make the same kernels get the same code") {
+  const isa level = velo::core::detect_isa();
+  if (level < isa::avx2) return;
+  std::vector<std::thread> threads;
+  std::vector<velo::ops::jit_function> found[4];
+  for (auto& mine : found) {
+    threads.emplace_back([&mine, level] {
+      for (int k = 1; k <= 60; ++k) {
+        mine.push_back(velo::ops::jit_block(shape_of(4, 16, k, block_type::f32, true, 3), level));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const auto& other : found) CHECK(other == found[0]);
+  CHECK(found[0].front() != nullptr);
 }
 
 TEST_CASE("a block that fetches ahead computes the same") {
