@@ -79,6 +79,30 @@ TEST_CASE("losses have the same bits with one, two and three threads") {
   }
 }
 
+TEST_CASE("every level and instruction set trains alike, up to rounding") {
+  workplace w;
+  const auto losses_with = [&](const char* key, const char* value) {
+    const outcome done = run_program(tiny(w.path, {"--dtype", "f32", "--log", w / value}),
+                                     [&] { ::setenv(key, value, 1); });
+    INFO(done.text);
+    REQUIRE(done.code == 0);
+    std::istringstream lines(w.losses(value));
+    std::vector<double> losses;
+    for (double step, nats, norm; lines >> step >> nats >> norm;) losses.push_back(nats);
+    return losses;
+  };
+  const std::vector<double> usual = losses_with("VELO_LEVEL", "2");
+  REQUIRE(usual.size() == 6);
+  for (const auto& [key, value] :
+       {std::pair("VELO_LEVEL", "0"), std::pair("VELO_LEVEL", "1"), std::pair("VELO_ISA", "scalar"),
+        std::pair("VELO_ISA", "avx2")}) {
+    const std::vector<double> other = losses_with(key, value);
+    REQUIRE(other.size() == usual.size());
+    for (std::size_t i = 0; i < usual.size(); ++i)
+      CHECK(other[i] == Approx(usual[i]).epsilon(1e-5));
+  }
+}
+
 TEST_CASE("a resumed run has the bits of one that never stopped") {
   for (const char* dtype : {"bf16", "f32"}) {
     workplace w;
