@@ -97,18 +97,18 @@ TEST_CASE("unknown keys and bad values change nothing") {
   CHECK(failure_of([&] { c.set("kernel.rms", "x", "value"); }).code == VELO_ERR_NOT_FOUND);
   CHECK(failure_of([&] { c.get("speed"); }).code == VELO_ERR_NOT_FOUND);
   CHECK(failure_of([&] { c.get("kernel.rms"); }).code == VELO_ERR_NOT_FOUND);
-  for (const auto& [name, value] : {std::pair{"threads", "-1"},
-                                    {"threads", "2x"},
-                                    {"threads", ""},
-                                    {"threads", "99999999999"},
-                                    {"isa", "sse"},
-                                    {"level", "3"},
-                                    {"kernel.jit", "maybe"},
-                                    {"log", "loud"}}) {
-    const failure f = failure_of([&] { c.set(name, value, "value"); });
+  for (const auto& each : {std::pair{"threads", "-1"},
+                           {"threads", "2x"},
+                           {"threads", ""},
+                           {"threads", "99999999999"},
+                           {"isa", "sse"},
+                           {"level", "3"},
+                           {"kernel.jit", "maybe"},
+                           {"log", "loud"}}) {
+    const failure f = failure_of([&] { c.set(each.first, each.second, "value"); });
     CHECK(f.code == VELO_ERR_ARGUMENT);
     CHECK(std::string(f.argument) == "value");
-    CHECK(c.get(name).from == origin::standard);
+    CHECK(c.get(each.first).from == origin::standard);
   }
 }
 
