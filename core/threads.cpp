@@ -111,7 +111,7 @@ thread_pool::thread_pool(int threads)
   try {
     for (int i = 1; i < threads; ++i) {
       char name[16];
-      std::snprintf(name, sizeof name, "velo/%d", i);
+      std::snprintf(name, sizeof name, "velo/%u", static_cast<unsigned>(i));
       seat_of(i).pool = this;
       seat_of(i).part = i;
       seat_of(i).thread.start(name, &work, &seat_of(i));

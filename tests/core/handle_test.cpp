@@ -128,7 +128,7 @@ TEST_CASE("threads make and destroy handles at once without ever sharing a slot"
   std::vector<std::thread> threads;
   std::atomic<int> wrong{0};
   for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([t, &wrong] {
+    threads.emplace_back([&wrong] {
       for (int i = 0; i < 2000; ++i) {
         const velo_closure a = handle_of(make_object<seal>(nullptr));
         const velo_closure b = handle_of(make_object<seal>(nullptr));
