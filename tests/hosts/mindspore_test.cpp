@@ -1,0 +1,245 @@
+// Every MindSpore entry through a host that loads it as the framework does, against the plain C
+// API.
+#include "mindspore_host.hpp"
+
+#include <malloc.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+
+using namespace hosts;
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* path = VELO_ADAPTERS;
+
+std::string slot_for(const library& adapters, const sample& s) {
+  std::int32_t slot = -1;
+  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  REQUIRE(bind(-1, s.op.c_str(), s.attributes_json().c_str(), &slot) == VELO_OK);
+  char name[32];
+  std::snprintf(name, sizeof name, "velo_ms_slot_%03d", slot);
+  return name;
+}
+
+// Lines the adapters log while this lives.
+struct log_sink {
+  explicit log_sink(const library& adapters)
+      : set(adapters.function<decltype(velo_adapters_set_log)>("velo_adapters_set_log")) {
+    set([](void* user, velo_log_level, const char*,
+           const char* line) { static_cast<log_sink*>(user)->lines.emplace_back(line); },
+        this);
+  }
+  ~log_sink() { set(nullptr, nullptr); }
+  decltype(velo_adapters_set_log)* set;
+  std::vector<std::string> lines;
+};
+
+sample one(const char* op) {
+  for (const sample& s : samples(true)) {
+    if (s.op == op) return s;
+  }
+  throw std::runtime_error(op);
+}
+
+}  // namespace
+
+TEST_CASE("there is a sample of every operator") {
+  for (const std::string& name : operator_names()) {
+    INFO(name);
+    bool found = false;
+    for (const sample& s : samples(false)) found = found || s.op == name;
+    CHECK(found);
+  }
+  for (const sample& s : samples(true)) {
+    INFO(s.op << ": " << s.text);
+    CHECK(s.status == VELO_OK);
+  }
+}
+
+TEST_CASE("velo_ms_<op> gives the plain call's bits, or its words") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  log_sink log(adapters);
+  for (const sample& s : samples(false)) {
+    INFO(s.op << " " << s.fields());
+    mindspore_kernel kernel(path, "velo_ms_" + s.op);
+    auto outputs = s.blank_outputs();
+    log.lines.clear();
+    if (s.status == VELO_OK) {
+      REQUIRE_NOTHROW(kernel.launch(s.inputs, outputs));
+      CHECK(same_bits(outputs, s.outputs));
+      continue;
+    }
+    const std::string reason = s.text.substr(s.text.find(": ") + 2);
+    CHECK_THROWS_WITH(kernel.launch(s.inputs, outputs), "velo_ms_" + s.op + ": " + reason);
+    REQUIRE(log.lines.size() == 1);
+    CHECK_THAT(log.lines[0], Contains(reason));
+  }
+}
+
+TEST_CASE("slots carry attributes and name the tensors") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  for (const sample& s : samples(true)) {
+    INFO(s.op << " " << s.attributes_json());
+    mindspore_kernel kernel(path, slot_for(adapters, s));
+    auto outputs = s.blank_outputs();
+    REQUIRE_NOTHROW(kernel.launch(s.inputs, outputs));
+    CHECK(same_bits(outputs, s.outputs));
+  }
+}
+
+TEST_CASE("a binding is found again, replaced and released") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  const auto release = adapters.function<decltype(velo_ms_slot_release)>("velo_ms_slot_release");
+  std::int32_t first = -1, again = -1;
+  CHECK(bind(-1, "swiglu", "{\"dim\": 0}", &first) == VELO_OK);
+  CHECK(bind(-1, "swiglu", "{\"dim\": 0}", &again) == VELO_OK);
+  CHECK(first == again);
+  CHECK(bind(127, "swiglu", "{\"dim\": -1, \"fields\": null}", nullptr) == VELO_OK);
+  CHECK(bind(127, "rms_norm", nullptr, nullptr) == VELO_OK);
+  CHECK(release(127) == VELO_OK);
+  CHECK(release(128) == VELO_ERR_ARGUMENT);
+  CHECK(bind(128, "swiglu", nullptr, nullptr) == VELO_ERR_ARGUMENT);
+  log_sink log(adapters);
+  std::vector<named_array> none;
+  CHECK_THROWS_WITH(mindspore_kernel(path, "velo_ms_slot_127").launch({}, none),
+                    Contains("slot_127"));
+}
+
+TEST_CASE("a wrong binding is refused with its place") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  const auto refused = [&](const char* op, const char* json) {
+    const velo_status status = bind(126, op, json, nullptr);
+    CHECK(status != VELO_OK);
+    return last_error(adapters);
+  };
+  CHECK_THAT(refused("norm", "{}"), Contains("\"norm\""));
+  CHECK_THAT(refused("rms_norm", "{\"eps\": 1}"), Contains("\"eps\""));
+  CHECK_THAT(refused("rms_norm", "{\"epsilon\": }"), Contains("column 13"));
+  CHECK_THAT(refused("rms_norm", "{\"epsilon\": 1} x"), Contains("column 16"));
+  CHECK_THAT(refused("rms_norm", "{\"epsilon\": \"x\"}"), Contains("expected a real"));
+  CHECK_THAT(refused("rms_norm", "{\"x\": 1}"), Contains("expected a tensor"));
+  CHECK_THAT(refused("rms_norm", "{\"fields\": \"x,gamma\"}"), Contains("inputs->outputs"));
+  CHECK_THAT(refused("rms_norm", "{\"fields\": \"x,beta->y\"}"), Contains("\"beta\""));
+  CHECK_THAT(refused("rms_norm", "{\"fields\": \"x,x->y\"}"), Contains("x again"));
+  CHECK_THAT(refused("rms_norm", "{\"fields\": \"x->gamma\"}"), Contains("\"gamma\""));
+  CHECK_THAT(refused("apply_fused_adamw", "{\"fields\": \"grad,param,m->param,m,v\"}"),
+             Contains("expected v among the inputs"));
+  CHECK_THAT(refused("matmul", "{\"fields\": \"a,b,c->a\"}"), Contains("\"a\""));
+}
+
+TEST_CASE("what MindSpore gets wrong is said whole, and outputs stay untouched") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  log_sink log(adapters);
+  sample s = one("rms_norm");
+  mindspore_kernel kernel(path, "velo_ms_rms_norm");
+  auto outputs = s.blank_outputs();
+  const auto blank = outputs;
+  CHECK_THROWS_WITH(kernel.launch(s.inputs, outputs, "float8_e4m3"), Contains("\"float8_e4m3\""));
+  CHECK_THROWS_WITH(kernel.launch(s.inputs, outputs, "float16"), Contains("args.x.dtype"));
+  CHECK_THROWS_WITH(kernel.launch(s.inputs, outputs, nullptr, &s), Contains("stream"));
+  auto short_gain = s.inputs;
+  short_gain[1].data.shape = {39};
+  CHECK_THROWS_WITH(kernel.launch(short_gain, outputs),
+                    Contains("args.gamma.shape: expected [40], got [39]"));
+  std::vector<named_array> no_output;
+  CHECK_THROWS_WITH(kernel.launch(s.inputs, no_output), Contains("x,gamma->y,[rstd]"));
+  CHECK(same_bits(outputs, blank));
+  CHECK(log.lines.size() == 5);
+}
+
+TEST_CASE("both spellings of bfloat16 are understood") {
+  for (const sample& s : samples(false)) {
+    if (s.op != "add" || s.inputs[0].data.dtype.code != VELO_DTYPE_BFLOAT) continue;
+    for (const char* spelling : {"bfloat16", "BFloat16", "bf16"}) {
+      mindspore_kernel kernel(path, "velo_ms_add");
+      auto outputs = s.blank_outputs();
+      REQUIRE_NOTHROW(kernel.launch(s.inputs, outputs, spelling));
+      CHECK(same_bits(outputs, s.outputs));
+    }
+  }
+}
+
+TEST_CASE("accumulating without the sum so far is refused") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  log_sink log(adapters);
+  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  REQUIRE(bind(125, "rms_norm_backward", "{\"accumulate\": true}", nullptr) == VELO_OK);
+  for (const sample& s : samples(false)) {
+    if (s.op != "rms_norm_backward") continue;
+    auto outputs = s.blank_outputs();
+    CHECK_THROWS_WITH(mindspore_kernel(path, "velo_ms_slot_125").launch(s.inputs, outputs),
+                      Contains("accumulate"));
+  }
+}
+
+TEST_CASE("tensors without elements do nothing") {
+  mindspore_kernel kernel(path, "velo_ms_add");
+  const array empty = filled({VELO_DTYPE_FLOAT, 32, 1}, {0, 4}, 0);
+  std::vector<named_array> outputs = {{"y", empty}};
+  CHECK_NOTHROW(kernel.launch({{"a", empty}, {"b", empty}}, outputs));
+}
+
+TEST_CASE("10000 MindSpore calls, each from a freshly opened library, leak nothing") {
+  const sample s = one("rms_norm");
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const std::string slot = slot_for(adapters, s);
+  auto outputs = s.blank_outputs();
+  const auto call = [&](int times) {
+    for (int i = 0; i < times; ++i) mindspore_kernel(path, slot).launch(s.inputs, outputs);
+    return mallinfo2().uordblks;
+  };
+  const std::size_t before = call(10);
+  CHECK(call(10000) <= before + 4096);
+}
+
+TEST_CASE("a forked child is told that its parent's context is not its own") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  velo_context context = nullptr;
+  REQUIRE(adapters.function<decltype(velo_adapters_context)>("velo_adapters_context")(&context) ==
+          VELO_OK);
+  log_sink log(adapters);
+  const sample s = one("add");
+  const pid_t child = fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    auto outputs = s.blank_outputs();
+    try {
+      mindspore_kernel(path, "velo_ms_add").launch(s.inputs, outputs);
+    } catch (const host_error& error) {
+      _exit(std::string(error.what()).find("fork") != std::string::npos ? 7 : 8);
+    }
+    _exit(9);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 7);
+}
+
+TEST_CASE("the host's own context is used while it is set") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const auto set =
+      adapters.function<decltype(velo_adapters_set_context)>("velo_adapters_set_context");
+  const auto get = adapters.function<decltype(velo_adapters_context)>("velo_adapters_context");
+  velo_context mine = nullptr, used = nullptr;
+  REQUIRE(velo_context_create(nullptr, &mine) == VELO_OK);
+  REQUIRE(set(mine) == VELO_OK);
+  CHECK(get(&used) == VELO_OK);
+  CHECK(used == mine);
+  const sample s = one("add");
+  auto outputs = s.blank_outputs();
+  mindspore_kernel(path, "velo_ms_add").launch(s.inputs, outputs);
+  velo_context_stats stats{};
+  stats.struct_size = sizeof stats;
+  CHECK(velo_context_get_stats(mine, &stats) == VELO_OK);
+  CHECK(stats.operator_calls == 1);
+  REQUIRE(set(nullptr) == VELO_OK);
+  CHECK(get(&used) == VELO_OK);
+  CHECK(used != mine);
+  velo_context_destroy(mine);
+}

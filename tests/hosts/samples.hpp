@@ -1,0 +1,67 @@
+// One small call of every operator, as plain data, with the result the C API gives: what each mini
+// host hands to its adapter entries and compares with, bit for bit.
+//
+// An input that is an output too is one the operator reads and writes. Inputs come in float32 and
+// in bfloat16. A sample whose operator is missing fails the tests, so no operator escapes.
+#pragma once
+
+#include <velo/velo.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hosts {
+
+struct array {
+  velo_dtype dtype{};
+  std::vector<std::int64_t> shape;
+  std::vector<unsigned char> bytes;
+
+  velo_tensor view() const;
+  std::int64_t count() const;
+};
+
+struct named_array {
+  std::string field;
+  array data;
+};
+
+struct attribute {
+  std::string name;
+  velo_value_kind kind = VELO_VALUE_NONE;
+  std::int64_t integer = 0;
+  double real = 0;
+  std::string text;
+  std::vector<std::int64_t> list;
+};
+
+struct sample {
+  std::string op;
+  std::vector<named_array> inputs;
+  std::vector<named_array> outputs;  // as the plain call left them
+  std::vector<attribute> attributes;
+  bool counted = true;  // the tensors say by their number which they are
+  velo_status status = VELO_OK;
+  std::string text;  // velo's sentence when the plain call failed
+
+  std::string fields() const;           // "x,gamma->y,rstd"
+  std::string attributes_json() const;  // with "fields"
+  std::vector<named_array> blank_outputs() const;
+  const array* input(const std::string& field) const;
+};
+
+// Every operator's samples; with_attributes false leaves all attributes at their defaults (a plain
+// call may then fail, and so must the host's, in the same words).
+const std::vector<sample>& samples(bool with_attributes);
+
+struct field {
+  std::string name, kind;
+};
+std::vector<field> fields_of(const std::string& op);  // in the order of the args struct
+std::vector<std::string> operator_names();
+
+bool same_bits(const std::vector<named_array>& a, const std::vector<named_array>& b);
+array filled(const velo_dtype& dtype, const std::vector<std::int64_t>& shape, unsigned char byte);
+
+}  // namespace hosts
