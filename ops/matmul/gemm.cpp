@@ -56,7 +56,7 @@ float packed_matrix::at(std::int64_t k, std::int64_t n) const {
 void packed_matrix::update(const void* weight, std::int64_t ld, bool turned,
                            const core::parallel& threads) {
   const packed_form form(k_, n_, type_, target_);
-  constexpr std::int64_t group = 8;  // panels a task
+  constexpr std::int64_t group = 4;  // panels a task
   const std::int64_t groups = (form.panels() + group - 1) / group;
   const std::int64_t panel_words = form.padded_k() / form.per_word() * form.panel;
   threads(groups * form.passes(), [&](std::int64_t task, int) {
@@ -192,10 +192,9 @@ void gemm_run::run(const core::parallel& threads) {
 
 void gemm_run::pack_phase(std::int64_t first_tile, std::int64_t end_tile,
                           const core::parallel& threads) {
-  const std::int64_t tile_panels = plan_.tile_columns / form_.panel;
-  const std::int64_t origin = first_tile * tile_panels;
-  const std::int64_t panels = std::min(end_tile * tile_panels, form_.panels()) - origin;
-  constexpr std::int64_t group = 8;
+  const std::int64_t origin = plan_.first_panel(first_tile);
+  const std::int64_t panels = plan_.first_panel(end_tile) - origin;
+  constexpr std::int64_t group = 4;  // panels a task
   const std::int64_t groups = (panels + group - 1) / group;
   auto* words = reinterpret_cast<std::uint32_t*>(scratch_);
   threads(groups * form_.passes(), [&](std::int64_t task, int) {
@@ -354,12 +353,11 @@ void gemm_run::finish_tile(const tile& t) const {
 void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
                         int thread) const {
   tile t;
-  t.row = row_tile * plan_.tile_rows;
-  t.rows = static_cast<int>(std::min<std::int64_t>(plan_.tile_rows, p_.m - t.row));
-  const std::int64_t tile_panels = plan_.tile_columns / form_.panel;
-  t.first = column_tile * tile_panels;
-  t.end = std::min(t.first + tile_panels, form_.panels());
-  t.phase_panel = phase_first * tile_panels;
+  t.row = plan_.first_row(row_tile);
+  t.rows = static_cast<int>(plan_.first_row(row_tile + 1) - t.row);
+  t.first = plan_.first_panel(column_tile);
+  t.end = plan_.first_panel(column_tile + 1);
+  t.phase_panel = plan_.first_panel(phase_first);
   t.own_a = scratch_ + plan_.shared_b + static_cast<std::size_t>(thread) * plan_.own;
   t.own_b = reinterpret_cast<std::uint32_t*>(t.own_a + plan_.own_a);
   t.sums = reinterpret_cast<float*>(t.own_a + plan_.own_a + plan_.own_b);

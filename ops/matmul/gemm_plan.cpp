@@ -61,30 +61,40 @@ packed_form::packed_form(std::int64_t k_, std::int64_t n_, block_type type_,
                                    64));  // passes of nearly equal depth
 }
 
-gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& target)
-    : form(p.k, p.n, p.type, target), m(p.m) {
+void gemm_plan::choose_tiles(const gemm_problem& p, const gemm_target& target) {
   const tile_rule rule = rule_for(form.compute, p.k, target.level);
-  std::int64_t rows = rule.rows, columns = rule.columns;
-  const auto tiles = [&](std::int64_t r, std::int64_t c) {
-    return ((m + r - 1) / r) * ((p.n + c - 1) / c);
-  };
-  rows = std::min(rows, round_up(std::max<std::int64_t>(m, 1), 32));
-  columns = std::min(columns, round_up(std::max<std::int64_t>(p.n, 1), form.panel));
-  while (tiles(rows, columns) < least_tiles(p)) {  // halve the longer side: square tiles read least
-    if (rows >= columns && rows > 64) {
-      rows = round_up(rows / 2, 32);
-    } else if (columns > 2 * form.panel) {
-      columns = round_up(columns / 2, form.panel);
-    } else if (rows > 64) {
-      rows = round_up(rows / 2, 32);
+  const std::int64_t units = round_up(std::max<std::int64_t>(m, 1), 32) / 32;
+  const std::int64_t panels = std::max<std::int64_t>(form.panels(), 1);
+  const auto parts = [](std::int64_t all, std::int64_t most) { return (all + most - 1) / most; };
+  row_tiles = parts(units, rule.rows / 32);
+  column_tiles = parts(panels, rule.columns / form.panel);
+  while (row_tiles * column_tiles <
+         least_tiles(p)) {  // halve the longer side: square tiles read least
+    const std::int64_t rows = parts(units, row_tiles) * 32;
+    const std::int64_t columns = parts(panels, column_tiles) * form.panel;
+    const bool rows_split = rows > 64, columns_split = columns > 2 * form.panel;
+    if (rows_split && (rows >= columns || !columns_split)) {
+      row_tiles *= 2;
+    } else if (columns_split) {
+      column_tiles *= 2;
     } else {
       break;
     }
   }
-  tile_rows = static_cast<int>(rows);
-  tile_columns = static_cast<int>(columns);
-  row_tiles = (m + tile_rows - 1) / tile_rows;
-  column_tiles = (p.n + tile_columns - 1) / tile_columns;
+  if (row_tiles * column_tiles % 2 != 0 && row_tiles * column_tiles > 1) {
+    if (column_tiles < panels) {
+      ++column_tiles;
+    } else if (row_tiles < units) {
+      ++row_tiles;
+    }
+  }
+  tile_rows = static_cast<int>(parts(units, row_tiles) * 32);
+  tile_columns = static_cast<int>(parts(panels, column_tiles) * form.panel);
+}
+
+gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& target)
+    : form(p.k, p.n, p.type, target), m(p.m) {
+  choose_tiles(p, target);
   amx = form.compute == block_type::bf16 && target.level == core::isa::amx;
   direct = !amx && form.passes() == 1 && p.c_type == block_type::f32;
   reads_a = readable(p, form, target.level);
@@ -92,7 +102,9 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
 
   const std::int64_t column_bytes = form.padded_k() / form.per_word() * tile_columns * 4;
   phase_columns = std::clamp<std::int64_t>(phase_bytes / std::max<std::int64_t>(column_bytes, 1), 1,
-                                           std::max<std::int64_t>(column_tiles, 1));
+                                           column_tiles);
+  if (row_tiles % 2 != 0 && phase_columns > 1 && phase_columns < column_tiles)
+    phase_columns &= ~std::int64_t{1};
   const std::int64_t deepest = form.passes() == 0 ? 0 : form.padded_depth(0) / form.per_word();
   const auto area =
       [](std::int64_t bytes) {  // a line more, so that areas do not lie on the same sets

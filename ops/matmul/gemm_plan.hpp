@@ -66,8 +66,17 @@ void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p
 struct gemm_plan {
   packed_form form;
   std::int64_t m;
-  int tile_rows, tile_columns;
+  int tile_rows, tile_columns;  // of the largest tile
   std::int64_t row_tiles, column_tiles;
+
+  // Where tiles begin: rows in units of 32, columns in panels, dealt out evenly so that threads get
+  // equal shares.
+  std::int64_t first_row(std::int64_t tile) const {
+    const std::int64_t row = (m + 31) / 32 * tile / row_tiles * 32;
+    return row < m ? row : m;
+  }
+  std::int64_t first_panel(std::int64_t tile) const { return form.panels() * tile / column_tiles; }
+
   bool direct;       // one pass and f32: blocks write C themselves
   bool amx;          // panels are multiplied by amx_multiply_panel, sums lie in squares
   bool reads_a;      // blocks read A where it lies; otherwise tasks pack their rows
@@ -79,12 +88,16 @@ struct gemm_plan {
   std::size_t shared_b, own_a, own_b, own_sums, own;
 
   gemm_plan(const gemm_problem& problem, bool packed, const gemm_target& target);
+
   int sums_stride() const {
     return tile_columns + 16;
   }  // no power of two: rows spread over the sets of a cache
   std::size_t scratch_bytes(int threads) const {
     return shared_b + own * static_cast<std::size_t>(threads);
   }
+
+ private:
+  void choose_tiles(const gemm_problem& problem, const gemm_target& target);
 };
 
 }  // namespace velo::ops
