@@ -1,0 +1,304 @@
+"""examples/torch/velo_torch.py against torch itself: gradients, compile, enable() on models, copies, leaks, forks, refusals.
+
+Usage: torch_test.py (VELO_LIBRARY names libvelo.so). Parts that this torch is too old for, or that need transformers, are skipped
+by name; with CI=true in the environment transformers must be there for torch 2.
+"""
+import gc
+import os
+import resource
+import sys
+import unittest
+
+ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "tests", "parity"))
+sys.path.insert(0, os.path.join(ROOT, "examples", "torch"))
+
+from frameworks import torch  # noqa: E402
+
+import velo_torch as velo  # noqa: E402
+
+F = torch.nn.functional
+MODERN = int(torch.__version__.split(".")[0]) >= 2
+TYPES = (torch.float32, torch.bfloat16)
+BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+
+
+def distance(got, truth):
+    return float((got.double() - truth.double()).norm() / truth.double().norm())
+
+
+def values(*shape, dtype=torch.float32):
+    return torch.randn(*shape).to(dtype).requires_grad_()
+
+
+class Decoder(torch.nn.Module):
+    """A small gated decoder from torch's own parts, enough to train."""
+
+    def __init__(self, hidden=64, heads=4, inner=96, symbols=50):
+        super().__init__()
+        self.embed, self.head = torch.nn.Embedding(symbols, hidden), torch.nn.Linear(hidden, symbols, bias=False)
+        self.qkv, self.out = torch.nn.Linear(hidden, 3 * hidden, bias=False), torch.nn.Linear(hidden, hidden, bias=False)
+        self.gate_proj, self.up_proj = (torch.nn.Linear(hidden, inner, bias=False) for _ in range(2))
+        self.down_proj = torch.nn.Linear(inner, hidden, bias=False)
+        self.gains = torch.nn.Parameter(torch.ones(2, hidden))
+        self.heads = heads
+
+    def forward(self, symbols, operators):
+        x = operators.embedding(symbols, self.embed.weight)
+        q, k, v = self.qkv(operators.norm(x, self.gains[0])).unflatten(-1, (3, self.heads, -1)).unbind(2)
+        x = x + self.out(operators.attention(q, k, v).flatten(2))
+        h = operators.norm(x, self.gains[1])
+        x = x + self.down_proj(operators.gated(torch.cat((self.gate_proj(h), self.up_proj(h)), -1)))
+        return self.head(x)
+
+
+class Stock:
+    """The decoder's operators as torch composes them."""
+
+    embedding = staticmethod(lambda ids, table: F.embedding(ids, table))
+    loss = staticmethod(lambda logits, targets: F.cross_entropy(logits, targets))
+
+    @staticmethod
+    def norm(x, gain):
+        return (x.float() * torch.rsqrt(x.float().pow(2).mean(-1, keepdim=True) + 1e-6)).to(x.dtype) * gain
+
+    @staticmethod
+    def attention(q, k, v):
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        score = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+        hidden = torch.ones(score.shape[-2:], dtype=torch.bool).triu(1)
+        return (score.masked_fill(hidden, float("-inf")).softmax(-1) @ v).transpose(1, 2)
+
+    @staticmethod
+    def gated(x):
+        gate, up = x.chunk(2, -1)
+        return F.silu(gate) * up
+
+
+class Velo:
+    """The same through velo."""
+
+    embedding = staticmethod(velo.embedding)
+    norm = staticmethod(lambda x, gain: velo.rms_norm(x, gain, 1e-6))
+    attention = staticmethod(lambda q, k, v: velo.fusion_attention(q, k, v, causal=True))
+    gated = staticmethod(velo.swiglu)
+    loss = staticmethod(velo.cross_entropy)
+
+
+def train(operators, optimizer_of, dtype=torch.float32, steps=20):
+    """Losses of the steps and the first gradients."""
+    torch.manual_seed(3)
+    model = Decoder().to(dtype)
+    optimizer = optimizer_of(model.parameters(), lr=1e-3, weight_decay=0.1)
+    losses, first = [], None
+    data = torch.randint(0, 50, (steps, 2, 4, 33), generator=torch.Generator().manual_seed(5))
+    for symbols in data[:, 0]:
+        optimizer.zero_grad()
+        logits = model(symbols[:, :-1], operators)
+        loss = operators.loss(logits.flatten(0, 1), symbols[:, 1:].flatten())
+        loss.backward()
+        first = first or [p.grad.clone() for p in model.parameters()]
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    return losses, first
+
+
+class Torch(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(11)
+
+    def compare(self, name, dtype, ours, theirs, leaves):
+        """Values and gradients of two ways to compute the same."""
+        got, truth = ours(*leaves), theirs(*[leaf.detach().float().requires_grad_() for leaf in leaves])
+        weight = torch.randn(truth.shape)
+        reference = [leaf.detach().float().requires_grad_() for leaf in leaves]
+        want = torch.autograd.grad((theirs(*reference) * weight).sum(), reference)
+        have = torch.autograd.grad((got.float() * weight.to(got.dtype).float()).sum(), leaves)
+        self.assertLessEqual(distance(got, truth), BOUND[dtype], name)
+        for index, (h, w) in enumerate(zip(have, want)):
+            self.assertEqual(h.dtype, leaves[index].dtype, name)
+            self.assertLessEqual(distance(h, w), BOUND[dtype] * (4 if dtype == torch.bfloat16 else 1), f"{name} gradient {index}")
+
+    def test_values_and_gradients(self):
+        targets = torch.randint(0, 40, (30,))
+        for dtype in TYPES:
+            x = values(6, 40, dtype=dtype)
+            norm = lambda x, g: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * g  # noqa: E731
+            self.compare("rms_norm", dtype, velo.rms_norm, norm, (x, values(40, dtype=dtype)))
+            self.compare("swiglu", dtype, velo.swiglu, Stock.gated, (x,))
+            self.compare("cross_entropy", dtype, lambda l: velo.cross_entropy(l, targets).view(1),
+                         lambda l: F.cross_entropy(l, targets).view(1), (values(30, 40, dtype=dtype),))
+            qkv = [values(2, 9, 4, 16, dtype=dtype) for _ in range(3)]
+            self.compare("fusion_attention", dtype, lambda q, k, v: velo.fusion_attention(q, k, v, causal=True),
+                         Stock.attention, qkv)
+            self.compare("matmul", dtype, lambda a, b: velo.matmul(a, b, transpose_b=True), lambda a, b: a @ b.t(),
+                         (values(2, 7, 24, dtype=dtype), values(10, 24, dtype=dtype)))
+            self.compare("add", dtype, velo.add, torch.add, (x, values(6, 40, dtype=dtype)))
+            ids = torch.randint(0, 12, (3, 5))
+            self.compare("embedding", dtype, lambda t: velo.embedding(ids, t), lambda t: F.embedding(ids, t),
+                         (values(12, 20, dtype=dtype),))
+            angle = torch.rand(1, 9, 1, 16)
+            cos, sin = angle.cos(), angle.sin()
+            self.compare("rotary_position_embedding", dtype, lambda x: velo.rotary_position_embedding(x, cos, sin),
+                         lambda x: x * cos + torch.cat((-x[..., 8:], x[..., :8]), -1) * sin, (qkv[0],))
+        self.compare("cast", torch.bfloat16, lambda x: velo.cast(x, torch.bfloat16), lambda x: x * 1, (values(6, 40),))
+
+    def test_twenty_steps_agree(self):
+        for dtype, bound in ((torch.float32, 1e-4), (torch.bfloat16, 2e-2)):
+            ours, our_first = train(Velo, velo.AdamW, dtype)
+            theirs, their_first = train(Stock, torch.optim.AdamW, dtype)
+            for ours_step, theirs_step in zip(ours, theirs):
+                self.assertLessEqual(abs(ours_step - theirs_step) / theirs_step, bound, dtype)
+            for have, want in zip(our_first, their_first):
+                self.assertLessEqual(distance(have, want), 1e-5 if dtype == torch.float32 else 5e-2, dtype)
+
+    def test_adamw_options(self):
+        for options in ({}, {"amsgrad": True}, {"maximize": True}, {"weight_decay": 0.3, "betas": (0.8, 0.9)}):
+            ours, theirs = (torch.nn.Parameter(torch.linspace(-1, 1, 50)) for _ in range(2))
+            a, b = velo.AdamW([ours], lr=1e-2, **options), torch.optim.AdamW([theirs], lr=1e-2, **options)
+            for step in range(5):
+                ours.grad = theirs.grad = torch.sin(torch.arange(50.0) + step)
+                a.step(), b.step()
+            self.assertLessEqual(distance(ours.detach(), theirs.detach()), 1e-6, options)
+
+    def test_adamw_clips_in_the_same_pass(self):
+        ours, theirs = (torch.nn.Parameter(torch.linspace(-1, 1, 50)) for _ in range(2))
+        a, b = velo.AdamW([ours], lr=1e-2, max_norm=0.5), torch.optim.AdamW([theirs], lr=1e-2)
+        ours.grad, theirs.grad = torch.ones(50), torch.ones(50)
+        norm = torch.nn.utils.clip_grad_norm_([theirs], 0.5)
+        a.step(), b.step()
+        self.assertAlmostEqual(float(a.norm), float(norm), places=5)
+        self.assertLessEqual(distance(ours.detach(), theirs.detach()), 1e-6)
+        self.assertTrue(torch.equal(ours.grad, torch.ones(50)))
+
+    @unittest.skipUnless(hasattr(torch, "compile"), "this torch has no compile")
+    def test_compiles_whole(self):
+        x, gain = values(4, 64), values(64)
+
+        def step(x, gain):
+            return velo.swiglu(velo.rms_norm(x, gain) * 2).sum()
+
+        compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+        got = torch.autograd.grad(compiled(x, gain), (x, gain))
+        want = torch.autograd.grad(step(x, gain), (x, gain))
+        for g, w in zip(got, want):
+            self.assertTrue(torch.equal(g, w))
+
+    @unittest.skipUnless(MODERN, "transformers needs torch 2")
+    def test_enable_on_llama(self):
+        try:
+            from transformers import LlamaConfig, LlamaForCausalLM
+        except ImportError as missing:
+            if os.environ.get("CI") == "true":
+                raise
+            self.skipTest(str(missing))
+        config = LlamaConfig(vocab_size=260, hidden_size=64, intermediate_size=176, num_hidden_layers=2, num_attention_heads=4,
+                             num_key_value_heads=2, max_position_embeddings=64)
+        symbols = torch.randint(0, 260, (2, 32))
+        for dtype, bound in ((torch.float32, 1e-5), (torch.bfloat16, 5e-2)):
+            model = LlamaForCausalLM(config).to(dtype)
+
+            def run():
+                model.zero_grad()
+                loss = model(input_ids=symbols, labels=symbols).loss
+                loss.backward()
+                return loss.detach(), [p.grad.clone() for p in model.parameters()]
+
+            stock_loss, stock = run()
+            with velo.enable(model) as done:
+                replaced = [what for _, what in done.replaced]
+                for kind in ("rms_norm", "swiglu", "rotary", "fusion_attention", "cross_entropy", "adamw"):
+                    self.assertTrue(any(kind in what for what in replaced), kind)
+                self.assertTrue(any("Linear" in why for _, why in done.left))
+                loss, gradients = run()
+            self.assertLessEqual(abs(float(loss - stock_loss)) / float(stock_loss), 1e-5 if dtype == torch.float32 else 1e-2)
+            for have, want in zip(gradients, stock):
+                self.assertLessEqual(distance(have, want), bound)
+            again, _ = run()
+            self.assertEqual(float(again), float(stock_loss), "disable() did not restore the model")
+
+    def test_enable_undoes_itself_and_refuses_nonsense(self):
+        before = (F.cross_entropy, torch.optim.AdamW)
+        with velo.enable() as done:
+            self.assertIs(torch.optim.AdamW, velo.AdamW)
+            loss = F.cross_entropy(torch.randn(4, 5), torch.tensor([0, 1, 2, 3]), label_smoothing=0.1)
+            self.assertTrue(torch.isfinite(loss))
+            self.assertIn("cross_entropy", str(done))
+        self.assertEqual(before, (F.cross_entropy, torch.optim.AdamW))
+        with self.assertRaisesRegex(ValueError, "level"):
+            velo.enable(level=3)
+
+    def test_levels_agree(self):
+        x, gain = torch.randn(8, 64), torch.randn(64)
+        results = []
+        for level in (0, 1, 2):
+            with velo.enable(level=level):
+                results.append(velo.rms_norm(x, gain))
+        velo.library().configure("level", 2)
+        for result in results:
+            self.assertLessEqual(distance(result, results[0]), 1e-6)
+
+    def test_nothing_is_copied(self):
+        x, y = torch.zeros(1000), torch.zeros(1000)
+        velo.call("add", a=x, b=torch.ones(1000), y=x)
+        self.assertTrue(torch.equal(x, torch.ones(1000)))
+        wide = torch.arange(24.0).view(2, 3, 4).transpose(0, 1)
+        cos = torch.ones(1, 3, 1, 4)
+        turned = torch.empty(1, 3, 2, 4)
+        velo.call("rotary_position_embedding", x=wide.unsqueeze(0), cos=cos, sin=torch.zeros_like(cos), y=turned)
+        self.assertTrue(torch.equal(turned[0], wide))
+        del y
+
+    def test_layouts_are_read_right_or_refused_by_name(self):
+        gain = torch.ones(8)
+        with self.assertRaisesRegex(velo.VeloError, r"args\.x\.strides"):
+            velo.call("rms_norm", x=torch.randn(8, 4).t(), gamma=gain, y=torch.empty(4, 8))
+        with self.assertRaisesRegex(velo.VeloError, r"args\.x\.strides"):
+            velo.call("rms_norm", x=torch.randn(1, 8).expand(4, 8), gamma=gain, y=torch.empty(4, 8))
+        x = torch.randn(8, 4)
+        self.assertLessEqual(distance(velo.rms_norm(x.t(), gain), velo.rms_norm(x.t().contiguous(), gain)), 0)
+        self.assertEqual(velo.rms_norm(torch.empty(0, 8), gain).shape, (0, 8))
+        expanded = torch.randn(2, 5, 1, 16).expand(2, 5, 4, 16)
+        got = velo.fusion_attention(expanded, expanded, expanded)
+        self.assertLessEqual(distance(got, velo.fusion_attention(*[expanded.contiguous()] * 3)), 0)
+
+    def test_refusals_carry_the_record(self):
+        with self.assertRaisesRegex(velo.VeloError, r"velo_add: args\.b\.shape: expected .*\[3\].*got \[4\]"):
+            velo.call("add", a=torch.ones(3), b=torch.ones(4), y=torch.ones(3))
+        with self.assertRaisesRegex(velo.VeloError, r"args\.x\.dtype: expected float32 or bfloat16, got float64"):
+            velo.call("swiglu", x=torch.ones(4, dtype=torch.float64), y=torch.ones(2, dtype=torch.float64))
+        with self.assertRaisesRegex(velo.VeloError, "meta|CPU|data"):
+            velo.call("swiglu", x=torch.ones(4, device="meta"), y=torch.ones(2))
+        with self.assertRaisesRegex(TypeError, "no field"):
+            velo.call("add", a=torch.ones(3), c=1)
+
+    def test_ten_thousand_calls_leak_nothing(self):
+        x, y = torch.randn(4, 64), torch.empty(4, 32)
+
+        def calls(count):
+            for _ in range(count):
+                velo.call("swiglu", x=x, y=y)
+            gc.collect()
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        before = calls(1000)
+        self.assertLess(calls(10000) - before, 2048, "kibibytes")
+
+    def test_a_forked_worker_gets_a_clear_error(self):
+        velo.rms_norm(torch.randn(2, 8), torch.ones(8))
+
+        class Data(torch.utils.data.Dataset):
+            def __len__(self):
+                return 2
+
+            def __getitem__(self, index):
+                return velo.rms_norm(torch.randn(2, 8), torch.ones(8))
+
+        loader = torch.utils.data.DataLoader(Data(), num_workers=1, timeout=60)
+        with self.assertRaisesRegex(RuntimeError, "fork"):
+            list(loader)
+        velo.rms_norm(torch.randn(2, 8), torch.ones(8))  # the parent goes on
+
+
+if __name__ == "__main__":
+    unittest.main()
