@@ -105,7 +105,11 @@ class gemm_run {
   block_shape shape_of(int rows, bool last_panel, bool last_pass, bool later_pass) const;
   void pack_phase(std::int64_t first_tile, std::int64_t end_tile, const core::parallel& threads);
   const char* rows_of_a(const tile& t, std::int64_t p) const;
-  void pack_strips(const tile& t, std::int64_t p, const char* from, std::uint32_t* to) const;
+  const char* source_of_a(std::int64_t row, std::int64_t p) const;
+  std::uint32_t* shared_rows(std::int64_t row, std::int64_t p) const;
+  void pack_a_for_all(const core::parallel& threads);
+  void pack_a(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const;
+  void pack_strips(const char* from, int rows, std::int64_t p, std::uint32_t* to) const;
   const std::uint32_t* panel_of_b(const tile& t, std::int64_t p, std::int64_t q) const;
   const std::uint32_t* panel_after(const tile& t, std::int64_t p, std::int64_t q) const;
   void multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
@@ -178,6 +182,7 @@ void gemm_run::make_kernels(bool jit) {
 }
 
 void gemm_run::run(const core::parallel& threads) {
+  if (plan_.packs_a_once) pack_a_for_all(threads);
   const std::int64_t step = plan_.shared_b == 0 ? plan_.column_tiles : plan_.phase_columns;
   for (std::int64_t first = 0; first < plan_.column_tiles; first += step) {
     const std::int64_t end = std::min(first + step, plan_.column_tiles);
@@ -205,54 +210,73 @@ void gemm_run::pack_phase(std::int64_t first_tile, std::int64_t end_tile,
   });
 }
 
-// The rows of A of a tile in pass `p`, ready for blocks: where they lie, or packed into the task's
-// own area.
+// The rows of A of a tile in pass `p`, ready for blocks: where they lie, where they were packed for
+// all, or packed now.
 const char* gemm_run::rows_of_a(const tile& t, std::int64_t p) const {
-  const bool pairs = form_.compute == block_type::bf16;
-  const bool wide = form_.type == block_type::bf16 && !pairs;
-  const std::int64_t bytes = form_.type == block_type::bf16 ? 2 : 4;
-  const std::int64_t k = p * form_.pass;
-  const std::int64_t place = p_.turn_a ? k * p_.lda + t.row : t.row * p_.lda + k;
-  const char* from = static_cast<const char*>(p_.a) + place * bytes;
-  if (plan_.reads_a) return from;
-  auto* to = reinterpret_cast<std::uint32_t*>(t.own_a);
-  if (plan_.amx) {
-    pack_strips(t, p, from, to);
-    return t.own_a;
-  }
-  const int depth = form_.depth(p);
-  const int padded = form_.padded_depth(p) / form_.per_word();
-  if (p_.turn_a) {
-    const move m{from, p_.lda, depth, t.rows, to, a_words(), padded};
-    (pairs ? moves_.turn16 : wide ? moves_.turn16_wide : moves_.turn32)(m);
-  } else {
-    const move m{from, p_.lda, t.rows, depth, to, a_words(), padded};
-    (pairs ? moves_.rows16 : wide ? moves_.rows16_wide : moves_.rows32)(m);
-  }
+  if (plan_.reads_a) return source_of_a(t.row, p);
+  if (plan_.packs_a_once) return reinterpret_cast<const char*>(shared_rows(t.row, p));
+  pack_a(t.row, t.rows, p, reinterpret_cast<std::uint32_t*>(t.own_a));
   return t.own_a;
 }
 
+const char* gemm_run::source_of_a(std::int64_t row, std::int64_t p) const {
+  const std::int64_t k = p * form_.pass;
+  const std::int64_t place = p_.turn_a ? k * p_.lda + row : row * p_.lda + k;
+  return static_cast<const char*>(p_.a) + place * (form_.type == block_type::bf16 ? 2 : 4);
+}
+
+// Where rows packed for all begin; `row` is a multiple of 32.
+std::uint32_t* gemm_run::shared_rows(std::int64_t row, std::int64_t p) const {
+  const std::int64_t row_words = plan_.amx ? form_.padded_depth(p) / form_.per_word() : a_words();
+  auto* words = reinterpret_cast<std::uint32_t*>(scratch_ + plan_.shared_b);
+  return words + p * round_up(p_.m, 32) * a_words() + row * row_words;
+}
+
+void gemm_run::pack_a_for_all(const core::parallel& threads) {
+  constexpr std::int64_t group = 128;  // rows a task
+  const std::int64_t groups = (p_.m + group - 1) / group;
+  threads(groups * form_.passes(), [&](std::int64_t task, int) {
+    const std::int64_t row = task % groups * group, p = task / groups;
+    pack_a(row, static_cast<int>(std::min(group, p_.m - row)), p, shared_rows(row, p));
+  });
+}
+
+void gemm_run::pack_a(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const {
+  const bool pairs = form_.compute == block_type::bf16;
+  const bool wide = form_.type == block_type::bf16 && !pairs;
+  const char* from = source_of_a(row, p);
+  const int depth = form_.depth(p), padded = form_.padded_depth(p) / form_.per_word();
+  if (plan_.amx) {
+    pack_strips(from, rows, p, to);
+  } else if (p_.turn_a) {
+    const move m{from, p_.lda, depth, rows, to, a_words(), padded};
+    (pairs ? moves_.turn16 : wide ? moves_.turn16_wide : moves_.turn32)(m);
+  } else {
+    const move m{from, p_.lda, rows, depth, to, a_words(), padded};
+    (pairs ? moves_.rows16 : wide ? moves_.rows16_wide : moves_.rows32)(m);
+  }
+}
+
 // A in strips of 32 rows for the tiles of AMX: every step of 32 of the depth is 2 KiB in one piece.
-void gemm_run::pack_strips(const tile& t, std::int64_t p, const char* from,
-                           std::uint32_t* to) const {
+void gemm_run::pack_strips(const char* from, int rows, std::int64_t p, std::uint32_t* to) const {
   constexpr int side = amx_side, step_words = side * side / 2;
   const int depth = form_.depth(p), steps = form_.padded_depth(p) / side;
-  const int strips = (t.rows + side - 1) / side;
-  const int odd_rows = t.rows % side;
+  const int strips = (rows + side - 1) / side;
+  const int odd_rows = rows % side;
   if (odd_rows != 0) {
     std::memset(to + std::int64_t{strips - 1} * steps * step_words, 0,
                 static_cast<std::size_t>(steps) * step_words * 4);
   }
   if (!p_.turn_a) {
     moves_.strips16(
-        {from, p_.lda, t.rows, depth, to, std::int64_t{steps} * step_words, steps * side / 2});
+        {from, p_.lda, rows, depth, to, std::int64_t{steps} * step_words, steps * side / 2});
     return;
   }
   for (int step = 0; step < steps; ++step) {
     for (int strip = 0; strip < strips; ++strip) {
       const char* square = from + (step * side * p_.lda + strip * side) * 2;
       moves_.turn16({square, p_.lda, std::min(side, depth - step * side),
-                     std::min(side, t.rows - strip * side),
+                     std::min(side, rows - strip * side),
                      to + (std::int64_t{strip} * steps + step) * step_words, side / 2, side / 2});
     }
   }
@@ -358,7 +382,8 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
   t.first = plan_.first_panel(column_tile);
   t.end = plan_.first_panel(column_tile + 1);
   t.phase_panel = plan_.first_panel(phase_first);
-  t.own_a = scratch_ + plan_.shared_b + static_cast<std::size_t>(thread) * plan_.own;
+  t.own_a =
+      scratch_ + plan_.shared_b + plan_.shared_a + static_cast<std::size_t>(thread) * plan_.own;
   t.own_b = reinterpret_cast<std::uint32_t*>(t.own_a + plan_.own_a);
   t.sums = reinterpret_cast<float*>(t.own_a + plan_.own_a + plan_.own_b);
 

@@ -32,6 +32,8 @@ int least_tiles(const gemm_problem& p) {
   return size(p.m) * size(p.n) * size(p.k) < large ? 4 : 8;
 }
 
+constexpr std::int64_t shared_a_bytes = std::int64_t{32}
+                                        << 20;  // the most of A that is packed for all
 constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;  // of B packed at a time
 
 // Blocks may read A in place when nothing has to be turned or widened and its rows do not fall on
@@ -111,7 +113,15 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
         return static_cast<std::size_t>(round_up(bytes, 4096) + 64);
       };
   shared_b = packed || pack_inside ? 0 : area(phase_columns * column_bytes);
-  own_a = reads_a ? 0 : area(tile_rows * (form.pass / form.per_word()) * std::int64_t{4});
+  // Tiles of AMX want their rows in the second cache anyway, and a copy brings them there; only
+  // turning is worth saving.
+  const std::int64_t a_words = round_up(m, 32) * form.passes() * form.pass / form.per_word();
+  packs_a_once =
+      !reads_a && column_tiles > 2 && a_words * 4 <= shared_a_bytes && (p.turn_a || !amx);
+  shared_a = packs_a_once ? area(a_words * 4) : 0;
+  own_a = reads_a || packs_a_once
+              ? 0
+              : area(tile_rows * (form.pass / form.per_word()) * std::int64_t{4});
   own_b = pack_inside ? area(deepest * tile_columns * 4) : 0;
   own_sums = area(std::int64_t{tile_rows} * sums_stride() * 4);
   own = own_a + own_b + own_sums;
