@@ -1,4 +1,5 @@
-# What an installed velo consists of: the library and its adapters, the C and C++ headers, a pkg-config file, a CMake package, the notices.
+# What an installed velo consists of: the library and its adapters, the C and C++ headers, the velo command, a pkg-config file, a
+# CMake package, the notices.
 #
 # The tree is relocatable for CMake; the pkg-config file names the prefix it was installed to.
 include(CMakePackageConfigHelpers)
@@ -15,6 +16,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/capi/include/velo DESTINATION ${CMAKE_IN
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/cpp/include/velo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.hpp")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/capi/adapters/include/velo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET velo_command)
+  set_target_properties(velo_command PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+  install(TARGETS velo_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/THIRD_PARTY ${PROJECT_SOURCE_DIR}/CHANGELOG.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 

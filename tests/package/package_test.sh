@@ -35,6 +35,7 @@ install)
   installed=$(cd "$prefix/include" && find . -type f | sort)
   public=$(cd "$source" && { (cd capi/include && find . -name '*.h'); (cd capi/adapters/include && find . -name '*.h'); (cd cpp/include && find . -name '*.hpp'); } | sort)
   [ "$installed" = "$public" ] || fail "installed headers differ from the public ones"
+  "$prefix/bin/velo" ops >"$work/ops" || fail "the installed velo command does not run"
   if readelf -d "$libdir/libvelo.so.1" | grep -Eq 'RPATH|RUNPATH'; then fail "the installed library has a run path"; fi
   ;;
 find_package)
