@@ -55,7 +55,8 @@ void write(const std::string& file, const std::string& text) {
 // generated.
 std::vector<std::string> leftovers(const std::string& root, const files& wanted) {
   std::vector<std::string> out;
-  for (const std::string folder : {"abi/generated/", "capi/include/velo/", "capi/adapters/generated/"}) {
+  for (const std::string folder :
+       {"abi/generated/", "capi/include/velo/", "capi/adapters/generated/"}) {
     if (!std::filesystem::is_directory(root + "/" + folder)) continue;
     for (const auto& entry : std::filesystem::directory_iterator(root + "/" + folder)) {
       const std::string name = entry.path().filename().string();

@@ -121,7 +121,7 @@ void pack_depth(const row_block& from, void* to, int rows, int64_t ld) {
 
 // elements even, columns a multiple of 16
 inline void split_words(const void* words, int64_t words_ld, void* to, int elements, int columns,
-                 int64_t ld) {
+                        int64_t ld) {
   for (int e = 0; e < elements; e += 2) {
     const auto* from = static_cast<const uint32_t*>(words) + (e / 2) * words_ld;
     bf16* even = static_cast<bf16*>(to) + e * ld;
