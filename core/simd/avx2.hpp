@@ -51,9 +51,6 @@ VELO_INLINE vec min(vec a, vec b) {
 VELO_INLINE vec sqrt(vec a) {
   return {_mm256_sqrt_ps(a.v)};
 }
-VELO_INLINE vec round(vec a) {
-  return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)};
-}
 // a * 2^n for an integral n in [-252, 254], in two exact halves so that the ends saturate to 0 and
 // infinity.
 VELO_INLINE __m256 power2(__m256i n) {
@@ -64,16 +61,21 @@ VELO_INLINE vec scale2(vec a, vec n) {
   const __m256i half = _mm256_srai_epi32(whole, 1);
   return {_mm256_mul_ps(_mm256_mul_ps(a.v, power2(half)), power2(_mm256_sub_epi32(whole, half)))};
 }
+// 2^n for t = n + 127 + 1.5 * 2^23, see avx512.hpp.
+VELO_INLINE vec power2(vec t) {
+  return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t.v), 23))};
+}
+// The division: the processor's own estimate has 11 bits, and infinity does not survive a Newton
+// step.
+VELO_INLINE vec rough_reciprocal(vec a) {
+  return {_mm256_div_ps(_mm256_set1_ps(1.0f), a.v)};
+}
 // Neighbors exchanged: lanes 1 0 3 2 ..
 VELO_INLINE vec swap_pairs(vec a) {
   return {_mm256_permute_ps(a.v, 0xb1)};
 }
 VELO_INLINE vec if_nan(vec a, vec yes, vec no) {
   return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q))};
-}
-
-VELO_INLINE vec if_less(vec a, vec b, vec yes, vec no) {
-  return {_mm256_blendv_ps(no.v, yes.v, _mm256_cmp_ps(a.v, b.v, _CMP_LT_OQ))};
 }
 
 VELO_INLINE __m256i first(int n) {
@@ -99,15 +101,25 @@ VELO_INLINE void stream(float* p, vec a) {
 VELO_INLINE vec widen(__m128i half) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16))};
 }
-VELO_INLINE __m128i narrow(vec a) {
+// A bf16 in the upper half of each lane, ties to even, NaN quiet.
+VELO_INLINE __m256i round_to_upper_half(vec a) {
   const __m256i bits = _mm256_castps_si256(a.v);
   const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  const __m256i rounded = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+  const __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
   const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-  const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q));
-  const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
-  const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0x08);
-  return _mm256_castsi256_si128(packed);
+  return _mm256_blendv_epi8(up, quiet, _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q)));
+}
+VELO_INLINE __m256i narrow(vec a, vec b) {
+  const __m256i low = _mm256_srli_epi32(round_to_upper_half(a), 16);
+  const __m256i high = _mm256_srli_epi32(round_to_upper_half(b), 16);
+  return _mm256_permute4x64_epi64(_mm256_packus_epi32(low, high), 0xd8);
+}
+VELO_INLINE __m128i narrow(vec a) {
+  return _mm256_castsi256_si128(narrow(a, a));
+}
+VELO_INLINE __m256i pairs(vec even, vec odd) {
+  const __m256i low = _mm256_srli_epi32(round_to_upper_half(even), 16);
+  return _mm256_blend_epi16(low, round_to_upper_half(odd), 0xaa);
 }
 VELO_INLINE vec load(const bf16* p) {
   return widen(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
@@ -138,11 +150,58 @@ VELO_INLINE void put(T* to, vec value) {
   }
 }
 
+template <bool Bypass>
+VELO_INLINE void put2(float* to, vec a, vec b) {
+  put<Bypass>(to, a);
+  put<Bypass>(to + width, b);
+}
+template <bool Bypass>
+VELO_INLINE void put_words(bf16* to, __m256i words) {
+  if (Bypass) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), words);
+  } else {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), words);
+  }
+}
+template <bool Bypass>
+VELO_INLINE void put2(bf16* to, vec a, vec b) {
+  put_words<Bypass>(to, narrow(a, b));
+}
+
+// Two vectors in the order that costs least, see avx512.hpp.
+struct vec2 {
+  vec a, b;
+};
+VELO_INLINE vec2 load_any_order(const float* p) {
+  return {load(p), load(p + width)};
+}
+VELO_INLINE vec2 load_any_order(const bf16* p) {
+  const __m256i words = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  const __m256i upper = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
+  return {{_mm256_castsi256_ps(_mm256_slli_epi32(words, 16))},
+          {_mm256_castsi256_ps(_mm256_and_si256(words, upper))}};
+}
+template <bool Bypass>
+VELO_INLINE void put_same_order(float* to, vec2 x) {
+  put2<Bypass>(to, x.a, x.b);
+}
+template <bool Bypass>
+VELO_INLINE void put_same_order(bf16* to, vec2 x) {
+  put_words<Bypass>(to, pairs(x.a, x.b));
+}
+
 VELO_INLINE void fence() {
   _mm_sfence();
 }
 VELO_INLINE void prefetch(const void* p) {
   _mm_prefetch(static_cast<const char*>(p), _MM_HINT_T0);
+}
+// See avx512.hpp.
+template <class T>
+VELO_INLINE void look_ahead(const T* p) {
+  const char* later = reinterpret_cast<const char*>(p) + 2048;
+  prefetch(later);
+  if (2 * width * sizeof(T) > 64) prefetch(later + 64);
 }
 
 VELO_INLINE float sum(vec a) {
@@ -187,25 +246,15 @@ VELO_INLINE void largest4(vec a, vec b, vec c, vec d, float* to) {
       _mm256_max_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));
   _mm_storeu_ps(to, _mm_max_ps(_mm256_castps256_ps128(all), _mm256_extractf128_ps(all, 1)));
 }
-VELO_INLINE __m256i round_to_upper_half(vec a) {
-  const __m256i bits = _mm256_castps_si256(a.v);
-  const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
-  const __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
-  const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x400000));
-  return _mm256_blendv_epi8(up, quiet, _mm256_castps_si256(_mm256_cmp_ps(a.v, a.v, _CMP_UNORD_Q)));
-}
 VELO_INLINE void store2(float* p, vec a, vec b) {
   store(p, a);
   store(p + width, b);
 }
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
-  store(p, a);
-  store(p + width, b);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(a, b));
 }
 VELO_INLINE void store_pairs(bf16* p, vec even, vec odd) {
-  const __m256i low = _mm256_srli_epi32(round_to_upper_half(even), 16);
-  const __m256i both = _mm256_blend_epi16(low, round_to_upper_half(odd), 0xaa);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), both);
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), pairs(even, odd));
 }
 VELO_INLINE void interleave(bf16* p, const bf16* even, const bf16* odd) {
   const __m256i none = _mm256_setzero_si256();

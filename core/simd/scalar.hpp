@@ -2,11 +2,11 @@
 // avx512.hpp.
 //
 // Each vector header offers, in a namespace of its own: `width`; `vec`; set, zero, + - * /, fma(a,
-// b, c) = a * b + c, max, min, sqrt, round, scale2, swap_pairs, if_nan, if_less; load(p), load(p,
+// b, c) = a * b + c, max, min, sqrt, power2, rough_reciprocal, swap_pairs, if_nan; load(p), load(p,
 // n) (missing lanes are zero), store(p, v), store(p, v, n), stream(p, v) (aligned to the vector's
-// bytes), put<Bypass>(p, v), each for float and bf16; fence, prefetch; sum and largest across
-// lanes. math.inl adds exp over any of them. Loading a bf16 is exact; storing one rounds to nearest
-// even.
+// bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w), load_any_order(p), put_same_order<Bypass>(p,
+// v), each for float and bf16; fence, prefetch, look_ahead; sum and largest across lanes. math.inl
+// adds exp over any of them. Loading a bf16 is exact; storing one rounds to nearest even.
 #pragma once
 
 #include <cstdint>

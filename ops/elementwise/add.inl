@@ -5,9 +5,10 @@ template <bool Bypass, class T>
 VELO_INLINE void sum(const add_slice<T>& s) {
   int64_t i = 0;
   for (; i + 2 * v::width <= s.n; i += 2 * v::width) {
-    const int64_t j = i + v::width;
-    v::put<Bypass>(s.y + i, v::load(s.a + i) + v::load(s.b + i));
-    v::put<Bypass>(s.y + j, v::load(s.a + j) + v::load(s.b + j));
+    v::look_ahead(s.a + i);
+    v::look_ahead(s.b + i);
+    const v::vec2 a = v::load_any_order(s.a + i), b = v::load_any_order(s.b + i);
+    v::put_same_order<Bypass>(s.y + i, {a.a + b.a, a.b + b.b});
   }
   for (; i < s.n; i += v::width) {  // tail
     const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;

@@ -4,8 +4,8 @@ template <bool Bypass, class From, class To>
 VELO_INLINE void convert(const cast_slice<From, To>& s) {
   int64_t i = 0;
   for (; i + 2 * v::width <= s.n; i += 2 * v::width) {
-    v::put<Bypass>(s.y + i, v::load(s.x + i));
-    v::put<Bypass>(s.y + i + v::width, v::load(s.x + i + v::width));
+    v::look_ahead(s.x + i);
+    v::put2<Bypass>(s.y + i, v::load(s.x + i), v::load(s.x + i + v::width));
   }
   for (; i < s.n; i += v::width) {  // tail
     const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;

@@ -90,7 +90,11 @@ void backward(const velo_cross_entropy_backward_args& a, core::execution& on,
   const float shared = a.reduction == VELO_REDUCTION_NONE
                            ? 0.0f
                            : *dloss / static_cast<float>(std::max<std::int64_t>(count, 1));
-  const row_slices slices = slice_rows(tokens, n * static_cast<std::int64_t>(sizeof(T)));
+  const auto row_bytes = n * static_cast<std::int64_t>(sizeof(T));
+  const row_slices slices = slice_rows(tokens, row_bytes);
+  // In place the lines are in cache already.
+  const bool bypass = data<T>(a.dlogits) != data<const T>(a.logits) &&
+                      bypass_cache(data<T>(a.dlogits), tokens, row_bytes, on);
   on.threads(slices.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = slices.begin(task);
     for (std::int64_t t = first; t < first + slices.count(task); ++t) {
@@ -100,7 +104,7 @@ void backward(const velo_cross_entropy_backward_args& a, core::execution& on,
         continue;
       }
       kernel({data<const T>(a.logits) + t * n, out, n, targets[t], data<const float>(a.lse)[t],
-              a.reduction == VELO_REDUCTION_NONE ? dloss[t] : shared});
+              a.reduction == VELO_REDUCTION_NONE ? dloss[t] : shared, bypass});
     }
   });
 }

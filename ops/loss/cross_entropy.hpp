@@ -3,10 +3,10 @@
 //   loss[t] = lse[t] - logits[t, target],  lse[t] = log(sum_v exp(logits[t, v]))      0 for ignored
 //   tokens dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = target]) * dloss[t]
 //
-// Logits float32 or bfloat16, rows of n; all sums in float32 against the row's largest logit,
-// losses added up in double. A row is a task's unit. Bytes: forward one read of the logits (the
-// second pass finds the row in L2), backward one read and one write, in place if wanted: no second
-// logits tensor exists. Bound: memory from DRAM, exp in cache.
+// Logits float32 or bfloat16, rows of n; all sums in float32 against the largest logit so far,
+// losses added up in double. A row is a task's unit. Bytes: forward one read of the logits,
+// backward one read and one write, in place if wanted: no second logits tensor exists. Bound:
+// memory from DRAM, exp in cache.
 #pragma once
 
 #include <stdint.h>
@@ -29,6 +29,7 @@ struct cross_entropy_backward_row {
   int64_t target;  // in [0, n)
   float lse;
   float dloss;
+  bool bypass;  // write dlogits around the cache
 };
 
 namespace reference {

@@ -23,14 +23,23 @@ template <bool Bypass, bool Inverse, class T>
 VELO_INLINE void turn_half(const T* x, T* y, const float* cos, const float* sin, int64_t rotated) {
   const int64_t h = rotated / 2;
   int64_t i = 0;
-  for (; i + v::width <= h; i += v::width) {
-    const v::vec a = v::load(x + i), b = v::load(x + h + i);
-    const v::vec s1 = v::load(sin + i), s2 = v::load(sin + h + i);
-    v::put<Bypass>(y + i, first_of_pair<Inverse>(a, b, v::load(cos + i), s1, s2));
-    v::put<Bypass>(y + h + i, second_of_pair<Inverse>(a, b, v::load(cos + h + i), s1, s2));
+  for (; i + 2 * v::width <= h; i += 2 * v::width) {
+    v::look_ahead(x + i);
+    v::look_ahead(x + h + i);
+    v::vec first[2], second[2];
+#pragma GCC unroll 2
+    for (int k = 0; k < 2; ++k) {
+      const int64_t j = i + k * v::width;
+      const v::vec a = v::load(x + j), b = v::load(x + h + j);
+      const v::vec s1 = v::load(sin + j), s2 = v::load(sin + h + j);
+      first[k] = first_of_pair<Inverse>(a, b, v::load(cos + j), s1, s2);
+      second[k] = second_of_pair<Inverse>(a, b, v::load(cos + h + j), s1, s2);
+    }
+    v::put2<Bypass>(y + i, first[0], first[1]);
+    v::put2<Bypass>(y + h + i, second[0], second[1]);
   }
-  if (i < h) {  // tail
-    const int m = static_cast<int>(h - i);
+  for (; i < h; i += v::width) {  // tail
+    const int m = h - i < v::width ? static_cast<int>(h - i) : v::width;
     const v::vec a = v::load(x + i, m), b = v::load(x + h + i, m);
     const v::vec s1 = v::load(sin + i, m), s2 = v::load(sin + h + i, m);
     const v::vec first = first_of_pair<Inverse>(a, b, v::load(cos + i, m), s1, s2);
@@ -52,12 +61,15 @@ template <bool Bypass, bool Inverse, class T>
 VELO_INLINE void turn_interleaved(const T* x, T* y, const float* cos, const float* sin,
                                   int64_t rotated) {
   int64_t i = 0;
-  for (; i + v::width <= rotated; i += v::width) {
-    v::put<Bypass>(y + i,
-                   turned_pairs<Inverse>(v::load(x + i), v::load(cos + i), v::load(sin + i)));
+  for (; i + 2 * v::width <= rotated; i += 2 * v::width) {
+    const int64_t j = i + v::width;
+    v::look_ahead(x + i);
+    v::put2<Bypass>(y + i,
+                    turned_pairs<Inverse>(v::load(x + i), v::load(cos + i), v::load(sin + i)),
+                    turned_pairs<Inverse>(v::load(x + j), v::load(cos + j), v::load(sin + j)));
   }
-  if (i < rotated) {  // tail
-    const int m = static_cast<int>(rotated - i);
+  for (; i < rotated; i += v::width) {  // tail
+    const int m = rotated - i < v::width ? static_cast<int>(rotated - i) : v::width;
     v::store(y + i,
              turned_pairs<Inverse>(v::load(x + i, m), v::load(cos + i, m), v::load(sin + i, m)), m);
   }
