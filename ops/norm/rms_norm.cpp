@@ -75,30 +75,17 @@ void forward(const velo_rms_norm_args& a, core::execution& on,
   });
 }
 
-// Adds the slices' partial rows in order, a block of columns a task.
-void reduce_gain(float* dgamma, bool accumulate, const float* partial, std::int64_t slices,
-                 std::int64_t n, core::execution& on) {
-  constexpr std::int64_t block = 1024;
-  on.threads((n + block - 1) / block, [&](std::int64_t task, int) {
-    const std::int64_t end = std::min(n, (task + 1) * block);
-    for (std::int64_t i = task * block; i < end; ++i) {
-      float sum = accumulate ? dgamma[i] : 0.0f;
-      for (std::int64_t s = 0; s < slices; ++s) sum += partial[s * n + i];
-      dgamma[i] = sum;
-    }
-  });
-}
-
 template <class T>
 void backward(const velo_rms_norm_backward_args& a, core::execution& on,
-              void (*kernel)(const rms_norm_backward_slice<T>&)) {
+              void (*kernel)(const rms_norm_backward_slice<T>&),
+              void (*gain_kernel)(const rms_norm_gain_columns&)) {
   const std::int64_t n = numel(*a.gamma);
   const std::int64_t rows = row_count(*a.x, a.gamma->ndim);
   if (n == 0) return;
   const auto row_bytes = n * static_cast<std::int64_t>(sizeof(T));
-  // At most 32 partial rows, and no more than 4 MiB of them.
+  // At most 32 partial rows of at least 16 rows each, and no more than 4 MiB of them.
   const row_slices slices =
-      slice_rows_into(rows, std::clamp<std::int64_t>((1 << 20) / n, 1, 32), 8);
+      slice_rows_into(rows, std::clamp<std::int64_t>((1 << 20) / n, 1, 32), 16);
   const auto partial_count = static_cast<std::size_t>(slices.tasks() * n);
   float* partial = a.dgamma == nullptr ? nullptr : on.scratch.take<float>(partial_count);
   const bool bypass = bypass_cache(data<T>(a.dx), rows, row_bytes, on);
@@ -111,8 +98,13 @@ void backward(const velo_rms_norm_backward_args& a, core::execution& on,
             data<const float>(a.rstd) + first, data<T>(a.dx) + first * n, sums, slices.count(task),
             n, bypass});
   });
-  if (a.dgamma != nullptr)
-    reduce_gain(data<float>(a.dgamma), a.accumulate != 0, partial, slices.tasks(), n, on);
+  if (a.dgamma == nullptr) return;
+  constexpr std::int64_t block = 1024;  // columns of a task
+  on.threads((n + block - 1) / block, [&](std::int64_t task, int) {
+    const std::int64_t at = task * block;
+    gain_kernel({partial + at, slices.tasks(), n, data<float>(a.dgamma) + at,
+                 std::min(block, n - at), a.accumulate != 0});
+  });
 }
 
 template <void (*F32)(const rms_norm_slice<float>&), void (*BF16)(const rms_norm_slice<bf16>&)>
@@ -120,9 +112,10 @@ void run(const velo_rms_norm_args& a, core::execution& on) {
   a.x->dtype == f32 ? forward<float>(a, on, F32) : forward<bf16>(a, on, BF16);
 }
 template <void (*F32)(const rms_norm_backward_slice<float>&),
-          void (*BF16)(const rms_norm_backward_slice<bf16>&)>
+          void (*BF16)(const rms_norm_backward_slice<bf16>&),
+          void (*Gain)(const rms_norm_gain_columns&)>
 void run(const velo_rms_norm_backward_args& a, core::execution& on) {
-  a.x->dtype == f32 ? backward<float>(a, on, F32) : backward<bf16>(a, on, BF16);
+  a.x->dtype == f32 ? backward<float>(a, on, F32, Gain) : backward<bf16>(a, on, BF16, Gain);
 }
 
 constexpr candidate forward_kernels[] = {
@@ -133,13 +126,16 @@ constexpr candidate forward_kernels[] = {
                                                                               core::isa::scalar),
 };
 constexpr candidate backward_kernels[] = {
-    kernel<velo_rms_norm_backward_args, run<avx512::rms_norm_backward, avx512::rms_norm_backward>>(
-        "avx512", core::isa::avx512),
-    kernel<velo_rms_norm_backward_args, run<avx2::rms_norm_backward, avx2::rms_norm_backward>>(
-        "avx2", core::isa::avx2),
     kernel<velo_rms_norm_backward_args,
-           run<reference::rms_norm_backward, reference::rms_norm_backward>>("reference",
-                                                                            core::isa::scalar),
+           run<avx512::rms_norm_backward, avx512::rms_norm_backward, avx512::rms_norm_gain>>(
+        "avx512", core::isa::avx512),
+    kernel<velo_rms_norm_backward_args,
+           run<avx2::rms_norm_backward, avx2::rms_norm_backward, avx2::rms_norm_gain>>(
+        "avx2", core::isa::avx2),
+    kernel<
+        velo_rms_norm_backward_args,
+        run<reference::rms_norm_backward, reference::rms_norm_backward, reference::rms_norm_gain>>(
+        "reference", core::isa::scalar),
 };
 
 }  // namespace

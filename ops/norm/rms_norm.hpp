@@ -42,23 +42,36 @@ struct rms_norm_backward_slice {
   bool bypass;  // write dx around the cache
 };
 
+// A block of columns of dgamma: the sum of the slices' partial rows.
+struct rms_norm_gain_columns {
+  const float* partial;  // `rows` rows, `stride` elements apart
+  int64_t rows;
+  int64_t stride;
+  float* dgamma;
+  int64_t n;
+  bool accumulate;  // add to dgamma
+};
+
 namespace reference {
 void rms_norm(const rms_norm_slice<float>& s);
 void rms_norm(const rms_norm_slice<simd::bf16>& s);
 void rms_norm_backward(const rms_norm_backward_slice<float>& s);
 void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
+void rms_norm_gain(const rms_norm_gain_columns& s);
 }  // namespace reference
 namespace avx2 {
 void rms_norm(const rms_norm_slice<float>& s);
 void rms_norm(const rms_norm_slice<simd::bf16>& s);
 void rms_norm_backward(const rms_norm_backward_slice<float>& s);
 void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
+void rms_norm_gain(const rms_norm_gain_columns& s);
 }  // namespace avx2
 namespace avx512 {
 void rms_norm(const rms_norm_slice<float>& s);
 void rms_norm(const rms_norm_slice<simd::bf16>& s);
 void rms_norm_backward(const rms_norm_backward_slice<float>& s);
 void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
+void rms_norm_gain(const rms_norm_gain_columns& s);
 }  // namespace avx512
 
 }  // namespace velo::ops

@@ -58,5 +58,12 @@ void rms_norm_backward(const rms_norm_backward_slice<float>& s) {
 void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s) {
   backward(s);
 }
+void rms_norm_gain(const rms_norm_gain_columns& s) {
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    double sum = s.accumulate ? s.dgamma[i] : 0;
+    for (std::int64_t r = 0; r < s.rows; ++r) sum += s.partial[r * s.stride + i];
+    s.dgamma[i] = static_cast<float>(sum);
+  }
+}
 
 }  // namespace velo::ops::reference
