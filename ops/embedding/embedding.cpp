@@ -39,37 +39,96 @@ void infer_backward(const velo_embedding_backward_args& a, output_shapes& output
   outputs.set("dtable", f32, 2, table);
 }
 
+template <void (*Copy)(const embedding_copy&)>
 void run(const velo_embedding_args& a, core::execution& on) {
   require_indices(*a.ids, "ids", a.table->shape[0]);
   const index_reader ids(*a.ids);
   const std::int64_t bytes = a.table->shape[1] * element_bytes(a.table->dtype);
-  const row_slices slices = slice_rows(numel(*a.ids), bytes);
+  const std::int64_t tokens = numel(*a.ids);
+  const row_slices slices = slice_rows(tokens, bytes);
+  const auto* table = data<const char>(a.table);
+  auto* y = data<char>(a.y);
+  const bool bypass = bypass_cache(y, tokens, bytes, on);
   on.threads(slices.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = slices.begin(task);
     for (std::int64_t t = first; t < first + slices.count(task); ++t) {
-      std::memcpy(data<char>(a.y) + t * bytes, data<const char>(a.table) + ids[t] * bytes,
-                  static_cast<std::size_t>(bytes));
+      const char* row = table + ids[t] * bytes;
+      if (bypass) {
+        Copy({row, table + ids[std::min(t + 1, tokens - 1)] * bytes, y + t * bytes, bytes});
+      } else {
+        std::memcpy(y + t * bytes, row, static_cast<std::size_t>(bytes));
+      }
     }
   });
 }
 
+// The tokens of each row of dtable, in order: those of row r are order[start[r]] to
+// order[start[r + 1] - 1].
+struct tokens_by_row {
+  index_reader ids;
+  std::int64_t rows;
+  std::int64_t* start;
+  std::int64_t* order;
+
+  tokens_by_row(const velo_tensor& tensor, std::int64_t all_rows, core::arena& scratch)
+      : ids(tensor),
+        rows(all_rows),
+        start(scratch.take<std::int64_t>(static_cast<std::size_t>(all_rows) + 2)),
+        order(scratch.take<std::int64_t>(static_cast<std::size_t>(numel(tensor)))) {
+    const std::int64_t tokens = numel(tensor);
+    std::memset(start, 0, sizeof(std::int64_t) * (static_cast<std::size_t>(rows) + 2));
+    // One place ahead, so that filling `order` moves each count to where it belongs.
+    for (std::int64_t t = 0; t < tokens; ++t) ++start[ids[t] + 2];
+    for (std::int64_t r = 2; r < rows + 2; ++r) start[r] += start[r - 1];
+    for (std::int64_t t = 0; t < tokens; ++t) order[start[ids[t] + 1]++] = t;
+  }
+
+  // The first row of part `part` of `parts` that cost the same: a row's own cost is one, and two
+  // for each of its tokens.
+  std::int64_t boundary(std::int64_t part, std::int64_t parts) const {
+    const auto cost = [this](std::int64_t r) { return r + 2 * start[r]; };
+    const std::int64_t wanted = cost(rows) / parts * part + cost(rows) % parts * part / parts;
+    std::int64_t low = 0, high = rows;
+    while (low < high) {
+      const std::int64_t middle = low + (high - low) / 2;
+      cost(middle) < wanted ? low = middle + 1 : high = middle;
+    }
+    return part == parts ? rows : low;
+  }
+};
+
+// A task is a part of the rows and at most a quarter of the columns: columns balance where a few
+// rows have most of the tokens, rows where there are more threads than blocks of columns.
 template <class T>
 void add_rows(const velo_embedding_backward_args& a, core::execution& on,
               void (*kernel)(const embedding_row<T>&)) {
-  constexpr std::int64_t block = 256;  // columns of a task: 1 KiB of a row
   require_indices(*a.ids, "ids", a.rows);
-  const index_reader ids(*a.ids);
-  const std::int64_t tokens = numel(*a.ids);
   const std::int64_t n = row_size(*a.dy);
+  if (n == 0 || a.rows == 0) return;
+  const tokens_by_row tokens(*a.ids, a.rows, on.scratch);
+  const std::int64_t block = std::max<std::int64_t>((n + 255) / 256 * 64, 256);
+  const std::int64_t parts = std::min<std::int64_t>(a.rows, 16);
   auto* table = data<float>(a.dtable);
-  on.threads((n + block - 1) / block, [&](std::int64_t task, int) {
-    const std::int64_t column = task * block;
+  const auto* dy = data<const T>(a.dy);
+  const bool accumulate = a.accumulate != 0;
+  const bool bypass =
+      !accumulate && bypass_cache(table, a.rows, n * static_cast<std::int64_t>(sizeof(float)), on);
+  on.threads((n + block - 1) / block * parts, [&](std::int64_t task, int) {
+    const std::int64_t column = task / parts * block;
     const std::int64_t width = std::min(block, n - column);
-    for (std::int64_t r = 0; r < a.rows && a.accumulate == 0; ++r) {
-      std::memset(table + r * n + column, 0, sizeof(float) * static_cast<std::size_t>(width));
-    }
-    for (std::int64_t t = 0; t < tokens; ++t) {
-      kernel({data<const T>(a.dy) + t * n + column, table + ids[t] * n + column, width});
+    const std::int64_t last = tokens.boundary(task % parts + 1, parts);
+    for (std::int64_t r = tokens.boundary(task % parts, parts); r < last; ++r) {
+      float* row = table + r * n + column;
+      const std::int64_t first = tokens.start[r], end = tokens.start[r + 1];
+      if (first == end && !accumulate)
+        std::memset(row, 0, sizeof(float) * static_cast<std::size_t>(width));
+      for (std::int64_t t = first; t < end; ++t) {
+        const std::int64_t next = tokens.order[std::min(t + 1, tokens.start[a.rows] - 1)];
+        const float* next_row =
+            accumulate && t + 1 == end ? table + tokens.ids[next] * n + column : nullptr;
+        kernel({dy + tokens.order[t] * n + column, dy + next * n + column, next_row, row, width,
+                accumulate || t > first, bypass && end - first == 1});
+      }
     }
   });
 }
@@ -81,9 +140,12 @@ void run_backward(const velo_embedding_backward_args& a, core::execution& on) {
 
 using backward_args = velo_embedding_backward_args;
 
-// Copying rows is memcpy on every processor.
+using forward_args = velo_embedding_args;
+
 constexpr candidate forward_kernels[] = {
-    kernel<velo_embedding_args, run>("reference", core::isa::scalar),
+    kernel<forward_args, run<avx512::embedding_copy_row>>("avx512", core::isa::avx512),
+    kernel<forward_args, run<avx2::embedding_copy_row>>("avx2", core::isa::avx2),
+    kernel<forward_args, run<reference::embedding_copy_row>>("reference", core::isa::scalar),
 };
 constexpr candidate backward_kernels[] = {
     kernel<backward_args, run_backward<avx512::embedding_add, avx512::embedding_add>>(

@@ -3,9 +3,11 @@
 //   y[t] = table[ids[t]];   dtable[ids[t]] += dy[t], tokens in order
 //
 // Table and y: float32 or bfloat16, rows of n elements; dtable float32. The forward copies rows and
-// has no arithmetic; the gradient gives each task a block of columns and all tokens, so that no two
-// tasks meet and the order of sums is fixed. Bytes: forward one read and one write a token's row;
-// backward one read of dy, one read and write of the rows used.
+// has no arithmetic. The gradient orders the tokens by row first (a counting sort), so that every
+// row of dtable is written by one task, once, with the sums of a row staying in L1. Both prefetch
+// the next row, because rows lie anywhere. Bytes: forward one read and one write a token's row;
+// backward one read of dy and one write of dtable, or one read and write of the rows used where it
+// accumulates. Bound: memory.
 #pragma once
 
 #include <stdint.h>
@@ -14,23 +16,38 @@
 
 namespace velo::ops {
 
-// Adds n elements of one token's gradient to its row.
+// One row copied around the cache: whole multiples of 64 bytes, `to` aligned to them.
+struct embedding_copy {
+  const void* from;
+  const void* next;  // the row that will be copied after it
+  void* to;
+  int64_t bytes;
+};
+
+// One token's part of a row of dtable.
 template <class T>
 struct embedding_row {
   const T* dy;
+  const T* next_dy;         // of the token that comes after it
+  const float* next_table;  // that token's row, where it will be read, else nullptr
   float* dtable;
   int64_t n;
+  bool add;     // to what dtable holds
+  bool bypass;  // write dtable around the cache
 };
 
 namespace reference {
+void embedding_copy_row(const embedding_copy& s);
 void embedding_add(const embedding_row<float>& s);
 void embedding_add(const embedding_row<simd::bf16>& s);
 }  // namespace reference
 namespace avx2 {
+void embedding_copy_row(const embedding_copy& s);
 void embedding_add(const embedding_row<float>& s);
 void embedding_add(const embedding_row<simd::bf16>& s);
 }  // namespace avx2
 namespace avx512 {
+void embedding_copy_row(const embedding_copy& s);
 void embedding_add(const embedding_row<float>& s);
 void embedding_add(const embedding_row<simd::bf16>& s);
 }  // namespace avx512

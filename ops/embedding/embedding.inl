@@ -1,19 +1,49 @@
-// embedding's gradient over the vector type `v` of the including namespace.
+// embedding over the vector type `v` of the including namespace.
 
-template <class T>
+void embedding_copy_row(const embedding_copy& s) {
+  const float* from = static_cast<const float*>(s.from);
+  const float* next = static_cast<const float*>(s.next);
+  float* to = static_cast<float*>(s.to);
+  const int64_t n = s.bytes / 4;
+  for (int64_t i = 0; i < n; i += 16) {  // a line a step
+    v::prefetch(next + i);
+    for (int64_t j = i; j < i + 16; j += v::width) v::stream(to + j, v::load(from + j));
+  }
+  v::fence();
+}
+
+template <bool Add, bool Bypass, class T>
 VELO_INLINE void add_row(const embedding_row<T>& s) {
   int64_t i = 0;
-  for (; i + v::width <= s.n; i += v::width)
-    v::store(s.dtable + i, v::load(s.dtable + i) + v::load(s.dy + i));
-  if (i < s.n) {  // tail
-    const int m = static_cast<int>(s.n - i);
-    v::store(s.dtable + i, v::load(s.dtable + i, m) + v::load(s.dy + i, m), m);
+  for (; i + 2 * v::width <= s.n; i += 2 * v::width) {
+    const int64_t j = i + v::width;
+    v::prefetch(s.next_dy + i);
+    if (sizeof(T) == sizeof(float)) v::prefetch(s.next_dy + j);
+    if (s.next_table != nullptr) v::prefetch(s.next_table + i), v::prefetch(s.next_table + j);
+    v::vec a = v::load(s.dy + i), b = v::load(s.dy + j);
+    if (Add) a = v::load(s.dtable + i) + a, b = v::load(s.dtable + j) + b;
+    v::put2<Bypass>(s.dtable + i, a, b);
+  }
+  for (; i < s.n; i += v::width) {  // tail
+    const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;
+    const v::vec a = v::load(s.dy + i, m);
+    v::store(s.dtable + i, Add ? v::load(s.dtable + i, m) + a : a, m);
+  }
+  if (Bypass) v::fence();
+}
+
+template <class T>
+VELO_INLINE void add_any(const embedding_row<T>& s) {
+  if (s.add) {
+    add_row<true, false>(s);
+  } else {
+    s.bypass ? add_row<false, true>(s) : add_row<false, false>(s);
   }
 }
 
 void embedding_add(const embedding_row<float>& s) {
-  add_row(s);
+  add_any(s);
 }
 void embedding_add(const embedding_row<simd::bf16>& s) {
-  add_row(s);
+  add_any(s);
 }

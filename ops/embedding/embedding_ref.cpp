@@ -1,4 +1,6 @@
 // embedding's gradient in plain loops: the truth the other kernels are held to.
+#include <cstring>
+
 #include "core/simd/scalar.hpp"
 #include "ops/embedding/embedding.hpp"
 
@@ -7,11 +9,15 @@ namespace {
 
 template <class T>
 void add(const embedding_row<T>& s) {
-  for (std::int64_t i = 0; i < s.n; ++i) s.dtable[i] += simd::to_float(s.dy[i]);
+  for (std::int64_t i = 0; i < s.n; ++i)
+    s.dtable[i] = (s.add ? s.dtable[i] : 0.0f) + simd::to_float(s.dy[i]);
 }
 
 }  // namespace
 
+void embedding_copy_row(const embedding_copy& s) {
+  std::memcpy(s.to, s.from, static_cast<std::size_t>(s.bytes));
+}
 void embedding_add(const embedding_row<float>& s) {
   add(s);
 }
