@@ -76,9 +76,9 @@ struct forward_scratch {
         sum(arena.take<float>(query_block * 16)) {}
 };
 
-// Few key heads: pack them all before the walk.
+// Few key heads for the threads there are: pack them all before the walk.
 bool pack_first(const attention_shape& shape, int threads) {
-  return shape.pairs <= 2 * threads;
+  return threads > 1 && shape.pairs <= 2 * threads;
 }
 
 class forward_walk {
@@ -217,10 +217,7 @@ class forward_walk {
             packed_keys& packed, const forward_scratch& work) const {
     const auto rows = static_cast<int>(std::min<std::int64_t>(query_block, s.sq - q0));
     const auto padded = static_cast<int>(round_up(rows, strip));
-    const std::int64_t start = place(p_, p_.q, b, s.q_first, head) + q0 * p_.q.token;
-    shape_.kernels.copy_rows({static_cast<const char*>(t_.q) + start * shape_.bytes, p_.q.token,
-                              rows, static_cast<int>(p_.d)},
-                             work.q, padded, shape_.d, p_.scale < 0);
+    const char* q = queries(b, head, s, q0, rows, padded, work);
     for (int i = 0; i < padded; ++i) work.max[i] = work.reference[i] = -__builtin_inff();
     std::memset(work.sum, 0, sizeof(float) * 16 * static_cast<std::size_t>(padded));
 
@@ -229,22 +226,34 @@ class forward_walk {
       pack_block(packed, b, head / shape_.group, s, packed.ready);
     }
     if (plan_.tiles) {
-      pass_on_tiles(s, q0, rows, packed, work);
+      pass_on_tiles(s, q0, rows, q, packed, work);
     } else {
       for (std::int64_t k0 = 0; k0 < end; k0 += key_block) {
         for (int r = 0; r < padded; r += strip) {
           const std::int64_t seen = s.visible(q0 + std::min(r + strip, rows) - 1);
-          if (seen > k0) meet(s, q0, r, k0, seen, packed, work);
+          if (seen > k0) meet(s, q0, r, k0, seen, q, packed, work);
         }
       }
     }
     write(b, head, s, q0, rows, work);
   }
 
-  void pass_on_tiles(const attention_sequence& s, std::int64_t q0, int rows,
+  // The rows as the products read them: where they are if they lie densely, else a copy.
+  const char* queries(std::int64_t b, std::int64_t head, const attention_sequence& s,
+                      std::int64_t q0, int rows, int padded, const forward_scratch& work) const {
+    const std::int64_t start = place(p_, p_.q, b, s.q_first, head) + q0 * p_.q.token;
+    const char* q = static_cast<const char*>(t_.q) + start * shape_.bytes;
+    const bool dense = p_.q.token == shape_.d && p_.d == shape_.d && rows == padded;
+    if (dense && p_.scale >= 0) return q;
+    shape_.kernels.copy_rows({q, p_.q.token, rows, static_cast<int>(p_.d)}, work.q, padded,
+                             shape_.d, p_.scale < 0);
+    return work.q;
+  }
+
+  void pass_on_tiles(const attention_sequence& s, std::int64_t q0, int rows, const char* q,
                      const packed_keys& packed, const forward_scratch& work) const {
     tile_query_block x{};
-    x.q = work.q;
+    x.q = q;
     x.keys = packed.keys;
     x.values = packed.values;
     x.d = static_cast<int>(shape_.d);
@@ -265,12 +274,12 @@ class forward_walk {
 
   // A strip of queries against a block of keys, of which its last row sees those below `seen`.
   void meet(const attention_sequence& s, std::int64_t q0, int r, std::int64_t k0, std::int64_t seen,
-            const packed_keys& packed, const forward_scratch& work) const {
+            const char* q, const packed_keys& packed, const forward_scratch& work) const {
     const std::int64_t keys = std::min<std::int64_t>(key_block, seen - k0);
     const std::int64_t step = (keys - 1) / width_step;
     float* out = work.out + r * shape_.dv;
-    plan_.scores[step](work.q + r * shape_.d * shape_.bytes,
-                       packed.keys + k0 * shape_.d * shape_.bytes, work.scores);
+    plan_.scores[step](q + r * shape_.d * shape_.bytes, packed.keys + k0 * shape_.d * shape_.bytes,
+                       work.scores);
     softmax_rows rows{};
     rows.scores = work.scores;
     rows.ld = key_block;

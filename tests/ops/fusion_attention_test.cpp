@@ -319,6 +319,7 @@ TEST_CASE("fusion_attention serves any head size") {
   for (const std::int64_t d : {1, 2, 15, 40, 64, 80, 128, 200, 256, 512}) {
     check_types(s, make(VELO_ATTENTION_LAYOUT_BSND, 1, 2, 1, 37, 45, d, d));
   }
+  check_types(s, make(VELO_ATTENTION_LAYOUT_BSND, 1, 1, 1, 37, 45, 15, 17));  // odd strides
   check_types(s, make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2, 2, 20, 20, 192, 128));
   check_types(s, make(VELO_ATTENTION_LAYOUT_BSH, 1, 2, 2, 20, 20, 3, 512));
 }
