@@ -30,6 +30,7 @@ std::string emit_cpp_ops(const spec& s);         // cpp/include/velo/ops.hpp
 std::string emit_adapter_operators(const spec& s);  // capi/adapters/generated/operators.inc
 std::string emit_adapter_entries(const spec& s);    // capi/adapters/generated/entries.cpp
 std::string emit_adapter_map(const spec& s);        // capi/adapters/generated/adapters.map
+std::string emit_ctypes(const spec& s);             // examples/python/velo_ctypes.py
 
 files emit_all(const spec& s);
 

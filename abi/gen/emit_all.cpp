@@ -22,6 +22,7 @@ files emit_all(const spec& s) {
   out[folder + "layout_lock.c"] = emit_layout_lock(s);
   out[folder + "api.md"] = emit_reference(s);
   out[folder + "stub.c"] = emit_stub(s);
+  out["examples/python/velo_ctypes.py"] = emit_ctypes(s);
   const std::string adapters = "capi/adapters/generated/";
   out[adapters + "operators.inc"] = emit_adapter_operators(s);
   out[adapters + "entries.cpp"] = emit_adapter_entries(s);

@@ -1,0 +1,278 @@
+// examples/python/velo_ctypes.py: the whole C interface as a ctypes module. It proves that the spec
+// alone is enough to bind a language: no struct, constant or function of it is written by hand.
+//
+// C types become ctypes expressions by a small reader of declarations: names, pointers, and
+// pointers to functions, which may have such pointers as parameters.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "abi/gen/emit.hpp"
+#include "abi/gen/text.hpp"
+
+namespace velo::gen {
+namespace {
+
+const char* const opening =
+    R"("""The C interface of velo as ctypes: every struct, constant and function, and nothing else.
+
+    import velo_ctypes as v
+    lib = v.load("libvelo.so.1")
+    context = v.velo_context()
+    v.check(lib, lib.velo_context_create(None, ctypes.byref(context)))
+
+Structs that begin with struct_size are made ready: v.velo_rms_norm_args(x=ctypes.pointer(tx), epsilon=1e-5) has its size and all
+defaults set. A name that Python reserves has an underscore behind it (velo_value.as_). Callbacks given to velo, and whatever a
+pointer points at, must be kept alive by the caller, as in C. What the functions do is in abi/generated/api.md.
+
+Generated from abi/spec: change that and build the target `generate`.
+"""
+import ctypes
+from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64
+from ctypes import c_void_p
+
+
+class VeloError(RuntimeError):
+    """A refused or failed call: `status`, and velo's sentence as the text."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+class Sized(ctypes.Structure):
+    """A struct that begins with its size and may grow: made with its size and its defaults set."""
+    _defaults_ = {}
+
+    def __init__(self, **values):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **{**self._defaults_, **values})
+
+
+)";
+
+const char* const closing = R"(
+
+def load(path="libvelo.so.1"):
+    """Opens the library and gives every function its parameters. Functions newer than the library are left out."""
+    lib = ctypes.CDLL(path)
+    for name, (result, *parameters) in FUNCTIONS.items():
+        function = getattr(lib, name, None)
+        if function is not None:
+            function.restype, function.argtypes = result, parameters
+    return lib
+
+
+def check(lib, status):
+    """Raises VeloError with the calling thread's record unless status is VELO_OK."""
+    if status != 0:
+        text = ctypes.create_string_buffer(1024)
+        lib.velo_error_text(text, len(text), None)
+        raise VeloError(status, text.value.decode())
+)";
+
+std::string trim(std::string text) {
+  const std::size_t first = text.find_first_not_of(' ');
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(' ') - first + 1);
+}
+
+bool word_character(char c) {
+  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+std::string without(std::string text, const std::string& word) {
+  for (std::size_t at; (at = text.find(word)) != std::string::npos;) text.erase(at, word.size());
+  return text;
+}
+
+std::string safe_name(const std::string& name) {
+  static const std::set<std::string> reserved = {"as", "in", "is", "from", "lambda", "def", "not"};
+  return reserved.count(name) != 0 ? name + "_" : name;
+}
+
+class declarations {
+ public:
+  explicit declarations(const spec& s) {
+    for (const enumeration& e : s.enums) {
+      if (e.typed) plain_[e.name] = "c_int32";
+    }
+  }
+
+  // "const velo_tensor*" -> POINTER(velo_tensor); result: void becomes None.
+  std::string type(const std::string& declared) const {
+    if (declared.find("(*") != std::string::npos) return function_type(declared);
+    std::string c = trim(without(without(declared, "const "), "struct "));
+    int stars = 0;
+    for (; !c.empty() && c.back() == '*'; c = trim(c.substr(0, c.size() - 1))) ++stars;
+    std::string out;
+    if (stars > 0 && (c == "void" || c == "velo_api")) {
+      out = "c_void_p";
+      --stars;
+    } else if (stars > 0 && c == "char") {
+      out = "c_char_p";
+      --stars;
+    } else {
+      const auto known = plain_.find(c);
+      out = known != plain_.end() ? known->second : c;
+    }
+    for (; stars > 0; --stars) out = "POINTER(" + out + ")";
+    return out;
+  }
+
+ private:
+  // "void (*)(void* user, ..)", "void (*name)(..)"
+  std::string function_type(const std::string& declared) const {
+    const std::size_t open = declared.find("(*");
+    const std::size_t list = declared.find('(', declared.find(')', open));
+    std::vector<std::string> parts = {type(declared.substr(0, open))};
+    int depth = 0;
+    std::string one;
+    for (std::size_t at = list + 1; at < declared.size(); ++at) {
+      const char c = declared[at];
+      if (depth == 0 && (c == ',' || (c == ')' && at + 1 == declared.size()))) {
+        if (!trim(one).empty()) parts.push_back(parameter(trim(one)));
+        one.clear();
+        continue;
+      }
+      depth += (c == '(') - (c == ')');
+      one += c;
+    }
+    return "CFUNCTYPE(" + join(parts, ", ") + ")";
+  }
+  // A type with a name behind it.
+  std::string parameter(const std::string& declared) const {
+    if (declared.find("(*") != std::string::npos) return type(declared);
+    std::size_t end = declared.size();
+    while (end > 0 && word_character(declared[end - 1])) --end;
+    return type(declared.substr(0, end));
+  }
+
+  std::map<std::string, std::string> plain_ = {
+      {"void", "None"},         {"char", "c_char"},        {"float", "c_float"},
+      {"double", "c_double"},   {"int32_t", "c_int32"},    {"int64_t", "c_int64"},
+      {"uint8_t", "c_uint8"},   {"uint16_t", "c_uint16"},  {"uint32_t", "c_uint32"},
+      {"uint64_t", "c_uint64"}, {"velo_status", "c_int32"}};
+};
+
+std::string first_sentence(const std::string& doc) {
+  const std::size_t end = doc.find(". ");
+  return end == std::string::npos ? doc : doc.substr(0, end + 1);
+}
+
+std::string class_of(const std::string& name, const std::string& base, const std::string& doc) {
+  return "class " + name + "(" + base + "):\n    \"\"\"" + first_sentence(doc) + "\"\"\"\n\n\n";
+}
+
+std::string constants(const spec& s) {
+  std::string out = "VELO_OK = 0\n";
+  for (const error_code& e : s.errors) out += e.name + " = " + std::to_string(e.code) + "\n";
+  for (const enumeration& e : s.enums) {
+    for (const enumerator& v : e.values) out += v.name + " = " + std::to_string(v.value) + "\n";
+  }
+  for (const family& f : s.families) {
+    for (const enumeration& e : f.enums) {
+      for (const enumerator& v : e.values)
+        out += enumerator_name(e.name, v.name) + " = " + std::to_string(v.value) + "\n";
+    }
+  }
+  return out + "\n\n";
+}
+
+std::string field_line(const declarations& c, const member& m) {
+  std::string type = c.type(m.type);
+  if (m.count > 0) type += " * " + std::to_string(m.count);
+  return "    (" + quote(safe_name(m.name)) + ", " + type + "),\n";
+}
+
+std::string structs(const spec& s, const declarations& c) {
+  std::string out;
+  for (const structure& t : s.structs)
+    out += class_of(t.name, t.sized ? "Sized" : "ctypes.Structure", t.doc);
+  for (const callback& b : s.callbacks) out += b.name + " = " + c.type(b.type) + "\n";
+  if (!s.callbacks.empty()) out += "\n";
+  for (const structure& t : s.structs) {
+    std::string fields;
+    for (const member& m : t.fields) {
+      if (m.members.empty()) {
+        fields += field_line(c, m);
+        continue;
+      }
+      const std::string name = t.name + "_" + m.name;
+      out += "\n\nclass " + name + "(ctypes.Union):\n    \"\"\"" + m.doc +
+             "\"\"\"\n    _fields_ = [\n";
+      for (const member& inner : m.members) out += "    " + field_line(c, inner);
+      out += "    ]\n\n\n";
+      fields += "    (" + quote(safe_name(m.name)) + ", " + name + "),\n";
+    }
+    out += t.name + "._fields_ = [\n" + fields + "]\n";
+    for (const member& m : t.fields) {  // what the C macro of the struct sets beside the size
+      if (t.sized && m.type == "velo_device")
+        out += t.name + "._defaults_ = {" + quote(m.name) + ": velo_device(VELO_DEVICE_CPU, 0)}\n";
+    }
+  }
+  return out;
+}
+
+std::string default_of(const family& home, const op_field& f) {
+  if (f.type == kind::f64) return f.default_real != 0 ? real(f.default_real) : "";
+  if (f.type == kind::enumeration) {
+    for (const enumeration& e : home.enums) {
+      for (const enumerator& v : e.values) {
+        if (e.name == f.enumeration && v.name == f.default_name)
+          return v.value != 0 ? enumerator_name(e.name, v.name) : "";
+      }
+    }
+  }
+  return f.default_int != 0 ? std::to_string(f.default_int) : "";
+}
+
+std::string args_struct(const family& home, const op& o, const declarations& c) {
+  std::string out = "\n\n" + class_of("velo_" + o.name + "_args", "Sized",
+                                      o.doc.empty() ? o.name : o.doc.front());
+  out.erase(out.size() - 2);
+  out +=
+      "    _fields_ = [\n        (\"struct_size\", c_uint32),\n        (\"reserved\", c_uint32),\n";
+  std::vector<std::string> defaults;
+  for (const op_field& f : o.fields) {
+    out += "        (" + quote(safe_name(f.name)) + ", " + c.type(field_type(f)) + "),  # " +
+           first_sentence(f.doc) + "\n";
+    const std::string value = default_of(home, f);
+    if (!value.empty()) defaults.push_back(quote(safe_name(f.name)) + ": " + value);
+  }
+  out += "    ]\n";
+  if (!defaults.empty()) out += "    _defaults_ = {" + join(defaults, ", ") + "}\n";
+  return out;
+}
+
+}  // namespace
+
+std::string emit_ctypes(const spec& s) {
+  const declarations c(s);
+  std::string out = opening + constants(s);
+  for (const handle& h : s.handles) out += class_of(h.name, "c_void_p", h.doc);
+  out += structs(s, c);
+  for (const family& f : s.families) {
+    for (const op& o : f.ops) out += args_struct(f, o, c);
+  }
+  out +=
+      "\n\n# Result and parameters of every function, in the order of the function "
+      "table.\nFUNCTIONS = {\n";
+  for (const function* f : s.slots()) {
+    std::vector<std::string> types = {c.type(f->result)};
+    for (const parameter& p : f->parameters) types.push_back(c.type(p.type));
+    out += "    " + quote(f->name) + ": (" + join(types, ", ") + (types.size() == 1 ? ",)" : ")") +
+           ",\n";
+  }
+  out += "}\n";
+  out +=
+      class_of("velo_api", "ctypes.Structure",
+               "The function table of velo_get_api: its size, its ABI, and one slot per function.")
+          .insert(0, "\n\n");
+  out.erase(out.size() - 2);
+  out +=
+      "    _fields_ = [(\"struct_size\", c_uint32), (\"abi\", c_uint32)] + [\n"
+      "        (name[len(\"velo_\"):], CFUNCTYPE(*types)) for name, types in FUNCTIONS.items()]\n";
+  return out + closing;
+}
+
+}  // namespace velo::gen

@@ -1,0 +1,691 @@
+"""The C interface of velo as ctypes: every struct, constant and function, and nothing else.
+
+    import velo_ctypes as v
+    lib = v.load("libvelo.so.1")
+    context = v.velo_context()
+    v.check(lib, lib.velo_context_create(None, ctypes.byref(context)))
+
+Structs that begin with struct_size are made ready: v.velo_rms_norm_args(x=ctypes.pointer(tx), epsilon=1e-5) has its size and all
+defaults set. A name that Python reserves has an underscore behind it (velo_value.as_). Callbacks given to velo, and whatever a
+pointer points at, must be kept alive by the caller, as in C. What the functions do is in abi/generated/api.md.
+
+Generated from abi/spec: change that and build the target `generate`.
+"""
+import ctypes
+from ctypes import CFUNCTYPE, POINTER, c_char, c_char_p, c_double, c_float, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64
+from ctypes import c_void_p
+
+
+class VeloError(RuntimeError):
+    """A refused or failed call: `status`, and velo's sentence as the text."""
+
+    def __init__(self, status, text):
+        super().__init__(text)
+        self.status = status
+
+
+class Sized(ctypes.Structure):
+    """A struct that begins with its size and may grow: made with its size and its defaults set."""
+    _defaults_ = {}
+
+    def __init__(self, **values):
+        super().__init__(struct_size=ctypes.sizeof(type(self)), **{**self._defaults_, **values})
+
+
+VELO_OK = 0
+VELO_ERR_NULL = 1
+VELO_ERR_HANDLE = 2
+VELO_ERR_STRUCT = 3
+VELO_ERR_ARGUMENT = 4
+VELO_ERR_RANK = 5
+VELO_ERR_SHAPE = 6
+VELO_ERR_DTYPE = 7
+VELO_ERR_LAYOUT = 8
+VELO_ERR_DEVICE = 9
+VELO_ERR_OVERLAP = 10
+VELO_ERR_NOT_FOUND = 11
+VELO_ERR_PARSE = 12
+VELO_ERR_UNSUPPORTED = 13
+VELO_ERR_ABI = 14
+VELO_ERR_STATE = 15
+VELO_ERR_MEMORY = 32
+VELO_ERR_IO = 33
+VELO_ERR_TIMEOUT = 34
+VELO_ERR_PEER = 35
+VELO_ERR_FOREIGN = 36
+VELO_ERR_INTERNAL = 37
+VELO_DTYPE_INT = 0
+VELO_DTYPE_UINT = 1
+VELO_DTYPE_FLOAT = 2
+VELO_DTYPE_BFLOAT = 4
+VELO_DTYPE_BOOL = 6
+VELO_DEVICE_CPU = 1
+VELO_MANAGED_READ_ONLY = 1
+VELO_MANAGED_IS_COPIED = 2
+VELO_LOG_OFF = 0
+VELO_LOG_ERROR = 1
+VELO_LOG_WARN = 2
+VELO_LOG_INFO = 3
+VELO_LOG_DEBUG = 4
+VELO_CAP_CLOSURES = 1
+VELO_CAP_JIT = 2
+VELO_VALUE_NONE = 0
+VELO_VALUE_INT = 1
+VELO_VALUE_FLOAT = 2
+VELO_VALUE_STRING = 3
+VELO_VALUE_TENSOR = 4
+VELO_VALUE_INTS = 5
+VELO_VALUE_HANDLE = 6
+VELO_VALUE_POINTER = 7
+VELO_ROTARY_MODE_HALF = 0
+VELO_ROTARY_MODE_INTERLEAVED = 1
+VELO_PRODUCT_DTYPE_LIKE_A = 0
+VELO_PRODUCT_DTYPE_FLOAT32 = 1
+VELO_ATTENTION_LAYOUT_BSND = 0
+VELO_ATTENTION_LAYOUT_BNSD = 1
+VELO_ATTENTION_LAYOUT_SBH = 2
+VELO_ATTENTION_LAYOUT_BSH = 3
+VELO_ATTENTION_LAYOUT_TND = 4
+VELO_ATTENTION_SPARSE_MODE_FULL = 0
+VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL = 2
+VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL = 3
+VELO_REDUCTION_NONE = 0
+VELO_REDUCTION_MEAN = 1
+VELO_REDUCTION_SUM = 2
+VELO_ELEMENT_FLOAT32 = 0
+VELO_ELEMENT_BFLOAT16 = 1
+
+
+class velo_context(c_void_p):
+    """Everything a host configures once: device, threads, memory, options, log."""
+
+
+class velo_stream(c_void_p):
+    """An ordered queue of work in a context."""
+
+
+class velo_event(c_void_p):
+    """A point in a stream that other streams and the host can wait for."""
+
+
+class velo_pack(c_void_p):
+    """A weight matrix laid out once in the order the matrix kernels read it."""
+
+
+class velo_kernel(c_void_p):
+    """A registered foreign kernel."""
+
+
+class velo_closure(c_void_p):
+    """An operator as a C function pointer."""
+
+
+class velo_error_info(Sized):
+    """The error record: strings end with a zero byte, are UTF-8, and may be cut at their capacity."""
+
+
+class velo_dtype(ctypes.Structure):
+    """The type of a tensor's elements; the 4 bytes of a DLDataType."""
+
+
+class velo_device(ctypes.Structure):
+    """A device; the 8 bytes of a DLDevice."""
+
+
+class velo_tensor(ctypes.Structure):
+    """A view of a tensor; the 48 bytes of a DLTensor."""
+
+
+class velo_dlpack_version(ctypes.Structure):
+    """The DLPack version a managed tensor was made for."""
+
+
+class velo_managed_tensor(ctypes.Structure):
+    """A tensor with its owner; the 80 bytes of DLPack 1.x's DLManagedTensorVersioned."""
+
+
+class velo_allocator(Sized):
+    """Where velo gets memory."""
+
+
+class velo_parallel_for(Sized):
+    """The host's threads."""
+
+
+class velo_context_desc(Sized):
+    """What a context is made from."""
+
+
+class velo_context_stats(Sized):
+    """Counters of a context."""
+
+
+class velo_pack_desc(Sized):
+    """What a weight pack holds."""
+
+
+class velo_ints(ctypes.Structure):
+    """A list of integers as an argument."""
+
+
+class velo_value(ctypes.Structure):
+    """A tagged value, 16 bytes."""
+
+
+class velo_named_value(ctypes.Structure):
+    """A value for one field of an operator."""
+
+
+class velo_shape(Sized):
+    """What an operator's output must look like for given inputs."""
+
+
+class velo_kernel_desc(Sized):
+    """A foreign kernel: library, symbol, signature and binding."""
+
+
+class velo_plugin_desc(Sized):
+    """What a plugin library gives velo."""
+
+
+velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
+velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
+
+velo_error_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("code", c_int32),
+    ("rank", c_int32),
+    ("source_line", c_int32),
+    ("function", c_char * 64),
+    ("argument", c_char * 64),
+    ("expected", c_char * 192),
+    ("got", c_char * 192),
+    ("cause", c_char * 256),
+]
+velo_dtype._fields_ = [
+    ("code", c_uint8),
+    ("bits", c_uint8),
+    ("lanes", c_uint16),
+]
+velo_device._fields_ = [
+    ("type", c_int32),
+    ("id", c_int32),
+]
+velo_tensor._fields_ = [
+    ("data", c_void_p),
+    ("device", velo_device),
+    ("ndim", c_int32),
+    ("dtype", velo_dtype),
+    ("shape", POINTER(c_int64)),
+    ("strides", POINTER(c_int64)),
+    ("byte_offset", c_uint64),
+]
+velo_dlpack_version._fields_ = [
+    ("major", c_uint32),
+    ("minor", c_uint32),
+]
+velo_managed_tensor._fields_ = [
+    ("version", velo_dlpack_version),
+    ("manager_context", c_void_p),
+    ("deleter", CFUNCTYPE(None, POINTER(velo_managed_tensor))),
+    ("flags", c_uint64),
+    ("tensor", velo_tensor),
+]
+velo_allocator._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("user", c_void_p),
+    ("allocate", CFUNCTYPE(c_void_p, c_void_p, c_uint64, c_uint64, POINTER(velo_device), c_void_p)),
+    ("deallocate", CFUNCTYPE(None, c_void_p, c_void_p, c_uint64, POINTER(velo_device), c_void_p)),
+]
+velo_parallel_for._fields_ = [
+    ("struct_size", c_uint32),
+    ("threads", c_int32),
+    ("user", c_void_p),
+    ("run", CFUNCTYPE(None, c_void_p, c_int64, CFUNCTYPE(None, c_void_p, c_int64), c_void_p)),
+]
+velo_context_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("threads", c_int32),
+    ("device", velo_device),
+    ("allocator", POINTER(velo_allocator)),
+    ("parallel_for", POINTER(velo_parallel_for)),
+    ("log", velo_log_fn),
+    ("log_user", c_void_p),
+    ("config_json", c_char_p),
+]
+velo_context_desc._defaults_ = {"device": velo_device(VELO_DEVICE_CPU, 0)}
+velo_context_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("threads", c_int32),
+    ("bytes_allocated", c_uint64),
+    ("bytes_peak", c_uint64),
+    ("allocations", c_uint64),
+    ("operator_calls", c_uint64),
+]
+velo_pack_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("transpose", c_int32),
+    ("dtype", velo_dtype),
+    ("reserved", c_uint32),
+    ("k", c_int64),
+    ("n", c_int64),
+]
+velo_ints._fields_ = [
+    ("data", POINTER(c_int64)),
+    ("count", c_int64),
+]
+
+
+class velo_value_as(ctypes.Union):
+    """the value"""
+    _fields_ = [
+        ("i", c_int64),
+        ("f", c_double),
+        ("s", c_char_p),
+        ("tensor", POINTER(velo_tensor)),
+        ("ints", POINTER(velo_ints)),
+        ("p", c_void_p),
+    ]
+
+
+velo_value._fields_ = [
+    ("kind", c_int32),
+    ("reserved", c_int32),
+    ("as_", velo_value_as),
+]
+velo_named_value._fields_ = [
+    ("name", c_char_p),
+    ("value", velo_value),
+]
+velo_shape._fields_ = [
+    ("struct_size", c_uint32),
+    ("ndim", c_int32),
+    ("dtype", velo_dtype),
+    ("reserved", c_uint32),
+    ("sizes", c_int64 * 8),
+    ("name", c_char * 32),
+]
+velo_kernel_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("op", c_char_p),
+    ("library", c_char_p),
+    ("symbol", c_char_p),
+    ("signature", c_char_p),
+    ("binding", c_char_p),
+    ("tensors", c_char_p),
+    ("function", c_void_p),
+]
+velo_plugin_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("abi", c_uint32),
+    ("name", c_char_p),
+    ("kernels", POINTER(velo_kernel_desc)),
+    ("kernel_count", c_int64),
+]
+
+
+class velo_rms_norm_args(Sized):
+    """y = x * rstd * gamma with rstd = 1 / sqrt(mean(x^2) + epsilon), over the trailing dimensions that gamma has."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [..., n], compact rows
+        ("gamma", POINTER(velo_tensor)),  # trailing dimensions of x; float32, or the dtype of x
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("rstd", POINTER(velo_tensor)),  # float32, the leading dimensions of x; what the gradient needs
+        ("epsilon", c_double),  # added to the mean square; a finite number
+    ]
+    _defaults_ = {"epsilon": 1e-06}
+
+
+class velo_rms_norm_backward_args(Sized):
+    """dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)); dgamma = sum over rows of dy * x * rstd."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("gamma", POINTER(velo_tensor)),  # the forward gain
+        ("rstd", POINTER(velo_tensor)),  # from the forward pass
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be dy itself
+        ("dgamma", POINTER(velo_tensor)),  # float32, shape of gamma
+        ("accumulate", c_int64),  # 1 adds to dgamma instead of writing it
+    ]
+
+
+class velo_swiglu_args(Sized):
+    """x is split in two equal halves x1, x2 along `dim`; y = silu(x1) * x2 with silu(t) = t / (1 + exp(-t))."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # rank 1..8; even size along dim
+        ("y", POINTER(velo_tensor)),  # shape of x with dim halved, dtype of x
+        ("dim", c_int64),  # the split dimension; negative counts from the end
+    ]
+    _defaults_ = {"dim": -1}
+
+
+class velo_swiglu_backward_args(Sized):
+    """With s = sigmoid(x1): dx1 = dy * x2 * s * (1 + x1 * (1 - s)), dx2 = dy * silu(x1), laid out as x."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape of x with dim halved, dtype of x
+        ("x", POINTER(velo_tensor)),  # the forward input
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("dim", c_int64),  # as in the forward call
+    ]
+    _defaults_ = {"dim": -1}
+
+
+class velo_rotary_position_embedding_args(Sized):
+    """y = x * cos + rotate(x) * sin over the first R features of the last dimension; the rest pass through."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # [.., .., .., D]
+        ("cos", POINTER(velo_tensor)),  # 4-D, broadcast against x: each size equals that of x or is 1; the last is the rotated width R, even, at most D; float32 or the dtype of x
+        ("sin", POINTER(velo_tensor)),  # shape and dtype of cos
+        ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
+        ("mode", c_int64),  # which features form a pair
+    ]
+
+
+class velo_rotary_position_embedding_backward_args(Sized):
+    """dx = dy * cos + rotate^T(dy * sin); dcos and dsin are the sums of dy * x and dy * rotate(x) over the broadcast dimensions."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dy", POINTER(velo_tensor)),  # shape and dtype of x
+        ("cos", POINTER(velo_tensor)),  # the forward table
+        ("sin", POINTER(velo_tensor)),  # the forward table
+        ("x", POINTER(velo_tensor)),  # the forward input, needed for dcos and dsin only
+        ("dx", POINTER(velo_tensor)),  # shape and dtype of dy; may be dy itself
+        ("dcos", POINTER(velo_tensor)),  # float32, shape of cos; together with dsin
+        ("dsin", POINTER(velo_tensor)),  # float32, shape of sin; together with dcos
+        ("mode", c_int64),  # as in the forward call
+    ]
+
+
+class velo_matmul_args(Sized):
+    """c = op(a) * op(b) + bias, op(x) = x or its transpose; products and sums in float32, rounded once."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("a", POINTER(velo_tensor)),  # [.., m, k], or [k, m] with transpose_a; unit stride in the last dimension
+        ("b", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_b; dtype of a; unit stride in the last dimension; NULL when packed is given
+        ("packed", velo_pack),  # the weight in place of b, of a's dtype; transpose_b must be 0
+        ("bias", POINTER(velo_tensor)),  # [n], float32 or the dtype of a
+        ("c", POINTER(velo_tensor)),  # [.., m, n]; dtype of a, or float32; unit stride in the last dimension
+        ("transpose_a", c_int64),  # 1 when a is stored [k, m]
+        ("transpose_b", c_int64),  # 1 when b is stored [n, k]
+        ("accumulate", c_int64),  # 1 adds to c (in float32, rounded once) instead of writing it
+        ("dtype", c_int64),  # dtype of c
+    ]
+
+
+class velo_matmul_add_fp32_args(Sized):
+    """grad += grad_output^T * total_input, the product added in float32 without rounding to 16 bits."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("total_input", POINTER(velo_tensor)),  # [.., t, k]
+        ("grad_output", POINTER(velo_tensor)),  # [.., t, n], dtype of total_input
+        ("grad", POINTER(velo_tensor)),  # float32, [n, k]
+    ]
+
+
+class velo_fusion_attention_args(Sized):
+    """attention_out = softmax(scale * query key^T over the keys a row sees) value, for every head; query head h reads key head h / (N / Nkv)."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("query", POINTER(velo_tensor)),  # [.., N, D] in the order of layout
+        ("key", POINTER(velo_tensor)),  # dtype of query
+        ("value", POINTER(velo_tensor)),  # dtype of query
+        ("attention_out", POINTER(velo_tensor)),  # shape and dtype of query with Dv for D
+        ("softmax_max", POINTER(velo_tensor)),  # float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; the largest scaled product a row sees
+        ("softmax_sum", POINTER(velo_tensor)),  # float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; sum of exp(scaled product - softmax_max)
+        ("layout", c_int64),  # order of dimensions of query, key, value, attention_out and their gradients
+        ("head_num", c_int64),  # query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
+        ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite
+        ("sparse_mode", c_int64),  # which keys a row sees
+        ("actual_seq_qlen", POINTER(velo_ints)),  # tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
+        ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
+    ]
+    _defaults_ = {"scale": 1.0}
+
+
+class velo_fusion_attention_backward_args(Sized):
+    """With P the probabilities of the forward pass and delta = rowsum(dy * attention_out): dvalue = P^T dy, dS = P * (dy value^T - delta), dquery = scale * dS key, dkey = scale * dS^T query."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("query", POINTER(velo_tensor)),  # the forward input
+        ("key", POINTER(velo_tensor)),  # the forward input
+        ("value", POINTER(velo_tensor)),  # the forward input
+        ("dy", POINTER(velo_tensor)),  # gradient of attention_out: its shape and dtype
+        ("softmax_max", POINTER(velo_tensor)),  # from the forward pass
+        ("softmax_sum", POINTER(velo_tensor)),  # from the forward pass
+        ("attention_out", POINTER(velo_tensor)),  # from the forward pass
+        ("dquery", POINTER(velo_tensor)),  # shape and dtype of query
+        ("dkey", POINTER(velo_tensor)),  # shape and dtype of key
+        ("dvalue", POINTER(velo_tensor)),  # shape and dtype of value
+        ("layout", c_int64),  # order of dimensions of query, key, value, attention_out and their gradients
+        ("head_num", c_int64),  # query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
+        ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite
+        ("sparse_mode", c_int64),  # which keys a row sees
+        ("actual_seq_qlen", POINTER(velo_ints)),  # tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
+        ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
+    ]
+    _defaults_ = {"scale": 1.0}
+
+
+class velo_embedding_args(Sized):
+    """y[t] = table[ids[t]]."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("ids", POINTER(velo_tensor)),  # any shape; each in [0, V), else VELO_ERR_ARGUMENT before anything is written
+        ("table", POINTER(velo_tensor)),  # [V, D]
+        ("y", POINTER(velo_tensor)),  # shape of ids with D appended, dtype of table
+    ]
+
+
+class velo_embedding_backward_args(Sized):
+    """dtable[ids[t]] += dy[t] over all t in order; rows no id names become zero, or keep their value with accumulate."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("ids", POINTER(velo_tensor)),  # as in the forward call
+        ("dy", POINTER(velo_tensor)),  # shape of ids with D appended
+        ("dtable", POINTER(velo_tensor)),  # float32, [rows, D]
+        ("rows", c_int64),  # V, the rows of the table
+        ("accumulate", c_int64),  # 1 adds to dtable instead of writing it
+    ]
+
+
+class velo_cross_entropy_args(Sized):
+    """loss[t] = log(sum_v exp(logits[t, v])) - logits[t, targets[t]]; 0 where targets[t] is ignore_index."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("logits", POINTER(velo_tensor)),  # [T, V]
+        ("targets", POINTER(velo_tensor)),  # [T]; each in [0, V) or ignore_index, else VELO_ERR_ARGUMENT before anything is written
+        ("loss", POINTER(velo_tensor)),  # float32, [T] or []
+        ("lse", POINTER(velo_tensor)),  # float32, [T]: log-sum-exp of each row, what the gradient needs
+        ("ignore_index", c_int64),  # the target that does not count
+        ("reduction", c_int64),  # how tokens become one number
+    ]
+    _defaults_ = {"ignore_index": -100, "reduction": VELO_REDUCTION_MEAN}
+
+
+class velo_cross_entropy_backward_args(Sized):
+    """dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss_t; 0 in ignored rows."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("dloss", POINTER(velo_tensor)),  # float32, shape of loss
+        ("logits", POINTER(velo_tensor)),  # the forward input
+        ("targets", POINTER(velo_tensor)),  # the forward targets
+        ("lse", POINTER(velo_tensor)),  # float32, [T], from the forward pass
+        ("dlogits", POINTER(velo_tensor)),  # shape and dtype of logits; may be logits itself
+        ("ignore_index", c_int64),  # as in the forward call
+        ("reduction", c_int64),  # as in the forward call
+    ]
+    _defaults_ = {"ignore_index": -100, "reduction": VELO_REDUCTION_MEAN}
+
+
+class velo_apply_fused_adamw_args(Sized):
+    """g = grad * scale (negated by maximize); p *= 1 - lr * weight_decay; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;"""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("grad", POINTER(velo_tensor)),  # shape of param
+        ("scale", POINTER(velo_tensor)),  # float32, []: factor on the gradient, such as a clip factor; NULL = 1
+        ("param", POINTER(velo_tensor)),  # any shape
+        ("master", POINTER(velo_tensor)),  # float32, shape of param: the exact parameters when param is bfloat16
+        ("m", POINTER(velo_tensor)),  # first moment, shape of param
+        ("v", POINTER(velo_tensor)),  # second moment, shape and dtype of m
+        ("v_max", POINTER(velo_tensor)),  # largest second moment, shape and dtype of m; required by amsgrad
+        ("step", c_int64),  # number of this update, from 1
+        ("lr", c_double),  # learning rate
+        ("beta1", c_double),  # decay of the first moment
+        ("beta2", c_double),  # decay of the second moment
+        ("epsilon", c_double),  # added to the root
+        ("weight_decay", c_double),  # decoupled weight decay
+        ("amsgrad", c_int64),  # 1 divides by the largest second moment so far
+        ("maximize", c_int64),  # 1 ascends
+    ]
+    _defaults_ = {"step": 1, "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08}
+
+
+class velo_global_norm_args(Sized):
+    """sum_of_squares (+)= sum of x^2 in double; norm = sqrt(sum_of_squares); clip = min(1, max_norm / (norm + 1e-6))."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # any shape
+        ("sum_of_squares", POINTER(velo_tensor)),  # float64, []
+        ("norm", POINTER(velo_tensor)),  # float32, []
+        ("clip", POINTER(velo_tensor)),  # float32, []: what apply_fused_adamw takes as scale
+        ("max_norm", c_double),  # the norm to clip to
+        ("accumulate", c_int64),  # 1 adds to sum_of_squares instead of writing it
+    ]
+    _defaults_ = {"max_norm": 1.0}
+
+
+class velo_add_args(Sized):
+    """y = a + b, element by element, computed in float32 and rounded once."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("a", POINTER(velo_tensor)),  # any shape
+        ("b", POINTER(velo_tensor)),  # shape and dtype of a
+        ("y", POINTER(velo_tensor)),  # shape and dtype of a; may be a or b itself
+    ]
+
+
+class velo_cast_args(Sized):
+    """y = x in another element type, rounded to nearest even; NaN stays NaN."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("x", POINTER(velo_tensor)),  # any shape
+        ("y", POINTER(velo_tensor)),  # shape of x, element type `dtype`
+        ("dtype", c_int64),  # element type of y
+    ]
+
+
+# Result and parameters of every function, in the order of the function table.
+FUNCTIONS = {
+    "velo_last_error": (c_int32, POINTER(velo_error_info)),
+    "velo_error_text": (c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_status_describe": (c_int32, c_int32, POINTER(c_char_p), POINTER(c_char_p)),
+    "velo_tensor_create": (c_int32, velo_context, POINTER(velo_dtype), c_int32, POINTER(c_int64), POINTER(POINTER(velo_managed_tensor))),
+    "velo_tensor_import": (c_int32, velo_context, POINTER(velo_managed_tensor), POINTER(velo_tensor)),
+    "velo_tensor_release": (None, POINTER(velo_managed_tensor)),
+    "velo_tensor_extent": (c_int32, POINTER(velo_tensor), POINTER(c_uint64)),
+    "velo_context_create": (c_int32, POINTER(velo_context_desc), POINTER(velo_context)),
+    "velo_context_destroy": (None, velo_context),
+    "velo_context_stream": (c_int32, velo_context, POINTER(velo_stream)),
+    "velo_config_set": (c_int32, velo_context, c_char_p, c_char_p),
+    "velo_config_get": (c_int32, velo_context, c_char_p, c_char_p, c_uint64, POINTER(c_uint64), POINTER(c_char_p)),
+    "velo_config_list": (c_int32, velo_context, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_context_get_stats": (c_int32, velo_context, POINTER(velo_context_stats)),
+    "velo_stream_create": (c_int32, velo_context, POINTER(velo_stream)),
+    "velo_stream_destroy": (None, velo_stream),
+    "velo_stream_synchronize": (c_int32, velo_stream),
+    "velo_stream_query": (c_int32, velo_stream, POINTER(c_int32)),
+    "velo_stream_clear": (c_int32, velo_stream),
+    "velo_stream_wait": (c_int32, velo_stream, velo_event),
+    "velo_event_create": (c_int32, velo_context, POINTER(velo_event)),
+    "velo_event_destroy": (None, velo_event),
+    "velo_event_record": (c_int32, velo_event, velo_stream),
+    "velo_event_synchronize": (c_int32, velo_event, c_int64),
+    "velo_event_query": (c_int32, velo_event, POINTER(c_int32)),
+    "velo_pack_create": (c_int32, velo_context, POINTER(velo_pack_desc), POINTER(velo_pack)),
+    "velo_pack_destroy": (None, velo_pack),
+    "velo_pack_update": (c_int32, velo_stream, velo_pack, POINTER(velo_tensor)),
+    "velo_get_api": (c_int32, c_uint32, c_uint64, POINTER(c_void_p)),
+    "velo_version": (c_int32, POINTER(c_int32), POINTER(c_int32), POINTER(c_int32), POINTER(c_uint32)),
+    "velo_capability_query": (c_int32, c_int32, POINTER(c_int32)),
+    "velo_describe": (c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_op_count": (c_int32, POINTER(c_int64)),
+    "velo_op_name": (c_int32, c_int64, POINTER(c_char_p)),
+    "velo_op_describe": (c_int32, c_char_p, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_op_call": (c_int32, velo_stream, c_char_p, POINTER(velo_named_value), c_int64),
+    "velo_op_infer": (c_int32, velo_context, c_char_p, POINTER(velo_named_value), c_int64, POINTER(velo_shape), c_int64, POINTER(c_int64)),
+    "velo_op_explain": (c_int32, velo_context, c_char_p, POINTER(velo_named_value), c_int64, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_invoke": (c_int32, c_char_p, POINTER(velo_value), c_int64, POINTER(velo_value)),
+    "velo_kernel_register": (c_int32, velo_context, POINTER(velo_kernel_desc), POINTER(velo_kernel)),
+    "velo_kernel_destroy": (None, velo_kernel),
+    "velo_kernel_list": (c_int32, velo_context, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_plugin_load": (c_int32, velo_context, c_char_p),
+    "velo_closure_create": (c_int32, velo_stream, c_char_p, c_char_p, POINTER(c_void_p), POINTER(velo_closure)),
+    "velo_closure_destroy": (None, velo_closure),
+    "velo_rms_norm": (c_int32, velo_stream, POINTER(velo_rms_norm_args)),
+    "velo_rms_norm_backward": (c_int32, velo_stream, POINTER(velo_rms_norm_backward_args)),
+    "velo_swiglu": (c_int32, velo_stream, POINTER(velo_swiglu_args)),
+    "velo_swiglu_backward": (c_int32, velo_stream, POINTER(velo_swiglu_backward_args)),
+    "velo_rotary_position_embedding": (c_int32, velo_stream, POINTER(velo_rotary_position_embedding_args)),
+    "velo_rotary_position_embedding_backward": (c_int32, velo_stream, POINTER(velo_rotary_position_embedding_backward_args)),
+    "velo_matmul": (c_int32, velo_stream, POINTER(velo_matmul_args)),
+    "velo_matmul_add_fp32": (c_int32, velo_stream, POINTER(velo_matmul_add_fp32_args)),
+    "velo_fusion_attention": (c_int32, velo_stream, POINTER(velo_fusion_attention_args)),
+    "velo_fusion_attention_backward": (c_int32, velo_stream, POINTER(velo_fusion_attention_backward_args)),
+    "velo_embedding": (c_int32, velo_stream, POINTER(velo_embedding_args)),
+    "velo_embedding_backward": (c_int32, velo_stream, POINTER(velo_embedding_backward_args)),
+    "velo_cross_entropy": (c_int32, velo_stream, POINTER(velo_cross_entropy_args)),
+    "velo_cross_entropy_backward": (c_int32, velo_stream, POINTER(velo_cross_entropy_backward_args)),
+    "velo_apply_fused_adamw": (c_int32, velo_stream, POINTER(velo_apply_fused_adamw_args)),
+    "velo_global_norm": (c_int32, velo_stream, POINTER(velo_global_norm_args)),
+    "velo_add": (c_int32, velo_stream, POINTER(velo_add_args)),
+    "velo_cast": (c_int32, velo_stream, POINTER(velo_cast_args)),
+}
+
+
+class velo_api(ctypes.Structure):
+    """The function table of velo_get_api: its size, its ABI, and one slot per function."""
+    _fields_ = [("struct_size", c_uint32), ("abi", c_uint32)] + [
+        (name[len("velo_"):], CFUNCTYPE(*types)) for name, types in FUNCTIONS.items()]
+
+
+def load(path="libvelo.so.1"):
+    """Opens the library and gives every function its parameters. Functions newer than the library are left out."""
+    lib = ctypes.CDLL(path)
+    for name, (result, *parameters) in FUNCTIONS.items():
+        function = getattr(lib, name, None)
+        if function is not None:
+            function.restype, function.argtypes = result, parameters
+    return lib
+
+
+def check(lib, status):
+    """Raises VeloError with the calling thread's record unless status is VELO_OK."""
+    if status != 0:
+        text = ctypes.create_string_buffer(1024)
+        lib.velo_error_text(text, len(text), None)
+        raise VeloError(status, text.value.decode())

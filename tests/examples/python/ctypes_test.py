@@ -1,0 +1,112 @@
+"""The generated ctypes module against the library and against the layout lock, which compilers hold to the headers.
+
+    ctypes_test.py LIBVELO LAYOUT_LOCK MODULE_FOLDER
+"""
+import ctypes
+import json
+import re
+import sys
+import unittest
+
+LIBRARY, LOCK, FOLDER = sys.argv[1:4]
+sys.path.insert(0, FOLDER)
+import velo_ctypes as v  # noqa: E402
+
+
+def tensor(values, shape):
+    """A float32 tensor over a ctypes array, which the caller keeps."""
+    sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
+    made = v.velo_tensor(data=ctypes.addressof(values), device=v.velo_device(v.VELO_DEVICE_CPU, 0), ndim=len(shape),
+                         dtype=v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1), shape=sizes)
+    made.keep = (values, sizes)
+    return made
+
+
+class Layout(unittest.TestCase):
+    def test_offsets_and_sizes_are_the_locked_ones(self):
+        text = open(LOCK, encoding="utf-8").read()
+        offsets = re.findall(r"LOCK\(offsetof\((?:struct )?(\w+), (\w+)\) == (\d+)\)", text)
+        sizes = re.findall(r"^(?:GROWS|FIXED)\((?:struct )?(\w+), (\d+)\)", text, re.M)
+        self.assertGreater(len(offsets), 200)
+        self.assertGreater(len(sizes), 30)
+        for struct, field, offset in offsets:
+            kind = getattr(v, struct)
+            descriptor = getattr(kind, field, None) or getattr(kind, field + "_")
+            self.assertEqual(descriptor.offset, int(offset), f"{struct}.{field}")
+        for struct, size in sizes:
+            self.assertEqual(ctypes.sizeof(getattr(v, struct)), int(size), struct)
+
+    def test_constants_are_the_locked_ones(self):
+        constants = re.findall(r"LOCK\((VELO_\w+) == (-?\d+)\)", open(LOCK, encoding="utf-8").read())
+        self.assertGreater(len(constants), 50)
+        for name, value in constants:
+            self.assertEqual(getattr(v, name), int(value), name)
+
+
+class Library(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.lib = v.load(LIBRARY)
+        cls.context = v.velo_context()
+        v.check(cls.lib, cls.lib.velo_context_create(None, ctypes.byref(cls.context)))
+        cls.stream = v.velo_stream()
+        v.check(cls.lib, cls.lib.velo_context_stream(cls.context, ctypes.byref(cls.stream)))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.lib.velo_context_destroy(cls.context)
+
+    def test_everything_the_library_describes_is_here(self):
+        needed = ctypes.c_uint64()
+        v.check(self.lib, self.lib.velo_describe(None, 0, ctypes.byref(needed)))
+        text = ctypes.create_string_buffer(needed.value)
+        v.check(self.lib, self.lib.velo_describe(text, len(text), None))
+        described = json.loads(text.value)
+        self.assertEqual([f["name"] for f in described["functions"]], list(v.FUNCTIONS))
+        for function in described["functions"]:
+            self.assertEqual(len(v.FUNCTIONS[function["name"]]) - 1, len(function["params"]), function["name"])
+            self.assertTrue(hasattr(self.lib, function["name"]))
+        for struct in described["structs"]:
+            self.assertEqual([f[0].rstrip("_") for f in getattr(v, struct["name"])._fields_],
+                             [f["name"] for f in struct["fields"]])
+        for operator in described["operators"]:
+            fields = [f[0].rstrip("_") for f in getattr(v, operator["args"])._fields_]
+            self.assertEqual(fields[2:], [f["name"] for f in operator["fields"]])
+
+    def test_an_operator_runs_and_a_failure_carries_the_record(self):
+        x, gamma, y = (ctypes.c_float * 4)(1, 2, 3, 4), (ctypes.c_float * 4)(1, 1, 1, 1), (ctypes.c_float * 4)()
+        tx, tg, ty = tensor(x, [1, 4]), tensor(gamma, [4]), tensor(y, [1, 4])
+        args = v.velo_rms_norm_args(x=ctypes.pointer(tx), gamma=ctypes.pointer(tg), y=ctypes.pointer(ty))
+        self.assertEqual(args.epsilon, 1e-6)
+        v.check(self.lib, self.lib.velo_rms_norm(self.stream, ctypes.byref(args)))
+        self.assertEqual([round(value, 4) for value in y], [0.3651, 0.7303, 1.0954, 1.4606])
+        args.gamma = ctypes.pointer(tensor(gamma, [3]))
+        with self.assertRaisesRegex(v.VeloError, "args.gamma.shape: expected \\[4\\], got \\[3\\]") as caught:
+            v.check(self.lib, self.lib.velo_rms_norm(self.stream, ctypes.byref(args)))
+        self.assertEqual(caught.exception.status, v.VELO_ERR_SHAPE)
+
+    def test_callbacks_and_the_table_work(self):
+        lines = []
+        log = v.velo_log_fn(lambda user, level, component, line: lines.append(line))
+        desc = v.velo_context_desc(threads=1, log=log, config_json=b'{"log": "debug"}')
+        context, table = v.velo_context(), ctypes.c_void_p()
+        v.check(self.lib, self.lib.velo_get_api(100, ctypes.sizeof(v.velo_api), ctypes.byref(table)))
+        api = ctypes.cast(table, ctypes.POINTER(v.velo_api)).contents
+        self.assertGreaterEqual(api.struct_size, ctypes.sizeof(v.velo_api))
+        v.check(self.lib, api.context_create(ctypes.byref(desc), ctypes.byref(context)))
+        api.context_destroy(context)
+        self.assertTrue(lines)
+
+    def test_an_operator_by_name_takes_values(self):
+        a, y = (ctypes.c_float * 2)(1, 2), (ctypes.c_float * 2)()
+        ta, ty = tensor(a, [2]), tensor(y, [2])
+        values = (v.velo_named_value * 3)()
+        for value, name, given in zip(values, (b"a", b"b", b"y"), (ta, ta, ty)):
+            value.name, value.value.kind = name, v.VELO_VALUE_TENSOR
+            value.value.as_.tensor = ctypes.pointer(given)
+        v.check(self.lib, self.lib.velo_op_call(self.stream, b"add", values, 3))
+        self.assertEqual(list(y), [2, 4])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
