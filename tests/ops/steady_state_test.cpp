@@ -1,0 +1,141 @@
+// A warmed-up sequence of operators asks nobody for memory: not malloc, not the kernel, not the
+// host's allocator.
+//
+// A program of its own, because it stands in for malloc and mmap: it counts calls and hands them
+// on.
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+
+#include "example_call.hpp"
+#include "operator_testing.hpp"
+
+namespace {
+
+std::atomic<bool> counting{false};
+std::atomic<int> allocations{0}, mappings{0}, requests{0};
+
+void count(std::atomic<int>& what) {
+  if (counting.load(std::memory_order_relaxed)) what.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+extern "C" {
+
+void* __libc_malloc(std::size_t bytes);
+void* __libc_calloc(std::size_t count, std::size_t bytes);
+void* __libc_realloc(void* memory, std::size_t bytes);
+void* __libc_memalign(std::size_t alignment, std::size_t bytes);
+
+void* malloc(std::size_t bytes) {
+  count(allocations);
+  return __libc_malloc(bytes);
+}
+void* calloc(std::size_t items, std::size_t bytes) {
+  count(allocations);
+  return __libc_calloc(items, bytes);
+}
+void* realloc(void* memory, std::size_t bytes) {
+  count(allocations);
+  return __libc_realloc(memory, bytes);
+}
+void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
+  count(allocations);
+  return __libc_memalign(alignment, bytes);
+}
+int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
+  count(allocations);
+  *memory = __libc_memalign(alignment, bytes);
+  return *memory == nullptr;
+}
+void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) {
+  count(mappings);
+  return reinterpret_cast<void*>(
+      syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
+}
+
+}  // extern "C"
+
+using namespace velo;
+using namespace velo::testing;
+
+namespace {
+
+void* allocate(void*, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
+  count(requests);
+  return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+}
+void deallocate(void*, void* memory, std::uint64_t, const velo_device*, void*) {
+  std::free(memory);
+}
+
+class hosted_context {
+ public:
+  explicit hosted_context(int threads) {
+    velo_allocator allocator{};
+    allocator.struct_size = sizeof allocator;
+    allocator.allocate = &allocate;
+    allocator.deallocate = &deallocate;
+    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+    desc.threads = threads;
+    desc.allocator = &allocator;
+    REQUIRE(velo_context_create(&desc, &context_) == VELO_OK);
+    REQUIRE(velo_context_stream(context_, &stream_) == VELO_OK);
+  }
+  ~hosted_context() { velo_context_destroy(context_); }
+  hosted_context(const hosted_context&) = delete;
+  velo_stream stream() const { return stream_; }
+
+ private:
+  velo_context context_ = nullptr;
+  velo_stream stream_ = nullptr;
+};
+
+// Runs all calls once; how many failed. Nothing of the test's own may allocate in here.
+int run_all(const std::deque<example_call>& calls, velo_stream stream) {
+  int failures = 0;
+  for (const example_call& call : calls) failures += call.run(stream) != VELO_OK;
+  return failures;
+}
+
+}  // namespace
+
+TEST_CASE("the counters see what they are there for") {
+  allocations = mappings = 0;
+  counting = true;
+  std::free(std::malloc(100));
+  delete new int(1);
+  ::munmap(::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), 4096);
+  std::vector<int>(100).at(1) = 1;
+  counting = false;
+  CHECK(allocations >= 1);  // a compiler may leave pairs out
+  CHECK(mappings == 1);
+}
+
+TEST_CASE("a warmed-up sequence of operators allocates nothing, for any number of threads") {
+  for (const int threads : {1, 3}) {
+    INFO("threads " << threads);
+    std::deque<example_call> calls;
+    for (const hosts::sample& sample : hosts::samples(true)) calls.emplace_back(sample);
+    requests = 0;
+    const hosted_context on(threads);
+    counting = true;
+    CHECK(run_all(calls, on.stream()) == 0);
+    counting = false;
+    CHECK(requests > 0);  // scratch does come from the host
+    for (int round = 0; round < 2; ++round) REQUIRE(run_all(calls, on.stream()) == 0);
+    allocations = mappings = requests = 0;
+    counting = true;
+    int failures = 0;
+    for (int round = 0; round < 3; ++round) failures += run_all(calls, on.stream());
+    counting = false;
+    CHECK(failures == 0);
+    CHECK(allocations == 0);
+    CHECK(mappings == 0);
+    CHECK(requests == 0);
+  }
+}
