@@ -2,6 +2,8 @@
 // accumulation, threads.
 #include "ops/matmul/gemm.hpp"
 
+#include <sys/mman.h>
+
 #include <catch2/catch.hpp>
 
 #include <array>
@@ -300,6 +302,56 @@ TEST_CASE("infinities and NaN go where the arithmetic sends them and no further"
         }
       }
       CHECK(right);
+    }
+  }
+}
+
+// Memory that ends where a page without rights begins: one byte too far is a crash.
+class cliff {
+ public:
+  explicit cliff(const std::vector<unsigned char>& bytes) : size_(round_up(bytes.size()) + page) {
+    void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    base_ = static_cast<unsigned char*>(memory);
+    REQUIRE(mprotect(base_ + size_ - page, page, PROT_NONE) == 0);
+    start = base_ + size_ - page - bytes.size();
+    if (!bytes.empty()) std::memcpy(start, bytes.data(), bytes.size());
+  }
+  ~cliff() { munmap(base_, size_); }
+  cliff(const cliff&) = delete;
+
+  unsigned char* start;
+
+ private:
+  static constexpr std::size_t page = 4096;
+  static std::size_t round_up(std::size_t n) { return (n + page - 1) / page * page; }
+  unsigned char* base_;
+  std::size_t size_;
+};
+
+TEST_CASE("no operand is read past its end") {
+  for (int level = 0; level < levels(); ++level) {
+    for (int bits = 0; bits < 16; ++bits) {
+      for (const auto& [m, n, k] :
+           {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}}) {
+        variant v;
+        v.type = v.c_type = bits & 1 ? block_type::bf16 : block_type::f32;
+        v.turn_a = bits & 2, v.turn_b = bits & 4, v.dot = bits & 8;
+        const product p(v, m, n, k);
+        const cliff a(p.a.bytes), b(p.b.bytes), c(p.c.bytes);
+        gemm_problem g;
+        g.m = m, g.n = n, g.k = k, g.type = v.type, g.c_type = v.c_type;
+        g.a = a.start, g.lda = p.a.ld, g.turn_a = v.turn_a;
+        g.b = b.start, g.ldb = p.b.ld, g.turn_b = v.turn_b;
+        g.c = c.start, g.ldc = p.c.ld;
+        const gemm_target target = v.dot ? gemm_target(static_cast<isa>(level), true)
+                                         : gemm_target(static_cast<isa>(level));
+        product::aligned scratch(gemm_scratch_bytes(g, false, 1, target));
+        gemm(g, nullptr, serial::face(), scratch.start, target, true);
+        matrix out = p.c;
+        std::memcpy(out.bytes.data(), c.start, out.bytes.size());
+        CHECK(p.error(out) <= 1);
+      }
     }
   }
 }
