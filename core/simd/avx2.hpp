@@ -256,6 +256,13 @@ VELO_INLINE void store2(bf16* p, vec a, vec b) {
 VELO_INLINE void store_pairs(bf16* p, vec even, vec odd) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), pairs(even, odd));
 }
+VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, bf16* pairs, const vec (&a)[2],
+                                      const vec (&b)[2]) {
+  store2(even, a[0], a[1]);
+  store2(odd, b[0], b[1]);
+  store_pairs(pairs, a[0], b[0]);
+  store_pairs(pairs + 2 * width, a[1], b[1]);
+}
 VELO_INLINE void interleave(bf16* p, const bf16* even, const bf16* odd) {
   const __m256i none = _mm256_setzero_si256();
   const __m256i low = even == nullptr ? none : _mm256_castps_si256(load(even).v);

@@ -263,6 +263,14 @@ VELO_INLINE void store2(bf16* p, vec a, vec b) {
 VELO_INLINE void store_pairs(bf16* p, vec even, vec odd) {
   _mm512_storeu_si512(p, pairs(even, odd));
 }
+// Two rows of two vectors each: as rows, and as pairs of the two.
+VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, bf16* pairs, const vec (&a)[2],
+                                      const vec (&b)[2]) {
+  store2(even, a[0], a[1]);
+  store2(odd, b[0], b[1]);
+  store_pairs(pairs, a[0], b[0]);
+  store_pairs(pairs + 2 * width, a[1], b[1]);
+}
 // `width` elements of two rows as pairs; either row may be null, which reads as zeros.
 VELO_INLINE void interleave(bf16* p, const bf16* even, const bf16* odd) {
   const __m512i none = _mm512_setzero_si512();

@@ -31,12 +31,20 @@ VELO_INLINE void store2(float* p, vec a, vec b) {
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
   _mm512_storeu_si512(p, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b.v, a.v)));
 }
-// even in the lower, odd in the upper half of each word: each half comes from a conversion of its
-// own, which costs less than interleaving one joint result.
-VELO_INLINE void store_pairs(bf16* p, vec even, vec odd) {
-  const __m512i low = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(even.v)));
-  const __m512i high = _mm512_cvtepu16_epi32(reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(odd.v)));
-  _mm512_storeu_si512(p, _mm512_or_si512(_mm512_slli_epi32(high, 16), low));
+VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, bf16* pairs, const vec (&a)[2],
+                                      const vec (&b)[2]) {
+  const auto first = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(a[1].v, a[0].v));
+  const auto second = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b[1].v, b[0].v));
+  _mm512_storeu_si512(even, first);
+  _mm512_storeu_si512(odd, second);
+  // Lane 2i from the first row, lane 2i + 1 from the second.
+  const __m512i lanes = _mm512_add_epi32(
+      _mm512_set1_epi32(0x00200000),
+      _mm512_mullo_epi32(_mm512_set1_epi32(0x00010001),
+                         _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
+  const __m512i upper = _mm512_add_epi32(lanes, _mm512_set1_epi32(0x00100010));
+  _mm512_storeu_si512(pairs, _mm512_permutex2var_epi16(first, lanes, second));
+  _mm512_storeu_si512(pairs + 32, _mm512_permutex2var_epi16(first, upper, second));
 }
 
 }  // namespace velo::simd::avx512_bf16

@@ -296,12 +296,12 @@ void finish(const finish_rows& x) {
 
 template <class T>
 void row_terms(const row_block& dy, const row_block& out, const float* max, const float* sum,
-               int64_t stats_stride, int padded, float* lse, float* delta) {
+               int64_t stats_stride, int padded, float* minus_lse, float* delta) {
   for (int i = 0; i < padded; ++i) {
-    lse[i] = __builtin_inff();  // a row that sees nothing: every exp becomes 0
+    minus_lse[i] = -__builtin_inff();  // a row that sees nothing: every exp becomes 0
     delta[i] = 0.0f;
     if (i >= dy.rows || sum[i * stats_stride] == 0.0f) continue;
-    lse[i] = max[i * stats_stride] * 1.44269504f + __builtin_log2f(sum[i * stats_stride]);
+    minus_lse[i] = -max[i * stats_stride] * 1.44269504f - __builtin_log2f(sum[i * stats_stride]);
     const T* a = row_of<T>(dy, i);
     const T* b = row_of<T>(out, i);
     v::vec even = v::zero(), odd = v::zero();
@@ -330,8 +330,8 @@ VELO_INLINE gradient_pair<T> gradient_of(const gradient_rows& x, int row, int j,
   gradient_pair<T> g;
   for (int h = 0; h < 2; ++h) {
     const int column = j + h * W;
-    const int64_t place = static_cast<int64_t>(row) * x.columns + column;
-    const v::vec t = v::fma(v::load(x.scores + place), factor, v::zero() - v::load(x.lse + column));
+    const int64_t place = row * x.ld + column;
+    const v::vec t = v::fma(v::load(x.scores + place), factor, v::load(x.minus_lse + column));
     g.p[h] = exp2<T>(t);
     g.ds[h] = g.p[h] * (v::load(x.products + place) - v::load(x.delta + column));
     if (hidden > column) {
@@ -343,29 +343,26 @@ VELO_INLINE gradient_pair<T> gradient_of(const gradient_rows& x, int row, int j,
   return g;
 }
 
-// columns is a multiple of 32; `hidden` columns of a row come before the first it is visible to.
+// `hidden` columns of a row come before the first it is visible to.
 template <class T>
 VELO_INLINE void gradient_two_rows(const gradient_rows& x, int row, int64_t hidden0,
                                    int64_t hidden1) {
   const v::vec factor = v::set(x.factor);
-  const int64_t start = static_cast<int64_t>(row) * x.columns;
-  for (int j = 0; j < x.columns; j += 2 * W) {
+  const int64_t start = row * x.ld;
+  for (int j = x.first; j < x.columns; j += 2 * W) {
     const gradient_pair<T> a = gradient_of<T>(x, row, j, factor, hidden0);
     const gradient_pair<T> b = gradient_of<T>(x, row + 1, j, factor, hidden1);
+    T* p = reinterpret_cast<T*>(x.scores + start) + j;
+    const int64_t next = x.ld * per_word<T>;
+    v::store2(p, a.p[0], a.p[1]);
+    v::store2(p + next, b.p[0], b.p[1]);
     if constexpr (sizeof(T) == sizeof(float)) {
-      v::store2(x.scores + start + j, a.p[0], a.p[1]);
-      v::store2(x.scores + start + x.columns + j, b.p[0], b.p[1]);
       auto* ds = static_cast<float*>(x.pairs) + start + j;
       v::store2(ds, a.ds[0], a.ds[1]);
-      v::store2(ds + x.columns, b.ds[0], b.ds[1]);
+      v::store2(ds + x.ld, b.ds[0], b.ds[1]);
     } else {
-      v::store2(reinterpret_cast<T*>(x.scores + start) + j, a.p[0], a.p[1]);
-      v::store2(reinterpret_cast<T*>(x.scores + start + x.columns) + j, b.p[0], b.p[1]);
-      v::store2(reinterpret_cast<T*>(x.products + start) + j, a.ds[0], a.ds[1]);
-      v::store2(reinterpret_cast<T*>(x.products + start + x.columns) + j, b.ds[0], b.ds[1]);
-      T* pairs = static_cast<T*>(x.pairs) + start + 2 * j;
-      v::store_pairs(pairs, a.ds[0], b.ds[0]);
-      v::store_pairs(pairs + 2 * W, a.ds[1], b.ds[1]);
+      T* ds = reinterpret_cast<T*>(x.products + start) + j;
+      v::store_rows_and_pairs(ds, ds + next, static_cast<T*>(x.pairs) + start + 2 * j, a.ds, b.ds);
     }
   }
 }
@@ -377,7 +374,16 @@ void gradient(const gradient_rows& x) {
     for (int r = 0; r < 2; ++r) {
       hidden[r] = i + r < x.valid ? x.first_query + (i + r) * x.step : x.columns;
     }
-    if (hidden[0] <= 0 && hidden[1] <= 0) {
+    // Two rows of elements before the first column lie together only as pairs.
+    T* pairs = static_cast<T*>(x.pairs) + i * x.ld;
+    const auto bytes = sizeof(T) * static_cast<size_t>(x.first);
+    if (per_word<T> == 2) {
+      __builtin_memset(pairs, 0, 2 * bytes);
+    } else {
+      __builtin_memset(pairs, 0, bytes);
+      __builtin_memset(pairs + x.ld, 0, bytes);
+    }
+    if (hidden[0] <= x.first && hidden[1] <= x.first) {
       gradient_two_rows<T>(x, i, 0, 0);
     } else {
       gradient_two_rows<T>(x, i, hidden[0], hidden[1]);

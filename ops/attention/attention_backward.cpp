@@ -26,16 +26,17 @@ int key_block_of(block_type type) {
   return type == block_type::bf16 ? 512 : 256;
 }
 
-// The products for query blocks of one width.
-struct gradient_products {
+// The products of a strip of keys with some columns of a query block; rows of score buffers are
+// always query_block floats apart.
+struct strip_products {
   block_kernel scores, products, values, keys;
-  block_kernel queries[2][largest_key_block / depth_step];  // first block of a chunk, later ones
 };
 
 struct backward_plan {
   attention_shape shape;
   int key_block;
-  gradient_products widths[query_block / strip];
+  strip_products strips[query_block / strip];  // by columns / 32 - 1
+  block_kernel queries[query_block / strip][2][largest_key_block / depth_step];  // first, later
 
   backward_plan(const attention_problem& problem, const attention_run& run)
       : shape(problem, run.level), key_block(key_block_of(problem.type)) {
@@ -46,27 +47,41 @@ struct backward_plan {
       if (sq % query_block > 0) used[(sq % query_block - 1) / strip] = true;
       if (problem.q_ends == nullptr) break;
     }
-    for (int i = 0; i < query_block / strip; ++i) {
-      if (used[i]) make((i + 1) * strip, widths[i], problem.type, run);
+    bool wider = false;
+    for (int i = query_block / strip - 1; i >= 0; --i) {
+      if (used[i]) make_queries(i, problem.type, run);
+      // On the diagonal a strip leaves out the columns before it.
+      wider = wider || used[i];
+      if (used[i] || (wider && problem.causal != causal_mask::none)) {
+        make_strip(i, problem.type, run);
+      }
     }
   }
 
  private:
-  void make(int wide, gradient_products& to, block_type type, const attention_run& run) const {
+  void make_strip(int i, block_type type, const attention_run& run) {
     const auto d = static_cast<int>(shape.d), dv = static_cast<int>(shape.dv);
+    const int wide = (i + 1) * strip;
     const auto made = [&](int m, int n, int k, std::int64_t lda, std::int64_t ldb, std::int64_t ldc,
                           bool more) {
       return block_kernel::make({m, n, k, lda, ldb, ldc, type, more}, run.level, run.jit);
     };
-    to.scores = made(strip, wide, d, d, wide, wide, false);
-    to.products = made(strip, wide, dv, dv, wide, wide, false);
-    // Probabilities and gradients lie where the scores lay, in rows of `wide` floats.
-    to.values = made(strip, dv, wide, wide * shape.per_word, dv, dv, true);
-    const bool words = type == block_type::bf16;
-    to.keys = made(strip, d, wide, words ? wide * shape.per_word : wide, d, d, true);
-    for (int i = 0; i < key_block / depth_step; ++i) {
+    strip_products& to = strips[i];
+    to.scores = made(strip, wide, d, d, query_block, query_block, false);
+    to.products = made(strip, wide, dv, dv, query_block, query_block, false);
+    // Probabilities and gradients lie where the scores lay.
+    const std::int64_t halves = query_block * shape.per_word;
+    to.values = made(strip, dv, wide, halves, dv, dv, true);
+    to.keys = made(strip, d, wide, halves, d, d, true);
+  }
+
+  void make_queries(int i, block_type type, const attention_run& run) {
+    for (int k = 0; k < key_block / depth_step; ++k) {
       for (const bool more : {false, true}) {
-        to.queries[more][i] = made(d, wide, (i + 1) * depth_step, key_block, wide, wide, more);
+        queries[i][more][k] =
+            block_kernel::make({static_cast<int>(shape.d), (i + 1) * strip, (k + 1) * depth_step,
+                                key_block, query_block, query_block, type, more},
+                               run.level, run.jit);
       }
     }
   }
@@ -103,7 +118,7 @@ struct chunk_state {
 // One query head, packed as the products read it.
 struct head_state {
   char *q_columns, *dy_columns, *q_depth, *dy_depth;
-  float *lse, *delta, *scores, *products;
+  float *minus_lse, *delta, *scores, *products;
   char* pairs;
   char* words;  // K transposed on its way to K^T
 
@@ -112,7 +127,7 @@ struct head_state {
         dy_columns(arena.take<char>(queries * shape.dv * shape.bytes)),
         q_depth(arena.take<char>(queries * shape.d * shape.bytes)),
         dy_depth(arena.take<char>(queries * shape.dv * shape.bytes)),
-        lse(arena.take<float>(queries)),
+        minus_lse(arena.take<float>(queries)),
         delta(arena.take<float>(queries)),
         scores(arena.take<float>(strip * query_block)),
         products(arena.take<float>(strip * query_block)),
@@ -342,13 +357,13 @@ class backward_walk {
     const row_block out = rows_from(t_.out, p_.out, p_.dv);
     const std::int64_t at = q0 * shape_.d * shape_.bytes, at_v = q0 * shape_.dv * shape_.bytes;
     const auto words = [&](std::int64_t d) { return static_cast<int>(d / shape_.per_word); };
-    kernels.transpose_words(q, head.q_columns + at, words(shape_.d), wide, wide);
-    kernels.transpose_words(dy, head.dy_columns + at_v, words(shape_.dv), wide, wide);
+    kernels.transpose_words(q, head.q_columns + at, words(shape_.d), wide, query_block);
+    kernels.transpose_words(dy, head.dy_columns + at_v, words(shape_.dv), wide, query_block);
     kernels.pack_depth(q, head.q_depth + at, wide, shape_.d);
     kernels.pack_depth(dy, head.dy_depth + at_v, wide, shape_.dv);
     const std::int64_t stats = place(p_, p_.stats, c.b, c.s.q_first, h) + q0 * p_.stats.token;
-    kernels.row_terms(dy, out, t_.max + stats, t_.sum + stats, p_.stats.token, wide, head.lse + q0,
-                      head.delta + q0);
+    kernels.row_terms(dy, out, t_.max + stats, t_.sum + stats, p_.stats.token, wide,
+                      head.minus_lse + q0, head.delta + q0);
   }
 
   // A block of queries against a block of keys.
@@ -360,42 +375,50 @@ class backward_walk {
         std::min<std::int64_t>({plan_.key_block, c.keys - k0, c.s.visible(q0 + rows - 1) - key0});
     if (seen <= 0) return;
     const std::int64_t wide = round_up(rows, strip);
-    const gradient_products& products = plan_.widths[wide / strip - 1];
-    const std::int64_t depth = round_up(seen, depth_step);
+    const std::int64_t depth = round_up(seen, depth_step), done = round_up(seen, strip);
     for (std::int64_t r = 0; r < seen; r += strip) {
-      strip_of_keys(c, q0, wide, k0 + r, head.pairs + r * wide * shape_.bytes, state, head,
-                    products);
+      strip_of_keys(c, q0, wide, k0 + r, head.pairs + r * query_block * shape_.bytes, state, head);
     }
-    const std::int64_t done = round_up(seen, strip);
-    std::memset(head.pairs + done * wide * shape_.bytes, 0,
-                static_cast<std::size_t>((depth - done) * wide * shape_.bytes));
-    products.queries[k0 > 0][depth / depth_step - 1](state.k_columns + k0 * shape_.d * shape_.bytes,
-                                                     head.pairs, dq + q0 * shape_.d);
+    std::memset(head.pairs + done * query_block * shape_.bytes, 0,
+                static_cast<std::size_t>((depth - done) * query_block * shape_.bytes));
+    plan_.queries[wide / strip - 1][k0 > 0][depth / depth_step - 1](
+        state.k_columns + k0 * shape_.d * shape_.bytes, head.pairs, dq + q0 * shape_.d);
   }
 
   void strip_of_keys(const chunk& c, std::int64_t q0, std::int64_t wide, std::int64_t k,
-                     char* pairs, const chunk_state& state, const head_state& head,
-                     const gradient_products& products) const {
-    const std::int64_t at = k * shape_.d * shape_.bytes, at_v = k * shape_.dv * shape_.bytes;
+                     char* pairs, const chunk_state& state, const head_state& head) const {
+    // Whole groups of columns that do not see even the strip's first key are left out.
+    const std::int64_t first_query = c.s.causal ? c.first + k - c.s.shift - q0 : 0;
+    const std::int64_t first =
+        std::clamp<std::int64_t>(first_query, 0, wide - strip) / strip * strip;
+    const strip_products& products = plan_.strips[(wide - first) / strip - 1];
+    const std::int64_t word = 4, side = first * shape_.bytes;
     const std::int64_t at_q = q0 * shape_.d * shape_.bytes, at_dy = q0 * shape_.dv * shape_.bytes;
-    products.scores(state.k_rows + at, head.q_columns + at_q, head.scores);
-    products.products(state.v_rows + at_v, head.dy_columns + at_dy, head.products);
+    products.scores(state.k_rows + k * shape_.d * shape_.bytes,
+                    head.q_columns + at_q + first * word, head.scores + first);
+    products.products(state.v_rows + k * shape_.dv * shape_.bytes,
+                      head.dy_columns + at_dy + first * word, head.products + first);
     gradient_rows x{};
     x.scores = head.scores;
     x.products = head.products;
     x.pairs = pairs;
+    x.ld = query_block;
     x.rows = strip;
+    x.first = static_cast<int>(first);
     x.columns = static_cast<int>(wide);
     x.valid = static_cast<int>(std::min<std::int64_t>(strip, c.keys - k));
-    x.first_query = c.s.causal ? c.first + k - c.s.shift - q0 : 0;
+    x.first_query = first_query;
     x.step = c.s.causal ? 1 : 0;
     x.factor = p_.scale * 1.44269504f;
-    x.lse = head.lse + q0;
+    x.minus_lse = head.minus_lse + q0;
     x.delta = head.delta + q0;
     shape_.kernels.gradient(x);
-    const bool halves = shape_.per_word == 2;
-    products.values(head.scores, head.dy_depth + at_dy, state.dv + k * shape_.dv);
-    products.keys(halves ? static_cast<const void*>(head.products) : pairs, head.q_depth + at_q,
+    const char* p = reinterpret_cast<const char*>(head.scores) + side;
+    const char* ds =
+        (shape_.per_word == 2 ? reinterpret_cast<const char*>(head.products) : pairs) + side;
+    products.values(p, head.dy_depth + at_dy + first * shape_.dv * shape_.bytes,
+                    state.dv + k * shape_.dv);
+    products.keys(ds, head.q_depth + at_q + first * shape_.d * shape_.bytes,
                   state.dk + k * shape_.d);
   }
 
@@ -405,10 +428,10 @@ class backward_walk {
     const std::int64_t rows = rows_at(s, q0);
     const std::int64_t parts = blocks_of(s.visible(q0 + rows - 1), cut_.keys);
     const std::int64_t start = place(p_, p_.dq, b, s.q_first, h) + q0 * p_.dq.token;
-    shape_.kernels.write_transposed(dq + q0 * shape_.d, round_up(rows, strip),
-                                    static_cast<int>(parts), stride, static_cast<int>(rows),
-                                    static_cast<int>(p_.d), p_.scale,
-                                    static_cast<char*>(t_.dq) + start * shape_.bytes, p_.dq.token);
+    shape_.kernels.write_transposed(dq + q0 * shape_.d, query_block, static_cast<int>(parts),
+                                    stride, static_cast<int>(rows), static_cast<int>(p_.d),
+                                    p_.scale, static_cast<char*>(t_.dq) + start * shape_.bytes,
+                                    p_.dq.token);
   }
 
   const attention_problem& p_;

@@ -57,16 +57,19 @@ struct finish_rows {
 
 // Probabilities and score gradients of some keys (rows) against a block of queries (columns).
 struct gradient_rows {
-  float* scores;        // K Q^T, [rows][columns]; replaced by P^T in the element type
-  float* products;      // V dY^T, [rows][columns]; bf16: replaced by dS^T
-  void* pairs;          // dS^T again: bf16 as pairs of rows [rows/2][columns][2], f32 as rows
-  int rows, columns;    // rows a multiple of 2, columns of 16
+  float* scores;    // K Q^T, [rows][ld]; replaced by P^T in the element type
+  float* products;  // V dY^T, [rows][ld]; bf16: replaced by dS^T
+  void* pairs;      // dS^T again: bf16 as pairs of rows [rows/2][ld][2], f32 as rows
+  int64_t ld;
+  int rows;             // a multiple of 2
+  int first, columns;   // columns [first, columns) are worked on, those before are 0 in pairs;
+                        // multiples of 32
   int valid;            // rows below are padding
   int64_t first_query;  // the first column that row 0 is visible to; row r: r later when step = 1
   int step;
-  float factor;        // |scale| * log2 e
-  const float* lse;    // log2 of the sum of exp, per column
-  const float* delta;  // sum of dY * out, per column
+  float factor;            // |scale| * log2 e
+  const float* minus_lse;  // -log2 of the sum of exp, per column
+  const float* delta;      // sum of dY * out, per column
 };
 
 struct attention_kernels {
@@ -81,9 +84,9 @@ struct attention_kernels {
                       int64_t ld);
   void (*softmax)(const softmax_rows&);
   void (*finish)(const finish_rows&);
-  // lse and delta of `rows` queries, padded to `padded`; max, sum have stats_stride.
+  // minus_lse and delta of the queries, padded to `padded`; max, sum have stats_stride.
   void (*row_terms)(const row_block& dy, const row_block& out, const float* max, const float* sum,
-                    int64_t stats_stride, int padded, float* lse, float* delta);
+                    int64_t stats_stride, int padded, float* minus_lse, float* delta);
   void (*gradient)(const gradient_rows&);
   // out[row][column] = scale * from; from is [rows][ld], or [columns][ld] when transposed, and the
   // sum of `parts` such matrices part_stride floats apart.
