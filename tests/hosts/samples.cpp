@@ -263,6 +263,19 @@ std::vector<sample> make(bool with_attributes) {
   return out;
 }
 
+// What one of velo's text calls gives, as JSON.
+template <class Describe>
+json_t* parsed(Describe&& describe) {
+  std::uint64_t needed = 0;
+  must(describe(nullptr, 0, &needed));
+  std::string text(needed, '\0');
+  must(describe(text.data(), text.size(), nullptr));
+  json_t* root = json_loads(text.c_str(), 0, nullptr);
+  if (root == nullptr)
+    throw std::runtime_error("velo described itself in something else than JSON");
+  return root;
+}
+
 std::string names(const std::vector<named_array>& arrays) {
   std::string out;
   for (const named_array& a : arrays) out += (out.empty() ? "" : ",") + a.field;
@@ -331,10 +344,9 @@ const std::vector<sample>& samples(bool with_attributes) {
 }
 
 std::vector<field> fields_of(const std::string& op) {
-  std::string text(1 << 16, '\0');
-  must(velo_op_describe(op.c_str(), text.data(), text.size(), nullptr));
-  json_t* root = json_loads(text.c_str(), 0, nullptr);
-  if (root == nullptr) throw std::runtime_error("velo_op_describe gave no JSON");
+  json_t* root = parsed([&](char* buffer, std::uint64_t capacity, std::uint64_t* needed) {
+    return velo_op_describe(op.c_str(), buffer, capacity, needed);
+  });
   std::vector<field> out;
   std::size_t i;
   json_t* item;
@@ -342,6 +354,35 @@ std::vector<field> fields_of(const std::string& op) {
       out.push_back({json_string_value(json_object_get(item, "name")),
                      json_string_value(json_object_get(item, "kind"))});
   json_decref(root);
+  return out;
+}
+
+std::int64_t enumerator(const std::string& op, const attribute& a) {
+  if (a.kind != VELO_VALUE_STRING) return a.integer;
+  json_t* described = parsed([&](char* buffer, std::uint64_t capacity, std::uint64_t* needed) {
+    return velo_op_describe(op.c_str(), buffer, capacity, needed);
+  });
+  std::string name;
+  std::size_t i;
+  json_t* item;
+  json_array_foreach(json_object_get(described, "fields"), i, item) {
+    if (a.name == json_string_value(json_object_get(item, "name")))
+      name = json_string_value(json_object_get(item, "enum"));
+  }
+  json_decref(described);
+  json_t* all = parsed(velo_describe);
+  std::int64_t out = -1;
+  json_array_foreach(json_object_get(all, "enums"), i, item) {
+    if (name != json_string_value(json_object_get(item, "name"))) continue;
+    std::size_t j;
+    json_t* value;
+    json_array_foreach(json_object_get(item, "values"), j, value) {
+      if (a.text == json_string_value(json_object_get(value, "name")))
+        out = json_integer_value(json_object_get(value, "value"));
+    }
+  }
+  json_decref(all);
+  if (out < 0) throw std::runtime_error("no enumerator " + a.text);
   return out;
 }
 

@@ -60,6 +60,7 @@ struct field {
 };
 std::vector<field> fields_of(const std::string& op);  // in the order of the args struct
 std::vector<std::string> operator_names();
+std::int64_t enumerator(const std::string& op, const attribute& a);  // an attribute as a number
 
 bool same_bits(const std::vector<named_array>& a, const std::vector<named_array>& b);
 array filled(const velo_dtype& dtype, const std::vector<std::int64_t>& shape, unsigned char byte);
