@@ -88,12 +88,13 @@ class gemm_run {
 
  private:
   static constexpr int most_pieces = 6;
-  static constexpr int fetching =
-      most_pieces;  // place of the first piece's kernel that fetches ahead
+  static constexpr int fetching = most_pieces;  // the first piece again, fetching ahead
 
-  struct tile {                    // one task's part of C, and its own part of the scratch
-    std::int64_t row, first, end;  // first row; panels
+  // One task's part of C, and its own part of the scratch.
+  struct tile {
+    std::int64_t row;
     int rows;
+    std::int64_t first, end;   // panels
     std::int64_t phase_panel;  // first panel of those packed in this phase
     char* own_a;
     std::uint32_t* own_b;

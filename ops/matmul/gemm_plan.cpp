@@ -32,9 +32,9 @@ int least_tiles(const gemm_problem& p) {
   return size(p.m) * size(p.n) * size(p.k) < large ? 4 : 8;
 }
 
-constexpr std::int64_t shared_a_bytes = std::int64_t{32}
-                                        << 20;  // the most of A that is packed for all
-constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;  // of B packed at a time
+// The most of A that is packed for all tasks, and of B packed at a time.
+constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
+constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;
 
 // Blocks may read A in place when nothing has to be turned or widened and its rows do not fall on
 // few sets of the caches. The tiles of AMX read sixteen rows at once and want them close together.
@@ -58,9 +58,10 @@ packed_form::packed_form(std::int64_t k_, std::int64_t n_, block_type type_,
     : type(type_), compute(target.dot ? type_ : block_type::f32), k(k_), n(n_) {
   const tile_rule rule = rule_for(compute, k, target.level);
   panel = rule.panel;
+  // Passes of nearly equal depth.
   const std::int64_t count = std::max<std::int64_t>((k + rule.pass - 1) / rule.pass, 1);
-  pass = static_cast<int>(round_up(std::max<std::int64_t>((k + count - 1) / count, 1),
-                                   64));  // passes of nearly equal depth
+  const std::int64_t depth = std::max<std::int64_t>((k + count - 1) / count, 1);
+  pass = static_cast<int>(round_up(depth, 64));
 }
 
 void gemm_plan::choose_tiles(const gemm_problem& p, const gemm_target& target) {
@@ -108,10 +109,9 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
   if (row_tiles % 2 != 0 && phase_columns > 1 && phase_columns < column_tiles)
     phase_columns &= ~std::int64_t{1};
   const std::int64_t deepest = form.passes() == 0 ? 0 : form.padded_depth(0) / form.per_word();
-  const auto area =
-      [](std::int64_t bytes) {  // a line more, so that areas do not lie on the same sets
-        return static_cast<std::size_t>(round_up(bytes, 4096) + 64);
-      };
+  const auto area = [](std::int64_t bytes) {  // a line more: areas begin on different sets
+    return static_cast<std::size_t>(round_up(bytes, 4096) + 64);
+  };
   shared_b = packed || pack_inside ? 0 : area(phase_columns * column_bytes);
   // Tiles of AMX want their rows in the second cache anyway, and a copy brings them there; only
   // turning is worth saving.

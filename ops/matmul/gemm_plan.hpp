@@ -77,23 +77,20 @@ struct gemm_plan {
   }
   std::int64_t first_panel(std::int64_t tile) const { return form.panels() * tile / column_tiles; }
 
-  bool direct;        // one pass and f32: blocks write C themselves
-  bool amx;           // panels are multiplied by amx_multiply_panel, sums lie in squares
-  bool reads_a;       // blocks read A where it lies; otherwise tasks pack their rows
-  bool packs_a_once;  // for all tasks, before them; otherwise a task packs its rows, once per
-                      // column tile
-  bool pack_inside;   // each task packs the B it needs
-  std::int64_t
-      phase_columns;  // column tiles packed together before their products, when packed for all
+  bool direct;                 // one pass and f32: blocks write C themselves
+  bool amx;                    // panels are multiplied by amx_multiply_panel, sums lie in squares
+  bool reads_a;                // blocks read A where it lies; otherwise tasks pack their rows
+  bool packs_a_once;           // before all tasks; otherwise each task packs its rows
+  bool pack_inside;            // each task packs the B it needs
+  std::int64_t phase_columns;  // column tiles of B packed for all, and then multiplied, at a time
 
   // bytes
   std::size_t shared_a, shared_b, own_a, own_b, own_sums, own;
 
   gemm_plan(const gemm_problem& problem, bool packed, const gemm_target& target);
 
-  int sums_stride() const {
-    return tile_columns + 16;
-  }  // no power of two: rows spread over the sets of a cache
+  // No power of two, so that rows of sums spread over the sets of a cache.
+  int sums_stride() const { return tile_columns + 16; }
   std::size_t scratch_bytes(int threads) const {
     return shared_a + shared_b + own * static_cast<std::size_t>(threads);
   }
