@@ -3,7 +3,8 @@
 //
 // Values are kept by kind only; what they mean together is velo's to check, so an adapter refuses
 // nothing that velo would refuse itself. Tensors, lists and strings are views of the host's memory;
-// views live in this object. Nothing is allocated. Cost: about 100 ns over the call by struct.
+// views live in this object. Nothing is allocated. Cost of an entry over the call by struct: 110 ns
+// (tvm-ffi, three tensors) to 135 ns (MindSpore), 70 of them the way by name.
 #pragma once
 
 #include <string_view>

@@ -60,7 +60,13 @@ void require(velo_status status) {
   throw out;
 }
 
-void describe_caught(const char* entry, refusal& failed) noexcept {
+void describe_caught(const entry_name& name, refusal& failed) noexcept {
+  char entry[100];
+  if (name.slot < 0)
+    std::snprintf(entry, sizeof entry, "%s%s", name.prefix, name.name);
+  else
+    std::snprintf(entry, sizeof entry, "%s%03d%s%s%s", name.prefix, name.slot,
+                  *name.name != 0 ? " (" : "", name.name, *name.name != 0 ? ")" : "");
   try {
     throw;
   } catch (const refusal& thrown) {
@@ -70,7 +76,7 @@ void describe_caught(const char* entry, refusal& failed) noexcept {
     constexpr char by_name[] = "velo_op_call: ";
     const bool replace = std::strncmp(thrown.text, by_name, sizeof by_name - 1) == 0;
     if (thrown.whole && !replace) {
-      std::memcpy(failed.text, thrown.text, sizeof failed.text);
+      std::snprintf(failed.text, sizeof failed.text, "%s", thrown.text);
     } else {
       const char* text = thrown.text + (replace ? sizeof by_name - 1 : 0);
       std::snprintf(failed.text, sizeof failed.text, "%.80s: %.1100s", entry, text);

@@ -13,7 +13,17 @@ namespace velo::adapters {
 struct refusal {
   velo_status code = VELO_OK;
   bool whole = false;  // a sentence of velo's, which names its function itself
-  char text[1200] = "";
+  char text[1200];     // not cleared: every call has one at hand, few write it
+
+  refusal() { text[0] = 0; }
+};
+
+// An exported entry's name, written out only when it is needed: "velo_ms_" + "cast", or
+// "velo_ms_slot_" + 007 + "(cast)".
+struct entry_name {
+  const char* prefix;
+  const char* name = "";
+  int slot = -1;
 };
 
 [[noreturn]] void refuse(velo_status code, const char* format, ...)
@@ -22,13 +32,13 @@ void require(velo_status status);  // throws velo's record unless VELO_OK
 
 // Gives the refusal being handled (or any other exception) its final text, and keeps it for
 // velo_adapters_last_error. To be called in a catch (...).
-void describe_caught(const char* entry, refusal& failed) noexcept;
+void describe_caught(const entry_name& entry, refusal& failed) noexcept;
 
 void log_failure(const char* host, const refusal& failed) noexcept;
 
 // Runs an entry's body; VELO_OK, or the code of what is now in `failed`.
 template <class Body>
-velo_status attempt(const char* entry, refusal& failed, Body&& body) noexcept {
+velo_status attempt(const entry_name& entry, refusal& failed, Body&& body) noexcept {
   try {
     body();
     return VELO_OK;

@@ -53,5 +53,5 @@ velo_status velo_adapters_set_context(velo_context context) {
 velo_status velo_adapters_context(velo_context* context) {
   if (context == nullptr) return VELO_ERR_NULL;
   refusal failed;
-  return attempt("velo_adapters_context", failed, [&] { *context = current(); });
+  return attempt({"velo_adapters_context"}, failed, [&] { *context = current(); });
 }

@@ -101,7 +101,7 @@ void run(const op_info& op, const attribute_set* attributes, const mindspore_cal
   made.run(default_stream());
 }
 
-int enter(const char* entry, const op_info& op, const attribute_set* attributes,
+int enter(const entry_name& entry, const op_info& op, const attribute_set* attributes,
           const mindspore_call& given) noexcept {
   refusal failed;
   if (attempt(entry, failed, [&] { run(op, attributes, given); }) == VELO_OK) return 0;
@@ -146,21 +146,15 @@ int bind(int slot, const char* op, const char* json) {
 }  // namespace
 
 int enter_mindspore(int op, const mindspore_call& given) noexcept {
-  char entry[80];
-  std::snprintf(entry, sizeof entry, "velo_ms_%s", operators[op].name);
-  return enter(entry, operators[op], nullptr, given);
+  return enter({"velo_ms_", operators[op].name}, operators[op], nullptr, given);
 }
 
 int enter_mindspore_slot(int slot, const mindspore_call& given) noexcept {
-  char entry[80];
   const binding* bound = slots[slot].load();
-  if (bound != nullptr) {
-    std::snprintf(entry, sizeof entry, "velo_ms_slot_%03d (%s)", slot, bound->op->name);
-    return enter(entry, *bound->op, &bound->attributes, given);
-  }
-  std::snprintf(entry, sizeof entry, "velo_ms_slot_%03d", slot);
+  if (bound != nullptr)
+    return enter({"velo_ms_slot_", bound->op->name, slot}, *bound->op, &bound->attributes, given);
   refusal failed;
-  attempt(entry, failed, [] {
+  attempt({"velo_ms_slot_", "", slot}, failed, [] {
     refuse(VELO_ERR_STATE, "slot: expected one bound by velo_ms_slot_bind, got a free one");
   });
   log_failure("mindspore", failed);
@@ -174,7 +168,7 @@ using namespace velo::adapters;
 velo_status velo_ms_slot_bind(int32_t slot, const char* op, const char* attributes_json,
                               int32_t* chosen) {
   refusal failed;
-  return attempt("velo_ms_slot_bind", failed, [&] {
+  return attempt({"velo_ms_slot_bind"}, failed, [&] {
     const int bound = bind(slot, op, attributes_json);
     if (chosen != nullptr) *chosen = bound;
   });
@@ -182,7 +176,7 @@ velo_status velo_ms_slot_bind(int32_t slot, const char* op, const char* attribut
 
 velo_status velo_ms_slot_release(int32_t slot) {
   refusal failed;
-  return attempt("velo_ms_slot_release", failed, [&] {
+  return attempt({"velo_ms_slot_release"}, failed, [&] {
     check_slot(slot);
     delete slots[slot].exchange(nullptr);
   });

@@ -19,8 +19,6 @@
 // Thread class: any; calls take turns on the context (velo_adapters_set_context).
 #include <dlfcn.h>
 
-#include <cstdio>
-
 #include "capi/adapters/call.hpp"
 #include "capi/adapters/entries.hpp"
 #include "capi/adapters/failure.hpp"
@@ -143,11 +141,9 @@ void run(const op_info& op, const tvm::value* args, int count) {
 }  // namespace
 
 int enter_tvm(int op, const void* args, std::int32_t count) noexcept {
-  char entry[80];
-  std::snprintf(entry, sizeof entry, "velo_%s", operators[op].name);
   refusal failed;
   const auto body = [&] { run(operators[op], static_cast<const tvm::value*>(args), count); };
-  if (attempt(entry, failed, body) == VELO_OK) return 0;
+  if (attempt({"velo_", operators[op].name}, failed, body) == VELO_OK) return 0;
   if (const raise_fn raise = find_raise())
     raise(error_kind(failed.code), failed.text);
   else

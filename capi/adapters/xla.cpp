@@ -18,8 +18,6 @@
 //
 // Work runs on XLA's own threads (xla_threads.hpp), or on the context given by
 // velo_adapters_set_context. Thread class: any; calls take turns on the context.
-#include <cstdio>
-
 #include "capi/adapters/call.hpp"
 #include "capi/adapters/entries.hpp"
 #include "capi/adapters/failure.hpp"
@@ -235,8 +233,6 @@ std::int32_t error_code(velo_status code) {
 void* enter_xla(int op, void* call_frame) noexcept {
   const auto& frame = *static_cast<const xla::call_frame*>(call_frame);
   if (answer_metadata(frame)) return nullptr;
-  char entry[80];
-  std::snprintf(entry, sizeof entry, "velo_xla_%s", operators[op].name);
   refusal failed;
   const auto body = [&] {
     if (frame.struct_size < sizeof frame)
@@ -244,7 +240,7 @@ void* enter_xla(int op, void* call_frame) noexcept {
              frame.struct_size);
     if (frame.stage == xla::stage_execute) run(operators[op], frame);
   };
-  if (attempt(entry, failed, body) == VELO_OK) return nullptr;
+  if (attempt({"velo_xla_", operators[op].name}, failed, body) == VELO_OK) return nullptr;
   xla::error_create_args args = {sizeof args, nullptr, failed.text, error_code(failed.code)};
   return frame.api->error_create(&args);
 }

@@ -146,7 +146,6 @@ TEST_CASE("what XLA gets wrong becomes its error, with velo's sentence") {
 }
 
 TEST_CASE("10000 XLA calls, failing ones among them, leak nothing") {
-  xla_pool pool(0);
   const sample s = one("rms_norm");
   const xla_handler handler(path, "velo_xla_rms_norm");
   auto outputs = s.blank_outputs();
