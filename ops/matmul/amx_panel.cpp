@@ -4,7 +4,8 @@
 // Measured on Granite Rapids: a tile load takes 16 cycles when its lines are in the first cache, as
 // long as a product, so the 2 x 2 form has them exactly overlap. Two things keep the lines there: A
 // is loaded with the hint not to keep it (a strip is used once per panel; 0.70 against 0.53 of the
-// peak at a depth of 512), and the next panel of B is fetched two lines a step.
+// peak at a depth of 512), and the next panel of B is fetched
+// along with the steps of this one.
 #include "ops/matmul/amx_panel.hpp"
 
 #include <immintrin.h>
@@ -18,13 +19,12 @@ struct square_args {
   int steps;
   float* sums;
   bool first;
-  const char* ahead;  // lines to bring near, two a step
+  const char* ahead;  // lines to bring near, `lines` a step
+  int lines;
 };
 
-inline __attribute__((always_inline)) void fetch(const char*& line) {
-  _mm_prefetch(line, _MM_HINT_T1);
-  _mm_prefetch(line + 64, _MM_HINT_T1);
-  line += 128;
+inline __attribute__((always_inline)) void fetch(const char*& line, int lines) {
+  for (int i = 0; i < lines; ++i, line += 64) _mm_prefetch(line, _MM_HINT_T1);
 }
 
 void square_2x2(const square_args& s) {
@@ -52,7 +52,7 @@ void square_2x2(const square_args& s) {
     _tile_dpbf16ps(1, 4, 7);
     a += s.a_step;
     b += b_step;
-    if (ahead != nullptr) fetch(ahead);
+    fetch(ahead, s.lines);
     _tile_stream_loadd(4, a, s.a_row);
     _tile_dpbf16ps(2, 5, 6);
     _tile_loadd(6, b, b_row);
@@ -62,7 +62,7 @@ void square_2x2(const square_args& s) {
   _tile_dpbf16ps(0, 4, 6);
   _tile_stream_loadd(5, a + below, s.a_row);
   _tile_dpbf16ps(1, 4, 7);
-  if (ahead != nullptr) fetch(ahead);
+  fetch(ahead, s.lines);
   _tile_dpbf16ps(2, 5, 6);
   _tile_dpbf16ps(3, 5, 7);
   _tile_stored(0, s.sums, row);
@@ -99,7 +99,7 @@ void square_edge(const square_args& s) {
     }
     a += s.a_step;
     b += b_step;
-    if (ahead != nullptr) fetch(ahead);
+    fetch(ahead, s.lines);
   }
   _tile_stored(0, s.sums, row);
   if (Two_columns) _tile_stored(1, s.sums + 16, row);
@@ -109,11 +109,13 @@ void square_edge(const square_args& s) {
 }  // namespace
 
 void amx_multiply_panel(const amx_panel& p, void (*finish)(const finish_args&)) {
-  square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.first, p.next_b};
+  // The next panel's lines, shared out among the steps of this one.
+  const int strips = (p.rows + amx_side - 1) / amx_side;
+  const int lines = p.next_b == nullptr ? 0 : (p.width + strips - 1) / strips;
+  square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.first, p.next_b, lines};
   finish_args f = p.finish;
   f.ld_sums = amx_side;
   const int64_t element = f.bf16 ? 2 : 4;
-  const int64_t panel_bytes = int64_t{p.steps} * p.width * 64;
   for (int row = 0; row < p.rows; row += amx_side) {
     const int rows = p.rows - row < amx_side ? p.rows - row : amx_side;
     if (p.width < amx_side) {
@@ -129,10 +131,7 @@ void amx_multiply_panel(const amx_panel& p, void (*finish)(const finish_args&)) 
     }
     s.a += p.a_strip;
     s.sums += p.square;
-    if (s.ahead != nullptr) {
-      s.ahead += int64_t{p.steps} * 128;
-      if (s.ahead >= p.next_b + panel_bytes) s.ahead = nullptr;
-    }
+    if (lines > 0) s.ahead += int64_t{p.steps} * lines * 64;
   }
 }
 
