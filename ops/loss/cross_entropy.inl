@@ -13,63 +13,68 @@ VELO_INLINE v::vec load_filled(const T* p, int n, float fill) {
   return v::load(lanes);
 }
 
-// Four accumulators, because a maximum takes 4 cycles.
+// Exponentials of a block summed against `shift`, and the block's maximum on the way.
+struct block_sum {
+  v::vec a, b;
+  float largest;
+};
+
 template <class T>
-VELO_INLINE float maximum(const T* x, int64_t n) {
+VELO_INLINE block_sum sum_block(const T* x, int64_t n, float against) {
   constexpr float lowest = -__builtin_inff();
-  v::vec a = v::set(lowest), b = a, c = a, d = a;
+  const v::vec shift = v::set(against);
+  block_sum sum{v::zero(), v::zero(), lowest};
+  v::vec a = v::set(lowest), b = a;
   int64_t i = 0;
-  for (; i + 4 * v::width <= n; i += 4 * v::width) {
-    const v::vec2 first = v::load_any_order(x + i),
-                  second = v::load_any_order(x + i + 2 * v::width);
-    a = v::max(a, first.a);
-    b = v::max(b, first.b);
-    c = v::max(c, second.a);
-    d = v::max(d, second.b);
+  for (; i + 2 * v::width <= n; i += 2 * v::width) {
+    v::look_ahead(x + i);
+    const v::vec2 two = v::load_any_order(x + i);
+    a = v::max(a, two.a);
+    b = v::max(b, two.b);
+    sum.a = sum.a + exp<T>(two.a - shift);
+    sum.b = sum.b + exp<T>(two.b - shift);
   }
   for (; i < n; i += v::width) {  // tail
     const int m = n - i < v::width ? static_cast<int>(n - i) : v::width;
-    a = v::max(a, load_filled(x + i, m, lowest));
+    const v::vec last = load_filled(x + i, m, lowest);
+    a = v::max(a, last);
+    sum.a = sum.a + exp<T>(last - shift);
   }
-  return v::largest(v::max(v::max(a, b), v::max(c, d)));
+  sum.largest = v::largest(v::max(a, b));
+  return sum;
 }
 
-// Block by block: its maximum, then its sum of exponentials from L1, while the next block is
-// prefetched. A larger maximum scales down what was summed before. Blocks of 4 KiB overlap memory
-// and arithmetic best for float (1.6 times the speed of whole rows of 16 KiB); for bf16, bound by
-// exp, the cost of a block counts more.
+// Each logit is read once: exponentials are taken against a maximum seen earlier, which a sum of
+// floats stands as long as no logit exceeds it by much. A block with one that does (by more than
+// 40: e^40 leaves room for 2^60 of them) is summed again, from L1, against its own maximum. 1.8
+// times the speed of a row's maximum first and 1.07 times that of a block's, from memory.
 template <class T>
 VELO_INLINE float log_sum(const cross_entropy_row<T>& s) {
-  constexpr int64_t block = sizeof(T) == sizeof(float) ? 1024 : 4096;
-  const int64_t n = s.n;
-  float largest = -__builtin_inff();
+  constexpr int64_t block = 1024;
+  v::vec first = v::set(-__builtin_inff());
+  for (int64_t i = 0; i < s.n && i < 4 * v::width; i += v::width) {
+    const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;
+    first = v::max(first, load_filled(s.logits + i, m, -__builtin_inff()));
+  }
+  float shift = v::largest(first);
   v::vec a = v::zero(), b = a;
-  for (int64_t at = 0; at < n; at += block) {
+  for (int64_t at = 0; at < s.n; at += block) {
     const T* x = s.logits + at;
-    const int64_t count = n - at < block ? n - at : block;
-    const float seen = maximum(x, count);
-    if (seen > largest) {
-      if (__builtin_isinf(seen)) return seen;
-      const v::vec factor = exp<float>(v::set(largest - seen));
+    const int64_t n = s.n - at < block ? s.n - at : block;
+    const bool none = __builtin_isinf(shift);  // nothing but -Inf so far
+    block_sum sum = sum_block(x, n, none ? 0.0f : shift);
+    if (__builtin_isinf(sum.largest) && sum.largest > 0) return sum.largest;
+    if (sum.largest > shift + 40.0f) {
+      const v::vec factor = exp<float>(v::set(shift - sum.largest));
+      shift = sum.largest;
       a = a * factor;
       b = b * factor;
-      largest = seen;
+      sum = sum_block(x, n, shift);
     }
-    const v::vec shift = v::set(__builtin_isinf(largest) ? 0.0f : largest);
-    int64_t i = 0;
-    for (; i + 2 * v::width <= count; i += 2 * v::width) {
-      v::prefetch(x + block + i);
-      if (sizeof(T) == sizeof(float)) v::prefetch(x + block + i + v::width);
-      const v::vec2 two = v::load_any_order(x + i);
-      a = a + exp<T>(two.a - shift);
-      b = b + exp<T>(two.b - shift);
-    }
-    for (; i < count; i += v::width) {  // tail
-      const int m = count - i < v::width ? static_cast<int>(count - i) : v::width;
-      a = a + exp<T>(load_filled(x + i, m, -__builtin_inff()) - shift);
-    }
+    a = a + sum.a;
+    b = b + sum.b;
   }
-  return largest + __builtin_logf(v::sum(a + b));
+  return shift + __builtin_logf(v::sum(a + b));
 }
 
 // The target's 1 is taken off afterwards, so that the loop has no exceptions; its logit is read

@@ -126,6 +126,38 @@ TEST_CASE("cross_entropy follows IEEE where logits are infinite or NaN") {
   });
 }
 
+TEST_CASE("cross_entropy finds the largest logit wherever it stands") {
+  for_each_kernel("cross_entropy", [](session& s) {
+    constexpr std::int64_t n = 5000;
+    array<float> logits({6, n}), loss({}), lse({6});
+    array<std::int32_t> targets({6});
+    for (std::size_t t = 0; t < 6; ++t) {
+      targets[t] = 17;
+      for (std::size_t i = 0; i < n; ++i) {
+        const auto at = static_cast<double>(i);
+        const double rows[] = {at / 20,
+                               -at / 20,
+                               i == 4321 ? 90.0 : 0.0,
+                               i == 2000 ? 39.0 : 0.0,
+                               at > 3000 ? at - 3000 : -HUGE_VAL,
+                               at / 50 - 3e4};
+        logits[t * n + i] = static_cast<float>(rows[t]);
+      }
+    }
+    velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
+    f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
+    f.lse = lse.tensor();
+    VELO_RUN(velo_cross_entropy(s.stream(), &f));
+    for (std::size_t t = 0; t < 6; ++t) {
+      INFO("row " << t);
+      double largest = -HUGE_VAL, sum = 0;
+      for (std::size_t i = 0; i < n; ++i) largest = std::max(largest, logits.at(t * n + i));
+      for (std::size_t i = 0; i < n; ++i) sum += std::exp(logits.at(t * n + i) - largest);
+      CHECK(lse.at(t) == Approx(largest + std::log(sum)).epsilon(2e-7).margin(2e-6));
+    }
+  });
+}
+
 TEST_CASE("cross_entropy gives the same bits for any number of threads") {
   float first = 0;
   for (const int threads : {1, 2, 3}) {
