@@ -69,6 +69,7 @@ struct tokens_by_row {
   std::int64_t rows;
   std::int64_t* start;
   std::int64_t* order;
+  std::int64_t most = 0;  // tokens of the row that has most
 
   tokens_by_row(const velo_tensor& tensor, std::int64_t all_rows, core::arena& scratch)
       : ids(tensor),
@@ -78,7 +79,7 @@ struct tokens_by_row {
     const std::int64_t tokens = numel(tensor);
     std::memset(start, 0, sizeof(std::int64_t) * (static_cast<std::size_t>(rows) + 2));
     // One place ahead, so that filling `order` moves each count to where it belongs.
-    for (std::int64_t t = 0; t < tokens; ++t) ++start[ids[t] + 2];
+    for (std::int64_t t = 0; t < tokens; ++t) most = std::max(most, ++start[ids[t] + 2]);
     for (std::int64_t r = 2; r < rows + 2; ++r) start[r] += start[r - 1];
     for (std::int64_t t = 0; t < tokens; ++t) order[start[ids[t] + 1]++] = t;
   }
@@ -97,8 +98,9 @@ struct tokens_by_row {
   }
 };
 
-// A task is a part of the rows and at most a quarter of the columns: columns balance where a few
-// rows have most of the tokens, rows where there are more threads than blocks of columns.
+// A task is a sixteenth of the work in whole rows; where one row alone is as much, it is also a
+// quarter of the columns, so that no thread is left with that row. Which task adds a number does
+// not change it.
 template <class T>
 void add_rows(const velo_embedding_backward_args& a, core::execution& on,
               void (*kernel)(const embedding_row<T>&)) {
@@ -106,8 +108,9 @@ void add_rows(const velo_embedding_backward_args& a, core::execution& on,
   const std::int64_t n = row_size(*a.dy);
   if (n == 0 || a.rows == 0) return;
   const tokens_by_row tokens(*a.ids, a.rows, on.scratch);
-  const std::int64_t block = std::max<std::int64_t>((n + 255) / 256 * 64, 256);
   const std::int64_t parts = std::min<std::int64_t>(a.rows, 16);
+  const bool uneven = tokens.most > numel(*a.ids) / parts;
+  const std::int64_t block = uneven ? std::max<std::int64_t>((n + 255) / 256 * 64, 256) : n;
   auto* table = data<float>(a.dtable);
   const auto* dy = data<const T>(a.dy);
   const bool accumulate = a.accumulate != 0;
