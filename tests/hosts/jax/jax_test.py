@@ -1,0 +1,203 @@
+"""examples/jax/velo_jax.py against jax itself: values, gradients, training, refusals. VELO_ADAPTERS names libvelo_adapters.so."""
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "jax")]
+
+from framework import need  # noqa: E402
+
+jax = need("jax")
+
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+
+import train  # noqa: E402
+import velo_jax as velo  # noqa: E402
+
+BOUND = {jnp.float32: 1e-5, jnp.bfloat16: 1e-2}
+WIDER = {jnp.float32: 1, jnp.bfloat16: 4}  # gradients go through more roundings
+
+
+def distance(got, truth):
+    got, truth = np.asarray(got, np.float64), np.asarray(truth, np.float64)
+    return np.linalg.norm(got - truth) / np.linalg.norm(truth)
+
+
+class Stock:
+    """velo_jax's functions as jax.numpy composes them."""
+
+    @staticmethod
+    def rms_norm(x, gamma, epsilon=1e-6):
+        return x * jax.lax.rsqrt(jnp.mean(x * x, -1, keepdims=True) + epsilon) * gamma
+
+    @staticmethod
+    def swiglu(x, dim=-1):
+        gate, up = jnp.split(x, 2, dim)
+        return jax.nn.silu(gate) * up
+
+    @staticmethod
+    def rotary_position_embedding(x, cos, sin, mode="half"):
+        if mode == "half":
+            half = x.shape[-1] // 2
+            turned = jnp.concatenate((-x[..., half:], x[..., :half]), -1)
+        else:
+            turned = jnp.stack((-x[..., 1::2], x[..., ::2]), -1).reshape(x.shape)
+        return x * cos + turned * sin
+
+    @staticmethod
+    def fusion_attention(query, key, value, causal=False, scale=None):
+        group = query.shape[2] // key.shape[2]
+        key, value = jnp.repeat(key, group, 2), jnp.repeat(value, group, 2)
+        score = jnp.einsum("bsnd,btnd->bnst", query, key) * (query.shape[-1] ** -0.5 if scale is None else scale)
+        if causal:
+            score = jnp.where(jnp.tril(jnp.ones(score.shape[-2:], bool)), score, -jnp.inf)
+        return jnp.einsum("bnst,btnd->bsnd", jax.nn.softmax(score, -1), value)
+
+    @staticmethod
+    def embedding(ids, table):
+        return table[ids]
+
+    @staticmethod
+    def cross_entropy(logits, targets, ignore_index=-100, reduction="mean"):
+        kept = targets != ignore_index
+        picked = jnp.take_along_axis(jax.nn.log_softmax(logits, -1), jnp.where(kept, targets, 0)[:, None], 1)[:, 0]
+        loss = jnp.where(kept, -picked, 0)
+        return {"none": loss, "sum": loss.sum(), "mean": loss.sum() / kept.sum()}[reduction]
+
+    @staticmethod
+    def apply_fused_adamw(param, grad, m, v, step, lr=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.0):
+        m, v = beta1 * m + (1 - beta1) * grad, beta2 * v + (1 - beta2) * grad * grad
+        update = m / (1 - beta1**step) / (jnp.sqrt(v / (1 - beta2**step)) + epsilon)
+        return param * (1 - lr * weight_decay) - lr * update, m, v
+
+
+class Jax(unittest.TestCase):
+    def setUp(self):
+        self.numbers = np.random.default_rng(11)
+
+    def values(self, *shape, dtype=jnp.float32):
+        return jnp.asarray(self.numbers.standard_normal(shape), jnp.float32).astype(dtype)
+
+    def compare(self, name, ours, theirs, *leaves):
+        """Values and gradients under jit; the reference computes in float32 from the same numbers."""
+        dtype = leaves[0].dtype.type
+        shape = jax.eval_shape(ours, *leaves)
+        weight = self.values(*shape.shape, dtype=shape.dtype)  # the gradient of the output, the same for both
+
+        def both(compute):
+            @jax.jit
+            def run(weight, *x):
+                value, back = jax.vjp(compute, *x)
+                return value, back(weight)
+            return run
+
+        got, have = both(ours)(weight, *leaves)
+        truth, want = both(theirs)(weight.astype(jnp.float32), *[leaf.astype(jnp.float32) for leaf in leaves])
+        self.assertEqual(got.shape, truth.shape, name)
+        self.assertLessEqual(distance(got, truth), BOUND[dtype], name)
+        for index, (h, w) in enumerate(zip(have, want)):
+            self.assertEqual(h.dtype, leaves[index].dtype, name)
+            self.assertLessEqual(distance(h, w), BOUND[dtype] * WIDER[dtype], f"{name} gradient {index}")
+
+    def test_values_and_gradients(self):
+        targets = jnp.asarray(self.numbers.integers(0, 40, 30)).at[7].set(-100)
+        ids = jnp.asarray(self.numbers.integers(0, 12, (3, 5)))
+        angle = self.values(1, 9, 1, 16)
+        tables = jnp.cos(angle), jnp.sin(angle)
+        for dtype in BOUND:
+            x = self.values(6, 40, dtype=dtype)
+            self.compare("rms_norm", velo.rms_norm, Stock.rms_norm, x, self.values(40, dtype=dtype))
+            self.compare("swiglu", velo.swiglu, Stock.swiglu, x)
+            self.compare("swiglu along rows", lambda x: velo.swiglu(x, 0), lambda x: Stock.swiglu(x, 0), x)
+            q = self.values(2, 9, 4, 16, dtype=dtype)
+            k, v = (self.values(2, 9, 2, 16, dtype=dtype) for _ in range(2))
+            for mode in ("half", "interleaved"):
+                self.compare("rotary " + mode, lambda x: velo.rotary_position_embedding(x, *tables, mode),
+                             lambda x: Stock.rotary_position_embedding(x, *tables, mode), q)
+            for causal in (False, True):
+                self.compare("fusion_attention", lambda q, k, v: velo.fusion_attention(q, k, v, causal),
+                             lambda q, k, v: Stock.fusion_attention(q, k, v, causal), q, k, v)
+            self.compare("embedding", lambda t: velo.embedding(ids, t), lambda t: Stock.embedding(ids, t),
+                         self.values(12, 20, dtype=dtype))
+            for reduction in ("mean", "sum", "none"):
+                self.compare("cross_entropy " + reduction, lambda x: velo.cross_entropy(x, targets, -100, reduction),
+                             lambda x: Stock.cross_entropy(x, targets, -100, reduction), self.values(30, 40, dtype=dtype))
+            self.compare("add", velo.add, lambda a, b: a + b, x, self.values(6, 40, dtype=dtype))
+        self.compare("cast", lambda x: velo.cast(x, jnp.bfloat16).astype(jnp.float32),
+                     lambda x: x.astype(jnp.bfloat16).astype(jnp.float32), self.values(6, 40))
+
+    def test_adamw(self):
+        state = [self.values(50), self.values(50), jnp.abs(self.values(50)) * 0.1, jnp.abs(self.values(50))]
+        for step in (1, 7):
+            options = {"lr": 1e-2, "beta1": 0.8, "weight_decay": 0.3}
+            before = [np.array(t) for t in state]
+            got = velo.apply_fused_adamw(*state, step, **options)
+            for have, want in zip(got, Stock.apply_fused_adamw(*state, step, **options)):
+                self.assertLessEqual(distance(have, want), 1e-6)
+            for kept, now in zip(before, state):
+                self.assertTrue(np.array_equal(kept, now), "an argument that was not donated has changed")
+
+    def test_donated_buffers_are_updated_in_place(self):
+        update = jax.jit(lambda p, g, m, v: velo.apply_fused_adamw(p, g, m, v, 1), donate_argnums=(0, 2, 3))
+        p, g, m, v = (self.values(1000) for _ in range(4))
+        v = jnp.abs(v)
+        places = [t.unsafe_buffer_pointer() for t in (p, m, v)]
+        self.assertEqual(places, [t.unsafe_buffer_pointer() for t in update(p, g, m, v)])
+
+    def losses(self, operators, dtype, steps=20):
+        """The training example's steps, and the first gradients, with its operators taken from `operators`."""
+        names = [name for name in vars(Stock) if not name.startswith("_")]
+        kept = train.velo
+        train.velo = type("operators", (), {name: staticmethod(getattr(operators, name)) for name in names})
+        jax.clear_caches()
+        try:
+            w = {name: value.astype(dtype) for name, value in train.initial(jax.random.PRNGKey(0)).items()}
+            m, v = ({name: jnp.zeros(value.shape) for name, value in w.items()} for _ in range(2))
+            losses, first = [], None
+            for step in range(1, steps + 1):
+                start = jax.random.randint(jax.random.PRNGKey(step), (train.BATCH, 1), 0, train.SYMBOLS)
+                symbols = (start + 3 * jnp.arange(train.LENGTH + 1)) % train.SYMBOLS
+                if first is None:
+                    first = {name: np.array(g) for name, g in train.gradient_of(w, symbols)[1].items()}
+                loss, w, m, v = train.train_step(w, m, v, symbols, step)
+                losses.append(float(loss))
+            return losses, first
+        finally:
+            train.velo = kept
+
+    def test_twenty_steps_agree(self):
+        ours, our_first = self.losses(velo, jnp.float32)
+        theirs, their_first = self.losses(Stock, jnp.float32)
+        for have, want in zip(ours, theirs):
+            self.assertLessEqual(abs(have - want) / want, 1e-4)
+        for name, want in their_first.items():
+            self.assertLessEqual(distance(our_first[name], want), 1e-5, name)
+        self.assertLess(ours[-1], 0.5 * ours[0], "nothing was learned")
+
+    def test_refusals_carry_the_record(self):
+        x, gain = self.values(4, 8), self.values(7)
+        for call in (velo.rms_norm, jax.jit(velo.rms_norm)):
+            with self.assertRaisesRegex(jax.errors.JaxRuntimeError, r"args\.gamma\.shape: expected .*\[8\].*got \[7\]"):
+                jax.block_until_ready(call(x, gain))
+        with self.assertRaisesRegex(jax.errors.JaxRuntimeError, r"args\.x\.dtype: expected float32 or bfloat16, got float16"):
+            jax.block_until_ready(velo.swiglu(x.astype(jnp.float16)))
+        self.assertEqual(velo.rms_norm(x, self.values(8)).shape, (4, 8))  # the next call is served
+
+    def test_zero_size(self):
+        gain = self.values(8)
+        self.assertEqual(velo.rms_norm(jnp.zeros((0, 8)), gain).shape, (0, 8))
+        dx, dgain = jax.grad(lambda x, g: velo.rms_norm(x, g).sum(), (0, 1))(jnp.zeros((0, 8)), gain)
+        self.assertEqual(dx.shape, (0, 8))
+        self.assertTrue(np.array_equal(dgain, np.zeros(8)))
+        self.assertEqual(velo.swiglu(jnp.zeros((3, 0))).shape, (3, 0))
+
+    def test_results_do_not_depend_on_jit(self):
+        x, gain = self.values(64, 128), self.values(128)
+        eager = velo.swiglu(velo.rms_norm(x, gain))
+        self.assertTrue(np.array_equal(eager, jax.jit(lambda x, g: velo.swiglu(velo.rms_norm(x, g)))(x, gain)))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,232 @@
+"""examples/mindspore/velo_mindspore.py against MindSpore itself: values, gradients, training in both modes, refusals.
+
+VELO_ADAPTERS names libvelo_adapters.so. References compute in float32 from the same numbers.
+"""
+import os
+import sys
+import unittest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "mindspore")]
+
+from framework import need  # noqa: E402
+
+ms = need("mindspore")
+
+import numpy as np  # noqa: E402
+from mindspore import nn, ops  # noqa: E402
+
+import train  # noqa: E402
+import velo_mindspore as velo  # noqa: E402
+
+BOUND = {ms.float32: 1e-5, ms.bfloat16: 1e-2}
+WIDER = {ms.float32: 1, ms.bfloat16: 4}  # gradients go through more roundings
+MODES = (ms.PYNATIVE_MODE, ms.GRAPH_MODE)
+
+
+def array(tensor):
+    return np.asarray(tensor.astype(ms.float32).asnumpy(), np.float64) if isinstance(tensor, ms.Tensor) else np.float64(tensor)
+
+
+def distance(got, truth):
+    got, truth = array(got), array(truth)
+    return np.linalg.norm(got - truth) / np.linalg.norm(truth)
+
+
+class Composed(nn.Cell):
+    """A cell over one of the functions below."""
+
+    def __init__(self, compute):
+        super().__init__()
+        self.compute = compute
+
+    def construct(self, *tensors):
+        return self.compute(*tensors)
+
+
+class Weighed(nn.Cell):
+    """The sum of a cell's output times a weight: its gradient is the weight's way back through the cell."""
+
+    def __init__(self, cell, weight):
+        super().__init__()
+        self.cell, self.weight = cell, weight
+
+    def construct(self, *tensors):
+        return (self.cell(*tensors).astype(ms.float32) * self.weight).sum()
+
+
+class Stock:
+    """velo_mindspore's cells as MindSpore composes them."""
+
+    @staticmethod
+    def RmsNorm(epsilon=1e-6):
+        return Composed(lambda x, g: x * ops.rsqrt(ops.mean(x * x, -1, True) + epsilon) * g)
+
+    @staticmethod
+    def Swiglu(dim=-1):
+        def compute(x):
+            gate, up = ops.chunk(x, 2, dim)
+            return gate * ops.sigmoid(gate) * up
+        return Composed(compute)
+
+    @staticmethod
+    def RotaryPositionEmbedding():
+        def compute(x, cos, sin):
+            first, second = ops.chunk(x, 2, -1)
+            return x * cos + ops.concat((-second, first), -1) * sin
+        return Composed(compute)
+
+    @staticmethod
+    def FusionAttention(heads, width, causal=False):
+        def compute(q, k, v):
+            group = heads // k.shape[2]
+            q, k, v = (ops.transpose(q, (0, 2, 1, 3)), ops.transpose(ops.repeat_interleave(k, group, 2), (0, 2, 3, 1)),
+                       ops.transpose(ops.repeat_interleave(v, group, 2), (0, 2, 1, 3)))
+            score = ops.matmul(q, k) * width**-0.5
+            if causal:
+                score = score - 1e9 * ops.triu(ops.ones(score.shape[-2:], ms.float32), 1)
+            return ops.transpose(ops.matmul(ops.softmax(score, -1), v), (0, 2, 1, 3))
+        return Composed(compute)
+
+    @staticmethod
+    def Embedding(_rows):
+        return Composed(lambda ids, table: ops.gather(table, ids, 0))
+
+    @staticmethod
+    def CrossEntropy():
+        return Composed(lambda logits, targets: ops.cross_entropy(logits, targets))
+
+    @staticmethod
+    def Matmul(transpose_b=False):
+        return Composed(lambda a, b: ops.matmul(a, ops.transpose(b, (1, 0)) if transpose_b else b))
+
+    @staticmethod
+    def Add():
+        return Composed(lambda a, b: a + b)
+
+
+class StockAdamW:
+    """AdamW written out, in double precision."""
+
+    def __init__(self, parameters, lr):
+        self.parameters, self.lr, self.count = parameters, lr, 0
+        self.moments = [[0, 0] for _ in parameters]
+
+    def step(self, gradients):
+        self.count += 1
+        for parameter, gradient, moment in zip(self.parameters, gradients, self.moments):
+            g = array(gradient)
+            moment[0] = 0.9 * moment[0] + 0.1 * g
+            moment[1] = 0.999 * moment[1] + 0.001 * g * g
+            step = moment[0] / (1 - 0.9**self.count) / (np.sqrt(moment[1] / (1 - 0.999**self.count)) + 1e-8)
+            parameter.set_data(ms.Tensor(array(parameter) - self.lr * step, ms.float32))
+
+
+class MindSpore(unittest.TestCase):
+    def setUp(self):
+        self.numbers = np.random.default_rng(11)
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+    def values(self, *shape, dtype=ms.float32):
+        return ms.Tensor(self.numbers.standard_normal(shape), ms.float32).astype(dtype)
+
+    def compare(self, name, ours, theirs, *tensors, over=None, output=ms.float32):
+        """Values and gradients of two cells; `over` says which inputs get gradients."""
+        dtype = next(t.dtype for t in tensors if t.dtype in BOUND)
+        over = tuple(range(len(tensors))) if over is None else over
+        single = [t.astype(ms.float32) if t.dtype in BOUND else t for t in tensors]
+        truth = theirs(*single)
+        weight = self.values(*truth.shape).astype(output if dtype == ms.bfloat16 else ms.float32).astype(ms.float32)
+        want = ops.grad(Weighed(theirs, weight), over)(*single)
+        weighed = Weighed(ours, weight)
+        for mode in MODES:
+            ms.set_context(mode=mode)
+            got = ours(*tensors)
+            self.assertLessEqual(distance(got, truth), BOUND[dtype], name)
+            have = ops.grad(weighed, over)(*tensors)
+            for index, h, w in zip(over, have if len(over) > 1 else (have,), want if len(over) > 1 else (want,)):
+                h = h[0] if isinstance(h, tuple) else h
+                w = w[0] if isinstance(w, tuple) else w
+                self.assertEqual(h.dtype, tensors[index].dtype, name)
+                self.assertLessEqual(distance(h, w), BOUND[dtype] * WIDER[dtype], f"{name} gradient {index}, mode {mode}")
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
+    def test_values_and_gradients(self):
+        targets = ms.Tensor(self.numbers.integers(0, 40, 30), ms.int32)
+        targets[7] = -100
+        ids = ms.Tensor(self.numbers.integers(0, 12, (3, 5)), ms.int32)
+        angle = self.values(1, 9, 1, 16)
+        for dtype in BOUND:
+            x = self.values(6, 40, dtype=dtype)
+            self.compare("rms_norm", velo.RmsNorm(), Stock.RmsNorm(), x, self.values(40, dtype=dtype), output=dtype)
+            self.compare("swiglu", velo.Swiglu(), Stock.Swiglu(), x, output=dtype)
+            q, k, v = (self.values(2, 9, heads, 16, dtype=dtype) for heads in (4, 2, 2))
+            self.compare("rotary", velo.RotaryPositionEmbedding(), Stock.RotaryPositionEmbedding(), q, ops.cos(angle),
+                         ops.sin(angle), over=(0,), output=dtype)
+            for causal in (False, True):
+                self.compare("fusion_attention", velo.FusionAttention(4, 16, causal), Stock.FusionAttention(4, 16, causal), q, k, v,
+                             output=dtype)
+            self.compare("embedding", velo.Embedding(12), Stock.Embedding(12), ids, self.values(12, 20, dtype=dtype), over=(1,),
+                         output=dtype)
+            self.compare("cross_entropy", velo.CrossEntropy(), Stock.CrossEntropy(), self.values(30, 40, dtype=dtype), targets,
+                         over=(0,))
+            for transposed in (False, True):
+                self.compare("matmul", velo.Matmul(transposed), Stock.Matmul(transposed), self.values(7, 24, dtype=dtype),
+                             self.values(*((10, 24) if transposed else (24, 10)), dtype=dtype), output=dtype)
+            self.compare("add", velo.Add(), Stock.Add(), x, self.values(6, 40, dtype=dtype), output=dtype)
+
+    def losses(self, operators, optimizer_of, steps=20):
+        model = train.Decoder(operators)
+        weights = model.trainable_params()
+        optimizer = optimizer_of(weights, lr=3e-3)
+        gradient = ms.value_and_grad(model, None, weights)
+        losses, first = [], None
+        for symbols, targets in train.batches(steps):
+            loss, gradients = gradient(symbols, targets)
+            first = first or [array(g) for g in gradients]
+            optimizer.step(gradients)
+            losses.append(float(loss))
+        return losses, first
+
+    def test_twenty_steps_agree(self):
+        theirs, their_first = self.losses(Stock, StockAdamW)
+        for mode in MODES:
+            ms.set_context(mode=mode)
+            ours, our_first = self.losses(velo, velo.AdamW)
+            for have, want in zip(ours, theirs):
+                self.assertLessEqual(abs(have - want) / want, 1e-4, mode)
+            for have, want in zip(our_first, their_first):
+                self.assertLessEqual(distance(have, want), 1e-5, mode)
+            self.assertLess(ours[-1], 0.7 * ours[0], "nothing was learned")
+
+    def test_adamw_updates_in_place(self):
+        parameter = ms.Parameter(self.values(100), name="p")
+        parameter.asnumpy()
+        place = parameter.data_ptr()
+        velo.AdamW([parameter]).step([self.values(100)])
+        self.assertEqual(place, parameter.data_ptr())
+
+    def test_refusals_carry_the_record(self):
+        with self.assertRaisesRegex(ValueError, r"args\.gamma\.shape: expected .*\[8\].*got \[7\]"):
+            velo.RmsNorm()(self.values(4, 8), self.values(7))
+        with self.assertRaisesRegex(ValueError, r"args\.x\.dtype: expected float32 or bfloat16, got float16"):
+            velo.Swiglu()(self.values(4, 8, dtype=ms.float16))
+        with self.assertRaisesRegex(ValueError, "no_such"):
+            velo.Operator("rms_norm", "x,gamma->y", no_such=1)
+        self.assertEqual(velo.RmsNorm()(self.values(4, 8), self.values(8)).shape, (4, 8))
+
+    def test_a_failed_launch_is_an_exception_and_its_sentence_is_kept(self):
+        wrong = ops.Custom(velo.Operator("swiglu", "x->y").func, lambda x: x, lambda x: x, "aot")  # y is half of x, not x
+        with self.assertRaises(Exception):
+            wrong(self.values(4, 8)).asnumpy()
+        self.assertRegex(velo.last_error(), r"swiglu.*args\.y\.shape: expected .*\[4, 4\].*got \[4, 8\]")
+
+    def test_views_and_zero_size(self):
+        x, gain = self.values(8, 4), self.values(8)
+        turned = velo.RmsNorm()(x.T, gain)
+        self.assertLessEqual(distance(turned, Stock.RmsNorm()(x.T, gain)), 1e-5)
+        self.assertEqual(velo.RmsNorm()(ops.zeros((0, 8), ms.float32), gain).shape, (0, 8))
+
+
+if __name__ == "__main__":
+    unittest.main()
