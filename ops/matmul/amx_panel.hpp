@@ -21,9 +21,9 @@ struct amx_panel {
   const char* next_b;              // what will be read next, to be brought near; null when unknown
   int width;                       // 16 or 32
   int rows, steps;
-  float* sums;         // first square
-  int64_t square;      // floats from the square of one strip to that of the next
-  bool first, last;    // pass
+  float* sums;       // first square
+  int64_t square;    // floats from the square of a strip to the next one's; 0: two squares in turn
+  bool first, last;  // pass
   finish_args finish;  // of the first strip; `rows` is ignored
 };
 

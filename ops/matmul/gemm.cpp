@@ -338,7 +338,7 @@ void gemm_run::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, con
   panel.steps = steps;
   panel.first = p == 0;
   panel.last = p == form_.passes() - 1;
-  const bool kept = form_.passes() > 1;  // sums of a single pass leave at once, so one square does
+  const bool kept = form_.passes() > 1;  // sums of a single pass leave at once, so two squares do
   const std::int64_t strips = (t.rows + amx_side - 1) / amx_side;
   panel.sums = kept ? t.sums + (q - t.first) * strips * amx_side * amx_side : t.sums;
   panel.square = kept ? amx_side * amx_side : 0;

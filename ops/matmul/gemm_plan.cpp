@@ -25,11 +25,14 @@ tile_rule rule_for(block_type compute, std::int64_t k, core::isa level) {
   return {48, pass, level == core::isa::amx ? 512 : 256, 480};
 }
 
-// Tiles for the threads to share. More of them read A and B more often, which small products feel.
-int least_tiles(const gemm_problem& p) {
+// Tiles for the threads to share. More of them read A and B more often, which small products feel,
+// and tiles of AMX first.
+int least_tiles(const gemm_problem& p, bool amx) {
   constexpr double large = 1 << 30;  // multiplications
   const auto size = [](std::int64_t x) { return static_cast<double>(x); };
-  return size(p.m) * size(p.n) * size(p.k) < large ? 4 : 8;
+  const double work = size(p.m) * size(p.n) * size(p.k);
+  if (work >= large) return 8;
+  return amx && work < large / 2 ? 2 : 4;
 }
 
 // The most of A that is packed for all tasks, and of B packed at a time.
@@ -72,7 +75,7 @@ void gemm_plan::choose_tiles(const gemm_problem& p, const gemm_target& target) {
   row_tiles = parts(units, rule.rows / 32);
   column_tiles = parts(panels, rule.columns / form.panel);
   while (row_tiles * column_tiles <
-         least_tiles(p)) {  // halve the longer side: square tiles read least
+         least_tiles(p, amx)) {  // halve the longer side: square tiles read least
     const std::int64_t rows = parts(units, row_tiles) * 32;
     const std::int64_t columns = parts(panels, column_tiles) * form.panel;
     const bool rows_split = rows > 64, columns_split = columns > 2 * form.panel;
@@ -97,8 +100,8 @@ void gemm_plan::choose_tiles(const gemm_problem& p, const gemm_target& target) {
 
 gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& target)
     : form(p.k, p.n, p.type, target), m(p.m) {
-  choose_tiles(p, target);
   amx = form.compute == block_type::bf16 && target.level == core::isa::amx;
+  choose_tiles(p, target);
   direct = !amx && form.passes() == 1 && p.c_type == block_type::f32;
   reads_a = readable(p, form, target.level);
   pack_inside = !packed && row_tiles == 1;
@@ -123,7 +126,8 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
               ? 0
               : area(tile_rows * (form.pass / form.per_word()) * std::int64_t{4});
   own_b = pack_inside ? area(deepest * tile_columns * 4) : 0;
-  own_sums = area(std::int64_t{tile_rows} * sums_stride() * 4);
+  constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;  // what AMX needs at least
+  own_sums = area(std::max(std::int64_t{tile_rows} * sums_stride() * 4, two_squares));
   own = own_a + own_b + own_sums;
 }
 
