@@ -3,20 +3,16 @@
 //   int velo_ms_<op>(int nparam, void** params, int* ndims, int64_t** shapes,
 //                    const char** dtypes, void* stream, void* extra)
 //
-// - params are the operator's inputs, then its outputs, compact, in field order; which optional
-// ones
-//   are there follows from their number, or is named (placement.hpp has the rule). Shapes and
-//   dtypes of outputs come from velo_op_infer in Python.
-// - velo_ms_<op> runs with every attribute at its default. Attributes are bound before: from
-// Python,
-//   velo_ms_slot_bind(-1, "rms_norm", '{"epsilon": 1e-5}', &slot) by ctypes, on the same file, then
+// - params are the operator's inputs, then its outputs, compact, in field order. Which optional
+//   ones are there follows from their number, or is named (placement.hpp has the rule). Shapes
+//   and dtypes of outputs come from velo_op_infer in Python.
+// - velo_ms_<op> runs with every attribute at its default. Attributes are bound before, on the
+//   same file by ctypes: velo_ms_slot_bind(-1, "rms_norm", '{"epsilon": 1e-5}', &slot), then
 //   ops.Custom("..:velo_ms_slot_%03d" % slot). A pack is passed as its handle's number.
 // - dtype names are the framework's; bfloat16 also as "BFloat16" and "bf16". Others are refused.
-// - stream is NULL on the CPU, and anything else is refused. extra is a C++ object and never
-// touched.
-// - the result is 0 or a velo_status; the framework raises an exception that shows the number
-// alone,
-//   so the whole sentence goes to the log and stays in velo_adapters_last_error.
+// - stream is NULL on the CPU, and anything else is refused. extra is never touched.
+// - the result is 0 or a velo_status; the framework raises an exception that shows only the
+//   number, so the whole sentence goes to the log and stays in velo_adapters_last_error.
 //
 // A call copies nothing, except where a tensor that is read and written comes as two buffers.
 // Thread class: any; calls take turns on the context.

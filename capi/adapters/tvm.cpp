@@ -8,10 +8,9 @@
 //   are read and written.
 // - a tensor is a DLTensor* or a tensor object: any strides, on the CPU; whatever an operator does
 //   not take it refuses by name. Nothing is copied.
-// - an attribute is an integer, a boolean, a real, or a string for an enumerator; a list of
-// integers
-//   is a Shape, an Array of integers, or a one-dimensional compact int64 tensor; a pack is an
-//   opaque pointer or its handle's number.
+// - an attribute is an integer, a boolean, a real, or a string for an enumerator; a list is a
+//   Shape, an Array of integers, or a one-dimensional compact int64 tensor; a pack is an opaque
+//   pointer or its handle's number.
 // - the result is None. Failures are raised through TVMFFIErrorSetRaisedFromCStr, looked for in the
 //   process when the first one happens: TypeError for dtypes and kinds, ValueError for values and
 //   shapes, RuntimeError else; without tvm-ffi in the process the entry returns -1 and logs.

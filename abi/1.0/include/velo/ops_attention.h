@@ -77,8 +77,8 @@ typedef struct velo_fusion_attention_args {
  * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads.
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: float32 2e-6 of the largest |value| a row sees; bfloat16 2^-8 of it; softmax_sum 1e-6
- * (float32) and 1e-5 (bfloat16) relative.
+ * Accuracy: float32 2e-6 of the largest |value| a row sees; bfloat16 2^-8 of it; softmax_sum 2e-6
+ * (float32) and 2e-4 (bfloat16) relative.
  * Cost: one read of query and attention_out, one read of key and value a key head; compute-bound.
  * Source: Dao et al. 2022, arXiv:2205.14135; Milakov and Gimelshein 2018, arXiv:1805.02867.
  * Also called npu_fusion_attention.

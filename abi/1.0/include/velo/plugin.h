@@ -14,8 +14,8 @@
  * - x.data, x.numel, x.rank, x.shape[i], x.stride[i], x.bytes: of tensor argument x
  * - attr.name: an attribute the caller must give; an integer when some i or l takes it, else a real
  * - 42, 1.5: a constant
- * - stream: the velo_stream the call runs on; a function that takes it may call velo on it, and does
- *   not take turns with the context's other work
+ * - stream: the velo_stream the call runs on; a function that takes it may call velo on it, and
+ * does not take turns with the context's other work
  *
  * Tensors must be compact unless the binding names a stride of theirs, and have the dimensions the
  * binding names. A wrong signature cannot be detected (C keeps no types at run time): velo calls

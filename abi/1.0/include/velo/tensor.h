@@ -19,7 +19,7 @@ typedef struct velo_dlpack_version {
 } velo_dlpack_version;
 
 enum {
-  VELO_MANAGED_READ_ONLY = 1, /* the memory must not be written: velo refuses it as an output */
+  VELO_MANAGED_READ_ONLY = 1, /* the memory must not be written: do not give it as an output */
   VELO_MANAGED_IS_COPIED = 2  /* the producer made a copy; informative */
 };
 
