@@ -13,7 +13,9 @@
 #include <string>
 #include <vector>
 
+#include "core/handle.hpp"
 #include "core/simd/scalar.hpp"
+#include "core/stream.hpp"
 #include "ops/registry.hpp"
 #include "velo/velo.h"
 
@@ -135,7 +137,8 @@ class session {
   velo_stream stream_ = nullptr;
 };
 
-// Runs check(session) with every candidate of `op` that this machine can run, each forced in turn.
+// Runs check(session) with every candidate of `op` that this machine and VELO_ISA allow, each
+// forced in turn.
 inline void for_each_kernel(const char* op, const std::function<void(session&)>& check,
                             int threads = 1) {
   ops::op_id id{};
@@ -143,8 +146,9 @@ inline void for_each_kernel(const char* op, const std::function<void(session&)>&
   const ops::operator_def& definition = ops::definition_of(id);
   for (int i = 0; i < definition.candidate_count; ++i) {
     const ops::candidate& candidate = definition.candidates[i];
-    if (static_cast<int>(candidate.level) > static_cast<int>(core::detect_isa())) continue;
     session forced(threads, std::string("{\"kernel.") + op + "\": \"" + candidate.name + "\"}");
+    const core::isa level = core::resolve<core::stream>(forced.stream(), "stream").owner().level();
+    if (static_cast<int>(candidate.level) > static_cast<int>(level)) continue;
     INFO("kernel " << candidate.name);
     check(forced);
   }
