@@ -118,7 +118,7 @@ int bind_any(std::unique_ptr<binding>& made) {
   for (int i = 0; i < slot_count; ++i) {
     binding* expected = nullptr;
     if (slots[i].compare_exchange_strong(expected, made.get())) {
-      made.release();
+      static_cast<void>(made.release());  // the slot owns it now
       return i;
     }
   }
