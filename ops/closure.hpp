@@ -2,8 +2,8 @@
 //
 // The function's parameters are fields of the operator in an order of the caller's; a call fills an
 // args struct from them and takes the usual way. The object must not move: the made function
-// knows its address. Cost of a call: about 40 ns more than the operator by struct; in a precompiled
-// slot, nothing that can be measured.
+// knows its address. Cost of a call: the operator by struct and a pass through libffi; a
+// precompiled slot saves the latter.
 #pragma once
 
 #include "core/invoke.hpp"
