@@ -94,8 +94,8 @@ class gemm_run {
   struct tile {
     std::int64_t row;
     int rows;
-    std::int64_t first, end;   // panels
-    std::int64_t phase_panel;  // first panel of those packed in this phase
+    std::int64_t first, end;    // panels
+    std::int64_t packed_panel;  // first of the panels that are packed now, by this phase or inside
     char* own_a;
     std::uint32_t* own_b;
     float* sums;
@@ -113,6 +113,7 @@ class gemm_run {
   void pack_strips(const char* from, int rows, std::int64_t p, std::uint32_t* to) const;
   const std::uint32_t* panel_of_b(const tile& t, std::int64_t p, std::int64_t q) const;
   const std::uint32_t* panel_after(const tile& t, std::int64_t p, std::int64_t q) const;
+  void pack_inside(tile& t, std::int64_t p, std::int64_t q) const;
   void multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
   void multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
   finish_args finish_of(std::int64_t row, int rows, std::int64_t column, int columns) const;
@@ -286,17 +287,26 @@ void gemm_run::pack_strips(const char* from, int rows, std::int64_t p, std::uint
 // Pass `p` of panel `q` of B, packed.
 const std::uint32_t* gemm_run::panel_of_b(const tile& t, std::int64_t p, std::int64_t q) const {
   if (plan_.pack_inside) {
-    return t.own_b + (q - t.first) * form_.padded_depth(p) / form_.per_word() * form_.panel;
+    return t.own_b + (q - t.packed_panel) * form_.padded_depth(p) / form_.per_word() * form_.panel;
   }
   const std::uint32_t* base = pack_ != nullptr ? pack_ : reinterpret_cast<std::uint32_t*>(scratch_);
-  const std::int64_t origin = pack_ != nullptr ? 0 : t.phase_panel;
+  const std::int64_t origin = pack_ != nullptr ? 0 : t.packed_panel;
   return base + (q - origin) * panel_words() + p * form_.pass / form_.per_word() * form_.width(q);
 }
 
 // What is read after that panel, or null when it is not packed yet or another task's.
 const std::uint32_t* gemm_run::panel_after(const tile& t, std::int64_t p, std::int64_t q) const {
+  if (plan_.pack_inside && (q + 1 - t.first) % plan_.inside_panels == 0) return nullptr;
   if (q + 1 < t.end) return panel_of_b(t, p, q + 1);
   return p + 1 < form_.passes() && !plan_.pack_inside ? panel_of_b(t, p + 1, t.first) : nullptr;
+}
+
+// The next panels of B for this task alone.
+void gemm_run::pack_inside(tile& t, std::int64_t p, std::int64_t q) const {
+  const std::int64_t stride = form_.padded_depth(p) / form_.per_word() * form_.panel;
+  const std::int64_t end = std::min(q + plan_.inside_panels, t.end);
+  t.packed_panel = q;
+  pack_panels(form_, {p_.b, p_.ldb, p_.turn_b}, p, q, end, {t.own_b, stride, q}, level_);
 }
 
 void gemm_run::multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, const char* a) const {
@@ -382,7 +392,7 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
   t.rows = static_cast<int>(plan_.first_row(row_tile + 1) - t.row);
   t.first = plan_.first_panel(column_tile);
   t.end = plan_.first_panel(column_tile + 1);
-  t.phase_panel = plan_.first_panel(phase_first);
+  t.packed_panel = plan_.first_panel(phase_first);
   t.own_a =
       scratch_ + plan_.shared_b + plan_.shared_a + static_cast<std::size_t>(thread) * plan_.own;
   t.own_b = reinterpret_cast<std::uint32_t*>(t.own_a + plan_.own_a);
@@ -390,12 +400,8 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
 
   for (std::int64_t p = 0; p < form_.passes(); ++p) {
     const char* a = rows_of_a(t, p);
-    if (plan_.pack_inside) {
-      const std::int64_t stride = form_.padded_depth(p) / form_.per_word() * form_.panel;
-      pack_panels(form_, {p_.b, p_.ldb, p_.turn_b}, p, t.first, t.end, {t.own_b, stride, t.first},
-                  level_);
-    }
     for (std::int64_t q = t.first; q < t.end; ++q) {
+      if (plan_.pack_inside && (q - t.first) % plan_.inside_panels == 0) pack_inside(t, p, q);
       plan_.amx ? multiply_tiles(t, p, q, a) : multiply_pieces(t, p, q, a);
     }
   }

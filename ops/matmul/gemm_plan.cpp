@@ -67,18 +67,22 @@ packed_form::packed_form(std::int64_t k_, std::int64_t n_, block_type type_,
   pass = static_cast<int>(round_up(depth, 64));
 }
 
-void gemm_plan::choose_tiles(const gemm_problem& p, const gemm_target& target) {
+void gemm_plan::choose_tiles(const gemm_problem& p, bool packed, const gemm_target& target) {
   const tile_rule rule = rule_for(form.compute, p.k, target.level);
   const std::int64_t units = round_up(std::max<std::int64_t>(m, 1), 32) / 32;
   const std::int64_t panels = std::max<std::int64_t>(form.panels(), 1);
   const auto parts = [](std::int64_t all, std::int64_t most) { return (all + most - 1) / most; };
-  row_tiles = parts(units, rule.rows / 32);
+  // A weight that one row of tiles reads is packed by its tasks, a few panels at a time, and is
+  // multiplied from the second cache; that is worth tiles of twice the height, with A from the
+  // third.
+  const int least = least_tiles(p, amx);
+  const bool one_row = !packed && !amx && m <= 2 * rule.rows && panels >= 2 * least;
+  row_tiles = one_row ? 1 : parts(units, rule.rows / 32);
   column_tiles = parts(panels, rule.columns / form.panel);
-  while (row_tiles * column_tiles <
-         least_tiles(p, amx)) {  // halve the longer side: square tiles read least
+  while (row_tiles * column_tiles < least) {  // halve the longer side: square tiles read least
     const std::int64_t rows = parts(units, row_tiles) * 32;
     const std::int64_t columns = parts(panels, column_tiles) * form.panel;
-    const bool rows_split = rows > 64, columns_split = columns > 2 * form.panel;
+    const bool rows_split = rows > 64 && !one_row, columns_split = columns > 2 * form.panel;
     if (rows_split && (rows >= columns || !columns_split)) {
       row_tiles *= 2;
     } else if (columns_split) {
@@ -101,10 +105,11 @@ void gemm_plan::choose_tiles(const gemm_problem& p, const gemm_target& target) {
 gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& target)
     : form(p.k, p.n, p.type, target), m(p.m) {
   amx = form.compute == block_type::bf16 && target.level == core::isa::amx;
-  choose_tiles(p, target);
+  choose_tiles(p, packed, target);
   direct = !amx && form.passes() == 1 && p.c_type == block_type::f32;
   reads_a = readable(p, form, target.level);
   pack_inside = !packed && row_tiles == 1;
+  inside_panels = amx ? tile_columns / form.panel : 2;
 
   const std::int64_t column_bytes = form.padded_k() / form.per_word() * tile_columns * 4;
   phase_columns = std::clamp<std::int64_t>(phase_bytes / std::max<std::int64_t>(column_bytes, 1), 1,
@@ -125,7 +130,7 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
   own_a = reads_a || packs_a_once
               ? 0
               : area(tile_rows * (form.pass / form.per_word()) * std::int64_t{4});
-  own_b = pack_inside ? area(deepest * tile_columns * 4) : 0;
+  own_b = pack_inside ? area(deepest * inside_panels * form.panel * 4) : 0;
   constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;  // what AMX needs at least
   own_sums = area(std::max(std::int64_t{tile_rows} * sums_stride() * 4, two_squares));
   own = own_a + own_b + own_sums;

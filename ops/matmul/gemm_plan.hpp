@@ -81,7 +81,8 @@ struct gemm_plan {
   bool amx;                    // panels are multiplied by amx_multiply_panel, sums lie in squares
   bool reads_a;                // blocks read A where it lies; otherwise tasks pack their rows
   bool packs_a_once;           // before all tasks; otherwise each task packs its rows
-  bool pack_inside;            // each task packs the B it needs
+  bool pack_inside;            // each task packs the B it needs,
+  std::int64_t inside_panels;  // so many panels at a time
   std::int64_t phase_columns;  // column tiles of B packed for all, and then multiplied, at a time
 
   // bytes
@@ -96,7 +97,7 @@ struct gemm_plan {
   }
 
  private:
-  void choose_tiles(const gemm_problem& problem, const gemm_target& target);
+  void choose_tiles(const gemm_problem& problem, bool packed, const gemm_target& target);
 };
 
 }  // namespace velo::ops
