@@ -66,6 +66,8 @@ VELO_INLINE float mean_of_products(const T* dy, const T* x, const float* gamma, 
 
 template <bool Bypass, class T>
 VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
+  // In cache, fetching a long row would push this one out of the first.
+  const int64_t ahead = Bypass || s.n * static_cast<int64_t>(sizeof(T)) <= 8192 ? s.n : 0;
   for (int64_t r = 0; r < s.rows; ++r) {
     const T* x = s.x + r * s.n;
     T* y = s.y + r * s.n;
@@ -75,8 +77,8 @@ VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
     int64_t i = 0;
     for (; i + 2 * v::width <= s.n; i += 2 * v::width) {
       const int64_t j = i + v::width;
-      v::prefetch(x + s.n + i);
-      if (sizeof(T) == 4) v::prefetch(x + s.n + j);
+      v::prefetch(x + ahead + i);
+      if (sizeof(T) == 4) v::prefetch(x + ahead + j);
       v::put2<Bypass>(y + i, v::load(x + i) * scale * v::load(s.gamma + i),
                       v::load(x + j) * scale * v::load(s.gamma + j));
     }
@@ -113,7 +115,7 @@ VELO_INLINE void backward_rows_at(const rms_norm_backward_slice<T>& s, int64_t r
 #pragma GCC unroll 4
     for (int k = 0; k < Rows; ++k) {
       const int64_t at = k * n + i, next = at + Rows * n;
-      if (sizeof(T) == sizeof(float)) {  // for bf16 it costs 10 %: reading is not what limits it
+      if (Bypass && sizeof(T) == sizeof(float)) {  // else it only costs
         v::prefetch(x + next);
         v::prefetch(dy + next);
         v::prefetch(x + next + v::width);
