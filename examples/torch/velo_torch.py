@@ -77,7 +77,7 @@ class _Field:
 
 
 class _Library:
-    """libvelo.so, a context with torch's thread count and torch's memory, and its inline stream."""
+    """libvelo.so, and a context with torch's memory for each number of threads that torch has been set to."""
 
     def __init__(self):
         self.path = os.environ.get("VELO_LIBRARY", "libvelo.so.1")
@@ -87,11 +87,26 @@ class _Library:
         self._allocate = _Allocator.ALLOCATE(self._take)
         self._deallocate = _Allocator.DEALLOCATE(self._give_back)
         self._allocator = _Allocator(ctypes.sizeof(_Allocator), 0, None, self._allocate, self._deallocate)
-        desc = _ContextDesc(ctypes.sizeof(_ContextDesc), torch.get_num_threads(), (1, 0), ctypes.pointer(self._allocator),
-                            None, None, None, None)
-        self.context, self.stream = ctypes.c_void_p(), ctypes.c_void_p()
-        self.check(self.c.velo_context_create(ctypes.byref(desc), ctypes.byref(self.context)))
-        self.check(self.c.velo_context_stream(self.context, ctypes.byref(self.stream)))
+        self.configured, self.opened, self.process = {}, {}, os.getpid()
+
+    def context(self):
+        """The context, and its inline stream, with as many threads as torch has now."""
+        threads = torch.get_num_threads()
+        return self.opened.get(threads) or self._open(threads)
+
+    def _open(self, threads):
+        if self.opened and os.getpid() != self.process:  # a forked child: velo refuses it the parent's, and says why
+            return next(iter(self.opened.values()))
+        desc = _ContextDesc(ctypes.sizeof(_ContextDesc), threads, (1, 0), ctypes.pointer(self._allocator), None, None, None, None)
+        context, stream = ctypes.c_void_p(), ctypes.c_void_p()
+        with _lock:
+            if threads not in self.opened:
+                self.check(self.c.velo_context_create(ctypes.byref(desc), ctypes.byref(context)))
+                self.check(self.c.velo_context_stream(context, ctypes.byref(stream)))
+                for key, value in self.configured.items():
+                    self.check(self.c.velo_config_set(context, key, value))
+                self.opened[threads] = context, stream
+        return self.opened[threads]
 
     def _describe(self):
         size = ctypes.c_uint64()
@@ -121,7 +136,11 @@ class _Library:
             raise VeloError(text.value.decode())
 
     def configure(self, key, value):
-        self.check(self.c.velo_config_set(self.context, key.encode(), str(value).encode()))
+        key, value = key.encode(), str(value).encode()
+        self.context()
+        for context, _ in self.opened.values():
+            self.check(self.c.velo_config_set(context, key, value))
+        self.configured[key] = value
 
 
 _lock = threading.Lock()
@@ -178,7 +197,7 @@ def call(name, **values):
             ctypes.c_int64.from_buffer(block, field.at).value = number
     if values:
         raise TypeError(f"{name} has no field {sorted(values)}")
-    lib.check(getattr(lib.c, "velo_" + name)(lib.stream, block))
+    lib.check(getattr(lib.c, "velo_" + name)(lib.context()[1], block))
 
 
 def infer(name, **values):
@@ -199,7 +218,7 @@ def infer(name, **values):
         named.append(_Value(field.name.encode(), kind, 0, word))
     shapes, count = (_Shape * 16)(), ctypes.c_int64()
     shapes[0].struct_size = ctypes.sizeof(_Shape)
-    lib.check(lib.c.velo_op_infer(lib.context, name.encode(), (_Value * max(len(named), 1))(*named),
+    lib.check(lib.c.velo_op_infer(lib.context()[0], name.encode(), (_Value * max(len(named), 1))(*named),
                                   ctypes.c_int64(len(named)), shapes, ctypes.c_int64(16), ctypes.byref(count)))
     return {s.name.decode(): (tuple(s.sizes[: s.ndim]), _FROM_DTYPE[s.dtype.code, s.dtype.bits])
             for s in shapes[: count.value]}
@@ -362,10 +381,12 @@ class _Matmul(torch.autograd.Function):
         a, b = ctx.saved_tensors
         dy = dy.contiguous()
         flat_a, flat_dy = a.reshape(-1, a.shape[-1]), dy.view(-1, dy.shape[-1])
-        da = _matmul(dy, b, None, False, not ctx.transpose_b, 0)
         left, right = (flat_dy, flat_a) if ctx.transpose_b else (flat_a, flat_dy)
-        dbias = None if ctx.bias is None else flat_dy.sum(0, dtype=torch.float32).to(ctx.bias)
-        return da, _matmul(left, right, None, True, False, 0), dbias, None
+        needed = ctx.needs_input_grad
+        da = _matmul(dy, b, None, False, not ctx.transpose_b, 0) if needed[0] else None
+        db = _matmul(left, right, None, True, False, 0) if needed[1] else None
+        dbias = flat_dy.sum(0, dtype=torch.float32).to(ctx.bias) if needed[2] else None
+        return da, db, dbias, None
 
 
 class _Add(torch.autograd.Function):
@@ -500,6 +521,18 @@ def _served(*tensors):
         torch.float32, torch.bfloat16)
 
 
+def _autocast():
+    return torch.is_autocast_enabled("cpu") if hasattr(torch, "get_autocast_dtype") else torch.is_autocast_cpu_enabled()
+
+
+def _linear(x, weight, bias=None):
+    """F.linear; in float32 velo's, where the product (of 16 million multiplications, 0.2 ms) is worth a call by ctypes."""
+    fits = x.dtype == torch.float32 and _served(x, weight) and (bias is None or _served(x, bias)) and not _autocast()
+    if fits and x.numel() * weight.shape[0] >= 1 << 24:
+        return matmul(x, weight, bias, transpose_b=True)
+    return F.linear(x, weight, bias)
+
+
 def _attention_function(original):
     def scaled_dot_product_attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None,
                                      enable_gqa=False, **rest):
@@ -571,7 +604,7 @@ class Replacement:
         return "\n".join(lines + ["and left:"] + [f"  {where}: {why}" for where, why in self.left])
 
 
-def _replace_module(done, name, module):
+def _replace_module(done, name, module, linear):
     kind = type(module).__name__
     activation = getattr(module, "act_fn", None)
     gated = all(hasattr(module, part) for part in ("gate_proj", "up_proj", "down_proj"))
@@ -595,21 +628,24 @@ def _replace_module(done, name, module):
         def forward(x):
             if not _served(x, module.gate_proj.weight):
                 return original(x)
-            both = F.linear(x, torch.cat((module.gate_proj.weight, module.up_proj.weight)))
-            return module.down_proj(swiglu(both))
+            return module.down_proj(swiglu(linear(x, torch.cat((module.gate_proj.weight, module.up_proj.weight)))))
 
         done._set(module, "forward", forward, name, "gate and up in one product, swiglu")
     elif isinstance(module, torch.nn.LayerNorm):
         done.left.append((name, "LayerNorm: this release of velo has no layer_norm"))
+    elif type(module) is torch.nn.Linear and linear is not F.linear:
+        done._set(module, "forward", lambda input: linear(input, module.weight, module.bias), name,
+                  "matmul for large float32 products; torch's own bfloat16 ones are as fast")
     elif isinstance(module, torch.nn.Linear):
-        done.left.append((name, "Linear: torch's own product is as fast as long as weights are not packed"))
+        done.left.append((name, "Linear: of a kind of its own, or at level 0, where velo's product is a plain loop"))
     elif isinstance(module, torch.nn.Embedding):
         done.left.append((name, "Embedding: a copy of rows either way"))
 
 
 def enable(model=None, level=2, optimizer=True):
-    """Lets velo do what it does faster: attention, cross-entropy and AdamW everywhere, norms, gated MLPs and rotary
-    embedding in `model`. level: 0 velo's reference kernels, 1 fused kernels, 2 everything. Returns a Replacement."""
+    """Lets velo do what it does faster: attention, cross-entropy and AdamW everywhere; norms, gated MLPs, rotary embedding
+    and float32 linear layers in `model`. level: 0 velo's reference kernels, 1 fused kernels, 2 everything. Returns a
+    Replacement."""
     if level not in (0, 1, 2):
         raise ValueError(f"enable: level must be 0, 1 or 2, got {level!r}")
     library().configure("level", level)
@@ -626,7 +662,7 @@ def enable(model=None, level=2, optimizer=True):
         done._set(torch.optim, "AdamW", AdamW, "torch.optim.AdamW", "apply_fused_adamw, for optimizers made from now on")
     if model is not None:
         for name, module in model.named_modules():
-            _replace_module(done, name or type(model).__name__, module)
+            _replace_module(done, name or type(model).__name__, module, _linear if level > 0 else F.linear)
         for home in sorted({type(module).__module__ for module in model.modules()}):
             function = getattr(sys.modules[home], "apply_rotary_pos_emb", None)
             if function is not None:

@@ -3,6 +3,7 @@
 Usage: torch_test.py (VELO_LIBRARY names libvelo.so). Parts that this torch is too old for, or that need transformers, are skipped
 by name; with CI=true in the environment transformers must be there for torch 2.
 """
+import ctypes
 import gc
 import os
 import resource
@@ -11,10 +12,11 @@ import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "tests", "parity"))
-sys.path.insert(0, os.path.join(ROOT, "examples", "torch"))
+sys.path[:0] = [os.path.join(ROOT, "examples", language) for language in ("torch", "python")]
 
 from frameworks import torch  # noqa: E402
 
+import velo_ctypes  # noqa: E402
 import velo_torch as velo  # noqa: E402
 
 F = torch.nn.functional
@@ -209,13 +211,50 @@ class Torch(unittest.TestCase):
                 replaced = [what for _, what in done.replaced]
                 for kind in ("rms_norm", "swiglu", "rotary", "fusion_attention", "cross_entropy", "adamw"):
                     self.assertTrue(any(kind in what for what in replaced), kind)
-                self.assertTrue(any("Linear" in why for _, why in done.left))
+                self.assertTrue(any("Embedding" in why for _, why in done.left))
                 loss, gradients = run()
             self.assertLessEqual(abs(float(loss - stock_loss)) / float(stock_loss), 1e-5 if dtype == torch.float32 else 1e-2)
             for have, want in zip(gradients, stock):
                 self.assertLessEqual(distance(have, want), bound)
             again, _ = run()
             self.assertEqual(float(again), float(stock_loss), "disable() did not restore the model")
+
+    def test_enabled_linear_layers(self):
+        layer, frozen = torch.nn.Linear(256, 512), torch.nn.Linear(512, 256, bias=False).requires_grad_(False)
+        x = values(2, 128, 256)
+        stack = torch.nn.Sequential(layer, frozen)
+
+        def run():
+            y = stack(x)
+            return y, torch.autograd.grad(y.sin().sum(), (x, layer.weight, layer.bias))
+
+        want, wants = run()
+        with velo.enable(stack):
+            got, gots = run()
+            self.assertIn("_Matmul", type(got.grad_fn).__name__)
+            self.assertNotIn("_Matmul", type(layer(x[:1, :1]).grad_fn).__name__, "a small product is not worth a call")
+            if MODERN:
+                with torch.autocast("cpu"):
+                    self.assertEqual(layer(x).dtype, torch.bfloat16)
+        for g, w in zip((got, *gots), (want, *wants)):
+            self.assertLessEqual(distance(g.detach(), w.detach()), 1e-5)
+        with velo.enable(stack, level=0) as done:
+            self.assertNotIn("_Matmul", type(stack(x).grad_fn).__name__)
+            self.assertEqual(sum("Linear" in why for _, why in done.left), 2)
+        velo.library().configure("level", 2)
+
+    def test_threads_follow_torch(self):
+        library, before = velo.library(), torch.get_num_threads()
+        try:
+            for threads in (1, 2, 1):
+                torch.set_num_threads(threads)
+                velo.rms_norm(torch.randn(2, 8), torch.ones(8))
+                stats = velo_ctypes.velo_context_stats()
+                library.check(library.c.velo_context_get_stats(library.context()[0], ctypes.byref(stats)))
+                self.assertEqual(stats.threads, threads)
+                self.assertGreater(stats.operator_calls, 0)
+        finally:
+            torch.set_num_threads(before)
 
     def test_enable_undoes_itself_and_refuses_nonsense(self):
         before = (F.cross_entropy, torch.optim.AdamW)
