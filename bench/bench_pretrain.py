@@ -204,20 +204,25 @@ def peak_of(options, dtype):
     return next(rate for rate in rates if rate > 0) * 1e9, limits["cpu"]
 
 
+def goals_of(section, dtype):
+    return [goal for goal in json.loads((FOLDER / "goals.json").read_text())[section] if goal["dtype"] == dtype]
+
+
+def verdict(goal, value, bound):
+    print(f"{'reached' if value >= bound else 'NOT REACHED':11} {goal['id']}: {value:.2f}, goal {bound:.2f}")
+
+
 def judge(dtype, speeds, share, cpu):
     """Prints which of goals.json's pretrain goals are reached."""
     others = {name: speed for name, speed in speeds.items() if name != "velo"}
-    for goal in json.loads((FOLDER / "goals.json").read_text())["pretrain"]:
+    for goal in goals_of("pretrain", dtype):
         bound = goal["bound"].get(cpu) if isinstance(goal["bound"], dict) else goal["bound"]
-        if goal["dtype"] != dtype or bound is None:
+        if bound is None:
             continue
         if goal.get("statistic") == "share":
-            value = share
+            verdict(goal, share, bound)
         elif others:
-            value = speeds["velo"] / (max(others.values()) if goal["peer"] == "best" else others[goal["peer"]])
-        else:
-            continue
-        print(f"{'reached' if value >= bound else 'NOT REACHED':11} {goal['id']}: {value:.2f}, goal {bound:.2f}")
+            verdict(goal, speeds["velo"] / (max(others.values()) if goal["peer"] == "best" else others[goal["peer"]]), bound)
 
 
 def compare(options, dtype):
