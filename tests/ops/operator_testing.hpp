@@ -131,6 +131,8 @@ class session {
   session(const session&) = delete;
   velo_context context() const { return context_; }
   velo_stream stream() const { return stream_; }
+  // What this machine has and VELO_ISA leaves of it.
+  core::isa level() const { return core::resolve<core::stream>(stream_, "stream").owner().level(); }
 
  private:
   velo_context context_ = nullptr;
@@ -147,8 +149,7 @@ inline void for_each_kernel(const char* op, const std::function<void(session&)>&
   for (int i = 0; i < definition.candidate_count; ++i) {
     const ops::candidate& candidate = definition.candidates[i];
     session forced(threads, std::string("{\"kernel.") + op + "\": \"" + candidate.name + "\"}");
-    const core::isa level = core::resolve<core::stream>(forced.stream(), "stream").owner().level();
-    if (static_cast<int>(candidate.level) > static_cast<int>(level)) continue;
+    if (candidate.level > forced.level()) continue;
     INFO("kernel " << candidate.name);
     check(forced);
   }
