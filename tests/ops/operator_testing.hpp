@@ -6,6 +6,7 @@
 // tested by luck of dispatch.
 #pragma once
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstring>
@@ -17,6 +18,7 @@
 #include "core/simd/scalar.hpp"
 #include "core/stream.hpp"
 #include "ops/registry.hpp"
+#include "tests/ops/compared_rows.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -66,13 +68,13 @@ class array {
     for (const std::int64_t size : shape_) count *= size;
     size_ = static_cast<std::size_t>(count);
     memory_.assign(size_ * sizeof(T) + 2 * guard + 64, guard_byte);
-    const auto start = reinterpret_cast<std::uintptr_t>(memory_.data()) + guard;
-    offset_ = (64 - start % 64) % 64 + guard;
+    const auto first = reinterpret_cast<std::uintptr_t>(memory_.data()) + guard;
+    start_ = reinterpret_cast<T*>(memory_.data() + guard + (64 - first % 64) % 64);
   }
   array(array&&) = delete;
 
-  T* data() { return reinterpret_cast<T*>(memory_.data() + offset_); }
-  const T* data() const { return reinterpret_cast<const T*>(memory_.data() + offset_); }
+  T* data() { return start_; }
+  const T* data() const { return start_; }
   std::size_t size() const { return size_; }
   T& operator[](std::size_t i) { return data()[i]; }
   double at(std::size_t i) const { return value_of(data()[i]); }
@@ -87,23 +89,22 @@ class array {
     return &view_;
   }
   bool intact() const {
-    for (std::size_t i = 0; i < memory_.size(); ++i) {
-      if ((i < offset_ || i >= offset_ + size_ * sizeof(T)) && memory_[i] != guard_byte)
-        return false;
-    }
-    return true;
+    const auto untouched = [](unsigned char byte) { return byte == guard_byte; };
+    const auto* first = reinterpret_cast<const unsigned char*>(start_);
+    return std::all_of(memory_.data(), first, untouched) &&
+           std::all_of(first + size_ * sizeof(T), memory_.data() + memory_.size(), untouched);
   }
   // Uniform in [-scale, scale], the same for a seed on every machine.
   array& fill(std::uint64_t seed, double scale = 1) {
     std::uint64_t state = seed * 0x9e3779b97f4a7c15ull + 1;
-    for (std::size_t i = 0; i < size_; ++i) {
+    for (T *x = start_, *end = start_ + size_; x != end; ++x) {
       state = state * 6364136223846793005ull + 1442695040888963407ull;
-      simd::assign((*this)[i], scale * (static_cast<double>(state >> 11) * 0x1p-52 - 1));
+      simd::assign(*x, scale * (static_cast<double>(state >> 11) * 0x1p-52 - 1));
     }
     return *this;
   }
   std::vector<unsigned char> bytes() const {
-    const auto* first = memory_.data() + offset_;
+    const auto* first = reinterpret_cast<const unsigned char*>(start_);
     return {first, first + size_ * sizeof(T)};
   }
 
@@ -113,7 +114,7 @@ class array {
   std::vector<std::int64_t> shape_;
   std::size_t size_ = 0;
   std::vector<unsigned char> memory_;
-  std::size_t offset_ = 0;
+  T* start_ = nullptr;
   velo_tensor view_{};
 };
 
@@ -181,8 +182,9 @@ template <class T>
 void require_close(const array<T>& got, const std::vector<double>& truth, double relative,
                    double absolute) {
   REQUIRE(got.size() == truth.size());
-  for (std::size_t i = 0; i < truth.size(); ++i) {
-    const double g = got.at(i), t = truth[i];
+  const double* want = truth.data();
+  for (std::size_t i = 0, count = truth.size(); i < count; ++i) {
+    const double g = got.at(i), t = want[i];
     if (std::isnan(t) ? std::isnan(g)
                       : g == t || std::abs(g - t) <= absolute + relative * std::abs(t))
       continue;
