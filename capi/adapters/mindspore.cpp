@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "capi/adapters/attributes.hpp"
@@ -66,8 +67,10 @@ struct binding {
   attribute_set attributes;
 };
 
-// Slots change by whole bindings; a call reads one pointer.
+// Slots change by whole bindings; a call reads one pointer. Binding and releasing take turns, since
+// a search for a binding looks into those of others.
 std::atomic<binding*> slots[slot_count];
+std::mutex changing;
 
 void run(const op_info& op, const attribute_set* attributes, const mindspore_call& given) {
   if (given.stream != nullptr)
@@ -116,9 +119,8 @@ int bind_any(std::unique_ptr<binding>& made) {
     if (there != nullptr && there->op == made->op && there->json == made->json) return i;
   }
   for (int i = 0; i < slot_count; ++i) {
-    binding* expected = nullptr;
-    if (slots[i].compare_exchange_strong(expected, made.get())) {
-      static_cast<void>(made.release());  // the slot owns it now
+    if (slots[i].load() == nullptr) {
+      slots[i] = made.release();  // the slot owns it now
       return i;
     }
   }
@@ -133,6 +135,7 @@ int bind(int slot, const char* op, const char* json) {
   std::unique_ptr<binding> made(
       new binding{found, json != nullptr ? json : "", read_attributes(*found, json)});
   if (!made->attributes.fields.empty()) place_named(*found, made->attributes.fields);
+  const std::lock_guard<std::mutex> turn(changing);
   if (slot == -1) return bind_any(made);
   check_slot(slot);
   delete slots[slot].exchange(made.release());
@@ -174,6 +177,7 @@ velo_status velo_ms_slot_release(int32_t slot) {
   refusal failed;
   return attempt({"velo_ms_slot_release"}, failed, [&] {
     check_slot(slot);
+    const std::lock_guard<std::mutex> turn(changing);
     delete slots[slot].exchange(nullptr);
   });
 }
