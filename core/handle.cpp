@@ -76,6 +76,7 @@ void add_slab(registry& r, kind what, std::size_t object_bytes) {
     auto* slot = new (memory + i * stride) slot_header{};
     slot->magic = magic;
     slot->what = what;
+    slot->library = registries;
     slot->next_slot = rest;
     rest = slot;
     append_free(r, slot);
@@ -131,6 +132,8 @@ slot_header* find_slot(const void* handle, kind wanted, const char* argument) {
   const auto bits = reinterpret_cast<std::uintptr_t>(handle);
   auto* slot = reinterpret_cast<slot_header*>(bits & ~std::uintptr_t{63});
   if (slot->magic != magic) fail(VELO_ERR_HANDLE, argument, name_of(wanted).live, "no velo handle");
+  if (slot->library != registries)
+    fail(VELO_ERR_HANDLE, argument, name_of(wanted).live, "a handle of another copy of velo");
   const std::uint32_t tag = slot->tag.load(std::memory_order_acquire);
   const bool live = (tag & 1u) != 0 && ((tag >> 1) & 63u) == (bits & 63u);
   if (slot->what != wanted || !live) {

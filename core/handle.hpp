@@ -2,15 +2,16 @@
 // one.
 //
 // An object lives in a slot of a slab of its kind. A slot is 64-byte aligned and begins with a
-// header: magic, kind, and a tag that counts lives (generation) and says whether the slot is in
-// use. The handle is the slot's address with the generation in its six low bits, so a destroyed
-// handle is refused even after its slot has a new tenant; slots are reused in FIFO order, and a
-// stale handle could only be taken for a live one after 64 reuses of that very slot.
+// header: magic, the copy of velo it belongs to (a process may hold several, of several releases),
+// kind, and a tag that counts lives (generation) and says whether the slot is in use. The handle is
+// the slot's address with the generation in its six low bits, so a destroyed handle is refused even
+// after its slot has a new tenant; slots are reused in FIFO order, and a stale handle could only be
+// taken for a live one after 64 reuses of that very slot.
 //
 // Slabs are the one piece of process-wide mutable state in velo: constant-initialized, grown on
 // demand, never freed, because a stale handle must stay readable to be refused. What a slab costs:
-// 64 bytes and the object per slot. Resolving costs three loads and no system call; making and
-// destroying take a lock.
+// 64 bytes and the object per slot. Resolving costs five loads of one line and no system call;
+// making and destroying take a lock.
 #pragma once
 
 #include <atomic>
@@ -35,6 +36,7 @@ struct handle_traits;
 struct slot_header {
   std::uint32_t magic;
   kind what;
+  const void* library;  // magic and this keep their places: another release reads no further
   std::atomic<std::uint32_t> tag;  // generation << 1 | live
   std::atomic<std::uint32_t>
       epoch;  // process generation the object was made in: another one after fork

@@ -4,9 +4,10 @@
  *   loader_matrix MODE LIBRARY
  *
  * local, global: opened with that scope, a context computes. twice: two opens are one library.
- * two_files: a copy under another name is another library with its own state, and both work at
- * once. closed: dlclose while workers run; the code stays mapped and the work completes. reopened:
- * opened, used, closed, opened again. The operators are called by name, through dlsym alone. */
+ * two_files: a copy under another name is another library with its own state, both work at once,
+ * and each refuses the other's handles. closed: dlclose while workers run; the code stays mapped
+ * and the work completes. reopened: opened, used, closed, opened again. The operators are called by
+ * name, through dlsym alone. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@ typedef struct library {
   velo_status (*stream_create)(velo_context, velo_stream*);
   velo_status (*stream_synchronize)(velo_stream);
   velo_status (*op_call)(velo_stream, const char*, const velo_named_value*, int64_t);
+  velo_status (*error_text)(char*, uint64_t, uint64_t*);
 } library;
 
 /* dlsym gives an object pointer; C wants it copied to become a function's. */
@@ -39,7 +41,8 @@ static int open_library(library* lib, const char* path, int flags) {
          find(lib->handle, "velo_context_destroy", &lib->context_destroy) &&
          find(lib->handle, "velo_stream_create", &lib->stream_create) &&
          find(lib->handle, "velo_stream_synchronize", &lib->stream_synchronize) &&
-         find(lib->handle, "velo_op_call", &lib->op_call);
+         find(lib->handle, "velo_op_call", &lib->op_call) &&
+         find(lib->handle, "velo_error_text", &lib->error_text);
 }
 
 enum { SIZE = 1 << 20, ROUNDS = 50 };
@@ -84,6 +87,17 @@ static int finish(const library* lib, velo_context context, velo_stream stream) 
   return right;
 }
 
+/* Handles of another library's: refused, with a sentence that says why, and left alone. */
+static int refuses(const library* lib, velo_context context, velo_stream stream) {
+  velo_stream made = NULL;
+  char text[1024] = "";
+  if (lib->stream_create(context, &made) != VELO_ERR_HANDLE || made != NULL) return 0;
+  if (lib->error_text(text, sizeof text, NULL) != VELO_OK || strstr(text, "another copy") == NULL)
+    return 0;
+  lib->context_destroy(context);
+  return lib->stream_synchronize(stream) == VELO_ERR_HANDLE;
+}
+
 static int compute(const library* lib) {
   velo_context context = NULL;
   velo_stream stream = NULL;
@@ -114,7 +128,8 @@ int main(int count, char** words) {
         second.context_create == first.context_create)
       return 1;
     if (!compute(&second) || !start(&first, &context, &stream)) return 1;
-    return finish(&first, context, stream) ? 0 : 1;
+    if (!refuses(&second, context, stream)) return 1;
+    return finish(&first, context, stream) && compute(&second) ? 0 : 1;
   }
   if (strcmp(mode, "closed") == 0) {
     if (!start(&first, &context, &stream)) return 1;
