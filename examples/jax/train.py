@@ -1,6 +1,8 @@
 """Trains a small gated decoder in JAX with velo's operators, under jit: the shape of a training loop with velo_jax.
 
-Usage: VELO_ADAPTERS=.../libvelo_adapters.so python train.py [steps]
+Usage: VELO_ADAPTERS=.../libvelo_adapters.so python train.py [steps] [float32|bfloat16]
+
+The dtype is the one to compute in; weights, their gradients and moments are float32 either way.
 """
 import functools
 import sys
@@ -28,7 +30,8 @@ def rotary_tables():
     return jnp.cos(angle), jnp.sin(angle)
 
 
-def loss_of(w, symbols):
+def loss_of(w, symbols, dtype=jnp.float32):
+    w = {name: value if value.dtype == dtype else velo.cast(value, dtype) for name, value in w.items()}
     x = velo.embedding(symbols[:, :-1], w["table"])
     q, k, v = jnp.split((velo.rms_norm(x, w["gain1"]) @ w["qkv"]).reshape(BATCH, LENGTH, 3 * HEADS, -1), 3, 2)
     cos, sin = rotary_tables()
@@ -38,7 +41,7 @@ def loss_of(w, symbols):
     return velo.cross_entropy((x @ w["head"]).reshape(-1, SYMBOLS), symbols[:, 1:].reshape(-1))
 
 
-gradient_of = jax.jit(jax.value_and_grad(loss_of))
+gradient_of = jax.jit(jax.value_and_grad(loss_of), static_argnums=(2,))
 
 
 @functools.partial(jax.jit, static_argnums=(4,), donate_argnums=(0, 2, 3))
@@ -48,22 +51,22 @@ def update(w, gradients, m, v, step):
     return tuple({name: triple[i] for name, triple in updated.items()} for i in range(3))
 
 
-def train_step(w, m, v, symbols, step):
-    loss, gradients = gradient_of(w, symbols)
+def train_step(w, m, v, symbols, step, dtype=jnp.float32):
+    loss, gradients = gradient_of(w, symbols, dtype)
     return loss, *update(w, gradients, m, v, step)
 
 
-def main(steps):
+def main(steps, dtype):
     w = initial(jax.random.PRNGKey(0))
     m = {name: jnp.zeros_like(value) for name, value in w.items()}
     v = {name: jnp.zeros_like(value) for name, value in w.items()}
     starts = jax.random.randint(jax.random.PRNGKey(1), (steps, BATCH, 1), 0, SYMBOLS)
     for step in range(1, steps + 1):
         symbols = (starts[step - 1] + 3 * jnp.arange(LENGTH + 1)) % SYMBOLS  # counting in threes: learnable at once
-        loss, w, m, v = train_step(w, m, v, symbols, step)
+        loss, w, m, v = train_step(w, m, v, symbols, step, dtype)
         print(f"step {step:3d}  loss {float(loss):.4f}")
     return float(loss)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10, jnp.dtype(sys.argv[2] if len(sys.argv) > 2 else "float32"))

@@ -1,6 +1,8 @@
 """Trains a small gated decoder in MindSpore with velo's operators, compiled as one graph: a training loop with velo_mindspore.
 
-Usage: VELO_ADAPTERS=.../libvelo_adapters.so python train.py [steps]
+Usage: VELO_ADAPTERS=.../libvelo_adapters.so python train.py [steps] [float32|bfloat16]
+
+In bfloat16 it runs operator by operator: MindSpore's graph mode has no reshape of that dtype on the CPU.
 """
 import sys
 
@@ -55,9 +57,9 @@ def batches(steps):
         yield ms.Tensor(symbols[:, :-1], ms.int32), ms.Tensor(symbols[:, 1:].reshape(-1), ms.int32)
 
 
-def main(steps):
-    ms.set_context(mode=ms.GRAPH_MODE)
-    model = Decoder()
+def main(steps, dtype):
+    ms.set_context(mode=ms.GRAPH_MODE if dtype == ms.float32 else ms.PYNATIVE_MODE)
+    model = Decoder(dtype=dtype)
     weights = model.trainable_params()
     optimizer = velo.AdamW(weights, lr=3e-3)
     gradient = ms.value_and_grad(model, None, weights)
@@ -68,4 +70,4 @@ def main(steps):
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10, getattr(ms, sys.argv[2] if len(sys.argv) > 2 else "float32"))

@@ -278,7 +278,8 @@ class Add(nn.Cell):
 # ---- the optimizer
 
 class AdamW:
-    """AdamW over parameters, two moments each: step(gradients), in the order of the parameters.
+    """AdamW over parameters, two moments each: step(gradients), in the order of the parameters. bfloat16 parameters keep a float32
+    master.
 
     A custom operator of MindSpore's cannot write into its inputs, so the step goes past ops.Custom: velo is given the tensors' own
     memory and updates it in place.
@@ -288,7 +289,10 @@ class AdamW:
         self.lr, self.count, self.parameters = lr, 0, list(parameters)
         self.options = {"beta1": float(betas[0]), "beta2": float(betas[1]), "epsilon": float(epsilon),
                         "weight_decay": float(weight_decay)}
-        self.moments = [[ms.Tensor(np.zeros(p.shape, np.float32)) for _ in range(2)] for p in self.parameters]
+        self.states = [{name: ms.Tensor(np.zeros(p.shape, np.float32)) for name in ("m", "v")} for p in self.parameters]
+        for parameter, state in zip(self.parameters, self.states):
+            if parameter.dtype == ms.bfloat16:
+                state["master"] = ms.Tensor(parameter.astype(ms.float32).asnumpy().copy())
         context, self.stream = ctypes.c_void_p(), ctypes.c_void_p()
         _library.velo_adapters_context(ctypes.byref(context))
         _library.velo_context_stream(context, ctypes.byref(self.stream))
@@ -296,10 +300,10 @@ class AdamW:
     def step(self, gradients):
         self.count += 1
         options = {"step": self.count, "lr": float(self.lr), **self.options}
-        for parameter, gradient, (m, v) in zip(self.parameters, gradients, self.moments):
+        for parameter, gradient, state in zip(self.parameters, gradients, self.states):
             gradient.asnumpy()  # waits until it has been computed; on the CPU nothing is copied
             tensors = {name: (list(t.shape), t.dtype, t.data_ptr())
-                       for name, t in (("grad", gradient), ("param", parameter), ("m", m), ("v", v))}
+                       for name, t in {"grad": gradient, "param": parameter, **state}.items()}
             values, _keep = _values("apply_fused_adamw", tensors, options)
             if _library.velo_op_call(self.stream, b"apply_fused_adamw", values, ctypes.c_int64(len(values))) != 0:
                 raise ValueError(_text(_library.velo_error_text))

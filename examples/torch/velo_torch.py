@@ -289,7 +289,7 @@ _matmul = _operator("Tensor a, Tensor b, Tensor? bias, bool transpose_a, bool tr
 class _RmsNorm(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, gamma, epsilon):
-        x = x.contiguous()
+        x, gamma = x.contiguous(), gamma.contiguous()
         y, rstd = _rms_norm(x, gamma, epsilon)
         ctx.save_for_backward(x, gamma, rstd)
         return y
@@ -347,7 +347,7 @@ class _Embedding(torch.autograd.Function):
         ids = ids.contiguous()
         ctx.save_for_backward(ids)
         ctx.rows, ctx.dtype = table.shape[0], table.dtype
-        return _embedding(ids, table)
+        return _embedding(ids, table.contiguous())
 
     @staticmethod
     def backward(ctx, dy):

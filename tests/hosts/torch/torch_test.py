@@ -5,6 +5,7 @@ by name; with CI=true in the environment transformers must be there for torch 2.
 """
 import ctypes
 import gc
+import itertools
 import os
 import resource
 import sys
@@ -146,13 +147,16 @@ class Torch(unittest.TestCase):
         self.compare("cast", torch.bfloat16, lambda x: velo.cast(x, torch.bfloat16), lambda x: x * 1, (values(6, 40),))
 
     def test_twenty_steps_agree(self):
+        """Losses and the first gradients. bfloat16's tolerance is what it costs torch itself: gradients no farther from the float32
+        ones than torch's own, within a quarter, and losses within 2e-2, five roundings by 2^-8."""
+        truth = train(Stock, torch.optim.AdamW)[1]
         for dtype, bound in ((torch.float32, 1e-4), (torch.bfloat16, 2e-2)):
             ours, our_first = train(Velo, velo.AdamW, dtype)
             theirs, their_first = train(Stock, torch.optim.AdamW, dtype)
             for ours_step, theirs_step in zip(ours, theirs):
                 self.assertLessEqual(abs(ours_step - theirs_step) / theirs_step, bound, dtype)
-            for have, want in zip(our_first, their_first):
-                self.assertLessEqual(distance(have, want), 1e-5 if dtype == torch.float32 else 5e-2, dtype)
+            for have, stock, want in zip(our_first, their_first, truth):
+                self.assertLessEqual(distance(have, want), max(1e-5, 1.25 * distance(stock, want)), dtype)
 
     def test_adamw_options(self):
         for options in ({}, {"amsgrad": True}, {"maximize": True}, {"weight_decay": 0.3, "betas": (0.8, 0.9)}):
@@ -301,6 +305,76 @@ class Torch(unittest.TestCase):
         got = velo.fusion_attention(expanded, expanded, expanded)
         self.assertLessEqual(distance(got, velo.fusion_attention(*[expanded.contiguous()] * 3)), 0)
 
+    def operators(self, dtype, batch):
+        """Every function with tensors it takes: {name: (function, leaves)}, the leaves 2-D or 4-D with `batch` first."""
+        x, q = torch.randn(batch, 8).to(dtype), torch.randn(batch, 5, 4, 16).to(dtype)
+        ids, angle = torch.arange(batch) % 12, torch.rand(batch, 5, 1, 16)
+        return {
+            "rms_norm": (velo.rms_norm, (x, torch.randn(8).to(dtype))), "swiglu": (velo.swiglu, (x,)),
+            "fusion_attention": (velo.fusion_attention, (q, q * 2, q * 3)), "add": (velo.add, (x, x * 2)),
+            "rotary_position_embedding": (velo.rotary_position_embedding, (q, angle.cos(), angle.sin())),
+            "embedding": (lambda t: velo.embedding(ids, t), (torch.randn(12, 8).to(dtype),)),
+            "cross_entropy": (lambda x: velo.cross_entropy(x, ids % 8, reduction="none"), (x,)),
+            "matmul": (velo.matmul, (x, torch.randn(8, 6).to(dtype))), "cast": (lambda x: velo.cast(x, torch.float32), (x,)),
+        }
+
+    def test_every_operator_reads_every_layout(self):
+        """Turned, with gaps, and broadcast by stride 0: the functions give what they give for a compact copy, gradients too."""
+
+        def gaps(t):
+            wide = torch.full((*t.shape[:-1], 2 * t.shape[-1]), float("nan"), dtype=t.dtype)
+            wide[..., ::2] = t
+            return wide[..., ::2]
+
+        views = {"turned": lambda t: t.transpose(0, -1).contiguous().transpose(0, -1), "with gaps": gaps,
+                 "broadcast": lambda t: t[:1].expand(t.shape)}
+        for dtype in TYPES:
+            for name, (function, leaves) in self.operators(dtype, 6).items():
+                for (layout, view), index in itertools.product(views.items(), range(len(leaves))):
+                    viewed = [view(t) if i == index else t for i, t in enumerate(leaves)]
+                    both = []
+                    for tensors in (viewed, [t.contiguous().clone() for t in viewed]):
+                        tensors = [t.detach().requires_grad_() for t in tensors]
+                        out = function(*tensors)
+                        weight = torch.linspace(-1, 1, out.numel()).view(out.shape).to(out.dtype)
+                        gradients = torch.autograd.grad(out, tensors, view(weight), allow_unused=True)
+                        both.append([out, *[g for g in gradients if g is not None]])
+                    for a, b in zip(*both):
+                        self.assertTrue(torch.equal(a, b), f"{name} {dtype}, argument {index} {layout}")
+
+    def test_raw_calls_read_every_layout_or_refuse_it_by_name(self):
+        """velo.call hands over tensors as they are: whatever it takes, it reads right."""
+        for dtype, batch in itertools.product(TYPES, (6, 1)):
+            x = torch.randn(batch, 8).to(dtype)
+            strided = {"turned": x.t().contiguous().t(), "gaps": x.repeat_interleave(2, -1)[..., ::2],
+                       "broadcast": x[:1].expand(6, 8), "rows apart": torch.cat((x, x), -1)[:, :8]}
+            for layout, view in strided.items():
+                for name, values in (("rms_norm", {"x": view, "gamma": torch.ones(8, dtype=dtype)}), ("swiglu", {"x": view}),
+                                     ("cast", {"x": view, "dtype": 0}), ("matmul", {"a": view, "b": torch.eye(8).to(dtype)})):
+                    outputs = {n: torch.empty(*s, dtype=t) for n, (s, t) in velo.infer(name, **{
+                        k: v.contiguous() if isinstance(v, torch.Tensor) else v for k, v in values.items()}).items()
+                        if n in ("y", "c")}
+                    key = "a" if name == "matmul" else "x"
+                    try:
+                        velo.call(name, **values, **outputs)
+                    except velo.VeloError as refused:
+                        self.assertRegex(str(refused), rf"velo_{name}: args\.{key}\.strides", layout)
+                        continue
+                    again = {n: torch.empty_like(t) for n, t in outputs.items()}
+                    velo.call(name, **{**values, key: view.contiguous()}, **again)
+                    for n in outputs:
+                        self.assertTrue(torch.equal(outputs[n], again[n]), f"{name} {layout}")
+
+    def test_zero_size(self):
+        for dtype in TYPES:
+            for name, (function, leaves) in self.operators(dtype, 0).items():
+                leaves = [t.requires_grad_() for t in leaves]
+                out = function(*leaves)
+                self.assertEqual(out.shape[0], 0, name)
+                for leaf, gradient in zip(leaves, torch.autograd.grad(out, leaves, out, allow_unused=True)):
+                    if gradient is not None:
+                        self.assertTrue(torch.equal(gradient, torch.zeros_like(leaf)), name)
+
     def test_refusals_carry_the_record(self):
         with self.assertRaisesRegex(velo.VeloError, r"velo_add: args\.b\.shape: expected .*\[3\].*got \[4\]"):
             velo.call("add", a=torch.ones(3), b=torch.ones(4), y=torch.ones(3))
@@ -312,11 +386,12 @@ class Torch(unittest.TestCase):
             velo.call("add", a=torch.ones(3), c=1)
 
     def test_ten_thousand_calls_leak_nothing(self):
-        x, y = torch.randn(4, 64), torch.empty(4, 32)
+        x, y, leaves = torch.randn(4, 64), torch.empty(4, 32), (values(4, 64), values(64))
 
         def calls(count):
             for _ in range(count):
                 velo.call("swiglu", x=x, y=y)
+                torch.autograd.grad(velo.rms_norm(*leaves).sum(), leaves)
             gc.collect()
             return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
@@ -328,13 +403,13 @@ class Torch(unittest.TestCase):
 
         class Data(torch.utils.data.Dataset):
             def __len__(self):
-                return 2
+                return 4
 
             def __getitem__(self, index):
                 return velo.rms_norm(torch.randn(2, 8), torch.ones(8))
 
-        loader = torch.utils.data.DataLoader(Data(), num_workers=1, timeout=60)
-        with self.assertRaisesRegex(RuntimeError, "fork"):
+        loader = torch.utils.data.DataLoader(Data(), num_workers=2, timeout=60, multiprocessing_context="fork")
+        with self.assertRaisesRegex(RuntimeError, "expected a (stream|context) made in this process, got one made before fork"):
             list(loader)
         velo.rms_norm(torch.randn(2, 8), torch.ones(8))  # the parent goes on
 

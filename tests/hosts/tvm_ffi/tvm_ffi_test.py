@@ -1,5 +1,6 @@
 """velo through the real tvm-ffi, with numpy and torch arrays. VELO_ADAPTERS names libvelo_adapters.so."""
 import os
+import resource
 import sys
 import unittest
 
@@ -47,25 +48,28 @@ class TvmFfi(unittest.TestCase):
                 self.assertLessEqual(distance(have, right), bound, dtype)
 
     def test_twenty_steps_agree(self):
-        """A linear model trained by matmul, cross_entropy and AdamW, beside torch's own."""
-        x, targets = torch.randn(64, 24), torch.randint(0, 10, (64,))
-        ours, theirs = torch.randn(10, 24) * 0.1, torch.nn.Parameter(torch.empty(10, 24))
-        theirs.data.copy_(ours)
-        m, v, grad = torch.zeros_like(ours), torch.zeros_like(ours), torch.empty_like(ours)
-        logits, dlogits, loss, lse, one = torch.empty(64, 10), torch.empty(64, 10), torch.empty(()), torch.empty(64), torch.ones(())
-        optimizer = torch.optim.AdamW([theirs], lr=1e-2, weight_decay=0.0)
-        for step in range(1, 21):
-            velo.velo_matmul(x, ours, None, None, logits, False, True)
-            velo.velo_cross_entropy(logits, targets, loss, lse)
-            velo.velo_cross_entropy_backward(one, logits, targets, lse, dlogits)
-            velo.velo_matmul(dlogits, x, None, None, grad, True, False)
-            velo.velo_apply_fused_adamw(grad, None, ours, None, m, v, None, step, 1e-2, 0.9, 0.999, 1e-8, 0.0)
-            optimizer.zero_grad()
-            stock = torch.nn.functional.cross_entropy(x @ theirs.t(), targets)
-            stock.backward()
-            optimizer.step()
-            self.assertLessEqual(abs(float(loss) - float(stock.detach())) / float(stock.detach()), 1e-4)
-            self.assertLessEqual(distance(grad, theirs.grad), 1e-5 if step == 1 else 1e-4)
+        """A linear model trained by matmul, cross_entropy and AdamW, beside torch's own. Weights are float32, a copy computes."""
+        for dtype, of_losses, of_gradients in ((torch.float32, 1e-4, 1e-5), (torch.bfloat16, 1e-2, 2e-2)):
+            x, targets = torch.randn(64, 24).to(dtype), torch.randint(0, 10, (64,))
+            master = torch.randn(10, 24) * 0.1
+            theirs, ours = torch.nn.Parameter(master.clone()), master.to(dtype, copy=True)
+            of_ours = [master, None] if dtype == torch.float32 else [ours, master]
+            m, v, grad = torch.zeros_like(master), torch.zeros_like(master), torch.empty_like(ours)
+            logits, dlogits = torch.empty(64, 10, dtype=dtype), torch.empty(64, 10, dtype=dtype)
+            loss, lse, one = torch.empty(()), torch.empty(64), torch.ones(())
+            optimizer = torch.optim.AdamW([theirs], lr=1e-2, weight_decay=0.0)
+            for step in range(1, 21):
+                velo.velo_matmul(x, of_ours[0], None, None, logits, False, True)
+                velo.velo_cross_entropy(logits, targets, loss, lse)
+                velo.velo_cross_entropy_backward(one, logits, targets, lse, dlogits)
+                velo.velo_matmul(dlogits, x, None, None, grad, True, False)
+                velo.velo_apply_fused_adamw(grad, None, *of_ours, m, v, None, step, 1e-2, 0.9, 0.999, 1e-8, 0.0)
+                optimizer.zero_grad()
+                stock = torch.nn.functional.cross_entropy((x @ theirs.to(dtype).t()).float(), targets)
+                stock.backward()
+                optimizer.step()
+                self.assertLessEqual(abs(float(loss) - float(stock.detach())) / float(stock.detach()), of_losses, dtype)
+                self.assertLessEqual(distance(grad, theirs.grad), of_gradients * (1 if step == 1 else 10), dtype)
 
     def test_nothing_is_copied(self):
         x = torch.zeros(100)
@@ -80,6 +84,29 @@ class TvmFfi(unittest.TestCase):
             velo.velo_swiglu(x.double(), torch.empty(4, 4).double())
         with self.assertRaisesRegex(ValueError, r"args\.x\.strides"):
             velo.velo_rms_norm(torch.randn(1, 8).expand(4, 8), torch.ones(8), torch.empty(4, 8))
+
+    def test_layouts_are_read_right_or_refused_by_name(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            x = torch.randn(1, 6, 3, 8).to(dtype)
+            heads_apart = x.transpose(1, 2).contiguous().transpose(1, 2)
+            got, want = torch.empty_like(x), torch.empty_like(x)
+            cos, sin = torch.rand(1, 6, 1, 8), torch.rand(1, 6, 1, 8)
+            velo.velo_rotary_position_embedding(heads_apart, cos, sin, got, 0)
+            velo.velo_rotary_position_embedding(x, cos, sin, want, 0)
+            self.assertTrue(torch.equal(got, want))
+            with self.assertRaisesRegex(ValueError, r"args\.x\.strides"):
+                velo.velo_rms_norm(torch.randn(8, 4).to(dtype).t(), torch.ones(8, dtype=dtype), torch.empty(4, 8, dtype=dtype))
+
+    def test_ten_thousand_calls_leak_nothing(self):
+        x, gamma, y = torch.randn(4, 64), torch.ones(64), torch.empty(4, 64)
+
+        def calls(count):
+            for _ in range(count):
+                velo.velo_rms_norm(x, gamma, y, None, 1e-5)
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        before = calls(1000)
+        self.assertLess(calls(10000) - before, 2048, "kibibytes")
 
     def test_zero_size(self):
         y = torch.empty(0, 8)
