@@ -6,9 +6,9 @@
 //   optional ones are there follows from their numbers, or is named by the attribute
 //   fields="x,gamma->y,rstd" (placement.hpp has the rule). Their shapes come from velo_op_infer.
 // - attributes come by name and typed: any integer, boolean or real, a string for an enumerator, an
-//   array of int32 or int64 for a list of integers, a pack's handle as an int64 (of the context
-//   given by velo_adapters_set_context: packs belong to one). An attribute that is no field of the
-//   operator is refused. Those left out keep their defaults.
+//   array of int32 or int64 for a list of integers, a pack's handle as an int64 (a pack of any
+//   context; updates run on its own, so no call may use it meanwhile). An attribute that is no
+//   field of the operator is refused. Those left out keep their defaults.
 // - a tensor that is read and written is an argument and a result; with jax's input_output_aliases
 //   they share their buffer, else the argument is copied first. Nothing else is.
 // - only the execute stage does anything. A metadata request is answered with version 0.1, the
