@@ -12,6 +12,7 @@ The library is found as VELO_LIBRARY, or libvelo.so.1 on the loader's path.
 """
 import ctypes
 import json
+import math
 import os
 import sys
 import threading
@@ -234,14 +235,12 @@ def _made(name, values, outputs, like):
     return tuple(torch.empty(*shapes[output][:1], dtype=shapes[output][1], device=like.device) for output in outputs)
 
 
-def _operator(schema, name, outputs, fixed=None):
+def _operator(schema, name, outputs):
     """Registers velo::<name> with torch: one function that makes the outputs and, unless the tensors are fake, fills them."""
     names = [part.split("=")[0].split()[-1] for part in schema.split(",")] if schema else []
 
     def values_of(arguments):
-        values = dict(zip(names, arguments))
-        values.update(fixed or {})
-        return {key: value for key, value in values.items() if value is not None}
+        return {key: value for key, value in zip(names, arguments) if value is not None}
 
     def fake(*arguments):
         values = values_of(arguments)
@@ -562,7 +561,8 @@ def _cross_entropy_function(original):
 def _rotary_function(original):
     def apply_rotary_pos_emb(q, k, cos, sin, *rest, unsqueeze_dim=1, **options):
         fits = not rest and not options and unsqueeze_dim == 1 and q.dim() == 4 and cos.dim() == 3 and _served(q, k)
-        if not fits or cos.dtype not in (q.dtype, torch.float32) or cos.requires_grad:
+        fits = fits and cos.shape[-1] == q.shape[-1] == k.shape[-1] and cos.dtype in (q.dtype, torch.float32)
+        if not fits or cos.requires_grad:
             return original(q, k, cos, sin, *rest, unsqueeze_dim=unsqueeze_dim, **options)
         cos, sin = cos.unsqueeze(2), sin.unsqueeze(2)
         return tuple(rotary_position_embedding(t.transpose(1, 2), cos, sin).transpose(1, 2) for t in (q, k))
@@ -604,33 +604,63 @@ class Replacement:
         return "\n".join(lines + ["and left:"] + [f"  {where}: {why}" for where, why in self.left])
 
 
+def _agree(ours, theirs, dtype, *shapes):
+    """Whether two functions compute the same of some numbers: names do not tell what a model's own code does."""
+    numbers = [torch.arange(float(math.prod(shape))).add(i).sin().view(shape).to(dtype) for i, shape in enumerate(shapes)]
+    try:
+        with torch.no_grad():
+            got, want = (torch.stack(tuple(function(*numbers))).float() for function in (ours, theirs))
+    except Exception:  # whatever a stranger's code raises, it is not what was expected of it
+        return False
+    return bool((got - want).norm() <= (1e-4 if dtype == torch.float32 else 2e-2) * want.norm())
+
+
+def _replace_norm(done, name, module):
+    epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None)) or torch.finfo(torch.float32).eps
+    original, weight = module.forward, module.weight
+    if not (_served(weight) and weight.dim() == 1
+            and _agree(lambda x: rms_norm(x, weight, epsilon), original, weight.dtype, (4, len(weight)))):
+        done.left.append((name, "an RMSNorm of a kind of its own, or not on the CPU in float32 or bfloat16"))
+        return
+
+    def forward(x):
+        return rms_norm(x, module.weight, epsilon) if _served(x, module.weight) else original(x)
+
+    done._set(module, "forward", forward, name, "rms_norm")
+
+
+def _replace_gated(done, name, module, linear):
+    original, weight = module.forward, module.gate_proj.weight
+
+    def gated(x):
+        return module.down_proj(swiglu(linear(x, torch.cat((module.gate_proj.weight, module.up_proj.weight)))))
+
+    plain = all(type(getattr(module, p)) is torch.nn.Linear and getattr(module, p).bias is None for p in ("gate_proj", "up_proj"))
+    if not (plain and _served(weight) and _agree(gated, original, weight.dtype, (4, weight.shape[1]))):
+        done.left.append((name, "a gated MLP of a kind of its own, or not on the CPU in float32 or bfloat16"))
+        return
+    done._set(module, "forward", lambda x: gated(x) if _served(x, module.gate_proj.weight) else original(x), name,
+              "gate and up in one product, swiglu")
+
+
+def _replace_rotary(done, home):
+    original = getattr(sys.modules[home], "apply_rotary_pos_emb", None)
+    if original is None:
+        return
+    ours = _rotary_function(original)
+    if _agree(ours, original, torch.float32, (1, 2, 3, 8), (1, 2, 3, 8), (1, 3, 8), (1, 3, 8)):
+        done._set(sys.modules[home], "apply_rotary_pos_emb", ours, home, "rotary_position_embedding")
+    else:
+        done.left.append((home, "apply_rotary_pos_emb: of a kind of its own"))
+
+
 def _replace_module(done, name, module, linear):
-    kind = type(module).__name__
     activation = getattr(module, "act_fn", None)
-    gated = all(hasattr(module, part) for part in ("gate_proj", "up_proj", "down_proj"))
-    if kind.endswith("RMSNorm") and getattr(module, "weight", None) is not None:
-        epsilon = getattr(module, "variance_epsilon", getattr(module, "eps", None)) or torch.finfo(torch.float32).eps
-        original = module.forward
-
-        def forward(x):
-            fits = _served(x, module.weight) and module.weight.dim() == 1
-            return rms_norm(x, module.weight, epsilon) if fits else original(x)
-
-        done._set(module, "forward", forward, name, "rms_norm")
-    elif gated and (isinstance(activation, torch.nn.SiLU) or type(activation).__name__ in ("SiLU", "SiLUActivation")):
-        original = module.forward
-        plain = all(type(getattr(module, p)) is torch.nn.Linear and getattr(module, p).bias is None
-                    for p in ("gate_proj", "up_proj"))
-        if not plain:
-            done.left.append((name, "a gated MLP whose projections have biases or are no plain Linear"))
-            return
-
-        def forward(x):
-            if not _served(x, module.gate_proj.weight):
-                return original(x)
-            return module.down_proj(swiglu(linear(x, torch.cat((module.gate_proj.weight, module.up_proj.weight)))))
-
-        done._set(module, "forward", forward, name, "gate and up in one product, swiglu")
+    silu = isinstance(activation, torch.nn.SiLU) or type(activation).__name__ in ("SiLU", "SiLUActivation")
+    if type(module).__name__.endswith("RMSNorm") and getattr(module, "weight", None) is not None:
+        _replace_norm(done, name, module)
+    elif silu and all(hasattr(module, part) for part in ("gate_proj", "up_proj", "down_proj")):
+        _replace_gated(done, name, module, linear)
     elif isinstance(module, torch.nn.LayerNorm):
         done.left.append((name, "LayerNorm: this release of velo has no layer_norm"))
     elif type(module) is torch.nn.Linear and linear is not F.linear:
@@ -664,8 +694,5 @@ def enable(model=None, level=2, optimizer=True):
         for name, module in model.named_modules():
             _replace_module(done, name or type(model).__name__, module, _linear if level > 0 else F.linear)
         for home in sorted({type(module).__module__ for module in model.modules()}):
-            function = getattr(sys.modules[home], "apply_rotary_pos_emb", None)
-            if function is not None:
-                done._set(sys.modules[home], "apply_rotary_pos_emb", _rotary_function(function), home,
-                          "rotary_position_embedding")
+            _replace_rotary(done, home)
     return done

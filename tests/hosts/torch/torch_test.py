@@ -106,6 +106,35 @@ def train(operators, optimizer_of, dtype=torch.float32, steps=20):
     return losses, first
 
 
+class ShiftedRMSNorm(torch.nn.Module):
+    """Called like velo's, but its gain is 1 + weight, as Gemma has it."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight, self.eps = torch.nn.Parameter(torch.linspace(-0.5, 0.5, 16)), 1e-6
+
+    def forward(self, x):
+        return Stock.norm(x, 1 + self.weight)
+
+
+class ScaledMlp(torch.nn.Module):
+    """Has the parts of a gated MLP, and a factor beside them."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate_proj, self.up_proj, self.down_proj = (torch.nn.Linear(16, 16, bias=False) for _ in range(3))
+        self.act_fn = torch.nn.SiLU()
+
+    def forward(self, x):
+        return 0.5 * self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+
+
+def apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=1):
+    """Pairs neighbors, where the usual function of this name pairs halves."""
+    turned = [torch.stack((-t[..., 1::2], t[..., ::2]), -1).flatten(-2) for t in (q, k)]
+    return tuple(t * cos.unsqueeze(unsqueeze_dim) + r * sin.unsqueeze(unsqueeze_dim) for t, r in zip((q, k), turned))
+
+
 class Torch(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(11)
@@ -222,6 +251,17 @@ class Torch(unittest.TestCase):
                 self.assertLessEqual(distance(have, want), bound)
             again, _ = run()
             self.assertEqual(float(again), float(stock_loss), "disable() did not restore the model")
+
+    def test_enable_leaves_what_only_looks_alike(self):
+        model = torch.nn.Sequential(ShiftedRMSNorm(), ScaledMlp())
+        x, tables = torch.randn(4, 16), torch.rand(2, 1, 3, 8)
+        heads = torch.randn(2, 1, 2, 3, 8)
+        want, turned = model(x), apply_rotary_pos_emb(*heads, *tables)
+        with velo.enable(model) as done:
+            self.assertTrue({"0", "1", __name__} <= {where for where, _ in done.left}, done.left)
+            self.assertLessEqual(distance(model(x).detach(), want.detach()), 1e-6)
+            for have, right in zip(apply_rotary_pos_emb(*heads, *tables), turned):
+                self.assertTrue(torch.equal(have, right))
 
     def test_enabled_linear_layers(self):
         layer, frozen = torch.nn.Linear(256, 512), torch.nn.Linear(512, 256, bias=False).requires_grad_(False)
