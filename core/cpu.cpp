@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 
 namespace velo::core {
@@ -61,13 +62,15 @@ void read_caches(unsigned leaf, cache_sizes& out) {
   }
 }
 
+struct closes {
+  void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using open_file = std::unique_ptr<std::FILE, closes>;  // closed when memory runs out, too
+
 // Numbers at the start of a file; returns how many of the two were read.
 int read_numbers(const std::string& path, long long& first, long long& second) {
-  std::FILE* file = std::fopen(path.c_str(), "re");
-  if (file == nullptr) return 0;
-  const int count = std::fscanf(file, "%lld %lld", &first, &second);
-  std::fclose(file);
-  return count;
+  const open_file file(std::fopen(path.c_str(), "re"));
+  return file == nullptr ? 0 : std::fscanf(file.get(), "%lld %lld", &first, &second);
 }
 
 // The quota of one cgroup folder in whole processors, rounded up; 0 when it sets none. Version 2
@@ -96,11 +99,11 @@ int tightest_quota(const std::string& root, std::string path) {
 // Our own quota. A line of /proc/self/cgroup is number:controllers:path; version 2 names no
 // controllers.
 int cgroup_quota() {
-  std::FILE* file = std::fopen("/proc/self/cgroup", "re");
+  const open_file file(std::fopen("/proc/self/cgroup", "re"));
   if (file == nullptr) return 0;
   int least = 0;
   char line[4096] = "";
-  while (std::fgets(line, sizeof line, file) != nullptr) {
+  while (std::fgets(line, sizeof line, file.get()) != nullptr) {
     line[std::strcspn(line, "\n")] = 0;
     const char* controllers = std::strchr(line, ':');
     const char* path = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
@@ -112,7 +115,6 @@ int cgroup_quota() {
       here = tightest_quota("/sys/fs/cgroup/cpu", path + 1);
     if (here > 0) least = least == 0 ? here : std::min(least, here);
   }
-  std::fclose(file);
   return least;
 }
 

@@ -2,6 +2,8 @@
 //
 // This file replaces operator new for the whole test program, so that the n-th allocation of one
 // thread can be made to fail; what a host's allocator is asked for is failed in the same way.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <new>
@@ -122,6 +124,12 @@ struct host_memory {
   }
 };
 
+int lowest_free_descriptor() {
+  const int found = dup(STDERR_FILENO);
+  close(found);
+  return found;
+}
+
 }  // namespace
 
 TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and loses nothing") {
@@ -134,6 +142,7 @@ TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and
   desc.allocator = &allocator;
   desc.config_json =
       R"({"level": 1, "kernel.rms_norm": "a kernel with a name beyond small strings"})";
+  const int descriptor = lowest_free_descriptor();
   int failures = 0;
   bool created = false;
   for (int n = 0; n < 500 && !created; ++n) {
@@ -152,6 +161,7 @@ TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and
     }
     REQUIRE(balance == before);
     REQUIRE(host.live == 0);
+    REQUIRE(lowest_free_descriptor() == descriptor);
   }
   CHECK(created);
   CHECK(failures > 10);
