@@ -31,6 +31,14 @@ VELO_INLINE void store2(float* p, vec a, vec b) {
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
   _mm512_storeu_si512(p, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b.v, a.v)));
 }
+template <bool Bypass>
+VELO_INLINE void put2(float* to, vec a, vec b) {
+  avx512::put2<Bypass>(to, a, b);
+}
+template <bool Bypass>
+VELO_INLINE void put2(bf16* to, vec a, vec b) {
+  put_words<Bypass>(to, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b.v, a.v)));
+}
 VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, bf16* pairs, const vec (&a)[2],
                                       const vec (&b)[2]) {
   const auto first = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(a[1].v, a[0].v));

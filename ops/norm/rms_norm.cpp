@@ -119,6 +119,8 @@ void run(const velo_rms_norm_backward_args& a, core::execution& on) {
 }
 
 constexpr candidate forward_kernels[] = {
+    kernel<velo_rms_norm_args, run<avx512_bf16::rms_norm, avx512_bf16::rms_norm>>(
+        "avx512_bf16", core::isa::avx512_bf16),
     kernel<velo_rms_norm_args, run<avx512::rms_norm, avx512::rms_norm>>("avx512",
                                                                         core::isa::avx512),
     kernel<velo_rms_norm_args, run<avx2::rms_norm, avx2::rms_norm>>("avx2", core::isa::avx2),
@@ -126,6 +128,9 @@ constexpr candidate forward_kernels[] = {
                                                                               core::isa::scalar),
 };
 constexpr candidate backward_kernels[] = {
+    kernel<velo_rms_norm_backward_args,
+           run<avx512_bf16::rms_norm_backward, avx512_bf16::rms_norm_backward,
+               avx512_bf16::rms_norm_gain>>("avx512_bf16", core::isa::avx512_bf16),
     kernel<velo_rms_norm_backward_args,
            run<avx512::rms_norm_backward, avx512::rms_norm_backward, avx512::rms_norm_gain>>(
         "avx512", core::isa::avx512),

@@ -73,5 +73,12 @@ void rms_norm_backward(const rms_norm_backward_slice<float>& s);
 void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
 void rms_norm_gain(const rms_norm_gain_columns& s);
 }  // namespace avx512
+namespace avx512_bf16 {
+void rms_norm(const rms_norm_slice<float>& s);
+void rms_norm(const rms_norm_slice<simd::bf16>& s);
+void rms_norm_backward(const rms_norm_backward_slice<float>& s);
+void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
+void rms_norm_gain(const rms_norm_gain_columns& s);
+}  // namespace avx512_bf16
 
 }  // namespace velo::ops
