@@ -12,8 +12,9 @@ so that a change of the machine's mood meets all of them, and compiling is paid 
     velo level 1     the same with level=1
     velo compiled    velo_torch.enable(model) through torch.compile
 All start from the same weights and see the same symbols, so their losses must agree; in bf16 only about, since velo_torch.AdamW
-keeps f32 masters and moments where torch's has bf16 ones. The first two steps of each are dropped; a figure is the median over
-all others. "others" is what processes that do not belong to the measurement used of the machine: with more than 0.1 it is none.
+keeps f32 masters and moments where torch's has bf16 ones. The first two steps of each are dropped, and the first after a wait,
+which finds its memory gone cold; a figure is the median over all others. "others" is what processes that do not belong to the
+measurement used of the machine: with more than 0.1 processors it is none.
 VELO_LIBRARY names the library, else the build's is taken.
 """
 import argparse
@@ -83,7 +84,7 @@ class Trainer:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={"VELO_LIBRARY": str(library), **os.environ})
 
-    def step(self):
+    def step(self, counts):
         before = busy()
         self.process.stdin.write("\n")
         self.process.stdin.flush()
@@ -92,11 +93,13 @@ class Trainer:
             sys.exit(f"{' '.join(self.process.args)}: ended with exit code {self.process.wait()}")
         answer = json.loads(line)
         self.losses.append(answer["loss"])
+        if not counts:
+            return
         self.seconds.append(answer["seconds"])
         self.others.append((busy() - before - answer["worked"]) / answer["seconds"])
 
     def tokens_per_s(self):
-        return TOKENS / statistics.median(self.seconds[DROPPED:])
+        return TOKENS / statistics.median(self.seconds)
 
 
 # ---- the parent ----
@@ -104,10 +107,11 @@ class Trainer:
 
 def train_in_turn(options):
     trainers = {name: Trainer(name, options) for name in options.trainers.split(",")}
-    for steps in [DROPPED] + [options.steps] * options.rounds:
+    for turn in range(options.rounds):
         for trainer in trainers.values():
-            for _ in range(steps):
-                trainer.step()
+            dropped = DROPPED if turn == 0 else 1
+            for step in range(dropped + options.steps):
+                trainer.step(counts=step >= dropped)
     for trainer in trainers.values():
         trainer.process.stdin.close()
         trainer.process.wait()
@@ -120,7 +124,7 @@ def report(options, trainers):
         speed, ratio = trainer.tokens_per_s(), trainer.tokens_per_s() / stock.tokens_per_s()
         apart = max(abs(a / b - 1) for a, b in zip(trainer.losses, stock.losses))
         row = {"trainer": name, "dtype": options.dtype, "threads": options.threads, "tokens_per_s": speed, "ratio": ratio,
-               "loss_difference": apart, "others": statistics.mean(trainer.others[DROPPED:])}
+               "loss_difference": apart, "others": statistics.mean(trainer.others)}
         if options.json:
             print(json.dumps(row))
         else:
@@ -138,7 +142,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", default="f32", choices=("f32", "bf16"))
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=2, help="steps of a trainer in a round")
+    parser.add_argument("--steps", type=int, default=2, help="steps of a trainer that count in a round")
     parser.add_argument("--trainers", default="stock eager,stock compiled,velo,velo level 1,velo compiled",
                         help="which to run; ratios are to the first")
     parser.add_argument("--json", action="store_true", help="one JSON object a trainer")
