@@ -77,7 +77,7 @@ def case(order, globally):
     if not shared:
         library.c.velo_error_text(said, ctypes.c_uint64(len(said)), None)
         refused.append(said.value.decode())
-        adapters.velo_adapters_set_context(library.context)
+        adapters.velo_adapters_set_context(library.context()[0])
         try:
             jax.block_until_ready(modules["jax"].add(x, x))
         except jax.errors.JaxRuntimeError as error:
