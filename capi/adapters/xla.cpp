@@ -94,7 +94,7 @@ bool read_integer(std::int32_t type, const void* at, std::int64_t& out) {
       out = *static_cast<const bool*>(at);
       return true;
     case xla::type_s8:
-      out = *static_cast<const std::int8_t*>(at);
+      out = std::int64_t{*static_cast<const std::int8_t*>(at)};
       return true;
     case xla::type_s16:
       out = *static_cast<const std::int16_t*>(at);
@@ -189,9 +189,9 @@ std::string_view put_attributes(call& made, const xla::attribute_list& list, wid
 }
 
 void run(const op_info& op, const xla::call_frame& frame) {
-  if (frame.args.size + frame.rets.size > max_fields)
-    refuse(VELO_ERR_ARGUMENT, "tensors: expected at most %d, got %lld", max_fields,
-           static_cast<long long>(frame.args.size + frame.rets.size));
+  const long long tensors = frame.args.size + frame.rets.size;
+  if (tensors > max_fields)
+    refuse(VELO_ERR_ARGUMENT, "tensors: expected at most %d, got %lld", max_fields, tensors);
   call made(op);
   widened lists;
   const std::string_view fields = put_attributes(made, frame.attrs, lists);
