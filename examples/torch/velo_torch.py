@@ -139,9 +139,10 @@ class _Library:
     def configure(self, key, value):
         key, value = key.encode(), str(value).encode()
         self.context()
-        for context, _ in self.opened.values():
-            self.check(self.c.velo_config_set(context, key, value))
-        self.configured[key] = value
+        with _lock:
+            for context, _ in self.opened.values():
+                self.check(self.c.velo_config_set(context, key, value))
+            self.configured[key] = value
 
 
 _lock = threading.Lock()

@@ -2,8 +2,9 @@
 //
 // Each row is read twice: once for its sum (from memory), once to scale it (from L1 or L2). A
 // row-wise kernel would alternate between reading and writing phases; prefetching the next row
-// while this one is written lets both overlap. Four accumulators cover the latency of a fused
-// multiply-add (4 cycles at two a cycle needs 8; the loads allow 4).
+// while this one is written lets both overlap, unless both rows are in the cache and too long for
+// its first level. Four accumulators cover the latency of a fused multiply-add (4 cycles at two a
+// cycle needs 8; the loads allow 4).
 
 template <class T>
 VELO_INLINE float squares_of_block(const T* x, int64_t n) {
