@@ -343,6 +343,13 @@ const std::vector<sample>& samples(bool with_attributes) {
   return all[with_attributes ? 1 : 0];
 }
 
+sample sample_of(const std::string& op) {
+  for (const sample& s : samples(true)) {
+    if (s.op == op) return s;
+  }
+  throw std::runtime_error(op);
+}
+
 std::vector<field> fields_of(const std::string& op) {
   json_t* root = parsed([&](char* buffer, std::uint64_t capacity, std::uint64_t* needed) {
     return velo_op_describe(op.c_str(), buffer, capacity, needed);

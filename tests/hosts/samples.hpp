@@ -55,6 +55,9 @@ struct sample {
 // call may then fail, and so must the host's, in the same words).
 const std::vector<sample>& samples(bool with_attributes);
 
+// The one of an operator, with its attributes.
+sample sample_of(const std::string& op);
+
 struct field {
   std::string name, kind;
 };

@@ -16,13 +16,6 @@ namespace {
 
 constexpr const char* path = VELO_ADAPTERS;
 
-sample one(const char* op) {
-  for (const sample& s : samples(true)) {
-    if (s.op == op) return s;
-  }
-  throw std::runtime_error(op);
-}
-
 // How many of `rounds` calls of each job, all jobs at once on threads of their own, were wrong.
 int wrong_of(int rounds, const std::vector<std::function<bool()>>& jobs) {
   std::atomic<std::size_t> ready{0};
@@ -47,7 +40,7 @@ int wrong_of(int rounds, const std::vector<std::function<bool()>>& jobs) {
 }  // namespace
 
 TEST_CASE("hosts that call first at the same time share one context and get their own results") {
-  const sample sum = one("add");
+  const sample sum = sample_of("add");
   xla_pool pool(2);
   const xla_handler xla(path, "velo_xla_add");
   const tvm_function tvm(path, "velo_add");
@@ -78,7 +71,7 @@ TEST_CASE("slots are bound, called and released by several threads") {
   const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
   const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
   const auto release = adapters.function<decltype(velo_ms_slot_release)>("velo_ms_slot_release");
-  const sample s = one("rms_norm");
+  const sample s = sample_of("rms_norm");
   std::vector<std::function<bool()>> jobs;
   for (int t = 0; t < 4; ++t) {
     // A space more for each thread: the same attributes, and a binding of its own.
@@ -96,7 +89,7 @@ TEST_CASE("slots are bound, called and released by several threads") {
 }
 
 TEST_CASE("failures of several threads are each told whole") {
-  const sample s = one("rms_norm");
+  const sample s = sample_of("rms_norm");
   auto cut = s.inputs;
   cut[1].data.shape = {39};
   const tvm_function tvm(path, "velo_rms_norm");

@@ -12,13 +12,6 @@ namespace {
 
 constexpr const char* path = VELO_ADAPTERS;
 
-sample one(const char* op) {
-  for (const sample& s : samples(true)) {
-    if (s.op == op) return s;
-  }
-  throw std::runtime_error(op);
-}
-
 const array* find(const std::vector<named_array>& arrays, const std::string& field) {
   for (const named_array& a : arrays) {
     if (a.field == field) return &a.data;
@@ -85,7 +78,7 @@ TEST_CASE("__tvm_ffi_velo_<op> gives the plain call's bits") {
 }
 
 TEST_CASE("trailing arguments may be left off") {
-  const sample s = one("add");
+  const sample s = sample_of("add");
   auto outputs = s.blank_outputs();
   tvm_arguments args;
   args.bare_tensor(s.inputs[0].data.view());
@@ -137,7 +130,7 @@ TEST_CASE("strides are taken where the operator takes them, and refused by name 
 }
 
 TEST_CASE("what tvm-ffi's users get wrong becomes their exception") {
-  const sample s = one("rms_norm");
+  const sample s = sample_of("rms_norm");
   const tvm_function f(path, "velo_rms_norm");
   auto outputs = s.blank_outputs();
   const auto blank = outputs;
@@ -177,7 +170,7 @@ TEST_CASE("what tvm-ffi's users get wrong becomes their exception") {
 }
 
 TEST_CASE("10000 tvm-ffi calls leak nothing") {
-  const sample s = one("rms_norm");
+  const sample s = sample_of("rms_norm");
   const tvm_function f(path, "velo_rms_norm");
   auto outputs = s.blank_outputs();
   tvm_arguments args;

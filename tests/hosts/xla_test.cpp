@@ -12,13 +12,6 @@ namespace {
 
 constexpr const char* path = VELO_ADAPTERS;
 
-sample one(const char* op) {
-  for (const sample& s : samples(true)) {
-    if (s.op == op) return s;
-  }
-  throw std::runtime_error(op);
-}
-
 }  // namespace
 
 TEST_CASE(
@@ -59,7 +52,7 @@ TEST_CASE("velo_xla_<op> gives the plain call's bits on XLA's threads") {
 TEST_CASE("a donated buffer is updated in place") {
   xla_pool pool(1);
   for (const char* op : {"apply_fused_adamw", "matmul_add_fp32"}) {
-    const sample s = one(op);
+    const sample s = sample_of(op);
     auto outputs = s.blank_outputs();
     for (named_array& out : outputs) {
       if (const array* before = s.input(out.field)) out.data = *before;
@@ -71,7 +64,7 @@ TEST_CASE("a donated buffer is updated in place") {
 }
 
 TEST_CASE("work large enough to share reaches XLA's pool, busy, refusing or absent") {
-  sample s = one("add");
+  sample s = sample_of("add");
   for (named_array& in : s.inputs) in.data = filled(in.data.dtype, {512, 4096}, 0x3f);
   s.outputs[0].data = s.inputs[0].data;
   const xla_handler handler(path, "velo_xla_add");
@@ -92,7 +85,7 @@ TEST_CASE("work large enough to share reaches XLA's pool, busy, refusing or abse
 
 TEST_CASE("handlers called from several threads take turns") {
   xla_pool pool(2);
-  const sample s = one("matmul");
+  const sample s = sample_of("matmul");
   const xla_handler handler(path, "velo_xla_matmul");
   std::atomic<int> wrong{0};
   std::vector<std::thread> callers;
@@ -111,7 +104,7 @@ TEST_CASE("handlers called from several threads take turns") {
 
 TEST_CASE("what XLA gets wrong becomes its error, with velo's sentence") {
   xla_pool pool(1);
-  sample s = one("rms_norm");
+  sample s = sample_of("rms_norm");
   const xla_handler handler(path, "velo_xla_rms_norm");
   auto outputs = s.blank_outputs();
   const auto blank = outputs;
@@ -146,7 +139,7 @@ TEST_CASE("what XLA gets wrong becomes its error, with velo's sentence") {
 }
 
 TEST_CASE("10000 XLA calls, failing ones among them, leak nothing") {
-  const sample s = one("rms_norm");
+  const sample s = sample_of("rms_norm");
   const xla_handler handler(path, "velo_xla_rms_norm");
   auto outputs = s.blank_outputs();
   const auto call = [&](int times) {
