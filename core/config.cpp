@@ -69,7 +69,8 @@ constexpr row table[] = {
        s.optimization = read_int(value, 0, 2, argument);
      },
      [](const settings& s) { return std::to_string(s.optimization); }},
-    {"kernel.jit", "on = matrix kernels may be generated at run time; off = velo's portable ones.",
+    {"kernel.jit",
+     "on = block products of attention may be generated at run time; off = velo's own.",
      [](settings& s, const char* value, isa, const char* argument) {
        s.jit = read_switch(value, argument);
      },

@@ -10,8 +10,13 @@
 
 #include <immintrin.h>
 
+#include "core/simd/avx512_bf16.hpp"
+
 namespace velo::ops {
 namespace {
+
+namespace simd = velo::simd::avx512_bf16;
+#include "ops/matmul/finish.inl"
 
 struct square_args {
   const char *a, *b;
@@ -106,25 +111,33 @@ void square_edge(const square_args& s) {
   if (Two_rows) _tile_stored(2, s.sums + 16 * amx_side, row);
 }
 
-// bf16 results of a whole square by the instruction that rounds 32 at a time (a sixth of the vector
-// code's work; like the tiles it takes denormals as zero).
-void finish_bf16(const finish_args& f) {
+// The first `rows` of a square of sums into the result.
+template <class T>
+void finish_rows(const float* sums, int rows, const result_part& to) {
+  T* c = static_cast<T*>(to.c);
+  for (int i = 0; i < rows; ++i, sums += amx_side, c += to.ldc) {
+    finish_vector(to, c, 0, simd::load(sums));
+    finish_vector(to, c, simd::width, simd::load(sums + simd::width));
+  }
+}
+
+// The same for bf16 and a square's whole width, by the instruction that rounds 32 at a time.
+void finish_square(const float* sums, int rows, const result_part& to) {
   const auto widen = [](const uint16_t* p) __attribute__((always_inline)) {
     const __m256i half = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));
   };
   const __m512 zero = _mm512_setzero_ps();
-  const __m512 bias0 = f.bias == nullptr ? zero : _mm512_loadu_ps(f.bias);
-  const __m512 bias1 = f.bias == nullptr ? zero : _mm512_loadu_ps(f.bias + 16);
-  const float* sums = f.sums;
-  uint16_t* c = static_cast<uint16_t*>(f.c);
-  for (int i = 0; i < f.rows; ++i, sums += amx_side, c += f.ldc) {
+  const __m512 bias0 = to.bias == nullptr ? zero : _mm512_loadu_ps(to.bias);
+  const __m512 bias1 = to.bias == nullptr ? zero : _mm512_loadu_ps(to.bias + 16);
+  uint16_t* c = static_cast<uint16_t*>(to.c);
+  for (int i = 0; i < rows; ++i, sums += amx_side, c += to.ldc) {
     __m512 x0 = _mm512_load_ps(sums), x1 = _mm512_load_ps(sums + 16);
-    if (f.bias != nullptr) {
+    if (to.bias != nullptr) {
       x0 = _mm512_add_ps(x0, bias0);
       x1 = _mm512_add_ps(x1, bias1);
     }
-    if (f.accumulate) {
+    if (to.accumulate) {
       x0 = _mm512_add_ps(x0, widen(c));
       x1 = _mm512_add_ps(x1, widen(c + 16));
     }
@@ -134,15 +147,16 @@ void finish_bf16(const finish_args& f) {
 
 }  // namespace
 
-void amx_multiply_panel(const amx_panel& p, void (*finish)(const finish_args&)) {
+void amx_multiply_panel(const amx_panel& p) {
   const int strips = (p.rows + amx_side - 1) / amx_side;
   // The next panel's lines, shared out among the steps of this one.
   const int lines = p.next_b == nullptr ? 0 : (p.width + strips - 1) / strips;
   square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.first, p.next_b, lines};
-  finish_args f = p.finish;
-  f.ld_sums = amx_side;
-  const bool whole = f.bf16 && f.columns == amx_side;
-  const int64_t below = amx_side * f.ldc * (f.bf16 ? 2 : 4);
+  result_part to = p.result;
+  const auto finish = !to.bf16                ? finish_rows<float>
+                      : to.columns < amx_side ? finish_rows<velo::simd::bf16>
+                                              : finish_square;
+  const int64_t below = amx_side * to.ldc * (to.bf16 ? 2 : 4);
   const auto sums_of = [&p](int strip) {
     return p.sums + (p.square == 0 ? strip % 2 * amx_side * amx_side : strip * p.square);
   };
@@ -164,10 +178,8 @@ void amx_multiply_panel(const amx_panel& p, void (*finish)(const finish_args&)) 
       if (lines > 0) s.ahead += int64_t{p.steps} * lines * 64;
     }
     if (!p.last || strip == 0) continue;
-    f.sums = sums_of(strip - 1);
-    f.rows = rows_of(strip - 1);
-    (whole ? finish_bf16 : finish)(f);
-    f.c = static_cast<char*>(f.c) + below;
+    finish(sums_of(strip - 1), rows_of(strip - 1), to);
+    to.c = static_cast<char*>(to.c) + below;
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include <stdint.h>
 
-#include "ops/matmul/moves.hpp"
+#include "ops/matmul/finish.hpp"
 
 namespace velo::ops {
 
@@ -24,11 +24,11 @@ struct amx_panel {
   float* sums;       // first square
   int64_t square;    // floats from the square of a strip to the next one's; 0: two squares in turn
   bool first, last;  // pass
-  finish_args finish;  // of the first strip; `rows` is ignored
+  result_part result;  // of the first strip; `rows` is ignored
 };
 
 // Inside a block_session of level amx. Rows of the last strip beyond `rows` are read and must be
 // zero or finite.
-void amx_multiply_panel(const amx_panel& p, void (*finish)(const finish_args&));
+void amx_multiply_panel(const amx_panel& p);
 
 }  // namespace velo::ops

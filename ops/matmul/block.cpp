@@ -15,7 +15,7 @@ namespace {
 using portable_fn = void (*)(const block_shape&, const void*, const void*, float*);
 
 template <portable_fn Kernel>
-void run_portable(const block_kernel& kernel, const void* a, const void* b, float* c, const void*) {
+void run_portable(const block_kernel& kernel, const void* a, const void* b, float* c) {
   Kernel(kernel.shape(), a, b, c);
 }
 
@@ -31,9 +31,8 @@ bool dot_product_pays() {
 }
 
 struct block_kernel_maker {
-  static void run_jit(const block_kernel& kernel, const void* a, const void* b, float* c,
-                      const void* next_b) {
-    reinterpret_cast<jit_function>(kernel.code_)(b, a, c, next_b);
+  static void run_jit(const block_kernel& kernel, const void* a, const void* b, float* c) {
+    reinterpret_cast<jit_function>(kernel.code_)(b, a, c);
   }
 
   static bool use_jit(block_kernel& kernel, core::isa level) {

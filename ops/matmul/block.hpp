@@ -1,4 +1,4 @@
-// The block product every matrix operator is built from:  C[m x n] (+)= A[m x k] * B[k x n].
+// The block product attention is built from:  C[m x n] (+)= A[m x k] * B[k x n].
 //
 // A is row-major with leading dimension lda (elements). B is packed: f32 as rows of n elements;
 // bf16 as pairs along k, [k/2][n][2] ("VNNI-2"), which both the bf16 dot product and the AMX tiles
@@ -23,21 +23,15 @@ struct block_shape {
   std::int64_t ldc = 0;     // elements between rows of C
   block_type type = block_type::f32;
   bool accumulate = false;  // C += instead of C =
-  bool fetch = false;       // bring the next B near (a hint, for kernels of generated code)
 };
 
 class block_kernel {
  public:
-  void operator()(const void* a, const void* b, float* c) const { run_(*this, a, b, c, b); }
-  // next_b: what a kernel made with `fetch` brings into the second cache meanwhile; laid out as b.
-  void operator()(const void* a, const void* b, float* c, const void* next_b) const {
-    run_(*this, a, b, c, next_b);
-  }
+  void operator()(const void* a, const void* b, float* c) const { run_(*this, a, b, c); }
   const block_shape& shape() const { return shape_; }
   const char* name() const { return name_; }  // "libxsmm", "amx", "portable avx2", ...
 
-  using run_fn = void (*)(const block_kernel&, const void* a, const void* b, float* c,
-                          const void* next_b);
+  using run_fn = void (*)(const block_kernel&, const void* a, const void* b, float* c);
   // The kernel for `shape` on `level`; jit=false selects velo's own portable code. Never fails.
   static block_kernel make(const block_shape& shape, core::isa level, bool jit);
 

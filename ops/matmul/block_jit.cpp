@@ -36,7 +36,7 @@ struct key {
     return shape.m == o.shape.m && shape.n == o.shape.n && shape.k == o.shape.k &&
            shape.lda == o.shape.lda && shape.ldb == o.shape.ldb && shape.ldc == o.shape.ldc &&
            shape.type == o.shape.type && shape.accumulate == o.shape.accumulate &&
-           shape.fetch == o.shape.fetch && target == o.target;
+           target == o.target;
   }
 };
 
@@ -46,7 +46,7 @@ struct key_hash {
     for (const std::int64_t v :
          {std::int64_t{k.shape.m}, std::int64_t{k.shape.n}, std::int64_t{k.shape.k}, k.shape.lda,
           k.shape.ldb, k.shape.ldc, std::int64_t{static_cast<int>(k.shape.type)},
-          std::int64_t{k.shape.accumulate}, std::int64_t{k.shape.fetch}, std::int64_t{k.target}}) {
+          std::int64_t{k.shape.accumulate}, std::int64_t{k.target}}) {
       h = (h ^ static_cast<std::uint64_t>(v)) * 0x9e3779b97f4a7c15u;
       h ^= h >> 29;
     }
@@ -88,7 +88,7 @@ jit_function code_store::make(const key& k) {
       &blob, bf16 ? LIBXSMM_GEMM_PRECISION_BF16 : LIBXSMM_GEMM_PRECISION_F32,
       LIBXSMM_GEMM_PRECISION_F32, s.n, s.m, s.k, static_cast<int>(s.ldb), static_cast<int>(s.lda),
       static_cast<int>(s.ldc), 1.0, s.accumulate ? 1.0 : 0.0, bf16 ? LIBXSMM_GEMM_FLAG_VNNI_A : 0,
-      s.fetch ? LIBXSMM_GEMM_PREFETCH_AL2 : LIBXSMM_GEMM_PREFETCH_NONE);
+      LIBXSMM_GEMM_PREFETCH_NONE);
   if (descriptor == nullptr) return nullptr;
 
   if (buffer_ == nullptr) buffer_.reset(new unsigned char[buffer_bytes]);

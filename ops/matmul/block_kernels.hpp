@@ -27,7 +27,7 @@ void amx_release_configuration();
 // libxsmm's code for `shape`, or null when it has none (type, level, a leading dimension it cannot
 // encode, no executable memory). The call order is the generator's: column-major, so its A is our
 // packed B.
-using jit_function = void (*)(const void* b, const void* a, float* c, const void* next_b);
+using jit_function = void (*)(const void* b, const void* a, float* c);
 jit_function jit_block(const block_shape& shape, core::isa level);
 
 }  // namespace velo::ops

@@ -1,5 +1,5 @@
 // The engine's loops: phases of packing and products, tasks over tiles, passes over the depth,
-// panels, row pieces.
+// panels, micro-panels.
 #include "ops/matmul/gemm.hpp"
 
 #include <algorithm>
@@ -8,7 +8,9 @@
 
 #include "ops/matmul/amx_panel.hpp"
 #include "ops/matmul/gemm_plan.hpp"
+#include "ops/matmul/micro_kernel.hpp"
 #include "ops/matmul/moves.hpp"
+#include "ops/matmul/panel_feed.hpp"
 
 namespace velo::ops {
 namespace {
@@ -70,40 +72,30 @@ void packed_matrix::update(const void* weight, std::int64_t ld, bool turned,
 class gemm_run {
  public:
   gemm_run(const gemm_problem& problem, const packed_matrix* pack, void* scratch,
-           const gemm_target& target, bool jit)
+           const gemm_target& target)
       : p_(problem),
         plan_(problem, pack != nullptr, target),
         form_(plan_.form),
         level_(target.level),
         moves_(moves_for(target.level)),
+        multiply_(micro_kernel_for(form_.compute, target.level)),
         pack_(pack == nullptr ? nullptr : pack->words_),
-        scratch_(static_cast<char*>(scratch)) {
-    if (!plan_.amx) {
-      choose_pieces();
-      make_kernels(jit);
-    }
-  }
+        scratch_(static_cast<char*>(scratch)) {}
 
   void run(const core::parallel& threads);
 
  private:
-  static constexpr int most_pieces = 6;
-  static constexpr int fetching = most_pieces;  // the first piece again, fetching ahead
-
   // One task's part of C, and its own part of the scratch.
   struct tile {
     std::int64_t row;
     int rows;
     std::int64_t first, end;    // panels
-    std::int64_t packed_panel;  // first of the panels that are packed now, by this phase or inside
+    std::int64_t packed_panel;  // first of the panels that this phase packed
     char* own_a;
     std::uint32_t* own_b;
     float* sums;
   };
 
-  void choose_pieces();
-  void make_kernels(bool jit);
-  block_shape shape_of(int rows, bool last_panel, bool last_pass, bool later_pass) const;
   void pack_phase(std::int64_t first_tile, std::int64_t end_tile, const core::parallel& threads);
   const char* rows_of_a(const tile& t, std::int64_t p) const;
   const char* source_of_a(std::int64_t row, std::int64_t p) const;
@@ -112,16 +104,21 @@ class gemm_run {
   void pack_a(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const;
   void pack_strips(const char* from, int rows, std::int64_t p, std::uint32_t* to) const;
   const std::uint32_t* panel_of_b(const tile& t, std::int64_t p, std::int64_t q) const;
-  const std::uint32_t* panel_after(const tile& t, std::int64_t p, std::int64_t q) const;
-  void pack_inside(tile& t, std::int64_t p, std::int64_t q) const;
-  void multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
+  std::uint32_t* own_panel(const tile& t, std::int64_t p, std::int64_t q) const;
+  void pack_inside(const tile& t, std::int64_t p, std::int64_t q) const;
+  panel_feed feed_of(const tile& t, std::int64_t p, std::int64_t q) const;
+  panel_feed feed_after(const tile& t, std::int64_t p, std::int64_t q) const;
+  void multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t q,
+                             const std::uint32_t* a) const;
   void multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, const char* a) const;
-  finish_args finish_of(std::int64_t row, int rows, std::int64_t column, int columns) const;
-  void finish_tile(const tile& t) const;
+  result_part result_of(std::int64_t row, int rows, std::int64_t q) const;
   void multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
                 int thread) const;
 
-  bool writes_c(std::int64_t q) const { return plan_.direct && form_.columns(q) == form_.width(q); }
+  source_matrix source_of_b() const { return {p_.b, p_.ldb, p_.turn_b}; }
+  int words_of(std::int64_t p) const {
+    return (form_.depth(p) + form_.per_word() - 1) / form_.per_word();
+  }
   std::int64_t a_words() const { return form_.pass / form_.per_word(); }
   std::int64_t panel_words() const { return form_.padded_k() / form_.per_word() * form_.panel; }
 
@@ -130,58 +127,10 @@ class gemm_run {
   const packed_form& form_;
   const core::isa level_;
   const move_table& moves_;
+  const micro_kernel multiply_;
   const std::uint32_t* pack_;
   char* scratch_;
-  int pieces_[most_pieces];  // heights of row pieces, falling; every tile is a row of them
-  int piece_count_ = 0;
-  block_kernel kernels_[most_pieces + 1][2][2][2];  // [piece][last panel][last pass][later pass]
 };
-
-// The height of a piece is part of generated code, so a few powers of two serve all.
-void gemm_run::choose_pieces() {
-  for (int rows = 32; rows >= 1; rows /= 2) {
-    const bool used = rows == 32 ? p_.m >= 32 : (p_.m & rows) != 0;
-    if (used) pieces_[piece_count_++] = rows;
-  }
-}
-
-block_shape gemm_run::shape_of(int rows, bool last_panel, bool last_pass, bool later_pass) const {
-  const std::int64_t q = last_panel ? form_.panels() - 1 : 0;
-  const std::int64_t p = last_pass ? form_.passes() - 1 : 0;
-  block_shape shape;
-  shape.m = rows;
-  shape.n = form_.width(q);
-  shape.k = plan_.reads_a ? form_.depth(p) : form_.padded_depth(p);
-  shape.lda = plan_.reads_a ? p_.lda : form_.pass;
-  shape.ldb = form_.width(q);
-  shape.ldc = writes_c(q) ? p_.ldc : plan_.sums_stride();
-  shape.type = form_.compute;
-  shape.accumulate = later_pass || (writes_c(q) && p_.accumulate);
-  return shape;
-}
-
-// Only the last panel may be narrower and only the last pass shallower than the others.
-void gemm_run::make_kernels(bool jit) {
-  const std::int64_t passes = form_.passes();
-  for (int piece = 0; piece < piece_count_; ++piece) {
-    for (const bool last_panel : {false, true}) {
-      if (!last_panel && form_.panels() == 1) continue;
-      for (const bool last_pass : {false, true}) {
-        for (const bool later_pass : {false, true}) {
-          const bool used = last_pass ? later_pass == (passes > 1) : passes > (later_pass ? 2 : 1);
-          if (!used || passes == 0) continue;
-          block_shape shape = shape_of(pieces_[piece], last_panel, last_pass, later_pass);
-          kernels_[piece][last_panel][last_pass][later_pass] =
-              block_kernel::make(shape, level_, jit);
-          if (piece > 0) continue;
-          shape.fetch = true;
-          kernels_[fetching][last_panel][last_pass][later_pass] =
-              block_kernel::make(shape, level_, jit);
-        }
-      }
-    }
-  }
-}
 
 void gemm_run::run(const core::parallel& threads) {
   if (plan_.packs_a_once) pack_a_for_all(threads);
@@ -207,8 +156,7 @@ void gemm_run::pack_phase(std::int64_t first_tile, std::int64_t end_tile,
   threads(groups * form_.passes(), [&](std::int64_t task, int) {
     const std::int64_t first = origin + task / form_.passes() * group, p = task % form_.passes();
     const std::int64_t end = std::min(first + group, origin + panels);
-    pack_pass(form_, {p_.b, p_.ldb, p_.turn_b}, p, first, end, {words, panel_words(), origin},
-              level_);
+    pack_pass(form_, source_of_b(), p, first, end, {words, panel_words(), origin}, level_);
   });
 }
 
@@ -229,7 +177,7 @@ const char* gemm_run::source_of_a(std::int64_t row, std::int64_t p) const {
 
 // Where rows packed for all begin; `row` is a multiple of 32.
 std::uint32_t* gemm_run::shared_rows(std::int64_t row, std::int64_t p) const {
-  const std::int64_t row_words = plan_.amx ? form_.padded_depth(p) / form_.per_word() : a_words();
+  const std::int64_t row_words = plan_.amx ? form_.padded_depth(p) / form_.per_word() : words_of(p);
   auto* words = reinterpret_cast<std::uint32_t*>(scratch_ + plan_.shared_b);
   return words + p * round_up(p_.m, 32) * a_words() + row * row_words;
 }
@@ -247,15 +195,16 @@ void gemm_run::pack_a(std::int64_t row, int rows, std::int64_t p, std::uint32_t*
   const bool pairs = form_.compute == block_type::bf16;
   const bool wide = form_.type == block_type::bf16 && !pairs;
   const char* from = source_of_a(row, p);
-  const int depth = form_.depth(p), padded = form_.padded_depth(p) / form_.per_word();
+  const int depth = form_.depth(p), padded = static_cast<int>(round_up(rows, micro_rows));
+  const std::int64_t micro_panel = std::int64_t{micro_rows} * words_of(p);
   if (plan_.amx) {
     pack_strips(from, rows, p, to);
   } else if (p_.turn_a) {
-    const move m{from, p_.lda, depth, rows, to, a_words(), padded};
-    (pairs ? moves_.turn16 : wide ? moves_.turn16_wide : moves_.turn32)(m);
+    const move m{from, p_.lda, depth, rows, to, micro_panel, padded};
+    (pairs ? moves_.micro_turn_pairs : wide ? moves_.micro_turn16_wide : moves_.micro_turn32)(m);
   } else {
-    const move m{from, p_.lda, rows, depth, to, a_words(), padded};
-    (pairs ? moves_.rows16 : wide ? moves_.rows16_wide : moves_.rows32)(m);
+    const move m{from, p_.lda, rows, depth, to, micro_panel, padded};
+    (pairs ? moves_.micro_rows16 : wide ? moves_.micro_rows16_wide : moves_.micro_rows32)(m);
   }
 }
 
@@ -284,57 +233,77 @@ void gemm_run::pack_strips(const char* from, int rows, std::int64_t p, std::uint
   }
 }
 
-// Pass `p` of panel `q` of B, packed.
+// Pass `p` of panel `q` of B, packed or to be packed.
+std::uint32_t* gemm_run::own_panel(const tile& t, std::int64_t p, std::int64_t q) const {
+  std::int64_t slot = q - t.first;
+  slot = plan_.inside_panels > 1 ? slot % plan_.inside_panels : (slot + p * (t.end - t.first)) % 2;
+  return t.own_b + slot * form_.padded_depth(0) / form_.per_word() * form_.panel;
+}
+
 const std::uint32_t* gemm_run::panel_of_b(const tile& t, std::int64_t p, std::int64_t q) const {
-  if (plan_.pack_inside) {
-    return t.own_b + (q - t.packed_panel) * form_.padded_depth(p) / form_.per_word() * form_.panel;
-  }
+  if (plan_.pack_inside) return own_panel(t, p, q);
   const std::uint32_t* base = pack_ != nullptr ? pack_ : reinterpret_cast<std::uint32_t*>(scratch_);
   const std::int64_t origin = pack_ != nullptr ? 0 : t.packed_panel;
   return base + (q - origin) * panel_words() + p * form_.pass / form_.per_word() * form_.width(q);
 }
 
-// What is read after that panel, or null when it is not packed yet or another task's.
-const std::uint32_t* gemm_run::panel_after(const tile& t, std::int64_t p, std::int64_t q) const {
-  if (plan_.pack_inside && (q + 1 - t.first) % plan_.inside_panels == 0) return nullptr;
-  if (q + 1 < t.end) return panel_of_b(t, p, q + 1);
-  return p + 1 < form_.passes() && !plan_.pack_inside ? panel_of_b(t, p + 1, t.first) : nullptr;
-}
-
-// The next panels of B for this task alone.
-void gemm_run::pack_inside(tile& t, std::int64_t p, std::int64_t q) const {
-  const std::int64_t stride = form_.padded_depth(p) / form_.per_word() * form_.panel;
+// The next panels, for this task alone.
+void gemm_run::pack_inside(const tile& t, std::int64_t p, std::int64_t q) const {
+  const std::int64_t stride = form_.padded_depth(0) / form_.per_word() * form_.panel;
   const std::int64_t end = std::min(q + plan_.inside_panels, t.end);
-  t.packed_panel = q;
-  pack_panels(form_, {p_.b, p_.ldb, p_.turn_b}, p, q, end, {t.own_b, stride, q}, level_);
+  pack_panels(form_, source_of_b(), p, q, end, {t.own_b, stride, q}, level_);
 }
 
-void gemm_run::multiply_pieces(const tile& t, std::int64_t p, std::int64_t q, const char* a) const {
-  const std::int64_t element = form_.compute == block_type::bf16 ? 2 : 4;
-  const std::int64_t a_row = (plan_.reads_a ? p_.lda : form_.pass) * element;
-  const std::int64_t column = q * form_.panel;
-  const bool to_c = writes_c(q);
-  float* out = to_c ? static_cast<float*>(p_.c) + t.row * p_.ldc + column
-                    : t.sums + (column - t.first * form_.panel);
-  const std::int64_t ld = to_c ? p_.ldc : plan_.sums_stride();
-  const std::uint32_t* b = panel_of_b(t, p, q);
-  const std::uint32_t* next = panel_after(t, p, q);
-  const bool last_panel = q == form_.panels() - 1, last_pass = p == form_.passes() - 1;
-  int done = 0;
-  if (t.rows >= pieces_[0]) {  // the first piece waits for its own panel and fetches the next one
-    kernels_[fetching][last_panel][last_pass][p > 0](a, b, out, next == nullptr ? b : next);
-    done = pieces_[0];
+// What is read after pass p of panel q.
+panel_feed gemm_run::feed_after(const tile& t, std::int64_t p, std::int64_t q) const {
+  // One or two rows wait for memory anyway, and the hardware fetches a single stream faster.
+  if (t.rows <= 2 || (plan_.pack_inside && plan_.inside_panels > 1)) return {};
+  if (q + 1 < t.end) return feed_of(t, p, q + 1);
+  return p + 1 < form_.passes() ? feed_of(t, p + 1, t.first) : panel_feed();
+}
+
+panel_feed gemm_run::feed_of(const tile& t, std::int64_t p, std::int64_t q) const {
+  const int calls = (t.rows + micro_rows - 1) / micro_rows;
+  if (plan_.pack_inside) {
+    return panel_feed(form_, source_of_b(), p, q, own_panel(t, p, q), level_, calls);
   }
-  for (int piece = 0; piece < piece_count_; ++piece) {
-    const block_kernel& kernel = kernels_[piece][last_panel][last_pass][p > 0];
-    for (; t.rows - done >= pieces_[piece]; done += pieces_[piece]) {
-      kernel(a + done * a_row, b, out + done * ld);
-    }
+  return panel_feed(panel_of_b(t, p, q), words_of(p), form_.width(q), calls);
+}
+
+void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t q,
+                                     const std::uint32_t* a) const {
+  const std::int64_t last_pass = form_.passes() - 1;
+  const bool keeps = last_pass > 0;  // sums for later passes
+  micro_args x{};
+  x.a = a;
+  x.a_row = plan_.reads_a ? p_.lda / form_.per_word() : 1;
+  x.a_step = plan_.reads_a ? 1 : micro_rows;
+  x.b = panel_of_b(t, p, q);
+  x.words = words_of(p);
+  x.width = form_.width(q);
+  x.first = p == 0;
+  x.last = p >= last_pass;
+  x.ld_sums = plan_.sums_stride();
+  x.next_sums = t.sums + (keeps ? (q - t.first) * form_.panel : 0);
+  x.result = result_of(t.row, t.rows, q);
+  const std::int64_t a_next = micro_rows * (plan_.reads_a ? x.a_row : x.words);
+  const std::int64_t sums_step = keeps ? micro_rows * x.ld_sums : 0;
+  const std::int64_t result_step = micro_rows * p_.ldc * (x.result.bf16 ? 2 : 4);
+  panel_feed feed = feed_after(t, p, q);
+  for (int call = 0; x.result.rows > 0; ++call) {
+    x.fetch = feed.fetch(call);
+    x.sums = x.next_sums;
+    x.next_sums += sums_step;
+    multiply_(x);
+    feed.pack_after(call);
+    x.a += a_next;
+    x.result.rows -= micro_rows;
+    x.result.c = static_cast<char*>(x.result.c) + result_step;
   }
+  feed.finish();
 }
 
 void gemm_run::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, const char* a) const {
-  const std::int64_t column = q * form_.panel;
   const int steps = form_.padded_depth(p) / amx_side;
   amx_panel panel{};
   panel.a = a;
@@ -342,7 +311,10 @@ void gemm_run::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, con
   panel.a_step = plan_.reads_a ? 64 : amx_side * 64;
   panel.a_strip = amx_side * (plan_.reads_a ? p_.lda * 2 : std::int64_t{steps} * 64);
   panel.b = reinterpret_cast<const char*>(panel_of_b(t, p, q));
-  panel.next_b = reinterpret_cast<const char*>(panel_after(t, p, q));
+  const bool next_known = q + 1 < t.end || (p + 1 < form_.passes() && !plan_.pack_inside);
+  const std::uint32_t* next =
+      q + 1 < t.end ? panel_of_b(t, p, q + 1) : panel_of_b(t, p + 1, t.first);
+  panel.next_b = next_known ? reinterpret_cast<const char*>(next) : nullptr;
   panel.width = form_.width(q);
   panel.rows = t.rows;
   panel.steps = steps;
@@ -352,37 +324,16 @@ void gemm_run::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, con
   const std::int64_t strips = (t.rows + amx_side - 1) / amx_side;
   panel.sums = kept ? t.sums + (q - t.first) * strips * amx_side * amx_side : t.sums;
   panel.square = kept ? amx_side * amx_side : 0;
-  panel.finish = finish_of(t.row, 0, column, form_.columns(q));
-  amx_multiply_panel(panel, moves_.finish);
+  panel.result = result_of(t.row, t.rows, q);
+  amx_multiply_panel(panel);
 }
 
-finish_args gemm_run::finish_of(std::int64_t row, int rows, std::int64_t column,
-                                int columns) const {
+result_part gemm_run::result_of(std::int64_t row, int rows, std::int64_t q) const {
   const bool bf16 = p_.c_type == block_type::bf16;
+  const std::int64_t column = q * form_.panel;
   char* c = static_cast<char*>(p_.c) + (row * p_.ldc + column) * (bf16 ? 2 : 4);
   const float* bias = p_.bias == nullptr ? nullptr : p_.bias + column;
-  return {nullptr, plan_.sums_stride(), bias, c, p_.ldc, rows, columns, bf16, p_.accumulate};
-}
-
-// From sums to the result; of a direct product only what blocks could not write themselves, and the
-// bias.
-void gemm_run::finish_tile(const tile& t) const {
-  const std::int64_t column = t.first * form_.panel;
-  const std::int64_t column_end = std::min(t.end * form_.panel, p_.n);
-  std::int64_t written = column;
-  if (plan_.direct) written = writes_c(t.end - 1) ? column_end : (t.end - 1) * form_.panel;
-  if (written < column_end) {
-    finish_args f = finish_of(t.row, t.rows, written, static_cast<int>(column_end - written));
-    f.sums = t.sums + (written - column);
-    moves_.finish(f);
-  }
-  if (p_.bias != nullptr && column < written) {
-    finish_args f = finish_of(t.row, t.rows, column, static_cast<int>(written - column));
-    f.sums = static_cast<const float*>(f.c);
-    f.ld_sums = p_.ldc;
-    f.accumulate = false;
-    moves_.finish(f);
-  }
+  return {bias, c, p_.ldc, rows, form_.columns(q), bf16, p_.accumulate};
 }
 
 void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
@@ -398,15 +349,22 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
   t.own_b = reinterpret_cast<std::uint32_t*>(t.own_a + plan_.own_a);
   t.sums = reinterpret_cast<float*>(t.own_a + plan_.own_a + plan_.own_b);
 
-  for (std::int64_t p = 0; p < form_.passes(); ++p) {
+  if (plan_.pack_inside && plan_.inside_panels == 1) feed_of(t, 0, t.first).finish();
+  const std::int64_t passes = std::max<std::int64_t>(form_.passes(), 1);  // of an empty depth, too
+  for (std::int64_t p = 0; p < passes; ++p) {
     const char* a = rows_of_a(t, p);
     for (std::int64_t q = t.first; q < t.end; ++q) {
-      if (plan_.pack_inside && (q - t.first) % plan_.inside_panels == 0) pack_inside(t, p, q);
-      plan_.amx ? multiply_tiles(t, p, q, a) : multiply_pieces(t, p, q, a);
+      if (plan_.pack_inside && plan_.inside_panels > 1 &&
+          (q - t.first) % plan_.inside_panels == 0) {
+        pack_inside(t, p, q);
+      }
+      if (plan_.amx) {
+        multiply_tiles(t, p, q, a);
+      } else {
+        multiply_micro_panels(t, p, q, reinterpret_cast<const std::uint32_t*>(a));
+      }
     }
   }
-  if (form_.passes() == 0) std::memset(t.sums, 0, plan_.own_sums);
-  if (!plan_.amx || form_.passes() == 0) finish_tile(t);
 }
 
 std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
@@ -415,11 +373,11 @@ std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int thr
 }
 
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
-          void* scratch, const gemm_target& target, bool jit) {
+          void* scratch, const gemm_target& target) {
   if (problem.m == 0 || problem.n == 0) return;
   assert(b == nullptr || (b->serves(target) && b->type() == problem.type && b->k() == problem.k &&
                           b->n() == problem.n));
-  gemm_run(problem, b, scratch, target, jit).run(threads);
+  gemm_run(problem, b, scratch, target).run(threads);
 }
 
 }  // namespace velo::ops

@@ -1,12 +1,14 @@
 // The matrix product engine:  C[m x n] (+)= op(A)[m x k] * op(B)[k x n] (+ bias),  sums in f32,
 // rounded once at the end.
 //
-// C is cut into tiles of mc x nt, one task each; a task walks the depth in passes of kc, packs its
-// rows of A, and multiplies them with packed panels of B by block kernels. B is packed beforehand
-// by the caller (packed_matrix), once for all tasks, or inside each task when there is one row of
-// tiles. Sums of several passes live in scratch and are finished in one sweep. Invariant: tiles,
-// passes and panels depend on problem and level only, an element's sum not even on the tile it lies
-// in: the bits are the same for any number of threads. Nothing is allocated. Cost: 2 m n k FLOP.
+// C is cut into tiles of mc x nt, one task each; a task walks the depth in passes of kc and the
+// columns in panels, and hands micro-panels of eight rows of A to the micro-kernel
+// (micro_kernel.hpp; on AMX strips of 32 to amx_panel.hpp). B is packed beforehand by the caller
+// (packed_matrix), once for all tasks, or inside each task when there is one row of tiles, while it
+// multiplies the panel before (panel_feed.hpp). Sums wait in scratch between passes and are
+// finished from registers in the last. Invariant: tiles, passes and panels depend on problem and
+// level only, an element's sum not even on the tile it lies in: the bits are the same for any
+// number of threads. Nothing is allocated. Cost: 2 m n k FLOP.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +20,7 @@
 
 namespace velo::ops {
 
-// What products run on. `dot`: bf16 goes into blocks as it is, for tiles or the dot product;
+// What products run on. `dot`: bf16 is multiplied as it is, by tiles or the dot product;
 // otherwise it is widened to f32 while it is packed, which is the faster way where the dot product
 // is slow or missing (block.cpp).
 struct gemm_target {
@@ -78,7 +80,7 @@ std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int thr
 
 // `b`: op(B) in a form that serves this target, or null. `jit` false keeps to velo's own kernels.
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
-          void* scratch, const gemm_target& target, bool jit);
+          void* scratch, const gemm_target& target);
 
 namespace reference {
 

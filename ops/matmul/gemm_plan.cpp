@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "ops/matmul/block_kernels.hpp"
+#include "ops/matmul/micro_kernel.hpp"
 #include "ops/matmul/moves.hpp"
 
 namespace velo::ops {
@@ -39,16 +40,16 @@ int least_tiles(const gemm_problem& p, bool amx) {
 constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
 constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;
 
-// Blocks may read A in place when nothing has to be turned or widened and its rows do not fall on
-// few sets of the caches. The tiles of AMX read sixteen rows at once and want them close together.
-bool readable(const gemm_problem& p, const packed_form& form, core::isa level) {
+// Whether A is read in place: nothing has to be turned, widened or filled up, and its rows do not
+// fall on few sets of the caches. Tiles of AMX read sixteen rows at once and want them close
+// together; others gain where few panels would share the cost of packing.
+bool readable(const gemm_problem& p, const packed_form& form, bool amx) {
   if (p.turn_a || form.type != form.compute) return false;
-  const std::int64_t row = p.lda * (form.type == block_type::bf16 ? 2 : 4);
-  if (form.type == block_type::bf16) {
-    if (p.k % 32 != 0 || p.lda % 2 != 0) return false;
-    if (level == core::isa::amx) return p.m % 32 == 0 && row <= 2048;
-  }
-  return row % 4096 != 0 || row <= 8192;
+  if (amx) return p.k % 32 == 0 && p.lda % 2 == 0 && p.m % 32 == 0 && p.lda <= 1024;
+  const std::int64_t words = p.lda / form.per_word();
+  const bool whole_words = p.k % form.per_word() == 0 && p.lda % form.per_word() == 0 &&
+                           reinterpret_cast<std::uintptr_t>(p.a) % 4 == 0;
+  return whole_words && p.n <= 1024 && (words % 1024 != 0 || words <= 2048);
 }
 
 }  // namespace
@@ -104,12 +105,12 @@ void gemm_plan::choose_tiles(const gemm_problem& p, bool packed, const gemm_targ
 
 gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& target)
     : form(p.k, p.n, p.type, target), m(p.m) {
-  amx = form.compute == block_type::bf16 && target.level == core::isa::amx;
+  amx = form.compute == block_type::bf16 && target.level == core::isa::amx && p.k > 0;
   choose_tiles(p, packed, target);
-  direct = !amx && form.passes() == 1 && p.c_type == block_type::f32;
-  reads_a = readable(p, form, target.level);
+  reads_a = readable(p, form, amx);
   pack_inside = !packed && row_tiles == 1;
-  inside_panels = amx ? tile_columns / form.panel : 2;
+  // Few rows read a panel too fast for the next one to be packed meanwhile.
+  inside_panels = amx ? tile_columns / form.panel : m <= 2 * micro_rows ? 2 : 1;
 
   const std::int64_t column_bytes = form.padded_k() / form.per_word() * tile_columns * 4;
   phase_columns = std::clamp<std::int64_t>(phase_bytes / std::max<std::int64_t>(column_bytes, 1), 1,
@@ -130,36 +131,47 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
   own_a = reads_a || packs_a_once
               ? 0
               : area(tile_rows * (form.pass / form.per_word()) * std::int64_t{4});
-  own_b = pack_inside ? area(deepest * inside_panels * form.panel * 4) : 0;
-  constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;  // what AMX needs at least
-  own_sums = area(std::max(std::int64_t{tile_rows} * sums_stride() * 4, two_squares));
+  own_b =
+      pack_inside ? area(deepest * std::max<std::int64_t>(inside_panels, 2) * form.panel * 4) : 0;
+  // Sums of a single pass stay in registers, or in two squares.
+  constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;
+  const std::int64_t all_sums = std::int64_t{tile_rows} * sums_stride() * 4;
+  own_sums = area(form.passes() > 1 ? all_sums : amx ? two_squares : 0);
   own = own_a + own_b + own_sums;
 }
 
-void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
-                 std::int64_t first, std::int64_t end, const packed_target& to, core::isa level) {
+std::int64_t packed_form::place(const source_matrix& b, std::int64_t p, std::int64_t q) const {
+  const std::int64_t row = p * pass, column = q * panel;
+  return b.turned ? column * b.ld + row : row * b.ld + column;
+}
+
+void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
+                int begin, int end, std::uint32_t* to, core::isa level) {
   const move_table& moves = moves_for(level);
   const bool pairs = form.compute == block_type::bf16;
   const bool wide = form.type == block_type::bf16 && !pairs;
   const std::int64_t bytes = form.type == block_type::bf16 ? 2 : 4;
+  const int width = form.width(q), columns = form.columns(q), rows = end - begin;
+  const std::int64_t place = form.place(b, p, q) + begin * (b.turned ? 1 : b.ld);
+  const void* from = static_cast<const char*>(b.data) + place * bytes;
+  std::uint32_t* target = to + std::int64_t{begin} / form.per_word() * width;
+  if (b.turned) {
+    const move m{from, b.ld, columns, rows, target, width, width};
+    (pairs ? moves.turn_pairs : wide ? moves.turn16_wide : moves.turn32)(m);
+  } else {
+    const move m{from, b.ld, rows, columns, target, width, width};
+    (pairs ? moves.pairs : wide ? moves.rows16_wide : moves.rows32)(m);
+  }
+}
+
+void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
+                 std::int64_t first, std::int64_t end, const packed_target& to, core::isa level) {
   const int depth = form.depth(p), padded = form.padded_depth(p);
   constexpr int strip = 32;  // rows of a strip stay in the TLB while its panels are packed
   const int step = b.turned ? depth : strip;
   for (int k = 0; k < depth; k += step) {
-    const int rows = std::min(step, depth - k);
     for (std::int64_t q = first; q < end; ++q) {
-      const std::int64_t row = p * form.pass + k, column = q * form.panel;
-      const std::int64_t place = b.turned ? column * b.ld + row : row * b.ld + column;
-      const int width = form.width(q);
-      move m{static_cast<const char*>(b.data) + place * bytes,        b.ld,  0,    0,
-             to.panel(q) + std::int64_t{k} / form.per_word() * width, width, width};
-      m.rows = b.turned ? form.columns(q) : rows;
-      m.columns = b.turned ? rows : form.columns(q);
-      if (b.turned) {
-        (pairs ? moves.turn_pairs : wide ? moves.turn16_wide : moves.turn32)(m);
-      } else {
-        (pairs ? moves.pairs : wide ? moves.rows16_wide : moves.rows32)(m);
-      }
+      pack_strip(form, b, p, q, k, std::min(k + step, depth), to.panel(q), level);
     }
   }
   const int used = (depth + form.per_word() - 1) / form.per_word();

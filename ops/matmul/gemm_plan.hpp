@@ -39,6 +39,8 @@ struct packed_form {
     return static_cast<int>(n - p * panel < panel ? n - p * panel : panel);
   }
   int width(std::int64_t p) const { return static_cast<int>(round_up(columns(p), 16)); }
+  // Of a panel's first element in pass p, in the stored matrix.
+  std::int64_t place(const struct source_matrix& b, std::int64_t p, std::int64_t q) const;
   std::size_t bytes() const {
     return static_cast<std::size_t>(padded_k() / per_word() * round_up(n, 16) * 4);
   }
@@ -59,6 +61,10 @@ struct source_matrix {
   bool turned;  // stored [n][k]
 };
 
+// Packs steps [begin, end) of the depth of pass `p` into panel `q` at `to`; begin is even.
+void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
+                int begin, int end, std::uint32_t* to, core::isa level);
+
 // Packs panels [first, end) of pass `p`.
 void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
                  std::int64_t first, std::int64_t end, const packed_target& to, core::isa level);
@@ -77,12 +83,11 @@ struct gemm_plan {
   }
   std::int64_t first_panel(std::int64_t tile) const { return form.panels() * tile / column_tiles; }
 
-  bool direct;                 // one pass and f32: blocks write C themselves
   bool amx;                    // panels are multiplied by amx_multiply_panel, sums lie in squares
-  bool reads_a;                // blocks read A where it lies; otherwise tasks pack their rows
+  bool reads_a;                // tiles of AMX read A where it lies; otherwise tasks pack their rows
   bool packs_a_once;           // before all tasks; otherwise each task packs its rows
   bool pack_inside;            // each task packs the B it needs,
-  std::int64_t inside_panels;  // so many panels at a time
+  std::int64_t inside_panels;  // so many panels at a time; 1: while the one before is multiplied
   std::int64_t phase_columns;  // column tiles of B packed for all, and then multiplied, at a time
 
   // bytes
@@ -90,7 +95,7 @@ struct gemm_plan {
 
   gemm_plan(const gemm_problem& problem, bool packed, const gemm_target& target);
 
-  // No power of two, so that rows of sums spread over the sets of a cache.
+  // Of sums between passes. No power of two, so that rows spread over the sets of a cache.
   int sums_stride() const { return tile_columns + 16; }
   std::size_t scratch_bytes(int threads) const {
     return shared_a + shared_b + own * static_cast<std::size_t>(threads);

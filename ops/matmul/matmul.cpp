@@ -1,9 +1,7 @@
 // matmul and matmul_add_fp32 as operators: shapes, strides, and which form of the engine serves.
 //
 // Leading dimensions of `a` fold into its rows; what cannot fold is refused. matmul_add_fp32 is the
-// engine's product with a turned A that adds to a float32 C. A level's candidate runs generated
-// code when the configuration allows it and velo's own loops otherwise; "portable" always runs the
-// latter.
+// engine's product with a turned A that adds to a float32 C.
 #include <algorithm>
 
 #include "core/simd/scalar.hpp"
@@ -199,23 +197,19 @@ isa level_for(isa candidate, bool f32_inputs, isa highest) {
 }
 
 template <class Args>
-void run_engine(const Args& a, core::execution& on, isa candidate, bool jit) {
+void run_engine(const Args& a, core::execution& on, isa candidate) {
   const gemm_problem p = problem_of(a, on);
   const velo_pack handle = pack_of(a);
   const packed_matrix* pack = handle == nullptr ? nullptr : &matrix_of(handle);
   const isa level = level_for(candidate, is_f32(a), on.level);
   void* scratch =
       on.scratch.take(gemm_scratch_bytes(p, pack != nullptr, on.threads.threads(), level));
-  gemm(p, pack, on.threads, scratch, level, jit);
+  gemm(p, pack, on.threads, scratch, level);
 }
 
 template <class Args, isa Level>
 void run(const Args& a, core::execution& on) {
-  run_engine(a, on, Level, on.jit);
-}
-template <class Args>
-void run_portable(const Args& a, core::execution& on) {
-  run_engine(a, on, isa::avx512, false);
+  run_engine(a, on, Level);
 }
 template <class Args>
 void run_reference(const Args& a, core::execution& on) {
@@ -248,7 +242,7 @@ constexpr candidate kernels[] = {
     level_kernel<Args, isa::avx512_bf16>("avx512_bf16"),
     level_kernel<Args, isa::avx512>("avx512"),
     level_kernel<Args, isa::avx2>("avx2"),
-    kernel<Args, run_portable<Args>>("portable", isa::scalar, reject<Args, isa::scalar>),
+    level_kernel<Args, isa::scalar>("scalar"),
     kernel<Args, run_reference<Args>>("reference", isa::scalar),
 };
 

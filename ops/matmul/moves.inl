@@ -3,7 +3,9 @@
 // That file names `simd` (the vector header's namespace) and defines `words`: width, and load(p, n)
 // of n words, load_halves(p, n) of n bf16 as words, widen(p, n) of n bf16 to f32 words, pair(p, q,
 // n) of n words (p[i], q[i]), zero, store(p), and turn(words[width]), the transposition. Missing
-// lanes are zero; loads with n = width (2 * width halves) are whole.
+// lanes are zero; loads with n = width (2 * width halves) are whole. store_eights(p, stride): eight
+// words to p and eight to p + stride, as far as a vector has them. store_eight(words[8], p): word j
+// of row i to p[8 * j + i].
 
 // One target row from `count` source words, zero to `padded`.
 template <class Load>
@@ -34,16 +36,6 @@ void rows32(const move& m) {
   }
 }
 
-void rows16(const move& m) {
-  for (int i = 0; i < m.rows; ++i) {
-    const uint16_t* from = static_cast<const uint16_t*>(m.from) + i * m.ld_from;
-    const int columns = m.columns;
-    fill_row(m.to + i * m.ld_to, (columns + 1) / 2, m.padded, [from, columns](int j, int n) {
-      return words::load_halves(from + 2 * j, 2 * j + 2 * n > columns ? columns - 2 * j : 2 * n);
-    });
-  }
-}
-
 void strips16(const move& m) {
   constexpr int group = 16, strip = 32,
                 ahead = 6;  // rows to fetch ahead: short rows give the hardware no time to notice
@@ -65,7 +57,7 @@ void rows16_wide(const move& m) {
   for (int i = 0; i < m.rows; ++i) {
     const uint16_t* from = static_cast<const uint16_t*>(m.from) + i * m.ld_from;
     fill_row(m.to + i * m.ld_to, m.columns, m.padded, [from, &m](int j, int n) {
-      fetch_ahead(from + j, m.ld_from * 2);
+      fetch_ahead(from + j, m.ld_from * 1);
       return words::widen(from + j, n);
     });
   }
@@ -76,20 +68,43 @@ void pairs(const move& m) {
     const uint16_t* even = static_cast<const uint16_t*>(m.from) + i * m.ld_from;
     const uint16_t* odd = i + 1 < m.rows ? even + m.ld_from : nullptr;
     fill_row(m.to + i / 2 * m.ld_to, m.columns, m.padded, [even, odd, &m](int j, int n) {
-      fetch_ahead(even + j, m.ld_from * 2);
-      fetch_ahead(even + m.ld_from + j, m.ld_from * 2);
+      fetch_ahead(even + j, m.ld_from * 1);
+      fetch_ahead(even + m.ld_from + j, m.ld_from * 1);
       return words::pair(even + j, odd == nullptr ? nullptr : odd + j, n);
     });
   }
 }
 
+// Source words by row and column: as they are, widened, two neighbors of a row, two rows.
+VELO_INLINE auto words_of(const move& m) {
+  const auto* from = static_cast<const uint32_t*>(m.from);
+  return [from, &m](int i, int j, int n) { return words::load(from + i * m.ld_from + j, n); };
+}
+VELO_INLINE auto wide_words_of(const move& m) {
+  const auto* from = static_cast<const uint16_t*>(m.from);
+  return [from, &m](int i, int j, int n) { return words::widen(from + i * m.ld_from + j, n); };
+}
+VELO_INLINE auto neighbors_of(const move& m) {
+  const auto* from = static_cast<const uint16_t*>(m.from);
+  return [from, &m](int i, int j, int n) {
+    const int halves = 2 * j + 2 * n > m.columns ? m.columns - 2 * j : 2 * n;
+    return words::load_halves(from + i * m.ld_from + 2 * j, halves);
+  };
+}
+VELO_INLINE auto row_pairs_of(const move& m) {
+  const auto* from = static_cast<const uint16_t*>(m.from);
+  return [from, &m](int i, int j, int n) {
+    const uint16_t* even = from + 2 * i * m.ld_from + j;
+    return words::pair(even, 2 * i + 1 < m.rows ? even + m.ld_from : nullptr, n);
+  };
+}
+
 // Turns a matrix of rows x columns words, a square of vectors at a time; along the source's rows
-// first, so that it is read in long streams. load(i, j, n): n words of source row i from column j.
+// first, so that it is read in long streams.
 template <class Load>
-VELO_INLINE void turn_all(int rows, int columns, uint32_t* to, int64_t ld_to, int padded,
-                          Load load) {
+VELO_INLINE void turn_all(const move& m, int rows, int columns, Load load) {
   constexpr int side = words::width;
-  for (int i = 0; i < padded; i += side) {
+  for (int i = 0; i < m.padded; i += side) {
     const int valid = rows - i < side ? rows - i : side;
     for (int j = 0; j < columns; j += side) {
       const int n = columns - j < side ? columns - j : side;
@@ -99,68 +114,89 @@ VELO_INLINE void turn_all(int rows, int columns, uint32_t* to, int64_t ld_to, in
         for (int r = 0; r < side; ++r) square[r] = load(i + r, j, side);
         words::turn(square);
 #pragma GCC unroll 16
-        for (int r = 0; r < side; ++r) square[r].store(to + (j + r) * ld_to + i);
+        for (int r = 0; r < side; ++r) square[r].store(m.to + (j + r) * m.ld_to + i);
         continue;
       }
       for (int r = 0; r < side; ++r) square[r] = r < valid ? load(i + r, j, n) : words::zero();
       words::turn(square);
-      for (int r = 0; r < n; ++r) square[r].store(to + (j + r) * ld_to + i);
+      for (int r = 0; r < n; ++r) square[r].store(m.to + (j + r) * m.ld_to + i);
     }
   }
 }
 
 void turn32(const move& m) {
-  const auto* from = static_cast<const uint32_t*>(m.from);
-  turn_all(m.rows, m.columns, m.to, m.ld_to, m.padded,
-           [from, &m](int i, int j, int n) { return words::load(from + i * m.ld_from + j, n); });
+  turn_all(m, m.rows, m.columns, words_of(m));
 }
-
 void turn16(const move& m) {
-  const auto* from = static_cast<const uint16_t*>(m.from);
-  turn_all((m.rows + 1) / 2, m.columns, m.to, m.ld_to, m.padded, [from, &m](int i, int j, int n) {
-    const uint16_t* even = from + 2 * i * m.ld_from + j;
-    return words::pair(even, 2 * i + 1 < m.rows ? even + m.ld_from : nullptr, n);
-  });
+  turn_all(m, (m.rows + 1) / 2, m.columns, row_pairs_of(m));
 }
-
 void turn16_wide(const move& m) {
-  const auto* from = static_cast<const uint16_t*>(m.from);
-  turn_all(m.rows, m.columns, m.to, m.ld_to, m.padded,
-           [from, &m](int i, int j, int n) { return words::widen(from + i * m.ld_from + j, n); });
+  turn_all(m, m.rows, m.columns, wide_words_of(m));
 }
-
 void turn_pairs(const move& m) {
-  const auto* from = static_cast<const uint16_t*>(m.from);
-  turn_all(m.rows, (m.columns + 1) / 2, m.to, m.ld_to, m.padded, [from, &m](int i, int j, int n) {
-    const int halves = 2 * j + 2 * n > m.columns ? m.columns - 2 * j : 2 * n;
-    return words::load_halves(from + i * m.ld_from + 2 * j, halves);
-  });
+  turn_all(m, m.rows, (m.columns + 1) / 2, neighbors_of(m));
 }
 
-template <class T>
-VELO_INLINE void finish_rows(const finish_args& f, T* c) {
-  for (int i = 0; i < f.rows; ++i) {
-    const float* sums = f.sums + i * f.ld_sums;
-    T* out = c + i * f.ldc;
-    for (int j = 0; j < f.columns; j += simd::width) {
-      const int n = f.columns - j;
-      const bool whole = n >= simd::width;
-      simd::vec x = whole ? simd::load(sums + j) : simd::load(sums + j, n);
-      if (f.bias != nullptr) x = x + (whole ? simd::load(f.bias + j) : simd::load(f.bias + j, n));
-      if (f.accumulate) x = x + (whole ? simd::load(out + j) : simd::load(out + j, n));
-      if (whole) {
-        simd::store(out + j, x);
+// Eight rows at a time, read side by side.
+template <class Load>
+VELO_INLINE void interleave_all(const move& m, int columns, Load load) {
+  constexpr int width = words::width;
+  for (int i = 0; i < m.rows; i += 8) {
+    uint32_t* to = m.to + i / 8 * m.ld_to;
+    words rows[8];
+    int j = 0;
+    for (; i + 8 <= m.rows && j + width <= columns; j += width, to += 8 * width) {
+#pragma GCC unroll 8
+      for (int r = 0; r < 8; ++r) rows[r] = load(i + r, j, width);
+      words::store_eight(rows, to);
+    }
+    for (; j < columns; j += width, to += 8 * width) {
+      const int n = columns - j < width ? columns - j : width;
+      for (int r = 0; r < 8; ++r) rows[r] = i + r < m.rows ? load(i + r, j, n) : words::zero();
+      uint32_t whole[8 * width];
+      words::store_eight(rows, whole);
+      for (int k = 0; k < 8 * n; ++k) to[k] = whole[k];
+    }
+  }
+}
+
+void micro_rows32(const move& m) {
+  interleave_all(m, m.columns, words_of(m));
+}
+void micro_rows16(const move& m) {
+  interleave_all(m, (m.columns + 1) / 2, neighbors_of(m));
+}
+void micro_rows16_wide(const move& m) {
+  interleave_all(m, m.columns, wide_words_of(m));
+}
+
+// A source that is turned already: its rows are dealt out, a vector's worth of columns at a time
+// and so many rows that both sides stay in the first cache.
+template <class Load>
+VELO_INLINE void deal_all(const move& m, int rows, Load load) {
+  constexpr int width = words::width, strip = 32;
+  for (int first = 0; first < rows; first += strip) {
+    const int end = rows - first < strip ? rows : first + strip;
+    for (int j = 0; j < m.padded; j += width) {
+      uint32_t* to = m.to + j / 8 * m.ld_to + j % 8;
+      const int n = m.columns - j < width ? m.columns - j : width;
+      if (n == width) {
+        for (int i = first; i < end; ++i) load(i, j, width).store_eights(to + 8 * i, m.ld_to);
       } else {
-        simd::store(out + j, x, n);
+        for (int i = first; i < end; ++i) {
+          (n > 0 ? load(i, j, n) : words::zero()).store_eights(to + 8 * i, m.ld_to);
+        }
       }
     }
   }
 }
 
-void finish(const finish_args& f) {
-  if (f.bf16) {
-    finish_rows(f, static_cast<velo::simd::bf16*>(f.c));
-  } else {
-    finish_rows(f, static_cast<float*>(f.c));
-  }
+void micro_turn32(const move& m) {
+  deal_all(m, m.rows, words_of(m));
+}
+void micro_turn_pairs(const move& m) {
+  deal_all(m, (m.rows + 1) / 2, row_pairs_of(m));
+}
+void micro_turn16_wide(const move& m) {
+  deal_all(m, m.rows, wide_words_of(m));
 }

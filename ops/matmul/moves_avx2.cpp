@@ -38,6 +38,7 @@ struct words {
     return {_mm256_or_si256(even, _mm256_slli_epi32(spread(q, n), 16))};
   }
   void store(uint32_t* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+  void store_eights(uint32_t* p, int64_t) const { store(p); }
 
   static void turn(words (&r)[width]) {
     __m256i t[width];
@@ -60,13 +61,24 @@ struct words {
       r[4 + c].v = _mm256_permute2x128_si256(q[c], q[4 + c], 0x31);
     }
   }
+
+  static void store_eight(words (&r)[8], uint32_t* p) {
+    turn(r);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) r[i].store(p + 8 * i);
+  }
 };
 
 #include "ops/matmul/moves.inl"
 
 }  // namespace
 
-extern const move_table moves_avx2 = {rows32, rows16, rows16_wide, pairs,      strips16,
-                                      turn32, turn16, turn16_wide, turn_pairs, finish};
+extern const move_table moves_avx2 = {
+    rows32,       rows16_wide,      pairs,
+    turn32,       turn16_wide,      turn_pairs,
+    micro_rows32, micro_rows16,     micro_rows16_wide,
+    micro_turn32, micro_turn_pairs, micro_turn16_wide,
+    strips16,     turn16,
+};
 
 }  // namespace velo::ops

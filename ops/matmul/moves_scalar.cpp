@@ -1,41 +1,11 @@
 // Moves a word at a time, for processors without vectors; the plainest statement of what each move
 // does.
-#include "core/simd/scalar.hpp"
 #include "ops/matmul/moves.hpp"
 
 namespace velo::ops {
 namespace {
 
 #define VELO_INLINE static inline
-
-namespace plain {  // the vector contract of core/simd for one float
-constexpr int width = 1;
-struct vec {
-  float v;
-};
-VELO_INLINE vec operator+(vec a, vec b) {
-  return {a.v + b.v};
-}
-template <class T>
-VELO_INLINE vec load(const T* p) {
-  return {velo::simd::to_float(*p)};
-}
-template <class T>
-VELO_INLINE vec load(const T* p, int) {
-  return load(p);
-}
-VELO_INLINE void store(float* p, vec a) {
-  *p = a.v;
-}
-VELO_INLINE void store(velo::simd::bf16* p, vec a) {
-  *p = velo::simd::to_bf16(a.v);
-}
-template <class T>
-VELO_INLINE void store(T* p, vec a, int) {
-  store(p, a);
-}
-}  // namespace plain
-namespace simd = plain;
 
 struct words {
   static constexpr int width = 1;
@@ -49,6 +19,10 @@ struct words {
     return {*p | (q == nullptr ? 0 : static_cast<uint32_t>(*q) << 16)};
   }
   void store(uint32_t* p) const { *p = v; }
+  void store_eights(uint32_t* p, int64_t) const { store(p); }
+  static void store_eight(const words (&r)[8], uint32_t* p) {
+    for (int i = 0; i < 8; ++i) p[i] = r[i].v;
+  }
   static void turn(words (&)[width]) {}
 };
 
@@ -56,7 +30,12 @@ struct words {
 
 }  // namespace
 
-extern const move_table moves_scalar = {rows32, rows16, rows16_wide, pairs,      strips16,
-                                        turn32, turn16, turn16_wide, turn_pairs, finish};
+extern const move_table moves_scalar = {
+    rows32,       rows16_wide,      pairs,
+    turn32,       turn16_wide,      turn_pairs,
+    micro_rows32, micro_rows16,     micro_rows16_wide,
+    micro_turn32, micro_turn_pairs, micro_turn16_wide,
+    strips16,     turn16,
+};
 
 }  // namespace velo::ops

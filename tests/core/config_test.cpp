@@ -114,12 +114,12 @@ TEST_CASE("unknown keys and bad values change nothing") {
 
 TEST_CASE("JSON sets keys by their own types and says what is wrong with it") {
   config c(isa::avx512, VELO_LOG_OFF, &knows);
-  c.set_json(R"({"threads": 3, "isa": "avx2", "kernel.jit": false, "kernel.matmul": "portable"})",
+  c.set_json(R"({"threads": 3, "isa": "avx2", "kernel.jit": false, "kernel.matmul": "scalar"})",
              "desc.config_json");
   CHECK(c.now().threads == 3);
   CHECK(c.now().level == isa::avx2);
   CHECK_FALSE(c.now().jit);
-  CHECK(shown(c, "kernel.matmul") == "portable by code");
+  CHECK(shown(c, "kernel.matmul") == "scalar by code");
   const auto fails = [&](const char* text) {
     return failure_of([&] { c.set_json(text, "desc.config_json"); });
   };
@@ -133,7 +133,7 @@ TEST_CASE("JSON sets keys by their own types and says what is wrong with it") {
 
 TEST_CASE("the list is JSON and holds every key once") {
   config c(isa::avx2, VELO_LOG_WARN, nullptr);
-  c.set("kernel.matmul", "portable", "value");
+  c.set("kernel.matmul", "scalar", "value");
   const json all = json::parse(c.list().c_str(), "list");
   std::map<std::string, std::string> values;
   for (std::size_t i = 0; i < all.size(); ++i) {
@@ -147,18 +147,18 @@ TEST_CASE("the list is JSON and holds every key once") {
   CHECK(values.at("isa") == "avx2");
   CHECK(values.at("level") == "2");
   CHECK(values.at("log") == "warn");
-  CHECK(values.at("kernel.matmul") == "portable");
+  CHECK(values.at("kernel.matmul") == "scalar");
 }
 
 TEST_CASE("settings once read stay valid after a change") {
   config c(isa::avx2, VELO_LOG_OFF, nullptr);
-  c.set("kernel.matmul", "portable", "value");
+  c.set("kernel.matmul", "scalar", "value");
   const settings& before = c.now();
   c.set("kernel.matmul", "other", "value");
   const settings& after = c.now();
-  CHECK(before.kernels[0].kernel == "portable");
+  CHECK(before.kernels[0].kernel == "scalar");
   CHECK(after.kernels[0].kernel == "other");
-  c.set("kernel.matmul", "portable", "value");
+  c.set("kernel.matmul", "scalar", "value");
   CHECK(&c.now() == &before);  // settings that were there before are not kept twice
   c.set("kernel.matmul", "other", "value");
   CHECK(&c.now() == &after);

@@ -1,0 +1,48 @@
+// What happens to the panel of B that comes next while this one is multiplied, call by call of the
+// micro-kernel: its lines are fetched, or, where the task packs for itself, the lines of its source
+// are fetched and it is packed strip by strip.
+//
+// A row of a panel is too short for the hardware to see where the next one lies, so packing a panel
+// in one go waits for memory most of the time; between products a strip is packed from the second
+// cache. Invariant: after finish() the panel is packed whole. Cost: two line fetches a step at
+// most, and the instructions of packing.
+#pragma once
+
+#include "ops/matmul/gemm_plan.hpp"
+#include "ops/matmul/micro_kernel.hpp"
+
+namespace velo::ops {
+
+class panel_feed {
+ public:
+  panel_feed() = default;  // nothing comes next
+
+  // A panel that is packed already; `calls` of the micro-kernel will be made meanwhile.
+  panel_feed(const std::uint32_t* words, int depth_words, int width, int calls);
+
+  // Pass p of panel q, to be packed to `to`.
+  panel_feed(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
+             std::uint32_t* to, core::isa level, int calls);
+
+  line_run fetch(int call) const;
+  void pack_after(int call);
+  void finish() { pack_to(depth_); }
+
+ private:
+  void pack_to(int depth);
+
+  const packed_form* form_ = nullptr;  // of the panel to pack, or null
+  source_matrix source_{};
+  std::int64_t p_ = 0, q_ = 0;
+  std::uint32_t* to_ = nullptr;
+  core::isa level_ = core::isa::scalar;
+  int depth_ = 0, packed_ = 0, strip_ = 0;
+
+  // Runs of lines side by side: of a strip, or of the packed panel. A group of calls fetches them.
+  const char* first_ = nullptr;
+  std::int64_t run_step_ = 0, line_step_ = 0;  // bytes from run to run, from line to line
+  std::int64_t beside_ = 0;
+  int runs_ = 0, steps_ = 0, calls_a_strip_ = 1;
+};
+
+}  // namespace velo::ops
