@@ -126,7 +126,7 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
   // turning is worth saving.
   const std::int64_t a_words = round_up(m, 32) * form.passes() * form.pass / form.per_word();
   packs_a_once =
-      !reads_a && column_tiles > 2 && a_words * 4 <= shared_a_bytes && (p.turn_a || !amx);
+      !reads_a && column_tiles > 1 && a_words * 4 <= shared_a_bytes && (p.turn_a || !amx);
   shared_a = packs_a_once ? area(a_words * 4) : 0;
   own_a = reads_a || packs_a_once
               ? 0

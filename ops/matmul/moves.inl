@@ -170,18 +170,27 @@ void micro_rows16_wide(const move& m) {
   interleave_all(m, m.columns, wide_words_of(m));
 }
 
-// A source that is turned already: its rows are dealt out, a vector's worth of columns at a time
-// and so many rows that both sides stay in the first cache.
-template <class Load>
-VELO_INLINE void deal_all(const move& m, int rows, Load load) {
-  constexpr int width = words::width, strip = 32;
-  for (int first = 0; first < rows; first += strip) {
-    const int end = rows - first < strip ? rows : first + strip;
+// A source that is turned already: its rows, `Rows` of them for a step, are dealt out, a vector's
+// worth of columns at a time and so many steps that both sides stay in the first cache. Each column
+// of a strip asks for the one below it.
+template <int Rows, class Element, class Load>
+VELO_INLINE void deal_all(const move& m, Load load) {
+  constexpr int width = words::width, strip = 16;
+  const int steps = (m.rows + Rows - 1) / Rows;
+  const auto fetch_below = [&m](int i, int j) {
+    const auto* from = static_cast<const Element*>(m.from) + (i + strip) * Rows * m.ld_from + j;
+    for (int r = 0; r < Rows; ++r) __builtin_prefetch(from + r * m.ld_from, 0, 2);
+  };
+  for (int first = 0; first < steps; first += strip) {
+    const int end = steps - first < strip ? steps : first + strip;
     for (int j = 0; j < m.padded; j += width) {
       uint32_t* to = m.to + j / 8 * m.ld_to + j % 8;
       const int n = m.columns - j < width ? m.columns - j : width;
       if (n == width) {
-        for (int i = first; i < end; ++i) load(i, j, width).store_eights(to + 8 * i, m.ld_to);
+        for (int i = first; i < end; ++i) {
+          load(i, j, width).store_eights(to + 8 * i, m.ld_to);
+          fetch_below(i, j);
+        }
       } else {
         for (int i = first; i < end; ++i) {
           (n > 0 ? load(i, j, n) : words::zero()).store_eights(to + 8 * i, m.ld_to);
@@ -192,11 +201,11 @@ VELO_INLINE void deal_all(const move& m, int rows, Load load) {
 }
 
 void micro_turn32(const move& m) {
-  deal_all(m, m.rows, words_of(m));
+  deal_all<1, uint32_t>(m, words_of(m));
 }
 void micro_turn_pairs(const move& m) {
-  deal_all(m, (m.rows + 1) / 2, row_pairs_of(m));
+  deal_all<2, uint16_t>(m, row_pairs_of(m));
 }
 void micro_turn16_wide(const move& m) {
-  deal_all(m, m.rows, wide_words_of(m));
+  deal_all<1, uint16_t>(m, wide_words_of(m));
 }
