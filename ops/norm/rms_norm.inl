@@ -1,10 +1,9 @@
 // rms_norm over the vector type `v` of the including namespace.
 //
 // Each row is read twice: once for its sum (from memory), once to scale it (from L1 or L2). A
-// row-wise kernel would alternate between reading and writing phases; prefetching the next row
-// while this one is written lets both overlap, unless both rows are in the cache and too long for
-// its first level. Four accumulators cover the latency of a fused multiply-add (4 cycles at two a
-// cycle needs 8; the loads allow 4).
+// row-wise kernel would alternate between reading and writing phases; fetching a row to come while
+// this one is written lets both overlap. Four accumulators cover the latency of a fused
+// multiply-add (4 cycles at two a cycle needs 8; the loads allow 4).
 
 template <class T>
 VELO_INLINE float squares_of_block(const T* x, int64_t n) {
@@ -65,10 +64,19 @@ VELO_INLINE float mean_of_products(const T* dy, const T* x, const float* gamma, 
   return static_cast<float>(sum / static_cast<double>(n));
 }
 
-template <bool Bypass, class T>
-VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
-  // In cache, fetching a long row would push this one out of the first.
-  const int64_t ahead = Bypass || s.n * static_cast<int64_t>(sizeof(T)) <= 8192 ? s.n : 0;
+// Far: 16 KiB ahead and into the second cache, which long rows need both; short rows want the next
+// one in the first.
+template <bool Far>
+VELO_INLINE void fetch(const void* p) {
+  if (Far) {
+    __builtin_prefetch(p, 0, 2);
+  } else {
+    v::prefetch(p);
+  }
+}
+
+template <bool Bypass, bool Far, class T>
+VELO_INLINE void forward_slice(const rms_norm_slice<T>& s, int64_t ahead) {
   for (int64_t r = 0; r < s.rows; ++r) {
     const T* x = s.x + r * s.n;
     T* y = s.y + r * s.n;
@@ -78,8 +86,8 @@ VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
     int64_t i = 0;
     for (; i + 2 * v::width <= s.n; i += 2 * v::width) {
       const int64_t j = i + v::width;
-      v::prefetch(x + ahead + i);
-      if (sizeof(T) == 4) v::prefetch(x + ahead + j);
+      fetch<Far>(x + ahead + i);
+      if (sizeof(T) == 4) fetch<Far>(x + ahead + j);
       v::put2<Bypass>(y + i, v::load(x + i) * scale * v::load(s.gamma + i),
                       v::load(x + j) * scale * v::load(s.gamma + j));
     }
@@ -91,8 +99,20 @@ VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
   if (Bypass) v::fence();
 }
 
+template <bool Bypass, class T>
+VELO_INLINE void forward_rows(const rms_norm_slice<T>& s) {
+  constexpr int64_t element = static_cast<int64_t>(sizeof(T)), long_row = 8192;
+  const int64_t bytes = s.n * element;
+  if (bytes < long_row) return forward_slice<Bypass, false>(s, s.n);
+  // In cache a row that fills the first level has no room for what comes.
+  const bool fetches = Bypass || bytes == long_row;
+  const int64_t ahead = 2 * long_row / element;
+  forward_slice<Bypass, true>(s, !fetches ? 0 : s.n > ahead ? s.n : ahead);
+}
+
 // `Rows` rows of the gradient at once, so that gamma and the partial sums of dgamma are loaded, and
 // the sums stored, once for all of them: row by row that is half of the loads and 2 of 3 stores.
+// More than two rows of 4096 leave the first cache before they are read again.
 template <bool Bypass, bool Gain, int Rows, class T>
 VELO_INLINE void backward_rows_at(const rms_norm_backward_slice<T>& s, int64_t r) {
   const T* x = s.x + r * s.n;
@@ -116,11 +136,11 @@ VELO_INLINE void backward_rows_at(const rms_norm_backward_slice<T>& s, int64_t r
 #pragma GCC unroll 4
     for (int k = 0; k < Rows; ++k) {
       const int64_t at = k * n + i, next = at + Rows * n;
-      if (Bypass && sizeof(T) == sizeof(float)) {  // else it only costs
-        v::prefetch(x + next);
-        v::prefetch(dy + next);
-        v::prefetch(x + next + v::width);
-        v::prefetch(dy + next + v::width);
+      if (Bypass) {
+        fetch<true>(x + next);
+        fetch<true>(dy + next);
+        if (sizeof(T) == 4) fetch<true>(x + next + v::width);
+        if (sizeof(T) == 4) fetch<true>(dy + next + v::width);
       }
       const v::vec a = v::load(x + at), b = v::load(x + at + v::width);
       const v::vec g = v::load(dy + at) * scale[k], h = v::load(dy + at + v::width) * scale[k];
@@ -148,7 +168,7 @@ VELO_INLINE void backward_rows_at(const rms_norm_backward_slice<T>& s, int64_t r
 template <bool Bypass, bool Gain, class T>
 VELO_INLINE void backward_slice(const rms_norm_backward_slice<T>& s) {
   int64_t r = 0;
-  for (; r + 4 <= s.rows; r += 4) backward_rows_at<Bypass, Gain, 4>(s, r);
+  for (; r + 2 <= s.rows; r += 2) backward_rows_at<Bypass, Gain, 2>(s, r);
   for (; r < s.rows; ++r) backward_rows_at<Bypass, Gain, 1>(s, r);
   if (Bypass) v::fence();
 }
