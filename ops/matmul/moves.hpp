@@ -1,9 +1,9 @@
-// How matrices are brought into the forms blocks read: copies, widenings, turns.
+// How matrices are brought into the forms products read: copies, widenings, turns.
 //
 // The unit of a target is the 32-bit word: one f32 or one pair of bf16. A move fills whole target
-// rows: what lies beyond the source, up to `padded` words (a multiple of 16), becomes zero, so that
-// padding adds nothing to a product. Invariant: nothing outside the source's rows and columns is
-// read. Cost: memory speed; turns go through registers.
+// rows: what lies beyond the source, up to `padded` words (a multiple of 16; of 8 for
+// micro-panels), becomes zero, so that padding adds nothing to a product. Invariant: nothing
+// outside the source's rows and columns is read. Cost: memory speed; turns go through registers.
 #pragma once
 
 #include <stdint.h>

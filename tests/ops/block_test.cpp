@@ -88,6 +88,12 @@ struct problem {
     }
   }
 
+  static std::uint32_t bits(float x) {
+    std::uint32_t word;
+    std::memcpy(&word, &x, sizeof word);
+    return word;
+  }
+
   // The largest error in units of what summation in f32 may lose; infinite when a gap of C was
   // written.
   double error(const std::vector<float>& c) const {
@@ -96,7 +102,7 @@ struct problem {
       for (std::int64_t j = 0; j < shape.ldc; ++j) {
         const std::size_t place = at(i, j, shape.ldc);
         if (j >= shape.n) {
-          if (std::memcmp(&c[place], &c_before[place], 4) != 0) return INFINITY;
+          if (bits(c[place]) != bits(c_before[place])) return INFINITY;
           continue;
         }
         double sum = shape.accumulate ? static_cast<double>(c_before[place]) : 0,
