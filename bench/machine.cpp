@@ -23,6 +23,9 @@ namespace velo::bench {
 namespace {
 
 constexpr std::size_t huge_page = std::size_t{2} << 20;
+// Beyond what a buffer asks for. Streams a power of two apart in memory meet in the same banks:
+// four arrays of 128 MiB side by side ran at a third of their speed (one Zen 4).
+constexpr std::size_t stagger = 3 * huge_page;
 
 std::string read_brand() {
   char text[49] = {};
@@ -179,7 +182,7 @@ double load_average() {
 }
 
 buffer::buffer(std::size_t bytes)
-    : bytes_(bytes), mapped_((bytes + huge_page - 1) / huge_page * huge_page) {
+    : bytes_(bytes), mapped_((bytes + huge_page - 1) / huge_page * huge_page + stagger) {
   void* p = mmap(nullptr, mapped_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (p == MAP_FAILED) throw std::bad_alloc();
   madvise(p, mapped_, MADV_HUGEPAGE);
