@@ -137,17 +137,22 @@ void turn_pairs(const move& m) {
   turn_all(m, m.rows, (m.columns + 1) / 2, neighbors_of(m));
 }
 
-// Eight rows at a time, read side by side.
-template <class Load>
-VELO_INLINE void interleave_all(const move& m, int columns, Load load) {
-  constexpr int width = words::width;
+// Eight rows at a time, read side by side: too many streams for the hardware to run far ahead of.
+template <class Element, int PerWord, class Load>
+VELO_INLINE void interleave_all(const move& m, Load load) {
+  constexpr int width = words::width, ahead = 1024 / sizeof(Element);
+  const int columns = (m.columns + PerWord - 1) / PerWord;
   for (int i = 0; i < m.rows; i += 8) {
+    const auto* from = static_cast<const Element*>(m.from) + i * m.ld_from;
     uint32_t* to = m.to + i / 8 * m.ld_to;
     words rows[8];
     int j = 0;
     for (; i + 8 <= m.rows && j + width <= columns; j += width, to += 8 * width) {
 #pragma GCC unroll 8
-      for (int r = 0; r < 8; ++r) rows[r] = load(i + r, j, width);
+      for (int r = 0; r < 8; ++r) {
+        rows[r] = load(i + r, j, width);
+        __builtin_prefetch(from + r * m.ld_from + j * PerWord + ahead, 0, 2);
+      }
       words::store_eight(rows, to);
     }
     for (; j < columns; j += width, to += 8 * width) {
@@ -161,13 +166,13 @@ VELO_INLINE void interleave_all(const move& m, int columns, Load load) {
 }
 
 void micro_rows32(const move& m) {
-  interleave_all(m, m.columns, words_of(m));
+  interleave_all<uint32_t, 1>(m, words_of(m));
 }
 void micro_rows16(const move& m) {
-  interleave_all(m, (m.columns + 1) / 2, neighbors_of(m));
+  interleave_all<uint16_t, 2>(m, neighbors_of(m));
 }
 void micro_rows16_wide(const move& m) {
-  interleave_all(m, m.columns, wide_words_of(m));
+  interleave_all<uint16_t, 1>(m, wide_words_of(m));
 }
 
 // A source that is turned already: its rows, `Rows` of them for a step, are dealt out, a vector's
