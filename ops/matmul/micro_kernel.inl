@@ -18,7 +18,7 @@ struct cursor {
   int64_t fetch_step, fetch_beside;
 };
 
-template <int Rows, int Vectors>
+template <bool Fetch, int Rows, int Vectors>
 VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
                                 const micro_args& x, int steps) {
   const int64_t a_row = x.a_row, a_step = x.a_step;
@@ -28,9 +28,12 @@ VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) row[j] = operand::load(at.b + j * simd::width);
     __builtin_prefetch(at.a + steps_ahead * micro_rows);
-    __builtin_prefetch(at.fetch, 0, 2);
-    __builtin_prefetch(at.fetch + at.fetch_beside, 0, 2);
-    __builtin_prefetch(at.fetch + 2 * at.fetch_beside, 0, 2);
+    if (Fetch) {
+      __builtin_prefetch(at.fetch, 0, 2);
+      __builtin_prefetch(at.fetch + at.fetch_beside, 0, 2);
+      __builtin_prefetch(at.fetch + 2 * at.fetch_beside, 0, 2);
+      at.fetch += at.fetch_step;
+    }
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
       const operand a = operand::broadcast((i < 4 ? at.a : at.a4) + i % 4 * a_row);
@@ -40,7 +43,6 @@ VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
     at.a += a_step;
     at.a4 += a_step;
     at.b += width;
-    at.fetch += at.fetch_step;
   }
 }
 
@@ -128,16 +130,17 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
             static_cast<const char*>(x.fetch.first),
             x.fetch.step,
             x.fetch.beside};
-  const int last_steps = x.words < tail ? x.words : tail;
+  const int last_steps = x.words < tail ? x.words : tail, steps = x.words - last_steps;
   const int fetch_steps = row == 0 && column == 0 ? x.fetch.steps : 0;
-  const int fetching = x.words - last_steps < fetch_steps ? x.words - last_steps : fetch_steps;
-  multiply_steps<Rows, Vectors>(sums, at, x, fetching);
-  if (fetch_steps < x.words) {  // no more lines: the next one again and again
-    at.fetch_step = at.fetch_beside = 0;
-    multiply_steps<Rows, Vectors>(sums, at, x, x.words - last_steps - fetching);
-  }
+  const int fetching = fetch_steps < steps ? fetch_steps : steps;
+  multiply_steps<true, Rows, Vectors>(sums, at, x, fetching);
+  multiply_steps<false, Rows, Vectors>(sums, at, x, steps - fetching);
   fetch_ends<Rows, Vectors>(x, row, column);
-  multiply_steps<Rows, Vectors>(sums, at, x, last_steps);
+  if (fetch_steps > steps) {
+    multiply_steps<true, Rows, Vectors>(sums, at, x, last_steps);
+  } else {
+    multiply_steps<false, Rows, Vectors>(sums, at, x, last_steps);
+  }
   if (!x.last) {
     leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
   } else if (x.result.bf16) {
