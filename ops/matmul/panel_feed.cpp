@@ -20,8 +20,10 @@ panel_feed::panel_feed(const std::uint32_t* words, int depth_words, int width, i
   const int lines = width / 16;  // of a step
   first_ = reinterpret_cast<const char*>(words);
   steps_ = depth_words;
+  strips_ = 1;
   calls_a_strip_ = calls;
   runs_ = std::min(lines, calls);
+  idle_ = calls - runs_;  // late, for A passes through the second cache meanwhile
   if (calls < lines) {
     line_step_ = lines * line / calls;
     beside_ = line;
@@ -37,7 +39,6 @@ panel_feed::panel_feed(const packed_form& form, const source_matrix& b, std::int
   if (depth_ == 0) return;
   const int element = form.type == block_type::bf16 ? 2 : 4;
   first_ = static_cast<const char*>(b.data) + form.place(b, p, q) * element;
-  strip_ = depth_;
   line_step_ = b.ld * element;
   run_step_ = line;
   const int panel_lines = lines_of(first_, std::int64_t{form.columns(q)} * element);
@@ -52,19 +53,15 @@ panel_feed::panel_feed(const packed_form& form, const source_matrix& b, std::int
     runs_ = panel_lines;
     steps_ = strip_;
   }
-  calls_a_strip_ = std::max(calls / parts(depth_, strip_), 1);
+  strip_step_ = strip_ * (b.turned ? element : line_step_);
+  strips_ = parts(depth_, strip_);
+  calls_a_strip_ = std::max(calls / strips_, 1);
 }
 
 line_run panel_feed::fetch(int call) const {
-  const int strip = call / calls_a_strip_, run = call % calls_a_strip_;
-  if (run >= runs_ || (form_ != nullptr && strip * strip_ >= depth_)) return {};
-  std::int64_t place = run * run_step_;
-  if (form_ != nullptr) {
-    place += source_.turned
-                 ? std::int64_t{strip} * strip_ * (form_->type == block_type::bf16 ? 2 : 4)
-                 : std::int64_t{strip} * strip_ * line_step_;
-  }
-  return {first_ + place, line_step_, beside_, steps_};
+  const int strip = call / calls_a_strip_, run = call % calls_a_strip_ - idle_;
+  if (strip >= strips_ || run < 0 || run >= runs_) return {};
+  return {first_ + strip * strip_step_ + run * run_step_, line_step_, beside_, steps_};
 }
 
 void panel_feed::pack_after(int call) {

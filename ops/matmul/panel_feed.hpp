@@ -38,11 +38,12 @@ class panel_feed {
   core::isa level_ = core::isa::scalar;
   int depth_ = 0, packed_ = 0, strip_ = 0;
 
-  // Runs of lines side by side: of a strip, or of the packed panel. A group of calls fetches them.
+  // What is fetched: strips (a packed panel is one), each of them runs of lines side by side, a run
+  // a call after some idle ones. Steps are in bytes: from strip to strip, run to run, line to line,
+  // and beside a line.
   const char* first_ = nullptr;
-  std::int64_t run_step_ = 0, line_step_ = 0;  // bytes from run to run, from line to line
-  std::int64_t beside_ = 0;
-  int runs_ = 0, steps_ = 0, calls_a_strip_ = 1;
+  std::int64_t strip_step_ = 0, run_step_ = 0, line_step_ = 0, beside_ = 0;
+  int strips_ = 0, runs_ = 0, steps_ = 0, idle_ = 0, calls_a_strip_ = 1;
 };
 
 }  // namespace velo::ops
