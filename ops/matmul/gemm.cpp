@@ -236,7 +236,8 @@ void gemm_run::pack_strips(const char* from, int rows, std::int64_t p, std::uint
 // Pass `p` of panel `q` of B, packed or to be packed.
 std::uint32_t* gemm_run::own_panel(const tile& t, std::int64_t p, std::int64_t q) const {
   std::int64_t slot = q - t.first;
-  slot = plan_.inside_panels > 1 ? slot % plan_.inside_panels : (slot + p * (t.end - t.first)) % 2;
+  if (plan_.feeds) slot += p * (t.end - t.first);  // in turn, on into the next pass
+  slot %= plan_.inside_panels;
   return t.own_b + slot * form_.padded_depth(0) / form_.per_word() * form_.panel;
 }
 
@@ -257,7 +258,7 @@ void gemm_run::pack_inside(const tile& t, std::int64_t p, std::int64_t q) const 
 // What is read after pass p of panel q.
 panel_feed gemm_run::feed_after(const tile& t, std::int64_t p, std::int64_t q) const {
   // One or two rows wait for memory anyway, and the hardware fetches a single stream faster.
-  if (t.rows <= 2 || (plan_.pack_inside && plan_.inside_panels > 1)) return {};
+  if (t.rows <= 2 || (plan_.pack_inside && !plan_.feeds)) return {};
   if (q + 1 < t.end) return feed_of(t, p, q + 1);
   return p + 1 < form_.passes() ? feed_of(t, p + 1, t.first) : panel_feed();
 }
@@ -349,15 +350,13 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
   t.own_b = reinterpret_cast<std::uint32_t*>(t.own_a + plan_.own_a);
   t.sums = reinterpret_cast<float*>(t.own_a + plan_.own_a + plan_.own_b);
 
-  if (plan_.pack_inside && plan_.inside_panels == 1) feed_of(t, 0, t.first).finish();
+  if (plan_.feeds) feed_of(t, 0, t.first).finish();
   const std::int64_t passes = std::max<std::int64_t>(form_.passes(), 1);  // of an empty depth, too
   for (std::int64_t p = 0; p < passes; ++p) {
     const char* a = rows_of_a(t, p);
     for (std::int64_t q = t.first; q < t.end; ++q) {
-      if (plan_.pack_inside && plan_.inside_panels > 1 &&
-          (q - t.first) % plan_.inside_panels == 0) {
-        pack_inside(t, p, q);
-      }
+      const bool next_group = (q - t.first) % plan_.inside_panels == 0;
+      if (plan_.pack_inside && !plan_.feeds && next_group) pack_inside(t, p, q);
       if (plan_.amx) {
         multiply_tiles(t, p, q, a);
       } else {

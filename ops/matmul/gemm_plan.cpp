@@ -110,7 +110,8 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
   reads_a = readable(p, form, amx);
   pack_inside = !packed && row_tiles == 1;
   // Few rows read a panel too fast for the next one to be packed meanwhile.
-  inside_panels = amx ? tile_columns / form.panel : m <= 2 * micro_rows ? 2 : 1;
+  feeds = pack_inside && !amx && m > 2 * micro_rows;
+  inside_panels = amx ? tile_columns / form.panel : 2;
 
   const std::int64_t column_bytes = form.padded_k() / form.per_word() * tile_columns * 4;
   phase_columns = std::clamp<std::int64_t>(phase_bytes / std::max<std::int64_t>(column_bytes, 1), 1,
@@ -131,8 +132,7 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
   own_a = reads_a || packs_a_once
               ? 0
               : area(tile_rows * (form.pass / form.per_word()) * std::int64_t{4});
-  own_b =
-      pack_inside ? area(deepest * std::max<std::int64_t>(inside_panels, 2) * form.panel * 4) : 0;
+  own_b = pack_inside ? area(deepest * inside_panels * form.panel * 4) : 0;
   // Sums of a single pass stay in registers, or in two squares.
   constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;
   const std::int64_t all_sums = std::int64_t{tile_rows} * sums_stride() * 4;

@@ -86,8 +86,9 @@ struct gemm_plan {
   bool amx;                    // panels are multiplied by amx_multiply_panel, sums lie in squares
   bool reads_a;                // tiles of AMX read A where it lies; otherwise tasks pack their rows
   bool packs_a_once;           // before all tasks; otherwise each task packs its rows
-  bool pack_inside;            // each task packs the B it needs,
-  std::int64_t inside_panels;  // so many panels at a time; 1: while the one before is multiplied
+  bool pack_inside;            // each task packs the B it needs:
+  bool feeds;                  // a panel while the one before is multiplied,
+  std::int64_t inside_panels;  // or so many at a time
   std::int64_t phase_columns;  // column tiles of B packed for all, and then multiplied, at a time
 
   // bytes
