@@ -12,11 +12,14 @@
 #include <thread>
 #include <vector>
 
+#include "tests/ops/levels.hpp"
+
 using velo::core::isa;
 using velo::ops::block_kernel;
 using velo::ops::block_session;
 using velo::ops::block_shape;
 using velo::ops::block_type;
+using velo::testing::levels;
 
 namespace {
 
@@ -135,10 +138,6 @@ block_shape shape_of(int m, int n, int k, block_type type, bool accumulate, int 
   return {m, n, k, k + 2 * gap, n + gap, n + gap, type, accumulate};
 }
 
-int levels() {
-  return static_cast<int>(velo::core::detect_isa()) + 1;
-}
-
 const int all_m[] = {1, 2, 5, 7, 8, 15, 16, 17, 31, 32, 33, 47, 64, 77};
 const int all_n[] = {16, 32, 48, 64, 80, 128};
 const int all_k[] = {2, 8, 30, 32, 34, 64, 78, 128, 600};
@@ -180,7 +179,7 @@ TEST_CASE("every bf16 block kernel agrees with double precision") {
 
 TEST_CASE(
     "generated code for the bf16 dot product agrees, also where it is too slow to be chosen") {
-  if (velo::core::detect_isa() < isa::avx512_bf16) return;
+  if (velo::testing::highest_level() < isa::avx512_bf16) return;
   for (const int m : {1, 2, 7, 8, 16, 32}) {
     for (const int n : {16, 32, 48, 64}) {
       for (const int k : {2, 32, 96, 600}) {
@@ -196,7 +195,7 @@ TEST_CASE(
 }
 
 TEST_CASE("generated code is never writable and takes few mappings") {
-  const isa level = velo::core::detect_isa();
+  const isa level = velo::testing::highest_level();
   if (level < isa::avx2) return;
   const auto count_mappings = [] {
     int mappings = 0;
@@ -218,7 +217,7 @@ TEST_CASE("generated code is never writable and takes few mappings") {
 }
 
 TEST_CASE("threads that make the same kernels get the same code") {
-  const isa level = velo::core::detect_isa();
+  const isa level = velo::testing::highest_level();
   if (level < isa::avx2) return;
   std::vector<std::thread> threads;
   std::vector<velo::ops::jit_function> found[4];
@@ -263,7 +262,7 @@ TEST_CASE("a row of C does not depend on the block around it") {
 }
 
 TEST_CASE("kernels that generated code cannot serve fall back to velo's own") {
-  const isa level = velo::core::detect_isa();
+  const isa level = velo::testing::highest_level();
   if (level < isa::avx2) return;
   block_shape shape = shape_of(4, 16, 8, block_type::f32, false, 0);
   CHECK(std::string(block_kernel::make(shape, level, true).name()) == "libxsmm");

@@ -14,6 +14,7 @@
 
 #include "core/simd/scalar.hpp"
 #include "tests/ops/compared_rows.hpp"
+#include "tests/ops/levels.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
@@ -21,12 +22,9 @@ using velo::core::parallel;
 using velo::simd::bf16;
 using velo::simd::to_bf16;
 using velo::simd::to_float;
+using velo::testing::levels;
 
 namespace {
-
-int levels() {
-  return static_cast<int>(velo::core::detect_isa()) + 1;
-}
 
 // Tasks dealt out to `count` threads in turn, the last first: an order the engine must not depend
 // on.
@@ -305,7 +303,7 @@ TEST_CASE("empty results touch nothing") {
       variant v;
       v.packed = packed;
       const product p(v, m, n, 7);
-      CHECK(p.run(velo::core::detect_isa(), serial::face()).bytes == p.c.bytes);
+      CHECK(p.run(velo::testing::highest_level(), serial::face()).bytes == p.c.bytes);
     }
   }
 }
@@ -383,7 +381,7 @@ TEST_CASE("no operand is read past its end") {
 }
 
 TEST_CASE("a pack can be updated in place") {
-  const isa level = velo::core::detect_isa();
+  const isa level = velo::testing::highest_level();
   for (const block_type type : {block_type::f32, block_type::bf16}) {
     packed_matrix pack(100, 90, type, level), again(100, 90, type, level);
     product::aligned one(pack.bytes()), two(pack.bytes());

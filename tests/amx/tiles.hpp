@@ -1,0 +1,103 @@
+// The tiles of AMX in software, put in place of the compiler's intrinsics: the tile kernels run,
+// and are tested, on machines that have none.
+//
+// A tile is 16 rows of 64 bytes; loads fill what lies beyond its configured rows and columns with
+// zeros, stores leave it out, and every use outside a configuration traps. Sums are those of
+// TDPBF16PS but for denormals. Only for gcc, whose include guards these are, and for files that
+// include nothing of AMX before.
+#pragma once
+
+#define _AMXTILEINTRIN_H_INCLUDED
+#define _AMXBF16INTRIN_H_INCLUDED
+#define _AMXINT8INTRIN_H_INCLUDED
+
+#include <cstdint>
+#include <cstring>
+
+namespace velo::testing {
+
+struct soft_tile {
+  int rows = 0, bytes = 0;
+  unsigned char data[16][64] = {};
+};
+
+struct soft_tiles {
+  soft_tile tile[8];
+  bool configured = false;
+
+  soft_tile& at(int i) {
+    if (!configured) __builtin_trap();
+    return tile[i];
+  }
+};
+
+inline thread_local soft_tiles tiles;
+
+// Byte 0 is the palette; from byte 16 on come 16-bit row lengths, from byte 48 on numbers of rows.
+inline void configure(const void* configuration) {
+  const auto* bytes = static_cast<const unsigned char*>(configuration);
+  if (bytes[0] != 1) __builtin_trap();
+  for (int i = 0; i < 8; ++i) {
+    std::uint16_t length;
+    std::memcpy(&length, bytes + 16 + 2 * i, 2);
+    tiles.tile[i] = soft_tile();
+    tiles.tile[i].bytes = length;
+    tiles.tile[i].rows = bytes[48 + i];
+  }
+  tiles.configured = true;
+}
+
+inline void load(int i, const void* from, std::int64_t stride) {
+  soft_tile& t = tiles.at(i);
+  std::memset(t.data, 0, sizeof t.data);
+  for (int r = 0; r < t.rows; ++r) {
+    std::memcpy(t.data[r], static_cast<const char*>(from) + r * stride,
+                static_cast<std::size_t>(t.bytes));
+  }
+}
+
+inline void store(int i, void* to, std::int64_t stride) {
+  const soft_tile& t = tiles.at(i);
+  for (int r = 0; r < t.rows; ++r) {
+    std::memcpy(static_cast<char*>(to) + r * stride, t.data[r], static_cast<std::size_t>(t.bytes));
+  }
+}
+
+inline void clear(int i) {
+  std::memset(tiles.at(i).data, 0, sizeof tiles.at(i).data);
+}
+
+inline float half_at(const unsigned char* p) {
+  std::uint32_t word = 0;
+  std::memcpy(reinterpret_cast<unsigned char*>(&word) + 2, p, 2);
+  float value;
+  std::memcpy(&value, &word, sizeof value);
+  return value;
+}
+
+// c[r][j] += a[r][2k] * b[k][2j] + a[r][2k + 1] * b[k][2j + 1]
+inline void multiply(int c, int a, int b) {
+  soft_tile &sums = tiles.at(c), &left = tiles.at(a), &right = tiles.at(b);
+  for (int r = 0; r < sums.rows; ++r) {
+    for (int j = 0; j < sums.bytes / 4; ++j) {
+      float sum;
+      std::memcpy(&sum, sums.data[r] + 4 * j, sizeof sum);
+      for (int k = 0; k < left.bytes / 4; ++k) {
+        for (int half = 0; half < 4; half += 2) {
+          sum += half_at(left.data[r] + 4 * k + half) * half_at(right.data[k] + 4 * j + half);
+        }
+      }
+      std::memcpy(sums.data[r] + 4 * j, &sum, sizeof sum);
+    }
+  }
+}
+
+}  // namespace velo::testing
+
+#define _tile_loadconfig(from) velo::testing::configure(from)
+#define _tile_release() (velo::testing::tiles.configured = false)
+#define _tile_loadd(i, from, stride) velo::testing::load(i, from, stride)
+#define _tile_stream_loadd(i, from, stride) velo::testing::load(i, from, stride)
+#define _tile_stored(i, to, stride) velo::testing::store(i, to, stride)
+#define _tile_zero(i) velo::testing::clear(i)
+#define _tile_dpbf16ps(c, a, b) velo::testing::multiply(c, a, b)

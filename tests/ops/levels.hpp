@@ -1,0 +1,22 @@
+// The instruction sets that tests of kernels go through: what the machine offers, and AMX where
+// tests/amx puts tiles in software in its place.
+#pragma once
+
+#include "core/cpu.hpp"
+
+namespace velo::testing {
+
+inline core::isa highest_level() {
+  const core::isa level = core::detect_isa();
+#ifdef VELO_SOFT_TILES
+  if (level >= core::isa::avx512_bf16) return core::isa::amx;
+#endif
+  return level;
+}
+
+// Loops run from 0, scalar code, to below this.
+inline int levels() {
+  return static_cast<int>(highest_level()) + 1;
+}
+
+}  // namespace velo::testing
