@@ -52,7 +52,8 @@ typedef struct velo_matmul_args {
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 and bfloat16 inputs: k * 2^-24 relative to the sum of magnitudes; a bfloat16 c
- * half an ulp more; kernels amx and avx512_bf16 take denormal inputs and products as zero.
+ * half an ulp more; kernels amx and avx512_bf16 take denormal bfloat16 inputs, products and results
+ * as zero.
  * Cost: 2 m n k operations.
  * Source: definition.
  * Also called npu_matmul.
