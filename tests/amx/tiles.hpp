@@ -3,13 +3,14 @@
 //
 // A tile is 16 rows of 64 bytes; loads fill what lies beyond its configured rows and columns with
 // zeros, stores leave it out, and every use outside a configuration traps. Sums are those of
-// TDPBF16PS but for denormals. Only for gcc, whose include guards these are, and for files that
-// include nothing of AMX before.
+// TDPBF16PS but for denormals. Only for files that include nothing
+// of AMX before: the compiler's own headers are kept out by their guards.
 #pragma once
 
 #define _AMXTILEINTRIN_H_INCLUDED
 #define _AMXBF16INTRIN_H_INCLUDED
 #define _AMXINT8INTRIN_H_INCLUDED
+#define __AMXINTRIN_H  // clang's, which reads this file too
 
 #include <cstdint>
 #include <cstring>
