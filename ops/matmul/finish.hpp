@@ -1,5 +1,6 @@
 // The last step of a product: from sums to the result, with the bias and what is there already
-// added, rounded once. Where it lands, and in what type; finish.inl does it.
+// added, rounded once. Here is where it lands and in what type; finish.inl does it. Invariant:
+// nothing beyond rows and columns is read or written. Cost: a conversion and a store a vector.
 #pragma once
 
 #include <stdint.h>

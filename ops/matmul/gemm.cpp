@@ -160,8 +160,8 @@ void gemm_run::pack_phase(std::int64_t first_tile, std::int64_t end_tile,
   });
 }
 
-// The rows of A of a tile in pass `p`, ready for blocks: where they lie, where they were packed for
-// all, or packed now.
+// The rows of A of a tile in pass `p`, ready to be multiplied: where they lie, where they were
+// packed for all, or packed now.
 const char* gemm_run::rows_of_a(const tile& t, std::int64_t p) const {
   if (plan_.reads_a) return source_of_a(t.row, p);
   if (plan_.packs_a_once) return reinterpret_cast<const char*>(shared_rows(t.row, p));

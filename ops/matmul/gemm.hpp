@@ -47,7 +47,7 @@ struct gemm_problem {
   bool accumulate = false;      // add to C; the sum is rounded once
 };
 
-// op(B) in panels of columns, each panel's rows of the depth in one run: what block kernels read.
+// op(B) in panels of columns, each panel's rows of the depth in one run: what products read.
 // The form is that of one type and level; levels that multiply alike share it.
 class packed_matrix {
  public:

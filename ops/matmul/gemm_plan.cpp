@@ -73,9 +73,8 @@ void gemm_plan::choose_tiles(const gemm_problem& p, bool packed, const gemm_targ
   const std::int64_t units = round_up(std::max<std::int64_t>(m, 1), 32) / 32;
   const std::int64_t panels = std::max<std::int64_t>(form.panels(), 1);
   const auto parts = [](std::int64_t all, std::int64_t most) { return (all + most - 1) / most; };
-  // A weight that one row of tiles reads is packed by its tasks, a few panels at a time, and is
-  // multiplied from the second cache; that is worth tiles of twice the height, with A from the
-  // third.
+  // A weight that one row of tiles reads is packed by its tasks and multiplied from the second
+  // cache; that is worth tiles of twice the height, with A from the third.
   const int least = least_tiles(p, amx);
   const bool one_row = !packed && !amx && m <= 2 * rule.rows && panels >= 2 * least;
   row_tiles = one_row ? 1 : parts(units, rule.rows / 32);

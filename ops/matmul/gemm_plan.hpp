@@ -84,8 +84,8 @@ struct gemm_plan {
   std::int64_t first_panel(std::int64_t tile) const { return form.panels() * tile / column_tiles; }
 
   bool amx;                    // panels are multiplied by amx_multiply_panel, sums lie in squares
-  bool reads_a;                // tiles of AMX read A where it lies; otherwise tasks pack their rows
-  bool packs_a_once;           // before all tasks; otherwise each task packs its rows
+  bool reads_a;                // A is read where it lies; otherwise
+  bool packs_a_once;           // it is packed before all tasks, or by each task
   bool pack_inside;            // each task packs the B it needs:
   bool feeds;                  // a panel while the one before is multiplied,
   std::int64_t inside_panels;  // or so many at a time

@@ -9,20 +9,7 @@ namespace simd = velo::simd::avx2;
 
 constexpr int most_rows = 4, most_vectors = 3;
 
-struct operand {
-  simd::vec v;
-
-  static operand load(const uint32_t* p) { return {simd::load(reinterpret_cast<const float*>(p))}; }
-  static operand broadcast(const uint32_t* p) {
-    return {simd::set(*reinterpret_cast<const float*>(p))};
-  }
-};
-
-VELO_INLINE simd::vec multiply_add(simd::vec sums, operand b, operand a) {
-  return simd::fma(a.v, b.v, sums);
-}
-
-#include "ops/matmul/micro_kernel.inl"
+#include "ops/matmul/micro_kernel_f32.inl"
 
 }  // namespace
 

@@ -3,8 +3,8 @@
 //
 // A tile is 16 rows of 64 bytes; loads fill what lies beyond its configured rows and columns with
 // zeros, stores leave it out, and every use outside a configuration traps. Sums are those of
-// TDPBF16PS but for denormals. Only for files that include nothing
-// of AMX before: the compiler's own headers are kept out by their guards.
+// TDPBF16PS but for denormals. Only for files that include nothing of AMX before: the guards of the
+// compilers' own headers keep those out.
 #pragma once
 
 #define _AMXTILEINTRIN_H_INCLUDED
