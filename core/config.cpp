@@ -61,9 +61,9 @@ constexpr row table[] = {
        isa wanted{};
        if (!parse_isa(value, wanted))
          bad_value(argument, "scalar, avx2, avx512, avx512_bf16 or amx", value);
-       s.level = std::min(wanted, machine);
+       s.isa = std::min(wanted, machine);
      },
-     [](const settings& s) { return std::string(isa_name(s.level)); }},
+     [](const settings& s) { return std::string(isa_name(s.isa)); }},
     {"level", "Optimization: 0 = reference kernels, no overlap; 1 = fused kernels; 2 = everything.",
      [](settings& s, const char* value, isa, const char* argument) {
        s.optimization = read_int(value, 0, 2, argument);
@@ -160,7 +160,7 @@ const char* origin_name(origin from) {
 config::config(isa machine, velo_log_level log, knows_op known)
     : machine_(machine), known_(known), origins_(rows, origin::standard) {
   settings first;
-  first.level = machine;
+  first.isa = machine;
   first.log = log;
   publish(std::move(first));
 }

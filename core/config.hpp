@@ -23,7 +23,7 @@ const char* origin_name(origin from);  // "default", "code", "environment"
 
 struct settings {
   int threads = 0;  // 0 = choose
-  isa level = isa::scalar;
+  core::isa isa = core::isa::scalar;
   int optimization = 2;
   bool jit = true;
   bool closures = true;
@@ -39,7 +39,7 @@ struct settings {
   std::vector<forced> kernels;  // the keys kernel.<op>, sorted by op
 
   bool operator==(const settings& other) const {
-    return threads == other.threads && level == other.level && optimization == other.optimization &&
+    return threads == other.threads && isa == other.isa && optimization == other.optimization &&
            jit == other.jit && closures == other.closures && log == other.log &&
            kernels == other.kernels;
   }

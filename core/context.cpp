@@ -32,7 +32,7 @@ context::context(const context_options& options)
   if (options.parallel_for != nullptr)
     host_ = std::make_unique<host_threads>(host_threads{*options.parallel_for, 1});
   start_threads();
-  log_.write(VELO_LOG_INFO, "context", "created: isa %s, %d threads%s, level %d", isa_name(level()),
+  log_.write(VELO_LOG_INFO, "context", "created: isa %s, %d threads%s, level %d", isa_name(isa()),
              parallel_.threads(), host_ ? " of the host" : "", optimization());
 }
 

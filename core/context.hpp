@@ -2,7 +2,7 @@
 // turn in which work runs.
 //
 // All work of a context, inline or queued, runs under one turn lock: there is one thread pool and
-// one scratch arena. What kernels and checks ask for (level, jit, forced kernels) is a load from
+// one scratch arena. What kernels and checks ask for (isa, jit, forced kernels) is a load from
 // the published settings. Nothing here is shared with another context. Cost of a turn: about 50 ns.
 #pragma once
 
@@ -48,7 +48,7 @@ class context {
   context& operator=(const context&) = delete;
 
   velo_device device() const noexcept { return device_; }
-  isa level() const noexcept { return config_.now().level; }
+  core::isa isa() const noexcept { return config_.now().isa; }
   bool jit() const noexcept { return config_.now().jit; }
   int optimization() const noexcept { return config_.now().optimization; }
   cache_sizes caches() const noexcept { return caches_; }
@@ -90,7 +90,7 @@ class context {
   // What a kernel may use. Only the holder of the turn may use the result.
   execution run_state() noexcept {
     const settings& now = config_.now();
-    return {parallel_, scratch_, now.level, now.jit, now.optimization, caches_};
+    return {parallel_, scratch_, now.isa, now.jit, now.optimization, caches_};
   }
 
  private:

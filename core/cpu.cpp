@@ -1,7 +1,7 @@
 // Detection by CPUID, XCR0 and, for AMX, the kernel's permission; thread count by affinity mask and
 // cgroup quota.
 //
-// A level is granted only when every feature its kernels are compiled with is present and the
+// An instruction set is granted only when every feature its kernels are compiled with is present and the
 // system saves its registers. Asking for AMX permission is the one lasting act: Linux grants it to
 // the whole process, once, and asking again is free.
 #include "core/cpu.hpp"
@@ -137,8 +137,8 @@ isa detect_isa() {
   return tiles && amx_permitted() ? isa::amx : isa::avx512_bf16;
 }
 
-const char* isa_name(isa level) {
-  return names[static_cast<int>(level)];
+const char* isa_name(isa which) {
+  return names[static_cast<int>(which)];
 }
 
 bool parse_isa(const char* name, isa& out) {

@@ -1,4 +1,4 @@
-// What the processor can do and how many of it we may use: instruction-set level, cache sizes,
+// What the processor can do and how many of it we may use: instruction set, cache sizes,
 // usable threads.
 //
 // Levels are ordered: each includes all below it. Detection asks CPUID, XCR0 and (for AMX) the
@@ -11,8 +11,8 @@ namespace velo::core {
 
 enum class isa : int { scalar, avx2, avx512, avx512_bf16, amx };
 
-isa detect_isa();                            // the highest level this machine and kernel allow
-const char* isa_name(isa level);             // "avx512_bf16"
+isa detect_isa();                            // the highest this machine and kernel allow
+const char* isa_name(isa which);             // "avx512_bf16"
 bool parse_isa(const char* name, isa& out);  // false when the name is unknown
 
 enum class vendor : int { intel, amd, other };

@@ -68,7 +68,7 @@ std::string emit_op_table(const spec& s) {
   std::string out =
       "// Field tables of all operators, in the order of op_ids.inc, for the inside of a namespace "
       "that sees\n"
-      "// ops/spec.hpp and a constant `unbounded` (infinity).\n";
+      "// ops/operator/spec.hpp and a constant `unbounded` (infinity).\n";
   out += note;
   for (const family& f : s.families) {
     out += "\n// ---- " + f.name + "\n";
@@ -96,7 +96,7 @@ std::string emit_op_definitions(const spec& s) {
   std::string out =
       "// What each operator's own file defines, and all of them in the order of op_ids.inc; for "
       "the inside of\n"
-      "// namespace velo::ops after ops/op.hpp.\n";
+      "// namespace velo::ops after ops/operator/definition.hpp.\n";
   out += note;
   for (const family& f : s.families) {
     out += "// " + f.name + "\n";
@@ -112,7 +112,7 @@ std::string emit_op_definitions(const spec& s) {
 
 std::string emit_op_entries(const spec& s) {
   std::string out =
-      "// The C entry of every operator; after velo/api.h and ops/call.hpp, at namespace scope.\n";
+      "// The C entry of every operator; after velo/api.h and ops/call/call.hpp, at namespace scope.\n";
   out += note;
   for (const family& f : s.families) {
     out += "\n// velo/ops_" + f.name + ".h\n";

@@ -6,7 +6,7 @@
 #include "core/context.hpp"
 #include "core/guard.hpp"
 #include "core/stream.hpp"
-#include "ops/registry.hpp"
+#include "ops/operator/registry.hpp"
 
 using namespace velo;
 using core::fail;

@@ -9,8 +9,8 @@
 #include "core/invoke.hpp"
 #include "core/os.hpp"
 #include "core/stream.hpp"
-#include "ops/by_name.hpp"
-#include "ops/callee.hpp"
+#include "ops/call/by_name.hpp"
+#include "ops/call/callee.hpp"
 
 using namespace velo;
 using core::fail;

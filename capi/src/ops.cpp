@@ -1,5 +1,5 @@
-// The C entries of all operators, one line each: everything they share is ops/call.hpp.
-#include "ops/call.hpp"
+// The C entries of all operators, one line each: everything they share is ops/call/call.hpp.
+#include "ops/call/call.hpp"
 #include "velo/velo.h"
 
 extern "C" {

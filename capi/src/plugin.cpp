@@ -9,7 +9,7 @@
 #include "core/handle.hpp"
 #include "core/invoke.hpp"
 #include "core/library.hpp"
-#include "ops/foreign.hpp"
+#include "ops/foreign/foreign.hpp"
 
 using namespace velo;
 using core::fail;

@@ -2,8 +2,8 @@
 // slices, which kernels there are.
 #include "ops/activation/swiglu.hpp"
 
-#include "ops/op.hpp"
-#include "ops/rows.hpp"
+#include "ops/operator/definition.hpp"
+#include "ops/operator/rows.hpp"
 #include "velo/ops_activation.h"
 
 namespace velo::ops {

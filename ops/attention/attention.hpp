@@ -16,7 +16,7 @@
 
 #include "core/cpu.hpp"
 #include "core/parallel.hpp"
-#include "ops/matmul/block.hpp"
+#include "ops/gemm/block.hpp"
 
 namespace velo::ops {
 
@@ -53,9 +53,9 @@ struct attention_gradients {
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 };
 
-// How the walks run: the level whose kernels are used (avx2 or above), and where.
+// How the walks run: the isa whose kernels are used (avx2 or above), and where.
 struct attention_run {
-  core::isa level;
+  core::isa isa;
   bool jit;
   const core::parallel& threads;
   void* scratch;  // attention_*_bytes, aligned to 64

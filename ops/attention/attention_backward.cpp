@@ -39,7 +39,7 @@ struct backward_plan {
   block_kernel queries[query_block / strip][2][largest_key_block / depth_step];  // first, later
 
   backward_plan(const attention_problem& problem, const attention_run& run)
-      : shape(problem, run.level), key_block(key_block_of(problem.type)) {
+      : shape(problem, run.isa), key_block(key_block_of(problem.type)) {
     bool used[query_block / strip] = {};
     for (std::int64_t b = 0; b < problem.batch; ++b) {
       const std::int64_t sq = sequence_of(problem, b).sq;
@@ -64,7 +64,7 @@ struct backward_plan {
     const int wide = (i + 1) * strip;
     const auto made = [&](int m, int n, int k, std::int64_t lda, std::int64_t ldb, std::int64_t ldc,
                           bool more) {
-      return block_kernel::make({m, n, k, lda, ldb, ldc, type, more}, run.level, run.jit);
+      return block_kernel::make({m, n, k, lda, ldb, ldc, type, more}, run.isa, run.jit);
     };
     strip_products& to = strips[i];
     to.scores = made(strip, wide, d, d, query_block, query_block, false);
@@ -81,7 +81,7 @@ struct backward_plan {
         queries[i][more][k] =
             block_kernel::make({static_cast<int>(shape.d), (i + 1) * strip, (k + 1) * depth_step,
                                 key_block, query_block, query_block, type, more},
-                               run.level, run.jit);
+                               run.isa, run.jit);
       }
     }
   }
@@ -202,7 +202,7 @@ class backward_walk {
       total += p_.kv_heads * pair_cost(sequence_of(p_, b));
     if (total == 0) return;
     run_.threads(threads, [&](std::int64_t index, int thread) {
-      const block_session session(run_.level);
+      const block_session session(run_.isa);
       attention_arena arena(base + thread * each);
       const chunk_state state(arena, shape_, cut_.keys);
       const head_state head(arena, shape_, queries_);
@@ -242,7 +242,7 @@ class backward_walk {
       const std::int64_t now = std::min(pairs, shape_.pairs - first);
       for (std::int64_t i = 0; i < shape_.group; ++i) {
         run_.threads(threads, [&](std::int64_t index, int thread) {
-          const block_session session(run_.level);
+          const block_session session(run_.isa);
           attention_arena arena(heads + thread * sizes.head);
           const head_state head(arena, shape_, queries_);
           // Early chunks are seen by more queries: deal them out and back, so that sums are even.

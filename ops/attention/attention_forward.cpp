@@ -29,17 +29,17 @@ struct forward_plan {
   block_kernel outputs[2][key_block / width_step];  // first block of keys, later ones
 
   forward_plan(const attention_problem& problem, const attention_run& run)
-      : shape(problem, run.level),
-        tiles(run.level == core::isa::amx && problem.type == block_type::bf16) {
+      : shape(problem, run.isa),
+        tiles(run.isa == core::isa::amx && problem.type == block_type::bf16) {
     if (tiles) return;
     const auto d = static_cast<int>(shape.d), dv = static_cast<int>(shape.dv);
     for (int i = 0; i < key_block / width_step; ++i) {
       const int width = (i + 1) * width_step;
       scores[i] = block_kernel::make(
-          {strip, width, d, d, key_block, key_block, problem.type, false}, run.level, run.jit);
+          {strip, width, d, d, key_block, key_block, problem.type, false}, run.isa, run.jit);
       for (const bool more : {false, true}) {
         outputs[more][i] = block_kernel::make(
-            {strip, dv, width, key_block * shape.per_word, dv, dv, problem.type, more}, run.level,
+            {strip, dv, width, key_block * shape.per_word, dv, dv, problem.type, more}, run.isa,
             run.jit);
       }
     }
@@ -99,7 +99,7 @@ class forward_walk {
     for (std::int64_t b = 0; b < p_.batch; ++b) total += p_.heads * head_cost(sequence_of(p_, b));
     if (total == 0) return;
     run_.threads(threads, [&](std::int64_t index, int thread) {
-      const block_session session(run_.level);
+      const block_session session(run_.isa);
       attention_arena mine(scratch + thread * scratch_bytes());
       const forward_scratch work(mine, shape_);
       slice({total, index, threads}, keys, shared ? -1 : thread, work);

@@ -42,7 +42,7 @@ inline std::int64_t place(const attention_problem& problem, const attention_stri
 }
 
 struct attention_shape {
-  explicit attention_shape(const attention_problem& problem, core::isa level);
+  explicit attention_shape(const attention_problem& problem, core::isa isa);
 
   std::int64_t bytes;     // of an element
   std::int64_t per_word;  // elements in 32 bits
@@ -52,7 +52,7 @@ struct attention_shape {
   const attention_kernels& kernels;
 };
 
-const attention_kernels& attention_kernels_for(block_type type, core::isa level);
+const attention_kernels& attention_kernels_for(block_type type, core::isa isa);
 
 class attention_arena {
  public:

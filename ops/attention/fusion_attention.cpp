@@ -7,7 +7,7 @@
 #include <algorithm>
 
 #include "ops/attention/attention.hpp"
-#include "ops/op.hpp"
+#include "ops/operator/definition.hpp"
 #include "velo/ops_attention.h"
 
 namespace velo::ops {
@@ -294,17 +294,17 @@ attention_gradients tensors_of(const velo_fusion_attention_backward_args& a) {
           data<char>(a.dvalue)};
 }
 
-template <core::isa Level>
+template <core::isa Isa>
 void run(const velo_fusion_attention_args& a, core::execution& on) {
   const attention_problem p = problem_of(a);
   void* scratch = on.scratch.take(attention_forward_bytes(p, on.threads.threads()));
-  attention_forward(p, tensors_of(a), {Level, on.jit, on.threads, scratch});
+  attention_forward(p, tensors_of(a), {Isa, on.jit, on.threads, scratch});
 }
-template <core::isa Level>
+template <core::isa Isa>
 void run(const velo_fusion_attention_backward_args& a, core::execution& on) {
   const attention_problem p = problem_of(a);
   void* scratch = on.scratch.take(attention_backward_bytes(p, on.threads.threads()));
-  attention_backward(p, tensors_of(a), {Level, on.jit, on.threads, scratch});
+  attention_backward(p, tensors_of(a), {Isa, on.jit, on.threads, scratch});
 }
 
 void run_reference(const velo_fusion_attention_args& a, core::execution& on) {

@@ -1,8 +1,8 @@
 // add as an operator: its shapes, its slices, its kernels.
 #include "ops/elementwise/add.hpp"
 
-#include "ops/op.hpp"
-#include "ops/rows.hpp"
+#include "ops/operator/definition.hpp"
+#include "ops/operator/rows.hpp"
 #include "velo/ops_elementwise.h"
 
 namespace velo::ops {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "ops/op.hpp"
-#include "ops/rows.hpp"
+#include "ops/operator/definition.hpp"
+#include "ops/operator/rows.hpp"
 #include "velo/ops_elementwise.h"
 
 namespace velo::ops {

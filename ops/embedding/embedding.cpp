@@ -3,9 +3,9 @@
 
 #include <cstring>
 
-#include "ops/indices.hpp"
-#include "ops/op.hpp"
-#include "ops/rows.hpp"
+#include "ops/operator/definition.hpp"
+#include "ops/operator/indices.hpp"
+#include "ops/operator/rows.hpp"
 #include "velo/ops_embedding.h"
 
 namespace velo::ops {

@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "core/simd/scalar.hpp"
-#include "ops/indices.hpp"
-#include "ops/op.hpp"
-#include "ops/rows.hpp"
+#include "ops/operator/definition.hpp"
+#include "ops/operator/indices.hpp"
+#include "ops/operator/rows.hpp"
 #include "velo/ops_loss.h"
 
 namespace velo::ops {

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "core/simd/scalar.hpp"
-#include "ops/matmul/block_kernels.hpp"
-#include "ops/matmul/gemm.hpp"
-#include "ops/matmul/gemm_plan.hpp"
+#include "ops/gemm/block_kernels.hpp"
+#include "ops/gemm/gemm.hpp"
+#include "ops/gemm/gemm_plan.hpp"
 #include "ops/matmul/pack.hpp"
-#include "ops/op.hpp"
+#include "ops/operator/definition.hpp"
 #include "velo/ops_matmul.h"
 
 namespace velo::ops {
@@ -190,9 +190,9 @@ bool is_f32(const velo_matmul_add_fp32_args& a) {
   return a.total_input->dtype == f32;
 }
 
-// The level the engine runs at for a candidate. float32 products are the same from avx512 up, and
+// The isa the engine runs at for a candidate. float32 products are the same from avx512 up, and
 // may know of the larger caches above.
-isa level_for(isa candidate, bool f32_inputs, isa highest) {
+isa isa_for(isa candidate, bool f32_inputs, isa highest) {
   return f32_inputs && candidate >= isa::avx512 ? highest : std::min(candidate, highest);
 }
 
@@ -201,15 +201,15 @@ void run_engine(const Args& a, core::execution& on, isa candidate) {
   const gemm_problem p = problem_of(a, on);
   const velo_pack handle = pack_of(a);
   const packed_matrix* pack = handle == nullptr ? nullptr : &matrix_of(handle);
-  const isa level = level_for(candidate, is_f32(a), on.level);
+  const core::isa isa = isa_for(candidate, is_f32(a), on.isa);
   void* scratch =
-      on.scratch.take(gemm_scratch_bytes(p, pack != nullptr, on.threads.threads(), level));
-  gemm(p, pack, on.threads, scratch, level);
+      on.scratch.take(gemm_scratch_bytes(p, pack != nullptr, on.threads.threads(), isa));
+  gemm(p, pack, on.threads, scratch, isa);
 }
 
-template <class Args, isa Level>
+template <class Args, isa Isa>
 void run(const Args& a, core::execution& on) {
-  run_engine(a, on, Level);
+  run_engine(a, on, Isa);
 }
 template <class Args>
 void run_reference(const Args& a, core::execution& on) {
@@ -217,32 +217,32 @@ void run_reference(const Args& a, core::execution& on) {
   reference::gemm(problem_of(a, on), handle == nullptr ? nullptr : &matrix_of(handle), on.threads);
 }
 
-template <class Args, isa Level>
+template <class Args, isa Isa>
 const char* reject(const void* args) {
   const Args& a = *static_cast<const Args*>(args);
-  if (is_f32(a) && Level > isa::avx512) return "float32 products gain nothing over avx512";
-  if (Level == isa::avx512_bf16 && !dot_product_pays()) {
+  if (is_f32(a) && Isa > isa::avx512) return "float32 products gain nothing over avx512";
+  if (Isa == isa::avx512_bf16 && !dot_product_pays()) {
     return "the bfloat16 dot product is slower than float32 on this processor";
   }
   const velo_pack pack = pack_of(a);
-  if (pack != nullptr && !matrix_of(pack).serves(Level)) {
+  if (pack != nullptr && !matrix_of(pack).serves(Isa)) {
     return "the pack has the form of another instruction set";
   }
   return nullptr;
 }
 
-template <class Args, isa Level>
-constexpr candidate level_kernel(const char* name) {
-  return kernel<Args, run<Args, Level>>(name, Level, reject<Args, Level>);
+template <class Args, isa Isa>
+constexpr candidate isa_kernel(const char* name) {
+  return kernel<Args, run<Args, Isa>>(name, Isa, reject<Args, Isa>);
 }
 
 template <class Args>
 constexpr candidate kernels[] = {
-    level_kernel<Args, isa::amx>("amx"),
-    level_kernel<Args, isa::avx512_bf16>("avx512_bf16"),
-    level_kernel<Args, isa::avx512>("avx512"),
-    level_kernel<Args, isa::avx2>("avx2"),
-    level_kernel<Args, isa::scalar>("scalar"),
+    isa_kernel<Args, isa::amx>("amx"),
+    isa_kernel<Args, isa::avx512_bf16>("avx512_bf16"),
+    isa_kernel<Args, isa::avx512>("avx512"),
+    isa_kernel<Args, isa::avx2>("avx2"),
+    isa_kernel<Args, isa::scalar>("scalar"),
     kernel<Args, run_reference<Args>>("reference", isa::scalar),
 };
 

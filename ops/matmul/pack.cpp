@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "ops/tensor.hpp"
+#include "ops/operator/tensor.hpp"
 
 namespace velo::ops {
 namespace {
@@ -35,7 +35,7 @@ weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
   }
   require_size(desc.k, "k");
   require_size(desc.n, "n");
-  matrix_ = packed_matrix(desc.k, desc.n, type_of(desc.dtype), owner.level());
+  matrix_ = packed_matrix(desc.k, desc.n, type_of(desc.dtype), owner.isa());
   bytes_ = matrix_.bytes();
   memory_ = owner.memory().take(bytes_);
   matrix_.place(memory_);

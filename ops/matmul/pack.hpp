@@ -1,6 +1,6 @@
 // The object behind a velo_pack: a weight in packed form, in memory of its context.
 //
-// Made once for a shape, a dtype and the context's instruction-set level; updated in place on a
+// Made once for a shape, a dtype and the context's instruction-set isa; updated in place on a
 // stream, without allocation. Invariant: queued products and updates see each other in stream
 // order, as any other work does.
 #pragma once
@@ -8,7 +8,7 @@
 #include "core/context.hpp"
 #include "core/handle.hpp"
 #include "core/stream.hpp"
-#include "ops/matmul/gemm.hpp"
+#include "ops/gemm/gemm.hpp"
 #include "velo/pack.h"
 
 namespace velo::ops {

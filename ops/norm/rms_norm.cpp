@@ -8,8 +8,8 @@
 #include <cstring>
 
 #include "core/simd/scalar.hpp"
-#include "ops/op.hpp"
-#include "ops/rows.hpp"
+#include "ops/operator/definition.hpp"
+#include "ops/operator/rows.hpp"
 #include "velo/ops_norm.h"
 
 namespace velo::ops {

@@ -45,9 +45,9 @@ TEST_CASE("defaults, then code, each with its origin") {
 TEST_CASE("isa only lowers") {
   config c(isa::avx512, VELO_LOG_OFF, nullptr);
   c.set("isa", "amx", "value");
-  CHECK(c.now().level == isa::avx512);
+  CHECK(c.now().isa == isa::avx512);
   c.set("isa", "avx2", "value");
-  CHECK(c.now().level == isa::avx2);
+  CHECK(c.now().isa == isa::avx2);
   CHECK(shown(c, "isa") == "avx2 by code");
 }
 
@@ -66,7 +66,7 @@ TEST_CASE("the environment rules over code, visibly") {
   CHECK(late.code == VELO_ERR_STATE);
   CHECK(std::string(late.expected).find("VELO_ISA") != std::string::npos);
   CHECK(failure_of([&] { c.set("kernel.rms_norm", "avx2", "value"); }).code == VELO_ERR_STATE);
-  CHECK(c.now().level == isa::scalar);
+  CHECK(c.now().isa == isa::scalar);
 }
 
 TEST_CASE("a bad environment variable is named") {
@@ -117,7 +117,7 @@ TEST_CASE("JSON sets keys by their own types and says what is wrong with it") {
   c.set_json(R"({"threads": 3, "isa": "avx2", "kernel.jit": false, "kernel.matmul": "scalar"})",
              "desc.config_json");
   CHECK(c.now().threads == 3);
-  CHECK(c.now().level == isa::avx2);
+  CHECK(c.now().isa == isa::avx2);
   CHECK_FALSE(c.now().jit);
   CHECK(shown(c, "kernel.matmul") == "scalar by code");
   const auto fails = [&](const char* text) {

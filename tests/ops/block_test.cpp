@@ -1,7 +1,7 @@
 // Block products of every kernel kind against double precision: levels, types, tails, leading
 // dimensions, accumulation.
-#include "ops/matmul/block.hpp"
-#include "ops/matmul/block_kernels.hpp"
+#include "ops/gemm/block.hpp"
+#include "ops/gemm/block_kernels.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "hosts/samples.hpp"
-#include "ops/call.hpp"
-#include "ops/registry.hpp"
+#include "ops/call/call.hpp"
+#include "ops/operator/registry.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {

@@ -1,6 +1,6 @@
 // The matrix product engine against double precision: levels, types, turns, packs, strides, bias,
 // accumulation, threads.
-#include "ops/matmul/gemm.hpp"
+#include "ops/gemm/gemm.hpp"
 
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 // matmul and matmul_add_fp32 against double: shapes, transposes, strides, packs, every kernel,
 // threads, and what they refuse.
 #include "operator_testing.hpp"
-#include "ops/matmul/block_kernels.hpp"
+#include "ops/gemm/block_kernels.hpp"
 
 using namespace velo::testing;
 
@@ -128,13 +128,13 @@ bool check_add(session& s, std::int64_t t, std::int64_t n, std::int64_t k) {
   return true;
 }
 
-// Kernels that serve something here: two in plain code, and one for each level that the machine and
+// Kernels that serve something here: two in plain code, and one for each isa that the machine and
 // VELO_ISA allow, less the dot product where it is slower than what it stands in for.
 int kernels_that_serve() {
   using velo::core::isa;
-  const isa level = session().level();
-  return 2 + (level >= isa::avx2) + (level >= isa::avx512) +
-         (level >= isa::avx512_bf16 && velo::ops::dot_product_pays()) + (level >= isa::amx);
+  const velo::core::isa isa = session().isa();
+  return 2 + (isa >= isa::avx2) + (isa >= isa::avx512) +
+         (isa >= isa::avx512_bf16 && velo::ops::dot_product_pays()) + (isa >= isa::amx);
 }
 
 const std::int64_t some_sizes[] = {0, 1, 2, 15, 16, 17, 33, 64, 100};

@@ -17,7 +17,7 @@
 #include "core/handle.hpp"
 #include "core/simd/scalar.hpp"
 #include "core/stream.hpp"
-#include "ops/registry.hpp"
+#include "ops/operator/registry.hpp"
 #include "tests/ops/compared_rows.hpp"
 #include "velo/velo.h"
 
@@ -133,7 +133,7 @@ class session {
   velo_context context() const { return context_; }
   velo_stream stream() const { return stream_; }
   // What this machine has and VELO_ISA leaves of it.
-  core::isa level() const { return core::resolve<core::stream>(stream_, "stream").owner().level(); }
+  core::isa isa() const { return core::resolve<core::stream>(stream_, "stream").owner().isa(); }
 
  private:
   velo_context context_ = nullptr;
@@ -150,7 +150,7 @@ inline void for_each_kernel(const char* op, const std::function<void(session&)>&
   for (int i = 0; i < definition.candidate_count; ++i) {
     const ops::candidate& candidate = definition.candidates[i];
     session forced(threads, std::string("{\"kernel.") + op + "\": \"" + candidate.name + "\"}");
-    if (candidate.level > forced.level()) continue;
+    if (candidate.isa > forced.isa()) continue;
     INFO("kernel " << candidate.name);
     check(forced);
   }

@@ -1,0 +1,44 @@
+// An operator as a C function pointer: for hosts that take nothing else.
+//
+// The function's parameters are fields of the operator in an order of the caller's; a call fills an
+// args struct from them and takes the usual way. The object must not move: the made function
+// knows its address. Cost of a call: the operator by struct and a pass through libffi; a
+// precompiled slot saves the latter.
+#pragma once
+
+#include "core/invoke.hpp"
+#include "ops/call/callee.hpp"
+
+namespace velo::ops {
+
+class closure {
+ public:
+  // Throws NULL, NOT_FOUND (operator, field), ARGUMENT (a field twice), UNSUPPORTED (neither code
+  // nor a slot).
+  closure(const core::context& context, velo_stream stream, const char* op, const char* fields);
+
+  void* function() const { return made_.address(); }
+
+ private:
+  struct parameter_list {
+    int count = 0;
+    int fields[core::signature::max_parameters] = {};
+    field_set given = 0;
+  };
+  static parameter_list read_parameters(const op_spec& spec, const char* fields);
+  core::signature signature_of_parameters() const;
+  static velo_status enter(void* self, const core::word* words) noexcept;
+
+  callee callee_;
+  velo_stream stream_;
+  parameter_list parameters_;
+  core::made_function made_;
+};
+
+}  // namespace velo::ops
+
+template <>
+struct velo::core::handle_traits<velo::ops::closure> {
+  using handle = velo_closure;
+  static constexpr kind id = kind::closure;
+};

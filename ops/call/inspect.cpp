@@ -1,0 +1,92 @@
+// The generated JSON with what only the running library knows added to it: the kernels.
+#include "ops/call/inspect.hpp"
+
+#include "core/json.hpp"
+
+namespace velo::ops {
+namespace {
+
+#include "abi/generated/describe.inc"
+
+void append_member(std::string& to, const char* name, const char* value) {
+  to += '"';
+  to += name;
+  to += "\":";
+  if (value == nullptr) {
+    to += "null";
+  } else {
+    core::append_json_string(to, value);
+  }
+}
+
+// Stand-ins for required outputs that the caller left out: kernels may ask for an output's layout
+// when they decide whether they serve.
+class completed_outputs {
+ public:
+  completed_outputs(const op_spec& spec, const args_block& from, const output_shapes& shapes,
+                    velo_device device)
+      : block(from) {
+    for (int i = 0; i < spec.field_count; ++i) {
+      const field& f = spec.fields[i];
+      if (!f.output || f.optional || !shapes[i].set || block.slots[i].tensor != nullptr) continue;
+      made_[i] = velo_tensor{nullptr, device, shapes[i].rank, shapes[i].dtype, shapes[i].sizes,
+                             nullptr, 0};
+      block.slots[i].tensor = &made_[i];
+    }
+  }
+  args_block block;
+
+ private:
+  velo_tensor made_[output_shapes::max_fields];
+};
+
+}  // namespace
+
+std::string describe_op(op_id op) {
+  std::string all = describe_operators[static_cast<int>(op)];
+  const operator_def& def = definition_of(op);
+  all.pop_back();
+  all += ",\"kernels\":[";
+  for (int i = 0; i < def.candidate_count; ++i) {
+    all += i == 0 ? "{" : ",{";
+    append_member(all, "name", def.candidates[i].name);
+    all += ',';
+    append_member(all, "isa", core::isa_name(def.candidates[i].isa));
+    all += '}';
+  }
+  return all + "]}";
+}
+
+std::string describe_library() {
+  std::string all;
+  for (const char* part : describe_before) all += part;
+  for (int i = 0; i < op_count(); ++i) {
+    if (i > 0) all += ',';
+    all += describe_op(static_cast<op_id>(i));
+  }
+  return all + describe_after;
+}
+
+std::string explain(op_id op, const args_block& block, const core::context& context) {
+  output_shapes outputs(spec_of(op));
+  check(op, block, context, purpose::shapes_only, outputs);
+  const completed_outputs completed(spec_of(op), block, outputs, context.device());
+  const choice made = choose(op, completed.block, context);
+  const operator_def& def = definition_of(op);
+  std::string all = "[";
+  for (int i = 0; i < def.candidate_count; ++i) {
+    const bool chosen = i == made.chosen;
+    const char* reason = made.reasons[i];
+    if (!chosen && reason == nullptr) reason = "one that is preferred serves";
+    all += i == 0 ? "{" : ",\n {";
+    append_member(all, "name", def.candidates[i].name);
+    all += ',';
+    append_member(all, "isa", core::isa_name(def.candidates[i].isa));
+    all += chosen ? ",\"chosen\":true," : ",\"chosen\":false,";
+    append_member(all, "reason", reason);
+    all += '}';
+  }
+  return all + "]";
+}
+
+}  // namespace velo::ops

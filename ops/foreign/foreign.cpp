@@ -1,0 +1,245 @@
+// The life of a foreign kernel and of a call to one.
+#include "ops/foreign/foreign.hpp"
+
+#include <cstring>
+
+#include "core/failure.hpp"
+#include "core/json.hpp"
+#include "core/stream.hpp"
+#include "ops/operator/registry.hpp"
+
+namespace velo::ops {
+
+using core::fail;
+using core::text;
+
+namespace {
+
+// The kernels whose code the calling thread is in, innermost first.
+struct frame {
+  const foreign_kernel* kernel;
+  const frame* outer;
+};
+thread_local const frame* innermost = nullptr;
+
+bool is_inside(const foreign_kernel& kernel) {
+  const frame* at = innermost;
+  while (at != nullptr && at->kernel != &kernel) at = at->outer;
+  return at != nullptr;
+}
+
+const char* required(const char* value, const char* argument) {
+  if (value == nullptr) fail(VELO_ERR_NULL, argument, "a string", "NULL");
+  return value;
+}
+
+// Names are words: they appear in field paths, files and configuration keys.
+const char* checked_name(const char* op) {
+  required(op, "desc.op");
+  const std::size_t length = std::strlen(op);
+  if (length == 0 || length > 63 ||
+      std::strspn(op, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != length)
+    fail(VELO_ERR_ARGUMENT, "desc.op", "1 to 63 letters, digits and underscores",
+         text("\"%s\"", op));
+  if (find_spec(op) != nullptr)
+    fail(VELO_ERR_ARGUMENT, "desc.op", "a name that no operator of velo has", text("\"%s\"", op));
+  return op;
+}
+
+core::any_function function_of(const velo_kernel_desc& desc, const core::library* library) {
+  core::any_function given = nullptr;
+  std::memcpy(&given, &desc.function, sizeof given);
+  if (given != nullptr) return given;
+  return library->symbol(required(desc.symbol, "desc.symbol"), "desc.symbol");
+}
+
+std::string text_or_empty(const char* value) {
+  return value == nullptr ? "" : value;
+}
+
+void append_member(std::string& to, const char* name, const std::string& value) {
+  to += to.back() == '{' ? "\"" : ",\"";
+  to += name;
+  to += "\":";
+  core::append_json_string(to, value.c_str());
+}
+
+}  // namespace
+
+// A call that has begun and not ended; refused once the kernel is retired.
+class foreign_kernel::running {
+ public:
+  explicit running(std::shared_ptr<foreign_kernel> kernel) : kernel_(std::move(kernel)) {
+    const std::lock_guard<std::mutex> lock(kernel_->lock_);
+    if (kernel_->retired_)
+      fail(VELO_ERR_NOT_FOUND, "op", "an operator's name",
+           text("\"%s\", destroyed", kernel_->name()));
+    ++kernel_->running_;
+  }
+  ~running() {
+    const std::lock_guard<std::mutex> lock(kernel_->lock_);
+    if (--kernel_->running_ == 0) kernel_->ended_.notify_all();
+  }
+  running(const running&) = delete;
+  running& operator=(const running&) = delete;
+
+  const foreign_kernel& kernel() const { return *kernel_; }
+
+ private:
+  std::shared_ptr<foreign_kernel> kernel_;
+};
+
+// The words are computed when the call is made, so nothing of the caller's is needed later but the
+// tensors' memory.
+class foreign_kernel::queued_call final : public core::work {
+ public:
+  queued_call(std::shared_ptr<foreign_kernel> kernel, const core::word* words)
+      : running_(std::move(kernel)) {
+    function = "velo_op_call";
+    std::memcpy(words_, words, sizeof words_);
+  }
+  void run(core::execution&) override { running_.kernel().run(words_); }
+  void process(core::context& owner) override {
+    if (running_.kernel().binding_.takes_stream()) {
+      running_.kernel().run(words_);
+    } else {
+      work::process(owner);
+    }
+  }
+
+ private:
+  running running_;
+  core::word words_[core::signature::max_parameters];
+};
+
+foreign_kernel::foreign_kernel(const velo_kernel_desc& desc,
+                               std::shared_ptr<const core::library> library, const char* plugin)
+    : binding_(checked_name(desc.op), required(desc.signature, "desc.signature"),
+               required(desc.binding, "desc.binding"), required(desc.tensors, "desc.tensors")),
+      symbol_(text_or_empty(desc.symbol)),
+      signature_(desc.signature),
+      expressions_(desc.binding),
+      tensors_(desc.tensors),
+      plugin_(plugin),
+      library_(std::move(library)),
+      function_(function_of(desc, library_.get())),
+      file_(core::file_of(function_)),
+      prepared_(core::prepare(binding_.shape())) {}
+
+std::string foreign_kernel::describe() const {
+  std::string all = "{";
+  append_member(all, "op", name());
+  append_member(all, "library", file_);
+  append_member(all, "symbol", symbol_);
+  append_member(all, "signature", signature_);
+  append_member(all, "binding", expressions_);
+  append_member(all, "tensors", tensors_);
+  append_member(all, "plugin", plugin_);
+  return all + "}";
+}
+
+std::string foreign_kernel::explain(const args_block& block, const core::context& context) const {
+  check_fields(spec(), block, context, purpose::shapes_only);
+  std::string all = "[{";
+  append_member(all, "name", "foreign");
+  append_member(all, "isa", "unknown");
+  append_member(all, "library", file_);
+  append_member(all, "symbol", symbol_);
+  return all + ",\"chosen\":true,\"reason\":null}]";
+}
+
+void foreign_kernel::run(const core::word* words) const {
+  const frame here{this, innermost};
+  innermost = &here;
+  const struct restore {
+    const frame* outer;
+    ~restore() { innermost = outer; }
+  } on_exit{here.outer};
+  const text who("%s of %s", symbol_.empty() ? name() : symbol_.c_str(), file_.c_str());
+  const core::word result = core::call_foreign(prepared_, function_, words, who);
+  if (!binding_.shape().returns_status || result.i32 == VELO_OK) return;
+  fail(VELO_ERR_FOREIGN, "", "VELO_OK", text("status %d from %s", result.i32, who.buffer));
+}
+
+void foreign_kernel::execute(const std::shared_ptr<foreign_kernel>& self, const args_block& block,
+                             field_set given, velo_stream handle) {
+  core::stream& stream = core::resolve<core::stream>(handle, "stream");
+  const op_spec& spec = self->spec();
+  check_fields(spec, block, stream.owner(), purpose::run);
+  self->binding_.check(block, given);
+  check_overlap(spec, block);
+  core::word words[core::signature::max_parameters] = {};
+  self->binding_.evaluate(block, handle, words);
+  if (!stream.is_inline()) {
+    stream.enqueue(std::make_unique<queued_call>(self, words));
+    return;
+  }
+  const running call(self);
+  if (self->binding_.takes_stream()) {
+    self->run(words);
+  } else {
+    stream.run_inline([&](core::execution&) { self->run(words); });
+  }
+}
+
+void foreign_kernel::retire() {
+  if (is_inside(*this))
+    fail(VELO_ERR_STATE, "kernel", "a kernel that is not running on this thread",
+         text("%s, which makes this call", name()));
+  std::unique_lock<std::mutex> lock(lock_);
+  retired_ = true;
+  ended_.wait(lock, [this] { return running_ == 0; });
+}
+
+void kernel_registration::retire() {
+  kernel_->retire();
+  owner_.foreign().remove(*kernel_);
+}
+
+kernel_registration::~kernel_registration() {
+  try {
+    retire();
+  } catch (...) {
+    owner_.log().write(VELO_LOG_ERROR, "foreign", "%s destroyed while it runs on this thread",
+                       kernel_->name());
+  }
+}
+
+std::shared_ptr<foreign_kernel> register_kernel(core::context& context,
+                                                const velo_kernel_desc& desc) {
+  std::shared_ptr<const core::library> library;
+  if (desc.function == nullptr) library = core::library::open(desc.library, "desc.library");
+  auto made = std::make_shared<foreign_kernel>(desc, std::move(library), "");
+  context.foreign().add({made});
+  context.log().write(VELO_LOG_INFO, "foreign", "registered %s", made->describe().c_str());
+  return made;
+}
+
+void register_plugin(core::context& context, const std::shared_ptr<const core::library>& library,
+                     const char* plugin, const std::vector<velo_kernel_desc>& descs) {
+  core::roster::members made;
+  for (std::size_t i = 0; i < descs.size(); ++i) {
+    try {
+      made.push_back(std::make_shared<foreign_kernel>(descs[i], library, plugin));
+    } catch (const core::failure& f) {
+      core::failure named = f;
+      const bool prefixed = std::strncmp(f.argument, "desc.", 5) == 0;
+      core::copy_text(named.argument, sizeof named.argument,
+                      text("kernels[%zu].%s", i, f.argument + (prefixed ? 5 : 0)));
+      throw named;
+    }
+  }
+  context.foreign().add(made);
+  context.log().write(VELO_LOG_INFO, "foreign", "plugin %s: %zu kernels", plugin, made.size());
+}
+
+std::string describe_kernels(const core::context& context) {
+  std::string all = "[";
+  for (const auto& one : context.foreign().all()) {
+    if (all.size() > 1) all += ",\n ";
+    all += static_cast<const foreign_kernel&>(*one).describe();
+  }
+  return all + "]";
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,93 @@
+// Foreign kernels: plain C functions of other people's libraries as operators of one context.
+//
+// A kernel is immutable once made, is found by name through its context's roster, and is kept alive
+// by whoever runs it. Whoever wants it gone retires it: no call starts any more, and retiring
+// returns when the running ones, queued ones included, have ended; so its library may be unloaded
+// then. Kernels take turns like all work of a context, except those that take the stream: they call
+// velo themselves, and would wait for their own turn.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "core/context.hpp"
+#include "core/library.hpp"
+#include "core/roster.hpp"
+#include "ops/foreign/binding.hpp"
+#include "velo/plugin.h"
+
+namespace velo::ops {
+
+class foreign_kernel final : public core::roster::member {
+ public:
+  // desc is complete; library may be null when desc.function is set. plugin: "" when there is none.
+  // Throws as velo_kernel_register does.
+  foreign_kernel(const velo_kernel_desc& desc, std::shared_ptr<const core::library> library,
+                 const char* plugin);
+
+  const char* name() const noexcept override { return spec().name; }
+  const op_spec& spec() const noexcept { return binding_.spec(); }
+  std::string describe() const;  // a JSON object
+  std::string explain(const args_block& block, const core::context& context) const;
+
+  // Checks, and runs or queues. self: the pointer this was found by.
+  static void execute(const std::shared_ptr<foreign_kernel>& self, const args_block& block,
+                      field_set given, velo_stream stream);
+
+  // Throws VELO_ERR_STATE when the calling thread is inside this very kernel.
+  void retire();
+
+ private:
+  class running;
+  class queued_call;
+
+  void run(const core::word* words) const;
+
+  binding binding_;
+  std::string symbol_, signature_, expressions_, tensors_, plugin_;
+  std::shared_ptr<const core::library> library_;
+  core::any_function function_;
+  std::string file_;
+  const core::prepared& prepared_;
+
+  std::mutex lock_;
+  std::condition_variable ended_;
+  int running_ = 0;
+  bool retired_ = false;
+};
+
+// What a velo_kernel handle stands for: its end takes the kernel out of the context.
+class kernel_registration {
+ public:
+  kernel_registration(core::context& owner, std::shared_ptr<foreign_kernel> kernel)
+      : owner_(owner), kernel_(std::move(kernel)) {}
+  ~kernel_registration();
+
+  void retire();  // throws as foreign_kernel::retire; the destructor ignores what it throws
+
+ private:
+  core::context& owner_;
+  std::shared_ptr<foreign_kernel> kernel_;
+};
+
+// Makes a kernel from a description by itself, and adds it to the context.
+std::shared_ptr<foreign_kernel> register_kernel(core::context& context,
+                                                const velo_kernel_desc& desc);
+
+// Adds all kernels of a plugin to the context, or none. A kernel without a function names a symbol
+// of the plugin's library.
+void register_plugin(core::context& context, const std::shared_ptr<const core::library>& library,
+                     const char* plugin, const std::vector<velo_kernel_desc>& descs);
+
+// All kernels of a context as a JSON array.
+std::string describe_kernels(const core::context& context);
+
+}  // namespace velo::ops
+
+template <>
+struct velo::core::handle_traits<velo::ops::kernel_registration> {
+  using handle = velo_kernel;
+  static constexpr kind id = kind::kernel;
+};

@@ -1,0 +1,34 @@
+// One panel of packed B against all rows of a tile, on AMX: what the matrix product engine runs for
+// bf16 at isa amx.
+//
+// A comes in strips of 32 rows: for every step of 32 of the depth two tiles of 16 rows. Sums of a
+// strip and a panel form one square of 32 x 32 floats that lies by itself, and is finished into the
+// result right after its last pass, while it is hot.
+#pragma once
+
+#include <stdint.h>
+
+#include "ops/gemm/finish.hpp"
+
+namespace velo::ops {
+
+constexpr int amx_side = 32;  // of a square of sums: rows of a strip, columns of a panel
+
+struct amx_panel {
+  const char* a;                   // first strip
+  int64_t a_row, a_step, a_strip;  // bytes from row to row, step to step, strip to strip
+  const char* b;                   // steps of 16 rows of pairs, `width` pairs each
+  const char* next_b;              // what will be read next, to be brought near; null when unknown
+  int width;                       // 16 or 32
+  int rows, steps;
+  float* sums;       // first square
+  int64_t square;    // floats from the square of a strip to the next one's; 0: two squares in turn
+  bool first, last;  // pass
+  result_part result;  // of the first strip; `rows` is ignored
+};
+
+// Inside a block_session of isa amx. Rows of the last strip beyond `rows` are read and must be
+// zero or finite.
+void amx_multiply_panel(const amx_panel& p);
+
+}  // namespace velo::ops

@@ -1,0 +1,186 @@
+// The choice of panels, passes and tiles, and the packing of op(B) into panels.
+#include "ops/gemm/gemm_plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "ops/gemm/block_kernels.hpp"
+#include "ops/gemm/micro_kernel.hpp"
+#include "ops/gemm/moves.hpp"
+
+namespace velo::ops {
+namespace {
+
+struct tile_rule {
+  int panel, pass, rows, columns;
+};
+
+tile_rule rule_for(block_type compute, std::int64_t k, core::isa isa) {
+  // AMX: a panel of 32 KiB lives in the first cache; 512 KiB of A and 1 MiB of sums share the
+  // second.
+  if (compute == block_type::bf16 && isa == core::isa::amx) return {32, 512, 512, 512};
+  // FMA and dot product: panels of three vectors, eight rows against them in registers. Few passes
+  // are worth more than a small A, until A comes from the third cache for every panel. Processors
+  // with AMX have 2 MiB of second cache, others 1.
+  const int pass = compute == block_type::bf16 ? 1024 : k <= 2048 ? 1024 : 512;
+  return {48, pass, isa == core::isa::amx ? 512 : 256, 480};
+}
+
+// Tiles for the threads to share. More of them read A and B more often, which small products feel,
+// and tiles of AMX first.
+int least_tiles(const gemm_problem& p, bool amx) {
+  constexpr double large = 1 << 30;  // multiplications
+  const auto size = [](std::int64_t x) { return static_cast<double>(x); };
+  const double work = size(p.m) * size(p.n) * size(p.k);
+  if (work >= large) return 8;
+  return amx && work < large / 2 ? 2 : 4;
+}
+
+// The most of A that is packed for all tasks, and of B packed at a time.
+constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
+constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;
+
+// Whether A is read in place: nothing has to be turned, widened or filled up, and its rows do not
+// fall on few sets of the caches. Tiles of AMX read sixteen rows at once and want them close
+// together; others gain where few panels would share the cost of packing.
+bool readable(const gemm_problem& p, const packed_form& form, bool amx) {
+  if (p.turn_a || form.type != form.compute) return false;
+  if (amx) return p.k % 32 == 0 && p.lda % 2 == 0 && p.m % 32 == 0 && p.lda <= 1024;
+  const std::int64_t words = p.lda / form.per_word();
+  const bool whole_words = p.k % form.per_word() == 0 && p.lda % form.per_word() == 0 &&
+                           reinterpret_cast<std::uintptr_t>(p.a) % 4 == 0;
+  return whole_words && p.n <= 1024 && (words % 1024 != 0 || words <= 2048);
+}
+
+}  // namespace
+
+gemm_target::gemm_target(core::isa l)
+    : isa(l), dot(l == core::isa::amx || (l == core::isa::avx512_bf16 && dot_product_pays())) {}
+
+packed_form::packed_form(std::int64_t k_, std::int64_t n_, block_type type_,
+                         const gemm_target& target)
+    : type(type_), compute(target.dot ? type_ : block_type::f32), k(k_), n(n_) {
+  const tile_rule rule = rule_for(compute, k, target.isa);
+  panel = rule.panel;
+  // Passes of nearly equal depth.
+  const std::int64_t count = std::max<std::int64_t>((k + rule.pass - 1) / rule.pass, 1);
+  const std::int64_t depth = std::max<std::int64_t>((k + count - 1) / count, 1);
+  pass = static_cast<int>(round_up(depth, 64));
+}
+
+void gemm_plan::choose_tiles(const gemm_problem& p, bool packed, const gemm_target& target) {
+  const tile_rule rule = rule_for(form.compute, p.k, target.isa);
+  const std::int64_t units = round_up(std::max<std::int64_t>(m, 1), 32) / 32;
+  const std::int64_t panels = std::max<std::int64_t>(form.panels(), 1);
+  const auto parts = [](std::int64_t all, std::int64_t most) { return (all + most - 1) / most; };
+  // A weight that one row of tiles reads is packed by its tasks and multiplied from the second
+  // cache; that is worth tiles of twice the height, with A from the third.
+  const int least = least_tiles(p, amx);
+  const bool one_row = !packed && !amx && m <= 2 * rule.rows && panels >= 2 * least;
+  row_tiles = one_row ? 1 : parts(units, rule.rows / 32);
+  column_tiles = parts(panels, rule.columns / form.panel);
+  while (row_tiles * column_tiles < least) {  // halve the longer side: square tiles read least
+    const std::int64_t rows = parts(units, row_tiles) * 32;
+    const std::int64_t columns = parts(panels, column_tiles) * form.panel;
+    const bool rows_split = rows > 64 && !one_row, columns_split = columns > 2 * form.panel;
+    if (rows_split && (rows >= columns || !columns_split)) {
+      row_tiles *= 2;
+    } else if (columns_split) {
+      column_tiles *= 2;
+    } else {
+      break;
+    }
+  }
+  if (row_tiles * column_tiles % 2 != 0 && row_tiles * column_tiles > 1) {
+    if (column_tiles < panels) {
+      ++column_tiles;
+    } else if (row_tiles < units) {
+      ++row_tiles;
+    }
+  }
+  tile_rows = static_cast<int>(parts(units, row_tiles) * 32);
+  tile_columns = static_cast<int>(parts(panels, column_tiles) * form.panel);
+}
+
+gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& target)
+    : form(p.k, p.n, p.type, target), m(p.m) {
+  amx = form.compute == block_type::bf16 && target.isa == core::isa::amx && p.k > 0;
+  choose_tiles(p, packed, target);
+  reads_a = readable(p, form, amx);
+  pack_inside = !packed && row_tiles == 1;
+  // Few rows read a panel too fast for the next one to be packed meanwhile.
+  feeds = pack_inside && !amx && m > 2 * micro_rows;
+  inside_panels = amx ? tile_columns / form.panel : 2;
+
+  const std::int64_t column_bytes = form.padded_k() / form.per_word() * tile_columns * 4;
+  phase_columns = std::clamp<std::int64_t>(phase_bytes / std::max<std::int64_t>(column_bytes, 1), 1,
+                                           column_tiles);
+  if (row_tiles % 2 != 0 && phase_columns > 1 && phase_columns < column_tiles)
+    phase_columns &= ~std::int64_t{1};
+  const std::int64_t deepest = form.passes() == 0 ? 0 : form.padded_depth(0) / form.per_word();
+  const auto area = [](std::int64_t bytes) {  // a line more: areas begin on different sets
+    return static_cast<std::size_t>(round_up(bytes, 4096) + 64);
+  };
+  shared_b = packed || pack_inside ? 0 : area(phase_columns * column_bytes);
+  // Tiles of AMX want their rows in the second cache anyway, and a copy brings them there; only
+  // turning is worth saving.
+  const std::int64_t a_words = round_up(m, 32) * form.passes() * form.pass / form.per_word();
+  packs_a_once =
+      !reads_a && column_tiles > 1 && a_words * 4 <= shared_a_bytes && (p.turn_a || !amx);
+  shared_a = packs_a_once ? area(a_words * 4) : 0;
+  own_a = reads_a || packs_a_once
+              ? 0
+              : area(tile_rows * (form.pass / form.per_word()) * std::int64_t{4});
+  own_b = pack_inside ? area(deepest * inside_panels * form.panel * 4) : 0;
+  // Sums of a single pass stay in registers, or in two squares.
+  constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;
+  const std::int64_t all_sums = std::int64_t{tile_rows} * sums_stride() * 4;
+  own_sums = area(form.passes() > 1 ? all_sums : amx ? two_squares : 0);
+  own = own_a + own_b + own_sums;
+}
+
+std::int64_t packed_form::place(const source_matrix& b, std::int64_t p, std::int64_t q) const {
+  const std::int64_t row = p * pass, column = q * panel;
+  return b.turned ? column * b.ld + row : row * b.ld + column;
+}
+
+void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
+                int begin, int end, std::uint32_t* to, core::isa isa) {
+  const move_table& moves = moves_for(isa);
+  const bool pairs = form.compute == block_type::bf16;
+  const bool wide = form.type == block_type::bf16 && !pairs;
+  const std::int64_t bytes = form.type == block_type::bf16 ? 2 : 4;
+  const int width = form.width(q), columns = form.columns(q), rows = end - begin;
+  const std::int64_t place = form.place(b, p, q) + begin * (b.turned ? 1 : b.ld);
+  const void* from = static_cast<const char*>(b.data) + place * bytes;
+  std::uint32_t* target = to + std::int64_t{begin} / form.per_word() * width;
+  if (b.turned) {
+    const move m{from, b.ld, columns, rows, target, width, width};
+    (pairs ? moves.turn_pairs : wide ? moves.turn16_wide : moves.turn32)(m);
+  } else {
+    const move m{from, b.ld, rows, columns, target, width, width};
+    (pairs ? moves.pairs : wide ? moves.rows16_wide : moves.rows32)(m);
+  }
+}
+
+void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
+                 std::int64_t first, std::int64_t end, const packed_target& to, core::isa isa) {
+  const int depth = form.depth(p), padded = form.padded_depth(p);
+  constexpr int strip = 32;  // rows of a strip stay in the TLB while its panels are packed
+  const int step = b.turned ? depth : strip;
+  for (int k = 0; k < depth; k += step) {
+    for (std::int64_t q = first; q < end; ++q) {
+      pack_strip(form, b, p, q, k, std::min(k + step, depth), to.panel(q), isa);
+    }
+  }
+  const int used = (depth + form.per_word() - 1) / form.per_word();
+  const int all = padded / form.per_word();
+  if (used == all) return;
+  for (std::int64_t q = first; q < end; ++q) {
+    const int width = form.width(q);
+    std::memset(to.panel(q) + std::int64_t{used} * width, 0,
+                static_cast<std::size_t>(all - used) * static_cast<std::size_t>(width) * 4);
+  }
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,109 @@
+// How a product is cut: panel width, pass depth, tile, and where scratch goes; and the packed form
+// of op(B).
+//
+// All of it is a function of problem and isa. Widths and depths fix the order of additions; tile
+// heights and widths only decide what stays in cache together.
+#pragma once
+
+#include "ops/gemm/gemm.hpp"
+
+namespace velo::ops {
+
+inline std::int64_t round_up(std::int64_t x, std::int64_t unit) {
+  return (x + unit - 1) / unit * unit;
+}
+
+struct packed_form {
+  block_type type, compute;  // of the source, of the words
+  std::int64_t k, n;
+  int panel;  // columns of a panel
+  int pass;   // depth of a pass
+
+  packed_form(std::int64_t k, std::int64_t n, block_type type, const gemm_target& target);
+
+  int per_word() const {
+    return compute == block_type::bf16 ? 2 : 1;
+  }  // elements of the depth in a word
+  std::int64_t panels() const { return (n + panel - 1) / panel; }
+  std::int64_t passes() const { return (k + pass - 1) / pass; }
+  int depth(std::int64_t p) const {
+    return static_cast<int>(k - p * pass < pass ? k - p * pass : pass);
+  }
+  int padded_depth(std::int64_t p) const {
+    return static_cast<int>(round_up(depth(p), compute == block_type::bf16 ? 32 : 16));
+  }
+  std::int64_t padded_k() const {
+    return passes() == 0 ? 0 : (passes() - 1) * pass + padded_depth(passes() - 1);
+  }
+  int columns(std::int64_t p) const {
+    return static_cast<int>(n - p * panel < panel ? n - p * panel : panel);
+  }
+  int width(std::int64_t p) const { return static_cast<int>(round_up(columns(p), 16)); }
+  // Of a panel's first element in pass p, in the stored matrix.
+  std::int64_t place(const struct source_matrix& b, std::int64_t p, std::int64_t q) const;
+  std::size_t bytes() const {
+    return static_cast<std::size_t>(padded_k() / per_word() * round_up(n, 16) * 4);
+  }
+};
+
+// Where the words of one pass over some panels go: panel q to words + (q - origin) * panel_stride.
+struct packed_target {
+  std::uint32_t* words;
+  std::int64_t panel_stride;
+  std::int64_t origin;
+
+  std::uint32_t* panel(std::int64_t q) const { return words + (q - origin) * panel_stride; }
+};
+
+struct source_matrix {
+  const void* data;
+  std::int64_t ld;
+  bool turned;  // stored [n][k]
+};
+
+// Packs steps [begin, end) of the depth of pass `p` into panel `q` at `to`; begin is even.
+void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
+                int begin, int end, std::uint32_t* to, core::isa isa);
+
+// Packs panels [first, end) of pass `p`.
+void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
+                 std::int64_t first, std::int64_t end, const packed_target& to, core::isa isa);
+
+struct gemm_plan {
+  packed_form form;
+  std::int64_t m;
+  int tile_rows, tile_columns;  // of the largest tile
+  std::int64_t row_tiles, column_tiles;
+
+  // Where tiles begin: rows in units of 32, columns in panels, dealt out evenly so that threads get
+  // equal shares.
+  std::int64_t first_row(std::int64_t tile) const {
+    const std::int64_t row = (m + 31) / 32 * tile / row_tiles * 32;
+    return row < m ? row : m;
+  }
+  std::int64_t first_panel(std::int64_t tile) const { return form.panels() * tile / column_tiles; }
+
+  bool amx;                    // panels are multiplied by amx_multiply_panel, sums lie in squares
+  bool reads_a;                // A is read where it lies; otherwise
+  bool packs_a_once;           // it is packed before all tasks, or by each task
+  bool pack_inside;            // each task packs the B it needs:
+  bool feeds;                  // a panel while the one before is multiplied,
+  std::int64_t inside_panels;  // or so many at a time
+  std::int64_t phase_columns;  // column tiles of B packed for all, and then multiplied, at a time
+
+  // bytes
+  std::size_t shared_a, shared_b, own_a, own_b, own_sums, own;
+
+  gemm_plan(const gemm_problem& problem, bool packed, const gemm_target& target);
+
+  // Of sums between passes. No power of two, so that rows spread over the sets of a cache.
+  int sums_stride() const { return tile_columns + 16; }
+  std::size_t scratch_bytes(int threads) const {
+    return shared_a + shared_b + own * static_cast<std::size_t>(threads);
+  }
+
+ private:
+  void choose_tiles(const gemm_problem& problem, bool packed, const gemm_target& target);
+};
+
+}  // namespace velo::ops

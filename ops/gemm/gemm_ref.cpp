@@ -1,0 +1,42 @@
+// The product as its definition says, an element at a time with a double sum.
+#include "core/simd/scalar.hpp"
+#include "ops/gemm/gemm.hpp"
+
+namespace velo::ops::reference {
+namespace {
+
+double element(const void* data, block_type type, std::int64_t place) {
+  if (type == block_type::f32) return static_cast<const float*>(data)[place];
+  return simd::to_float(static_cast<const simd::bf16*>(data)[place]);
+}
+
+double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std::int64_t j) {
+  double sum = 0;
+  for (std::int64_t k = 0; k < p.k; ++k) {
+    const double x = element(p.a, p.type, p.turn_a ? k * p.lda + i : i * p.lda + k);
+    const double y =
+        b != nullptr ? b->at(k, j) : element(p.b, p.type, p.turn_b ? j * p.ldb + k : k * p.ldb + j);
+    sum += x * y;
+  }
+  return sum;
+}
+
+}  // namespace
+
+void gemm(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
+  threads(p.m, [&](std::int64_t i, int) {
+    for (std::int64_t j = 0; j < p.n; ++j) {
+      const std::int64_t place = i * p.ldc + j;
+      double sum = sum_of(p, b, i, j);
+      if (p.bias != nullptr) sum += p.bias[j];
+      if (p.accumulate) sum += element(p.c, p.c_type, place);
+      if (p.c_type == block_type::f32) {
+        simd::assign(static_cast<float*>(p.c)[place], sum);
+      } else {
+        simd::assign(static_cast<simd::bf16*>(p.c)[place], sum);
+      }
+    }
+  });
+}
+
+}  // namespace velo::ops::reference

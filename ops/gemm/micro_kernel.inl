@@ -1,0 +1,177 @@
+// The micro-kernel over the vectors of one instruction set; included by one thin file each.
+//
+// That file names `simd`, the vector header's namespace, and defines `most_rows` and `most_vectors`
+// of a register block, and `operand`: load(p) of a vector of words, broadcast(p) of one, and
+// multiply_add(sums, b, a).
+#include "ops/gemm/finish.inl"
+
+constexpr int steps_ahead = 64;  // at which A is fetched
+constexpr int tail = 64;         // steps left when sums and results are fetched
+constexpr int line = 64;         // bytes
+
+template <int Rows, int Vectors>
+using register_block = simd::vec[Rows][Vectors];
+
+struct cursor {
+  const uint32_t *a, *a4, *b;  // rows 0 and 4 of A
+  const char* fetch;
+  int64_t fetch_step, fetch_beside;
+};
+
+template <bool Fetch, int Rows, int Vectors>
+VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
+                                const micro_args& x, int steps) {
+  const int64_t a_row = x.a_row, a_step = x.a_step;
+  const int width = x.width;
+  for (; steps > 0; --steps) {
+    operand row[Vectors];
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) row[j] = operand::load(at.b + j * simd::width);
+    __builtin_prefetch(at.a + steps_ahead * micro_rows);
+    if (Fetch) {
+      __builtin_prefetch(at.fetch, 0, 2);
+      __builtin_prefetch(at.fetch + at.fetch_beside, 0, 2);
+      __builtin_prefetch(at.fetch + 2 * at.fetch_beside, 0, 2);
+      at.fetch += at.fetch_step;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+      const operand a = operand::broadcast((i < 4 ? at.a : at.a4) + i % 4 * a_row);
+#pragma GCC unroll 4
+      for (int j = 0; j < Vectors; ++j) sums[i][j] = multiply_add(sums[i][j], row[j], a);
+    }
+    at.a += a_step;
+    at.a4 += a_step;
+    at.b += width;
+  }
+}
+
+template <int Rows, int Vectors>
+VELO_INLINE void take_sums(register_block<Rows, Vectors>& sums, const float* from, int64_t ld,
+                           bool first) {
+  if (first) {
+#pragma GCC unroll 8
+    for (auto& row : sums) {
+#pragma GCC unroll 4
+      for (simd::vec& x : row) x = simd::zero();
+    }
+    return;
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) sums[i][j] = simd::load(from + i * ld + j * simd::width);
+  }
+}
+
+template <int Rows, int Vectors>
+VELO_INLINE void leave_sums(const register_block<Rows, Vectors>& sums, float* to, int64_t ld) {
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) simd::store(to + i * ld + j * simd::width, sums[i][j]);
+  }
+}
+
+// Rows `row`.. and columns `column`.. of the micro-panel's result.
+template <class T, int Rows, int Vectors>
+VELO_INLINE void finish_block(const register_block<Rows, Vectors>& sums, const result_part& to,
+                              int row, int column) {
+  T* c = static_cast<T*>(to.c) + row * to.ldc;
+  const bool stores_only = to.bias == nullptr && !to.accumulate && row + Rows <= to.rows &&
+                           column + Vectors * simd::width <= to.columns;
+  if (stores_only) {
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+      for (int j = 0; j < Vectors; ++j) {
+        simd::store(c + i * to.ldc + column + j * simd::width, sums[i][j]);
+      }
+    }
+    return;
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i) {
+    if (row + i >= to.rows) break;
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) {
+      finish_vector(to, c + i * to.ldc, column + j * simd::width, sums[i][j]);
+    }
+  }
+}
+
+// Into the first cache: what the end of this call writes, and the sums the next one begins with.
+template <int Rows, int Vectors>
+VELO_INLINE void fetch_ends(const micro_args& x, int row, int column) {
+  const int64_t element = x.result.bf16 ? 2 : 4;
+  for (int i = 0; i < Rows; ++i) {
+    if (x.last && row + i < x.result.rows) {
+      const char* c =
+          static_cast<const char*>(x.result.c) + ((row + i) * x.result.ldc + column) * element;
+      const int64_t bytes = Vectors * simd::width * element;
+      for (int64_t j = 0; j < bytes; j += line) __builtin_prefetch(c + j, 1);
+      __builtin_prefetch(c + bytes - 1, 1);
+    }
+    if (x.first) continue;
+    const float* next = x.next_sums + (row + i) * x.ld_sums + column;
+    for (int j = 0; j < Vectors * simd::width; j += line / 4) __builtin_prefetch(next + j);
+  }
+}
+
+template <int Rows, int Vectors>
+VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
+  register_block<Rows, Vectors> sums;
+  float* kept = x.sums + row * x.ld_sums + column;
+  take_sums<Rows, Vectors>(sums, kept, x.ld_sums, x.first);
+  const uint32_t* a = x.a + row * x.a_row;
+  cursor at{a,
+            a + 4 * x.a_row,
+            x.b + column,
+            static_cast<const char*>(x.fetch.first),
+            x.fetch.step,
+            x.fetch.beside};
+  const int last_steps = x.words < tail ? x.words : tail, steps = x.words - last_steps;
+  const int fetch_steps = row == 0 && column == 0 ? x.fetch.steps : 0;
+  const int fetching = fetch_steps < steps ? fetch_steps : steps;
+  multiply_steps<true, Rows, Vectors>(sums, at, x, fetching);
+  multiply_steps<false, Rows, Vectors>(sums, at, x, steps - fetching);
+  fetch_ends<Rows, Vectors>(x, row, column);
+  if (fetch_steps > steps) {
+    multiply_steps<true, Rows, Vectors>(sums, at, x, last_steps);
+  } else {
+    multiply_steps<false, Rows, Vectors>(sums, at, x, last_steps);
+  }
+  if (!x.last) {
+    leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
+  } else if (x.result.bf16) {
+    finish_block<velo::simd::bf16, Rows, Vectors>(sums, x.result, row, column);
+  } else {
+    finish_block<float, Rows, Vectors>(sums, x.result, row, column);
+  }
+}
+
+template <int Rows>
+VELO_INLINE void multiply_rows(const micro_args& x, int row) {
+  int column = 0;
+  for (; x.width - column >= most_vectors * simd::width; column += most_vectors * simd::width) {
+    multiply_block<Rows, most_vectors>(x, row, column);
+  }
+  if (most_vectors > 2 && x.width - column >= 2 * simd::width) {
+    multiply_block<Rows, 2>(x, row, column);
+    column += 2 * simd::width;
+  }
+  if (column < x.width) multiply_block<Rows, 1>(x, row, column);
+}
+
+// A in place ends with its last row; packed it is filled up, and rows may be rounded up.
+VELO_INLINE void multiply_micro_panel(const micro_args& x) {
+  const int rows = x.result.rows < micro_rows ? x.result.rows : micro_rows;
+  const bool exact = x.a_step == 1;
+  int row = 0;
+  for (; rows - row > (exact ? most_rows - 1 : most_rows / 2); row += most_rows) {
+    multiply_rows<most_rows>(x, row);
+  }
+  for (; rows - row > (exact ? 3 : 2); row += 4) multiply_rows<4>(x, row);
+  for (; rows - row > 1; row += 2) multiply_rows<2>(x, row);
+  if (row < rows) multiply_rows<1>(x, row);
+}
