@@ -1,9 +1,4 @@
-// Detection by CPUID, XCR0 and, for AMX, the kernel's permission; thread count by affinity mask and
-// cgroup quota.
-//
-// An instruction set is granted only when every feature its kernels are compiled with is present and the
-// system saves its registers. Asking for AMX permission is the one lasting act: Linux grants it to
-// the whole process, once, and asking again is free.
+// Names of ISAs; vendor and caches by CPUID; thread count by affinity mask and cgroup quota.
 #include "core/cpu.hpp"
 
 #include <cpuid.h>
@@ -14,6 +9,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <string>
 
@@ -32,18 +28,6 @@ registers cpuid(unsigned leaf, unsigned subleaf = 0) {
 
 constexpr bool bit(unsigned word, int index) {
   return ((word >> index) & 1u) != 0;
-}
-
-std::uint64_t saved_state() {  // XCR0: the register files the system saves on a switch
-  unsigned low = 0, high = 0;
-  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (static_cast<std::uint64_t>(high) << 32) | low;
-}
-
-bool amx_permitted() {
-  constexpr int request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr int tile_data = 18;
-  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
 
 // Deterministic cache parameters, leaf 4 (Intel) or 0x8000001d (AMD): the same format.
@@ -118,31 +102,18 @@ int cgroup_quota() {
   return least;
 }
 
-constexpr const char* names[] = {"scalar", "avx2", "avx512", "avx512_bf16", "amx"};
+constexpr const char* names[] = {
+#include "core/simd/isa_names.inc"
+};
 
 }  // namespace
-
-isa detect_isa() {
-  const registers one = cpuid(1), seven = cpuid(7), seven_one = cpuid(7, 1);
-  if (!bit(one.c, 27)) return isa::scalar;  // OSXSAVE
-  const std::uint64_t saved = saved_state();
-  const bool avx2 = (saved & 0x6) == 0x6 && bit(one.c, 12) && bit(one.c, 28) && bit(one.c, 29) &&
-                    bit(seven.b, 5);  // FMA, AVX, F16C, AVX2
-  if (!avx2) return isa::scalar;
-  const bool avx512 = (saved & 0xe6) == 0xe6 && bit(seven.b, 16) && bit(seven.b, 17) &&
-                      bit(seven.b, 30) && bit(seven.b, 31);  // F, DQ, BW, VL
-  if (!avx512) return isa::avx2;
-  if (seven.a < 1 || !bit(seven_one.a, 5)) return isa::avx512;
-  const bool tiles = (saved & 0x60000) == 0x60000 && bit(seven.d, 22) && bit(seven.d, 24);
-  return tiles && amx_permitted() ? isa::amx : isa::avx512_bf16;
-}
 
 const char* isa_name(isa which) {
   return names[static_cast<int>(which)];
 }
 
 bool parse_isa(const char* name, isa& out) {
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i < static_cast<int>(std::size(names)); ++i) {
     if (std::strcmp(name, names[i]) != 0) continue;
     out = static_cast<isa>(i);
     return true;

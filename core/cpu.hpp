@@ -1,15 +1,17 @@
 // What the processor can do and how many of it we may use: instruction set, cache sizes,
 // usable threads.
 //
-// Levels are ordered: each includes all below it. Detection asks CPUID, XCR0 and (for AMX) the
-// kernel's permission once per context; configuration may only lower the result. Not hot.
+// Instruction sets are ordered: each includes all below it. The list is core/simd/isas.cmake, and
+// detection core/simd/detect.cpp; configuration may only lower the result. Not hot.
 #pragma once
 
 #include <cstdint>
 
 namespace velo::core {
 
-enum class isa : int { scalar, avx2, avx512, avx512_bf16, amx };
+enum class isa : int {
+#include "core/simd/isa_enumerators.inc"
+};
 
 isa detect_isa();                            // the highest this machine and kernel allow
 const char* isa_name(isa which);             // "avx512_bf16"

@@ -53,7 +53,7 @@ class shape_writer {
            text("%lld", static_cast<long long>(capacity)));
     if (capacity > 0) stride_ = capi::struct_size(shapes, shape_size, "shapes");
   }
-  void operator()(std::int64_t index, const ops::field& f, const ops::output_shapes::shape& from) {
+  void operator()(std::int64_t index, const ops::field& f, const ops::output_shape& from) {
     if (index >= capacity_) return;
     velo_shape made{};
     made.ndim = from.rank;

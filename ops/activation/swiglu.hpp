@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "core/simd/types.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -36,23 +36,10 @@ struct swiglu_backward_slice {
   bool bypass;  // write dgate and dup around the cache
 };
 
-namespace reference {
-void swiglu(const swiglu_slice<float>& s);
-void swiglu(const swiglu_slice<simd::bf16>& s);
-void swiglu_backward(const swiglu_backward_slice<float>& s);
-void swiglu_backward(const swiglu_backward_slice<simd::bf16>& s);
-}  // namespace reference
-namespace avx2 {
-void swiglu(const swiglu_slice<float>& s);
-void swiglu(const swiglu_slice<simd::bf16>& s);
-void swiglu_backward(const swiglu_backward_slice<float>& s);
-void swiglu_backward(const swiglu_backward_slice<simd::bf16>& s);
-}  // namespace avx2
-namespace avx512 {
-void swiglu(const swiglu_slice<float>& s);
-void swiglu(const swiglu_slice<simd::bf16>& s);
-void swiglu_backward(const swiglu_backward_slice<float>& s);
-void swiglu_backward(const swiglu_backward_slice<simd::bf16>& s);
-}  // namespace avx512
+struct swiglu_kernels {
+  of_each_dtype<swiglu_slice> forward;
+  of_each_dtype<swiglu_backward_slice> backward;
+};
+extern const kernel_list swiglu_kernel_list;
 
 }  // namespace velo::ops

@@ -29,17 +29,7 @@ void backward(const swiglu_backward_slice<T>& s) {
 
 }  // namespace
 
-void swiglu(const swiglu_slice<float>& s) {
-  forward(s);
-}
-void swiglu(const swiglu_slice<simd::bf16>& s) {
-  forward(s);
-}
-void swiglu_backward(const swiglu_backward_slice<float>& s) {
-  backward(s);
-}
-void swiglu_backward(const swiglu_backward_slice<simd::bf16>& s) {
-  backward(s);
-}
+extern const swiglu_kernels swiglu = {{forward<float>, forward<simd::bf16>},
+                                      {backward<float>, backward<simd::bf16>}};
 
 }  // namespace velo::ops::reference

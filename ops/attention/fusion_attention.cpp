@@ -5,6 +5,7 @@
 // candidate is the same walk with the block products and vector code of one instruction set; the
 // reference is another algorithm.
 #include <algorithm>
+#include <iterator>
 
 #include "ops/attention/attention.hpp"
 #include "ops/operator/definition.hpp"
@@ -228,18 +229,21 @@ struct statistics_shape {
   }
 };
 
-void infer(const velo_fusion_attention_args& a, output_shapes& outputs) {
-  const attention_problem p = describe(a);
+void infer(const velo_fusion_attention_args& a, attention_problem& p, output_shapes& outputs) {
+  p = describe(a);
   const statistics_shape statistics(*a.query, a.layout, p);
-  outputs.set("attention_out", a.query->dtype, a.query->ndim,
+  outputs.set(a.attention_out, a.query->dtype, a.query->ndim,
               out_shape(*a.query, a.layout, p).sizes);
-  outputs.set("softmax_max", f32, statistics.rank, statistics.sizes);
-  outputs.set("softmax_sum", f32, statistics.rank, statistics.sizes);
-  if (a.attention_out != nullptr) require_dense_rows(*a.attention_out, "attention_out");
+  outputs.set(a.softmax_max, f32, statistics.rank, statistics.sizes);
+  outputs.set(a.softmax_sum, f32, statistics.rank, statistics.sizes);
+  if (a.attention_out == nullptr) return;
+  require_dense_rows(*a.attention_out, "attention_out");
+  p.out = strides_of(*a.attention_out, a.layout, p.dv);
 }
 
-void infer_backward(const velo_fusion_attention_backward_args& a, output_shapes& outputs) {
-  const attention_problem p = describe(a);
+void infer_backward(const velo_fusion_attention_backward_args& a, attention_problem& p,
+                    output_shapes& outputs) {
+  p = describe(a);
   const statistics_shape statistics(*a.query, a.layout, p);
   const out_shape out(*a.query, a.layout, p);
   require_shape(*a.dy, "dy", a.query->ndim, out.sizes);
@@ -250,29 +254,28 @@ void infer_backward(const velo_fusion_attention_backward_args& a, output_shapes&
   require_dense_rows(*a.attention_out, "attention_out");
   require_shape(*a.softmax_max, "softmax_max", statistics.rank, statistics.sizes);
   require_shape(*a.softmax_sum, "softmax_sum", statistics.rank, statistics.sizes);
-  outputs.like("dquery", *a.query);
-  outputs.like("dkey", *a.key);
-  outputs.like("dvalue", *a.value);
+  outputs.like(a.dquery, *a.query);
+  outputs.like(a.dkey, *a.key);
+  outputs.like(a.dvalue, *a.value);
   if (a.dquery != nullptr) require_dense_rows(*a.dquery, "dquery");
   if (a.dkey != nullptr) require_dense_rows(*a.dkey, "dkey");
   if (a.dvalue != nullptr) require_dense_rows(*a.dvalue, "dvalue");
+  p.out = strides_of(*a.attention_out, a.layout, p.dv);
+  p.dy = strides_of(*a.dy, a.layout, p.dv);
+  if (a.dquery != nullptr) p.dq = strides_of(*a.dquery, a.layout, p.d);
+  if (a.dkey != nullptr) p.dk = strides_of(*a.dkey, a.layout, p.d);
+  if (a.dvalue != nullptr) p.dv_rows = strides_of(*a.dvalue, a.layout, p.dv);
 }
 
 // ---- running ----
 
-attention_problem problem_of(const velo_fusion_attention_args& a) {
-  attention_problem p = describe(a);
-  p.out = strides_of(*a.attention_out, a.layout, p.dv);
-  return p;
-}
-
-attention_problem problem_of(const velo_fusion_attention_backward_args& a) {
-  attention_problem p = describe(a);
-  p.out = strides_of(*a.attention_out, a.layout, p.dv);
-  p.dy = strides_of(*a.dy, a.layout, p.dv);
-  p.dq = strides_of(*a.dquery, a.layout, p.d);
-  p.dk = strides_of(*a.dkey, a.layout, p.d);
-  p.dv_rows = strides_of(*a.dvalue, a.layout, p.dv);
+// The lists belong to the args, which a queued call has a copy of.
+template <class Args>
+attention_problem placed(const Args& a, const attention_problem& problem) {
+  attention_problem p = problem;
+  if (a.layout != VELO_ATTENTION_LAYOUT_TND) return p;
+  p.q_ends = a.actual_seq_qlen->data;
+  p.kv_ends = a.actual_seq_kvlen->data;
   return p;
 }
 
@@ -294,49 +297,51 @@ attention_gradients tensors_of(const velo_fusion_attention_backward_args& a) {
           data<char>(a.dvalue)};
 }
 
-template <core::isa Isa>
-void run(const velo_fusion_attention_args& a, core::execution& on) {
-  const attention_problem p = problem_of(a);
-  void* scratch = on.scratch.take(attention_forward_bytes(p, on.threads.threads()));
-  attention_forward(p, tensors_of(a), {Isa, on.jit, on.threads, scratch});
-}
-template <core::isa Isa>
-void run(const velo_fusion_attention_backward_args& a, core::execution& on) {
-  const attention_problem p = problem_of(a);
-  void* scratch = on.scratch.take(attention_backward_bytes(p, on.threads.threads()));
-  attention_backward(p, tensors_of(a), {Isa, on.jit, on.threads, scratch});
-}
-
-void run_reference(const velo_fusion_attention_args& a, core::execution& on) {
-  attention_forward_reference(problem_of(a), tensors_of(a), on.threads);
-}
-void run_reference(const velo_fusion_attention_backward_args& a, core::execution& on) {
-  attention_backward_reference(problem_of(a), tensors_of(a), on.threads);
-}
-
-template <class Args>
-const char* not_bf16(const void* args) {
-  return static_cast<const Args*>(args)->query->dtype == bf16 ? nullptr : "serves bfloat16 alone";
-}
-
-template <class Args>
-struct kernels_of {
-  static constexpr candidate list[] = {
-      kernel<Args, run<core::isa::amx>>("amx", core::isa::amx, not_bf16<Args>),
-      kernel<Args, run<core::isa::avx512_bf16>>("avx512_bf16", core::isa::avx512_bf16,
-                                                not_bf16<Args>),
-      kernel<Args, run<core::isa::avx512>>("avx512", core::isa::avx512),
-      kernel<Args, run<core::isa::avx2>>("avx2", core::isa::avx2),
-      kernel<Args, run_reference>("reference", core::isa::scalar),
-  };
+// How a candidate walks: with the kernels of one ISA, or in plain loops.
+struct fusion_attention_kernels {
+  core::isa on;
+  bool plain;
 };
+
+void run(const velo_fusion_attention_args& a, const attention_problem& problem,
+         const fusion_attention_kernels& kernels, core::execution& on) {
+  const attention_problem p = placed(a, problem);
+  if (kernels.plain) return attention_forward_reference(p, tensors_of(a), on.threads);
+  void* scratch = on.scratch.take(attention_forward_bytes(p, on.threads.threads()));
+  attention_forward(p, tensors_of(a), {kernels.on, on.jit, on.threads, scratch});
+}
+
+void run_backward(const velo_fusion_attention_backward_args& a, const attention_problem& problem,
+                  const fusion_attention_kernels& kernels, core::execution& on) {
+  const attention_problem p = placed(a, problem);
+  if (kernels.plain) return attention_backward_reference(p, tensors_of(a), on.threads);
+  void* scratch = on.scratch.take(attention_backward_bytes(p, on.threads.threads()));
+  attention_backward(p, tensors_of(a), {kernels.on, on.jit, on.threads, scratch});
+}
+
+template <class Args>
+const char* reject(const Args&, const attention_problem& p, const kernel_entry& kernel) {
+  const bool bf16_only = kernel.isa > core::isa::avx512;
+  return bf16_only && p.type != block_type::bf16 ? "serves bfloat16 alone" : nullptr;
+}
+
+constexpr fusion_attention_kernels walks[] = {{core::isa::amx, false},
+                                              {core::isa::avx512_bf16, false},
+                                              {core::isa::avx512, false},
+                                              {core::isa::avx2, false},
+                                              {core::isa::scalar, true}};
+constexpr kernel_entry entries[] = {
+    {"amx", core::isa::amx, &walks[0]},          {"avx512_bf16", core::isa::avx512_bf16, &walks[1]},
+    {"avx512", core::isa::avx512, &walks[2]},    {"avx2", core::isa::avx2, &walks[3]},
+    {"reference", core::isa::scalar, &walks[4]},
+};
+constexpr kernel_list kernels = {entries, static_cast<int>(std::size(entries))};
 
 }  // namespace
 
 extern const operator_def fusion_attention_operator =
-    define<velo_fusion_attention_args, infer>(kernels_of<velo_fusion_attention_args>::list);
+    define<infer, run, reject<velo_fusion_attention_args>>(kernels);
 extern const operator_def fusion_attention_backward_operator =
-    define<velo_fusion_attention_backward_args, infer_backward>(
-        kernels_of<velo_fusion_attention_backward_args>::list);
+    define<infer_backward, run_backward, reject<velo_fusion_attention_backward_args>>(kernels);
 
 }  // namespace velo::ops

@@ -124,8 +124,8 @@ int find_field(const op_spec& spec, const char* name, std::size_t length) {
 
 field_set assign(const op_spec& spec, const velo_named_value* values, std::int64_t count,
                  args_block& block) {
-  if (count < 0 || count > output_shapes::max_fields) {
-    fail(VELO_ERR_ARGUMENT, "count", text("0 to %d values", output_shapes::max_fields),
+  if (count < 0 || count > max_fields) {
+    fail(VELO_ERR_ARGUMENT, "count", text("0 to %d values", max_fields),
          text("%lld", static_cast<long long>(count)));
   }
   if (values == nullptr && count > 0) fail(VELO_ERR_NULL, "values", "count named values", "NULL");

@@ -2,12 +2,10 @@
 #include "ops/call/call.hpp"
 
 #include <cstring>
-#include <memory>
-#include <vector>
 
 #include "core/guard.hpp"
 #include "core/handle.hpp"
-#include "core/stream.hpp"
+#include "ops/call/queued_call.hpp"
 
 namespace velo::ops {
 namespace {
@@ -15,67 +13,28 @@ namespace {
 using core::fail;
 using core::text;
 
-// A call on a queue stream: args, tensor descriptors and lists copied, tensor data not. The block's
-// pointers are mended to point into the copies; the object must not move.
-class queued_call final : public core::work {
- public:
-  queued_call(op_id op, const candidate& chosen, const args_block& block)
-      : chosen_(chosen),
-        block_(block),
-        tensors_(static_cast<std::size_t>(spec_of(op).field_count)),
-        lists_(tensors_.size()) {
-    const op_spec& spec = spec_of(op);
-    function = spec.function;
-    for (std::size_t i = 0; i < tensors_.size(); ++i) {
-      args_block::slot& slot = block_.slots[i];
-      if (slot.pointer == nullptr) continue;
-      if (spec.fields[i].kind == field_kind::tensor) {
-        slot.tensor = tensors_[i].copy(*slot.tensor);
-      } else if (spec.fields[i].kind == field_kind::ints) {
-        slot.ints = lists_[i].copy(*slot.ints);
-      }
-    }
+[[noreturn]] void refuse_size(const op_spec& spec, std::uint32_t size) {
+  fail(VELO_ERR_STRUCT, "args.struct_size",
+       text("a multiple of 8 in [8, %u], usually sizeof(%s_args) = %u", max_struct_size,
+            spec.function, spec.struct_size),
+       text("%u", size));
+}
+
+// What the configured kernel, or the last one, has against the arguments.
+[[noreturn]] void refuse_choice(op_id op, const void* args, const problem_storage& problem,
+                                const core::context& context) {
+  const op_spec& spec = spec_of(op);
+  const kernel_list& all = *definition_of(op).kernels;
+  const char* forced = context.forced_kernel(spec.name);
+  for (int i = 0; forced != nullptr && i < all.count; ++i) {
+    if (std::strcmp(all.entries[i].name, forced) != 0) continue;
+    fail(VELO_ERR_UNSUPPORTED, "args",
+         text("arguments for the kernel \"%s\", which the configuration names for %s", forced,
+              spec.name),
+         text("others: it %s", refusal(op, i, args, problem, context)));
   }
-  void run(core::execution& on) override { chosen_.run(&block_, on); }
-
- private:
-  struct tensor_copy {
-    velo_tensor tensor;
-    std::int64_t shape[max_rank];
-    std::int64_t strides[max_rank];
-    const velo_tensor* copy(const velo_tensor& from) {
-      tensor = from;
-      const auto bytes = sizeof(std::int64_t) * static_cast<std::size_t>(from.ndim);
-      if (from.shape != nullptr)
-        tensor.shape = static_cast<std::int64_t*>(std::memcpy(shape, from.shape, bytes));
-      if (from.strides != nullptr) {
-        tensor.strides = static_cast<std::int64_t*>(std::memcpy(strides, from.strides, bytes));
-      }
-      return &tensor;
-    }
-  };
-  struct list_copy {
-    velo_ints list;
-    std::vector<std::int64_t> numbers;
-    const velo_ints* copy(const velo_ints& from) {
-      numbers.assign(from.data, from.data + from.count);
-      list = {numbers.data(), from.count};
-      return &list;
-    }
-  };
-
-  const candidate& chosen_;
-  args_block block_;
-  std::vector<tensor_copy> tensors_;
-  std::vector<list_copy> lists_;
-};
-
-const char* refusal(const candidate& c, const args_block& block, const core::context& context) {
-  if (c.device != context.device().type) return "serves another device";
-  if (static_cast<int>(c.isa) > static_cast<int>(context.isa())) {
-    return "needs an instruction set that the processor lacks or the configuration forbids";
-  }
-  return c.reject == nullptr ? nullptr : c.reject(&block);
+  fail(VELO_ERR_UNSUPPORTED, "args", text("arguments that a kernel of %s serves", spec.name),
+       "others; velo_op_explain lists each kernel's reason");
 }
 
 }  // namespace
@@ -93,75 +52,49 @@ void set_defaults(const op_spec& spec, args_block& block) {
   }
 }
 
-void complete(const op_spec& spec, const void* args, args_block& block) {
+const void* complete(const op_spec& spec, const void* args, args_block& block) {
   if (args == nullptr)
     fail(VELO_ERR_NULL, "args", "a pointer to the operator's args struct", "NULL");
   std::uint32_t size = 0;
   std::memcpy(&size, args, sizeof size);
-  if (size < 8 || size > max_struct_size || size % 8 != 0) {
-    fail(VELO_ERR_STRUCT, "args.struct_size",
-         text("a multiple of 8 in [8, %u], usually sizeof(%s_args) = %u", max_struct_size,
-              spec.function, spec.struct_size),
-         text("%u", size));
-  }
-  set_defaults(spec, block);
+  if (size == spec.struct_size) return args;
+  if (size < 8 || size > max_struct_size || size % 8 != 0) refuse_size(spec, size);
   const auto* bytes = static_cast<const unsigned char*>(args);
-  std::uint32_t known = size < spec.struct_size ? size : spec.struct_size;
-  std::memcpy(block.slots, bytes + 8, known - 8);
-  for (std::uint32_t i = known; i < size; ++i) {
+  for (std::uint32_t i = spec.struct_size; i < size; ++i) {
     if (bytes[i] != 0) {
       fail(VELO_ERR_UNSUPPORTED, "args.struct_size",
            text("at most %u bytes in use: this library knows no more fields", spec.struct_size),
            text("a value in byte %u, from newer headers", i));
     }
   }
+  if (size > spec.struct_size) return args;
+  set_defaults(spec, block);
+  std::memcpy(block.slots, bytes + 8, size - 8);
+  return &block;
 }
 
-choice choose(op_id op, const args_block& block, const core::context& context) {
-  const operator_def& def = definition_of(op);
-  choice made{-1, {}};
-  const char* forced = context.forced_kernel(spec_of(op).name);
-  const int last = def.candidate_count - 1;
-  for (int i = 0; i <= last; ++i) {
-    const candidate& c = def.candidates[i];
-    if (forced != nullptr && forced[0] != 0 && std::strcmp(forced, c.name) != 0) {
-      made.reasons[i] = "another kernel is forced by the configuration";
-    } else if (context.optimization() == 0 && i != last) {
-      made.reasons[i] = "optimization level 0 runs the reference";
-    } else {
-      made.reasons[i] = refusal(c, block, context);
-    }
-    if (made.reasons[i] == nullptr && made.chosen < 0) made.chosen = i;
-  }
-  return made;
-}
-
-void execute(op_id op, const args_block& block, velo_stream handle) {
-  core::stream& stream = core::resolve<core::stream>(handle, "stream");
+void execute(op_id op, const void* args, core::stream& stream) {
   const core::context& context = stream.owner();
-  output_shapes outputs(spec_of(op));
-  check(op, block, context, purpose::run, outputs);
-  const choice made = choose(op, block, context);
-  if (made.chosen < 0) {
-    fail(VELO_ERR_UNSUPPORTED, "args",
-         text("arguments the forced kernel of %s serves", spec_of(op).name),
-         "no kernel accepts them; velo_op_explain lists the reasons");
-  }
-  const candidate& chosen = definition_of(op).candidates[made.chosen];
+  problem_storage problem;
+  check(op, args, context, purpose::run, problem, nullptr);
+  const int chosen = choose(op, args, problem, context);
+  if (chosen < 0) refuse_choice(op, args, problem, context);
+  const operator_def& def = definition_of(op);
+  const kernel_entry& kernel = def.kernels->entries[chosen];
   if (stream.is_inline()) {
-    stream.run_inline([&](core::execution& on) { chosen.run(&block, on); });
+    stream.run_inline(
+        [&](core::execution& on) { def.run(args, problem.bytes, kernel.kernels, on); });
   } else {
-    stream.enqueue(std::make_unique<queued_call>(op, chosen, block));
+    stream.enqueue(queued_call::make(op, kernel, args, problem));
   }
 }
 
-velo_status call(op_id op, velo_stream stream, const void* args) noexcept {
+velo_status call(op_id op, velo_stream handle, const void* args) noexcept {
   const op_spec& spec = spec_of(op);
   return core::guard(spec.function, [&] {
-    (void)core::resolve<core::stream>(stream, "stream");
+    core::stream& stream = core::resolve<core::stream>(handle, "stream");
     args_block block;
-    complete(spec, args, block);
-    execute(op, block, stream);
+    execute(op, complete(spec, args, block), stream);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "core/stream.hpp"
 #include "ops/call/inspect.hpp"
 #include "ops/foreign/foreign.hpp"
 
@@ -19,7 +20,7 @@ class callee {
   // given: the fields that were set. Checks, and runs or queues.
   void execute(const args_block& block, field_set given, velo_stream stream) const {
     if (foreign_ != nullptr) return foreign_kernel::execute(foreign_, block, given, stream);
-    ops::execute(op_, block, stream);
+    ops::execute(op_, &block, core::resolve<core::stream>(stream, "stream"));
   }
   std::string explain(const args_block& block, const core::context& context) const {
     return foreign_ != nullptr ? foreign_->explain(block, context)

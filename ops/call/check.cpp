@@ -1,5 +1,5 @@
-// The checks every operator gets for nothing: fields one by one, outputs against the inferred
-// shapes, overlap of memory.
+// The checks every operator gets for nothing: fields one by one, then what `infer` says, then
+// overlap of memory (overlap.cpp).
 //
 // A failure names the field as the caller spells it ("args.gamma"). Nothing here reads a tensor's
 // elements.
@@ -158,170 +158,21 @@ void check_field(const args_block::slot& slot, const field& f, const core::conte
   }
 }
 
-void check_output(const velo_tensor& t, const field& f, const output_shapes::shape& expected) {
-  if (!expected.set) return;
-  const bool same =
-      t.ndim == expected.rank &&
-      (t.ndim == 0 || std::memcmp(t.shape, expected.sizes,
-                                  sizeof(std::int64_t) * static_cast<std::size_t>(t.ndim)) == 0);
-  if (!same) {
-    fail(t.ndim == expected.rank ? VELO_ERR_SHAPE : VELO_ERR_RANK, path_of(f.name, ".shape"),
-         shape_name(expected.rank, expected.sizes), shape_name(t.ndim, t.shape));
-  }
-  if (!(t.dtype == expected.dtype)) {
-    fail(VELO_ERR_DTYPE, path_of(f.name, ".dtype"), dtype_name(expected.dtype),
-         dtype_name(t.dtype));
-  }
-}
-
-// First byte and one past the last byte a view can reach.
-struct extent {
-  std::uintptr_t begin = 0, end = 0;
-};
-
-extent extent_of(const velo_tensor& t) {
-  if (numel(t) == 0) return {};
-  std::int64_t last = 0;
-  if (t.strides == nullptr) {
-    last = numel(t) - 1;
-  } else {
-    for (int i = 0; i < t.ndim; ++i) last += t.strides[i] * (t.shape[i] - 1);
-  }
-  const auto begin = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-  return {begin, begin + static_cast<std::uintptr_t>((last + 1) * element_bytes(t.dtype))};
-}
-
-bool same_view(const velo_tensor& a, const velo_tensor& b) {
-  return extent_of(a).begin == extent_of(b).begin && numel(a) == numel(b) &&
-         element_bytes(a.dtype) == element_bytes(b.dtype) && is_compact(a) == is_compact(b);
-}
-
-// Bytes from the first to past the last element that a view reaches inside one period, or 0 where
-// some dimension steps beyond a period without being a multiple of it.
-std::int64_t reach_in_period(const velo_tensor& t, std::int64_t period) {
-  const std::int64_t bytes = element_bytes(t.dtype);
-  std::int64_t reach = bytes, compact = bytes;
-  for (int i = t.ndim - 1; i >= 0; --i) {
-    const std::int64_t stride = t.strides == nullptr ? compact : t.strides[i] * bytes;
-    compact *= t.shape[i];
-    if (t.shape[i] == 1 || stride % period == 0) continue;
-    if (stride > period) return 0;
-    reach += stride * (t.shape[i] - 1);
-  }
-  return reach <= period ? reach : 0;
-}
-
-// Whether two views lie side by side in common rows, like queries, keys and values in a fused
-// projection: their extents overlap, their elements do not. Every stride of `a` is tried as the
-// row.
-bool side_by_side(const velo_tensor& a, const velo_tensor& b) {
-  if (a.strides == nullptr) return false;
-  const std::uintptr_t first_a = extent_of(a).begin, first_b = extent_of(b).begin;
-  for (int i = 0; i < a.ndim; ++i) {
-    const std::int64_t period = a.strides[i] * element_bytes(a.dtype);
-    if (a.shape[i] == 1 || period == 0) continue;
-    const std::int64_t in_a = reach_in_period(a, period), in_b = reach_in_period(b, period);
-    const auto p = static_cast<std::uintptr_t>(period);
-    const auto ahead = static_cast<std::int64_t>(((first_b % p) + p - first_a % p) % p);
-    if (in_a > 0 && in_b > 0 && in_a <= ahead && ahead + in_b <= period) return true;
-  }
-  return false;
-}
-
 }  // namespace
 
-void check_fields(const op_spec& spec, const args_block& block, const core::context& context,
+void check_fields(const op_spec& spec, const void* args, const core::context& context,
                   purpose why) {
-  for (int i = 0; i < spec.field_count; ++i)
-    check_field(block.slots[i], spec.fields[i], context, why);
+  const args_block::slot* slots = slots_of(args);
+  for (int i = 0; i < spec.field_count; ++i) check_field(slots[i], spec.fields[i], context, why);
 }
 
-// No output may share memory with another tensor, except exactly with a field its doc allows.
-void check_overlap(const op_spec& spec, const args_block& block) {
-  for (int o = 0; o < spec.field_count; ++o) {
-    const field& out = spec.fields[o];
-    if (!out.output || block.slots[o].tensor == nullptr) continue;
-    const velo_tensor& written = *block.slots[o].tensor;
-    const extent w = extent_of(written);
-    for (int i = 0; i < spec.field_count; ++i) {
-      const field& other = spec.fields[i];
-      if (i == o || other.kind != field_kind::tensor || block.slots[i].tensor == nullptr) continue;
-      const velo_tensor& t = *block.slots[i].tensor;
-      const extent e = extent_of(t);
-      if (w.begin >= e.end || e.begin >= w.end) continue;
-      if (side_by_side(written, t) || side_by_side(t, written)) continue;
-      const bool allowed =
-          ((out.may_alias >> i) & 1) != 0 || (other.output && ((other.may_alias >> o) & 1) != 0);
-      if (allowed && same_view(written, t)) continue;
-      fail(VELO_ERR_OVERLAP, path_of(out.name),
-           allowed ? text("memory of its own, or exactly that of args.%s", other.name)
-                   : text("memory of its own"),
-           text("memory shared with args.%s", other.name));
-    }
-  }
-}
-
-void check(op_id op, const args_block& block, const core::context& context, purpose why,
-           output_shapes& outputs) {
+void check(op_id op, const void* args, const core::context& context, purpose why,
+           problem_storage& problem, output_shape* kept) {
   const op_spec& spec = spec_of(op);
-  check_fields(spec, block, context, why);
-  definition_of(op).infer(&block, outputs);
-  for (int i = 0; i < spec.field_count; ++i) {
-    if (spec.fields[i].output && block.slots[i].tensor != nullptr) {
-      check_output(*block.slots[i].tensor, spec.fields[i], outputs[i]);
-    }
-  }
-  if (why == purpose::run) check_overlap(spec, block);
-}
-
-void output_shapes::set(const char* field, velo_dtype dtype, int rank, const std::int64_t* sizes) {
-  for (int i = 0; i < spec_.field_count; ++i) {
-    if (std::strcmp(spec_.fields[i].name, field) != 0) continue;
-    shape& s = shapes_[i];
-    s.set = true;
-    s.rank = rank;
-    s.dtype = dtype;
-    for (int d = 0; d < rank; ++d) s.sizes[d] = sizes[d];
-    return;
-  }
-  fail(VELO_ERR_INTERNAL, field, "an output of the operator", "no such field");
-}
-
-void require_shape(const velo_tensor& t, const char* field, int rank, const std::int64_t* sizes) {
-  if (t.ndim == rank &&
-      (rank == 0 ||
-       std::memcmp(t.shape, sizes, sizeof(std::int64_t) * static_cast<std::size_t>(rank)) == 0)) {
-    return;
-  }
-  fail(t.ndim == rank ? VELO_ERR_SHAPE : VELO_ERR_RANK, path_of(field, ".shape"),
-       shape_name(rank, sizes), shape_name(t.ndim, t.shape));
-}
-
-void require_like(const velo_tensor& t, const char* field, const velo_tensor& model,
-                  const char* model_field) {
-  if (!same_shape(t, model)) {
-    fail(t.ndim == model.ndim ? VELO_ERR_SHAPE : VELO_ERR_RANK, path_of(field, ".shape"),
-         text("%s as args.%s", shape_name(model.ndim, model.shape).buffer, model_field),
-         shape_name(t.ndim, t.shape));
-  }
-  if (!(t.dtype == model.dtype)) {
-    fail(VELO_ERR_DTYPE, path_of(field, ".dtype"),
-         text("%s as args.%s", dtype_name(model.dtype).buffer, model_field), dtype_name(t.dtype));
-  }
-}
-
-void require_dtype(const velo_tensor& t, const char* field, velo_dtype dtype) {
-  if (!(t.dtype == dtype)) {
-    fail(VELO_ERR_DTYPE, path_of(field, ".dtype"), dtype_name(dtype), dtype_name(t.dtype));
-  }
-}
-
-void require_rank(const velo_tensor& t, const char* field, int lowest, int highest) {
-  if (t.ndim >= lowest && t.ndim <= highest) return;
-  fail(VELO_ERR_RANK, path_of(field, ".ndim"),
-       lowest == highest ? text("%d dimensions", lowest)
-                         : text("%d to %d dimensions", lowest, highest),
-       text("%d", t.ndim));
+  check_fields(spec, args, context, why);
+  output_shapes outputs(spec, args, kept);
+  definition_of(op).infer(args, problem.bytes, outputs);
+  if (why == purpose::run) check_overlap(spec, args);
 }
 
 }  // namespace velo::ops

@@ -23,21 +23,22 @@ void append_member(std::string& to, const char* name, const char* value) {
 // when they decide whether they serve.
 class completed_outputs {
  public:
-  completed_outputs(const op_spec& spec, const args_block& from, const output_shapes& shapes,
+  completed_outputs(const op_spec& spec, const args_block& from, const output_shape* shapes,
                     velo_device device)
       : block(from) {
     for (int i = 0; i < spec.field_count; ++i) {
       const field& f = spec.fields[i];
       if (!f.output || f.optional || !shapes[i].set || block.slots[i].tensor != nullptr) continue;
-      made_[i] = velo_tensor{nullptr, device, shapes[i].rank, shapes[i].dtype, shapes[i].sizes,
-                             nullptr, 0};
+      // The shape is only read.
+      auto* sizes = const_cast<std::int64_t*>(shapes[i].sizes);
+      made_[i] = velo_tensor{nullptr, device, shapes[i].rank, shapes[i].dtype, sizes, nullptr, 0};
       block.slots[i].tensor = &made_[i];
     }
   }
   args_block block;
 
  private:
-  velo_tensor made_[output_shapes::max_fields];
+  velo_tensor made_[max_fields];
 };
 
 }  // namespace
@@ -47,11 +48,12 @@ std::string describe_op(op_id op) {
   const operator_def& def = definition_of(op);
   all.pop_back();
   all += ",\"kernels\":[";
-  for (int i = 0; i < def.candidate_count; ++i) {
+  for (int i = 0; i < def.kernels->count; ++i) {
+    const kernel_entry& kernel = def.kernels->entries[i];
     all += i == 0 ? "{" : ",{";
-    append_member(all, "name", def.candidates[i].name);
+    append_member(all, "name", kernel.name);
     all += ',';
-    append_member(all, "isa", core::isa_name(def.candidates[i].isa));
+    append_member(all, "isa", core::isa_name(kernel.isa));
     all += '}';
   }
   return all + "]}";
@@ -68,21 +70,21 @@ std::string describe_library() {
 }
 
 std::string explain(op_id op, const args_block& block, const core::context& context) {
-  output_shapes outputs(spec_of(op));
-  check(op, block, context, purpose::shapes_only, outputs);
-  const completed_outputs completed(spec_of(op), block, outputs, context.device());
-  const choice made = choose(op, completed.block, context);
-  const operator_def& def = definition_of(op);
+  output_shape shapes[max_fields];
+  problem_storage problem;
+  check(op, &block, context, purpose::shapes_only, problem, shapes);
+  const completed_outputs completed(spec_of(op), block, shapes, context.device());
+  const int chosen = choose(op, &completed.block, problem, context);
+  const kernel_list& kernels = *definition_of(op).kernels;
   std::string all = "[";
-  for (int i = 0; i < def.candidate_count; ++i) {
-    const bool chosen = i == made.chosen;
-    const char* reason = made.reasons[i];
-    if (!chosen && reason == nullptr) reason = "one that is preferred serves";
+  for (int i = 0; i < kernels.count; ++i) {
+    const char* reason = refusal(op, i, &completed.block, problem, context);
+    if (i != chosen && reason == nullptr) reason = "a kernel before it in this list serves";
     all += i == 0 ? "{" : ",\n {";
-    append_member(all, "name", def.candidates[i].name);
+    append_member(all, "name", kernels.entries[i].name);
     all += ',';
-    append_member(all, "isa", core::isa_name(def.candidates[i].isa));
-    all += chosen ? ",\"chosen\":true," : ",\"chosen\":false,";
+    append_member(all, "isa", core::isa_name(kernels.entries[i].isa));
+    all += i == chosen ? ",\"chosen\":true," : ",\"chosen\":false,";
     append_member(all, "reason", reason);
     all += '}';
   }

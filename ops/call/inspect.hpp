@@ -16,12 +16,13 @@ std::string describe_op(op_id op);
 template <class Receive>
 std::int64_t infer_outputs(op_id op, const args_block& block, const core::context& context,
                            Receive&& receive) {
-  output_shapes outputs(spec_of(op));
-  check(op, block, context, purpose::shapes_only, outputs);
+  output_shape shapes[max_fields];
+  problem_storage problem;
+  check(op, &block, context, purpose::shapes_only, problem, shapes);
   std::int64_t count = 0;
   for (int i = 0; i < spec_of(op).field_count; ++i) {
-    if (!outputs[i].set) continue;
-    receive(count++, spec_of(op).fields[i], outputs[i]);
+    if (!shapes[i].set) continue;
+    receive(count++, spec_of(op).fields[i], shapes[i]);
   }
   return count;
 }

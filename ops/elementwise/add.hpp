@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "core/simd/types.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -19,17 +19,9 @@ struct add_slice {
   bool bypass;  // write y around the cache
 };
 
-namespace reference {
-void add(const add_slice<float>& s);
-void add(const add_slice<simd::bf16>& s);
-}  // namespace reference
-namespace avx2 {
-void add(const add_slice<float>& s);
-void add(const add_slice<simd::bf16>& s);
-}  // namespace avx2
-namespace avx512 {
-void add(const add_slice<float>& s);
-void add(const add_slice<simd::bf16>& s);
-}  // namespace avx512
+struct add_kernels {
+  of_each_dtype<add_slice> add;
+};
+extern const kernel_list add_kernel_list;
 
 }  // namespace velo::ops

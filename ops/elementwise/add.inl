@@ -17,9 +17,9 @@ VELO_INLINE void sum(const add_slice<T>& s) {
   if (Bypass) v::fence();
 }
 
-void add(const add_slice<float>& s) {
+template <class T>
+void add_any(const add_slice<T>& s) {
   s.bypass ? sum<true>(s) : sum<false>(s);
 }
-void add(const add_slice<simd::bf16>& s) {
-  s.bypass ? sum<true>(s) : sum<false>(s);
-}
+
+constexpr add_kernels kernels = {{add_any<float>, add_any<simd::bf16>}};

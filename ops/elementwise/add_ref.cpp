@@ -14,11 +14,6 @@ void sum(const add_slice<T>& s) {
 
 }  // namespace
 
-void add(const add_slice<float>& s) {
-  sum(s);
-}
-void add(const add_slice<simd::bf16>& s) {
-  sum(s);
-}
+extern const add_kernels add = {{sum<float>, sum<simd::bf16>}};
 
 }  // namespace velo::ops::reference

@@ -10,26 +10,29 @@
 namespace velo::ops {
 namespace {
 
-using simd::bf16;
+struct cast_problem {
+  std::int64_t count;
+};
 
-void infer(const velo_cast_args& a, output_shapes& outputs) {
-  outputs.like("y", *a.x, a.dtype == VELO_ELEMENT_FLOAT32 ? velo::ops::f32 : velo::ops::bf16);
+void infer(const velo_cast_args& a, cast_problem& p, output_shapes& outputs) {
+  outputs.like(a.y, *a.x, a.dtype == VELO_ELEMENT_FLOAT32 ? velo::ops::f32 : velo::ops::bf16);
+  p.count = numel(*a.x);
 }
 
 template <class From, class To>
-void slices(const velo_cast_args& a, core::execution& on,
-            void (*kernel)(const cast_slice<From, To>&)) {
-  const row_slices blocks = slice_elements(numel(*a.y));
+void convert(const velo_cast_args& a, const cast_problem& p, core::execution& on,
+             void (*kernel)(const cast_slice<From, To>&)) {
+  const row_slices blocks = slice_elements(p.count);
   const bool bypass =
-      bypass_cache(data<To>(a.y), 1, blocks.rows * static_cast<std::int64_t>(sizeof(To)), on);
+      bypass_cache(data<To>(a.y), 1, p.count * static_cast<std::int64_t>(sizeof(To)), on);
   on.threads(blocks.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = blocks.begin(task);
     kernel({data<const From>(a.x) + first, data<To>(a.y) + first, blocks.count(task), bypass});
   });
 }
 
-void copy(const velo_cast_args& a, core::execution& on) {
-  const row_slices blocks = slice_elements(numel(*a.y));
+void copy(const velo_cast_args& a, const cast_problem& p, core::execution& on) {
+  const row_slices blocks = slice_elements(p.count);
   const std::int64_t bytes = element_bytes(a.x->dtype);
   on.threads(blocks.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = blocks.begin(task) * bytes;
@@ -38,21 +41,14 @@ void copy(const velo_cast_args& a, core::execution& on) {
   });
 }
 
-template <void (*Narrow)(const cast_slice<float, bf16>&),
-          void (*Widen)(const cast_slice<bf16, float>&)>
-void run(const velo_cast_args& a, core::execution& on) {
-  if (a.x->dtype == a.y->dtype) return copy(a, on);
-  a.x->dtype == f32 ? slices<float, bf16>(a, on, Narrow) : slices<bf16, float>(a, on, Widen);
+void run(const velo_cast_args& a, const cast_problem& p, const cast_kernels& kernels,
+         core::execution& on) {
+  if (a.x->dtype == a.y->dtype) return copy(a, p, on);
+  a.x->dtype == f32 ? convert(a, p, on, kernels.narrow) : convert(a, p, on, kernels.widen);
 }
-
-constexpr candidate kernels[] = {
-    kernel<velo_cast_args, run<avx512::cast, avx512::cast>>("avx512", core::isa::avx512),
-    kernel<velo_cast_args, run<avx2::cast, avx2::cast>>("avx2", core::isa::avx2),
-    kernel<velo_cast_args, run<reference::cast, reference::cast>>("reference", core::isa::scalar),
-};
 
 }  // namespace
 
-extern const operator_def cast_operator = define<velo_cast_args, infer>(kernels);
+extern const operator_def cast_operator = define<infer, run>(cast_kernel_list);
 
 }  // namespace velo::ops

@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "core/simd/types.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -19,17 +19,10 @@ struct cast_slice {
   bool bypass;  // write y around the cache
 };
 
-namespace reference {
-void cast(const cast_slice<float, simd::bf16>& s);
-void cast(const cast_slice<simd::bf16, float>& s);
-}  // namespace reference
-namespace avx2 {
-void cast(const cast_slice<float, simd::bf16>& s);
-void cast(const cast_slice<simd::bf16, float>& s);
-}  // namespace avx2
-namespace avx512 {
-void cast(const cast_slice<float, simd::bf16>& s);
-void cast(const cast_slice<simd::bf16, float>& s);
-}  // namespace avx512
+struct cast_kernels {
+  void (*narrow)(const cast_slice<float, simd::bf16>&);
+  void (*widen)(const cast_slice<simd::bf16, float>&);
+};
+extern const kernel_list cast_kernel_list;
 
 }  // namespace velo::ops

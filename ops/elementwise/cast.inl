@@ -14,9 +14,9 @@ VELO_INLINE void convert(const cast_slice<From, To>& s) {
   if (Bypass) v::fence();
 }
 
-void cast(const cast_slice<float, simd::bf16>& s) {
+template <class From, class To>
+void convert_any(const cast_slice<From, To>& s) {
   s.bypass ? convert<true>(s) : convert<false>(s);
 }
-void cast(const cast_slice<simd::bf16, float>& s) {
-  s.bypass ? convert<true>(s) : convert<false>(s);
-}
+
+constexpr cast_kernels kernels = {convert_any<float, simd::bf16>, convert_any<simd::bf16, float>};

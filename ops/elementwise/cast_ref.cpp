@@ -3,13 +3,18 @@
 #include "ops/elementwise/cast.hpp"
 
 namespace velo::ops::reference {
+namespace {
 
-void cast(const cast_slice<float, simd::bf16>& s) {
+void narrow(const cast_slice<float, simd::bf16>& s) {
   for (std::int64_t i = 0; i < s.n; ++i) s.y[i] = simd::to_bf16(s.x[i]);
 }
 
-void cast(const cast_slice<simd::bf16, float>& s) {
+void widen(const cast_slice<simd::bf16, float>& s) {
   for (std::int64_t i = 0; i < s.n; ++i) s.y[i] = simd::to_float(s.x[i]);
 }
+
+}  // namespace
+
+extern const cast_kernels cast = {narrow, widen};
 
 }  // namespace velo::ops::reference

@@ -1,4 +1,4 @@
-// embedding as an operator: its shapes, its tasks, its kernels.
+// embedding as an operator: its shapes and its tasks.
 #include "ops/embedding/embedding.hpp"
 
 #include <cstring>
@@ -11,8 +11,6 @@
 namespace velo::ops {
 namespace {
 
-using simd::bf16;
-
 // The shape of y: that of ids with the row size appended.
 struct rows_shape {
   int rank;
@@ -23,38 +21,44 @@ struct rows_shape {
   }
 };
 
-void infer(const velo_embedding_args& a, output_shapes& outputs) {
+struct embedding_problem {
+  std::int64_t tokens, n;  // rows of n elements
+};
+
+void infer(const velo_embedding_args& a, embedding_problem& p, output_shapes& outputs) {
   require_rank(*a.ids, "ids", 0, max_rank - 1);
   require_rank(*a.table, "table", 2, 2);
-  const rows_shape y(*a.ids, a.table->shape[1]);
-  outputs.set("y", a.table->dtype, y.rank, y.sizes);
+  p = {numel(*a.ids), a.table->shape[1]};
+  const rows_shape y(*a.ids, p.n);
+  outputs.set(a.y, a.table->dtype, y.rank, y.sizes);
 }
 
-void infer_backward(const velo_embedding_backward_args& a, output_shapes& outputs) {
+void infer_backward(const velo_embedding_backward_args& a, embedding_problem& p,
+                    output_shapes& outputs) {
   require_rank(*a.ids, "ids", 0, max_rank - 1);
   require_rank(*a.dy, "dy", a.ids->ndim + 1, a.ids->ndim + 1);
-  const std::int64_t n = a.dy->shape[a.ids->ndim];
-  require_shape(*a.dy, "dy", a.dy->ndim, rows_shape(*a.ids, n).sizes);
-  const std::int64_t table[] = {a.rows, n};
-  outputs.set("dtable", f32, 2, table);
+  p = {numel(*a.ids), a.dy->shape[a.ids->ndim]};
+  require_shape(*a.dy, "dy", a.dy->ndim, rows_shape(*a.ids, p.n).sizes);
+  const std::int64_t table[] = {a.rows, p.n};
+  outputs.set(a.dtable, f32, 2, table);
 }
 
-template <void (*Copy)(const embedding_copy&)>
-void run(const velo_embedding_args& a, core::execution& on) {
+void run(const velo_embedding_args& a, const embedding_problem& p, const embedding_kernels& kernels,
+         core::execution& on) {
   require_indices(*a.ids, "ids", a.table->shape[0]);
   const index_reader ids(*a.ids);
-  const std::int64_t bytes = a.table->shape[1] * element_bytes(a.table->dtype);
-  const std::int64_t tokens = numel(*a.ids);
-  const row_slices slices = slice_rows(tokens, bytes);
+  const std::int64_t bytes = p.n * element_bytes(a.table->dtype);
+  const row_slices slices = slice_rows(p.tokens, bytes);
   const auto* table = data<const char>(a.table);
   auto* y = data<char>(a.y);
-  const bool bypass = bypass_cache(y, tokens, bytes, on);
+  const bool bypass = bypass_cache(y, p.tokens, bytes, on);
   on.threads(slices.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = slices.begin(task);
     for (std::int64_t t = first; t < first + slices.count(task); ++t) {
       const char* row = table + ids[t] * bytes;
       if (bypass) {
-        Copy({row, table + ids[std::min(t + 1, tokens - 1)] * bytes, y + t * bytes, bytes});
+        const char* next = table + ids[std::min(t + 1, p.tokens - 1)] * bytes;
+        kernels.copy_row({row, next, y + t * bytes, bytes});
       } else {
         std::memcpy(y + t * bytes, row, static_cast<std::size_t>(bytes));
       }
@@ -102,14 +106,14 @@ struct tokens_by_row {
 // quarter of the columns, so that no thread is left with that row. Which task adds a number does
 // not change it.
 template <class T>
-void add_rows(const velo_embedding_backward_args& a, core::execution& on,
-              void (*kernel)(const embedding_row<T>&)) {
+void add_rows(const velo_embedding_backward_args& a, const embedding_problem& p,
+              const embedding_kernels& kernels, core::execution& on) {
   require_indices(*a.ids, "ids", a.rows);
-  const std::int64_t n = row_size(*a.dy);
+  const std::int64_t n = p.n;
   if (n == 0 || a.rows == 0) return;
   const tokens_by_row tokens(*a.ids, a.rows, on.scratch);
   const std::int64_t parts = std::min<std::int64_t>(a.rows, 16);
-  const bool uneven = tokens.most > numel(*a.ids) / parts;
+  const bool uneven = tokens.most > p.tokens / parts;
   const std::int64_t block = uneven ? std::max<std::int64_t>((n + 255) / 256 * 64, 256) : n;
   auto* table = data<float>(a.dtable);
   const auto* dy = data<const T>(a.dy);
@@ -129,40 +133,24 @@ void add_rows(const velo_embedding_backward_args& a, core::execution& on,
         const std::int64_t next = tokens.order[std::min(t + 1, tokens.start[a.rows] - 1)];
         const float* next_row =
             accumulate && t + 1 == end ? table + tokens.ids[next] * n + column : nullptr;
-        kernel({dy + tokens.order[t] * n + column, dy + next * n + column, next_row, row, width,
-                accumulate || t > first, bypass && end - first == 1});
+        kernels.add_row(embedding_row<T>{dy + tokens.order[t] * n + column, dy + next * n + column,
+                                         next_row, row, width, accumulate || t > first,
+                                         bypass && end - first == 1});
       }
     }
   });
 }
 
-template <void (*F32)(const embedding_row<float>&), void (*BF16)(const embedding_row<bf16>&)>
-void run_backward(const velo_embedding_backward_args& a, core::execution& on) {
-  a.dy->dtype == f32 ? add_rows<float>(a, on, F32) : add_rows<bf16>(a, on, BF16);
+void run_backward(const velo_embedding_backward_args& a, const embedding_problem& p,
+                  const embedding_kernels& kernels, core::execution& on) {
+  with_element_type(a.dy->dtype,
+                    [&](auto element) { add_rows<decltype(element)>(a, p, kernels, on); });
 }
-
-using backward_args = velo_embedding_backward_args;
-
-using forward_args = velo_embedding_args;
-
-constexpr candidate forward_kernels[] = {
-    kernel<forward_args, run<avx512::embedding_copy_row>>("avx512", core::isa::avx512),
-    kernel<forward_args, run<avx2::embedding_copy_row>>("avx2", core::isa::avx2),
-    kernel<forward_args, run<reference::embedding_copy_row>>("reference", core::isa::scalar),
-};
-constexpr candidate backward_kernels[] = {
-    kernel<backward_args, run_backward<avx512::embedding_add, avx512::embedding_add>>(
-        "avx512", core::isa::avx512),
-    kernel<backward_args, run_backward<avx2::embedding_add, avx2::embedding_add>>("avx2",
-                                                                                  core::isa::avx2),
-    kernel<backward_args, run_backward<reference::embedding_add, reference::embedding_add>>(
-        "reference", core::isa::scalar),
-};
 
 }  // namespace
 
-extern const operator_def embedding_operator = define<velo_embedding_args, infer>(forward_kernels);
+extern const operator_def embedding_operator = define<infer, run>(embedding_kernel_list);
 extern const operator_def embedding_backward_operator =
-    define<backward_args, infer_backward>(backward_kernels);
+    define<infer_backward, run_backward>(embedding_kernel_list);
 
 }  // namespace velo::ops

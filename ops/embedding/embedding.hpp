@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "core/simd/types.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -36,20 +36,10 @@ struct embedding_row {
   bool bypass;  // write dtable around the cache
 };
 
-namespace reference {
-void embedding_copy_row(const embedding_copy& s);
-void embedding_add(const embedding_row<float>& s);
-void embedding_add(const embedding_row<simd::bf16>& s);
-}  // namespace reference
-namespace avx2 {
-void embedding_copy_row(const embedding_copy& s);
-void embedding_add(const embedding_row<float>& s);
-void embedding_add(const embedding_row<simd::bf16>& s);
-}  // namespace avx2
-namespace avx512 {
-void embedding_copy_row(const embedding_copy& s);
-void embedding_add(const embedding_row<float>& s);
-void embedding_add(const embedding_row<simd::bf16>& s);
-}  // namespace avx512
+struct embedding_kernels {
+  void (*copy_row)(const embedding_copy&);
+  of_each_dtype<embedding_row> add_row;
+};
+extern const kernel_list embedding_kernel_list;
 
 }  // namespace velo::ops

@@ -1,6 +1,6 @@
 // embedding over the vector type `v` of the including namespace.
 
-void embedding_copy_row(const embedding_copy& s) {
+void copy_row(const embedding_copy& s) {
   const float* from = static_cast<const float*>(s.from);
   const float* next = static_cast<const float*>(s.next);
   float* to = static_cast<float*>(s.to);
@@ -33,7 +33,7 @@ VELO_INLINE void add_row(const embedding_row<T>& s) {
 }
 
 template <class T>
-VELO_INLINE void add_any(const embedding_row<T>& s) {
+void add_any(const embedding_row<T>& s) {
   if (s.add) {
     add_row<true, false>(s);
   } else {
@@ -41,9 +41,4 @@ VELO_INLINE void add_any(const embedding_row<T>& s) {
   }
 }
 
-void embedding_add(const embedding_row<float>& s) {
-  add_any(s);
-}
-void embedding_add(const embedding_row<simd::bf16>& s) {
-  add_any(s);
-}
+constexpr embedding_kernels kernels = {copy_row, {add_any<float>, add_any<simd::bf16>}};

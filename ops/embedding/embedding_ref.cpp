@@ -7,6 +7,10 @@
 namespace velo::ops::reference {
 namespace {
 
+void copy_row(const embedding_copy& s) {
+  std::memcpy(s.to, s.from, static_cast<std::size_t>(s.bytes));
+}
+
 template <class T>
 void add(const embedding_row<T>& s) {
   for (std::int64_t i = 0; i < s.n; ++i)
@@ -15,14 +19,6 @@ void add(const embedding_row<T>& s) {
 
 }  // namespace
 
-void embedding_copy_row(const embedding_copy& s) {
-  std::memcpy(s.to, s.from, static_cast<std::size_t>(s.bytes));
-}
-void embedding_add(const embedding_row<float>& s) {
-  add(s);
-}
-void embedding_add(const embedding_row<simd::bf16>& s) {
-  add(s);
-}
+extern const embedding_kernels embedding = {copy_row, {add<float>, add<simd::bf16>}};
 
 }  // namespace velo::ops::reference

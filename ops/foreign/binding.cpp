@@ -171,9 +171,9 @@ binding::binding(const char* op, const char* signature, const char* expressions,
 }
 
 field& binding::add_field(const std::string& name, field_kind kind) {
-  if (fields_.size() == output_shapes::max_fields)
-    fail(VELO_ERR_ARGUMENT, "desc.binding",
-         text("at most %d tensors and attributes", output_shapes::max_fields), "more");
+  if (fields_.size() == max_fields)
+    fail(VELO_ERR_ARGUMENT, "desc.binding", text("at most %d tensors and attributes", max_fields),
+         "more");
   names_.push_back(name);
   constexpr double unbounded = std::numeric_limits<double>::infinity();
   field made{};

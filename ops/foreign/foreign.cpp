@@ -139,7 +139,7 @@ std::string foreign_kernel::describe() const {
 }
 
 std::string foreign_kernel::explain(const args_block& block, const core::context& context) const {
-  check_fields(spec(), block, context, purpose::shapes_only);
+  check_fields(spec(), &block, context, purpose::shapes_only);
   std::string all = "[{";
   append_member(all, "name", "foreign");
   append_member(all, "isa", "unknown");
@@ -165,9 +165,9 @@ void foreign_kernel::execute(const std::shared_ptr<foreign_kernel>& self, const 
                              field_set given, velo_stream handle) {
   core::stream& stream = core::resolve<core::stream>(handle, "stream");
   const op_spec& spec = self->spec();
-  check_fields(spec, block, stream.owner(), purpose::run);
+  check_fields(spec, &block, stream.owner(), purpose::run);
   self->binding_.check(block, given);
-  check_overlap(spec, block);
+  check_overlap(spec, &block);
   core::word words[core::signature::max_parameters] = {};
   self->binding_.evaluate(block, handle, words);
   if (!stream.is_inline()) {

@@ -1,4 +1,4 @@
-// cross_entropy as an operator: its shapes, its rows, its reductions, its kernels.
+// cross_entropy as an operator: its shapes, its rows, its reductions.
 //
 // The reduced loss is a sum in double over tokens in order, whatever the threads; the mean divides
 // by the tokens that count.
@@ -15,8 +15,6 @@
 namespace velo::ops {
 namespace {
 
-using simd::bf16;
-
 void require_targets(const velo_tensor& logits, const velo_tensor& targets) {
   require_rank(logits, "logits", 2, 2);
   require_shape(targets, "targets", 1, logits.shape);
@@ -26,17 +24,24 @@ int loss_rank(std::int64_t reduction) {
   return reduction == VELO_REDUCTION_NONE ? 1 : 0;
 }
 
-void infer(const velo_cross_entropy_args& a, output_shapes& outputs) {
+struct cross_entropy_problem {
+  std::int64_t tokens, n;  // rows of n logits
+};
+
+void infer(const velo_cross_entropy_args& a, cross_entropy_problem& p, output_shapes& outputs) {
   require_targets(*a.logits, *a.targets);
-  outputs.set("loss", f32, loss_rank(a.reduction), a.logits->shape);
-  outputs.set("lse", f32, 1, a.logits->shape);
+  outputs.set(a.loss, f32, loss_rank(a.reduction), a.logits->shape);
+  outputs.set(a.lse, f32, 1, a.logits->shape);
+  p = {a.logits->shape[0], a.logits->shape[1]};
 }
 
-void infer_backward(const velo_cross_entropy_backward_args& a, output_shapes& outputs) {
+void infer_backward(const velo_cross_entropy_backward_args& a, cross_entropy_problem& p,
+                    output_shapes& outputs) {
   require_targets(*a.logits, *a.targets);
   require_shape(*a.dloss, "dloss", loss_rank(a.reduction), a.logits->shape);
   require_shape(*a.lse, "lse", 1, a.logits->shape);
-  outputs.like("dlogits", *a.logits);
+  outputs.like(a.dlogits, *a.logits);
+  p = {a.logits->shape[0], a.logits->shape[1]};
 }
 
 std::int64_t counted(const index_reader& targets, std::int64_t tokens, std::int64_t ignore_index) {
@@ -56,9 +61,9 @@ void reduce(const velo_cross_entropy_args& a, const float* losses, std::int64_t 
 }
 
 template <class T>
-void forward(const velo_cross_entropy_args& a, core::execution& on,
-             float (*kernel)(const cross_entropy_row<T>&)) {
-  const std::int64_t tokens = a.logits->shape[0], n = a.logits->shape[1];
+void forward(const velo_cross_entropy_args& a, const cross_entropy_problem& p,
+             const cross_entropy_kernels& kernels, core::execution& on) {
+  const std::int64_t tokens = p.tokens, n = p.n;
   require_indices(*a.targets, "targets", n, &a.ignore_index);
   const index_reader targets(*a.targets);
   const bool reduced = a.reduction != VELO_REDUCTION_NONE;
@@ -70,7 +75,7 @@ void forward(const velo_cross_entropy_args& a, core::execution& on,
     const std::int64_t first = slices.begin(task);
     for (std::int64_t t = first; t < first + slices.count(task); ++t) {
       const T* row = data<const T>(a.logits) + t * n;
-      const float log_sum = kernel({row, n});
+      const float log_sum = kernels.log_sum_exp(cross_entropy_row<T>{row, n});
       if (lse != nullptr) lse[t] = log_sum;
       losses[t] = targets[t] == a.ignore_index ? 0.0f : log_sum - simd::to_float(row[targets[t]]);
     }
@@ -79,9 +84,9 @@ void forward(const velo_cross_entropy_args& a, core::execution& on,
 }
 
 template <class T>
-void backward(const velo_cross_entropy_backward_args& a, core::execution& on,
-              void (*kernel)(const cross_entropy_backward_row<T>&)) {
-  const std::int64_t tokens = a.logits->shape[0], n = a.logits->shape[1];
+void backward(const velo_cross_entropy_backward_args& a, const cross_entropy_problem& p,
+              const cross_entropy_kernels& kernels, core::execution& on) {
+  const std::int64_t tokens = p.tokens, n = p.n;
   require_indices(*a.targets, "targets", n, &a.ignore_index);
   const index_reader targets(*a.targets);
   const auto* dloss = data<const float>(a.dloss);
@@ -103,47 +108,29 @@ void backward(const velo_cross_entropy_backward_args& a, core::execution& on,
         std::memset(out, 0, sizeof(T) * static_cast<std::size_t>(n));
         continue;
       }
-      kernel({data<const T>(a.logits) + t * n, out, n, targets[t], data<const float>(a.lse)[t],
-              a.reduction == VELO_REDUCTION_NONE ? dloss[t] : shared, bypass});
+      kernels.backward(cross_entropy_backward_row<T>{
+          data<const T>(a.logits) + t * n, out, n, targets[t], data<const float>(a.lse)[t],
+          a.reduction == VELO_REDUCTION_NONE ? dloss[t] : shared, bypass});
     }
   });
 }
 
-template <float (*F32)(const cross_entropy_row<float>&),
-          float (*BF16)(const cross_entropy_row<bf16>&)>
-void run(const velo_cross_entropy_args& a, core::execution& on) {
-  a.logits->dtype == f32 ? forward<float>(a, on, F32) : forward<bf16>(a, on, BF16);
-}
-template <void (*F32)(const cross_entropy_backward_row<float>&),
-          void (*BF16)(const cross_entropy_backward_row<bf16>&)>
-void run(const velo_cross_entropy_backward_args& a, core::execution& on) {
-  a.logits->dtype == f32 ? backward<float>(a, on, F32) : backward<bf16>(a, on, BF16);
+void run(const velo_cross_entropy_args& a, const cross_entropy_problem& p,
+         const cross_entropy_kernels& kernels, core::execution& on) {
+  with_element_type(a.logits->dtype,
+                    [&](auto element) { forward<decltype(element)>(a, p, kernels, on); });
 }
 
-using forward_args = velo_cross_entropy_args;
-using backward_args = velo_cross_entropy_backward_args;
-
-constexpr candidate forward_kernels[] = {
-    kernel<forward_args, run<avx512::log_sum_exp, avx512::log_sum_exp>>("avx512",
-                                                                        core::isa::avx512),
-    kernel<forward_args, run<avx2::log_sum_exp, avx2::log_sum_exp>>("avx2", core::isa::avx2),
-    kernel<forward_args, run<reference::log_sum_exp, reference::log_sum_exp>>("reference",
-                                                                              core::isa::scalar),
-};
-constexpr candidate backward_kernels[] = {
-    kernel<backward_args, run<avx512::cross_entropy_backward, avx512::cross_entropy_backward>>(
-        "avx512", core::isa::avx512),
-    kernel<backward_args, run<avx2::cross_entropy_backward, avx2::cross_entropy_backward>>(
-        "avx2", core::isa::avx2),
-    kernel<backward_args,
-           run<reference::cross_entropy_backward, reference::cross_entropy_backward>>(
-        "reference", core::isa::scalar),
-};
+void run_backward(const velo_cross_entropy_backward_args& a, const cross_entropy_problem& p,
+                  const cross_entropy_kernels& kernels, core::execution& on) {
+  with_element_type(a.logits->dtype,
+                    [&](auto element) { backward<decltype(element)>(a, p, kernels, on); });
+}
 
 }  // namespace
 
-extern const operator_def cross_entropy_operator = define<forward_args, infer>(forward_kernels);
+extern const operator_def cross_entropy_operator = define<infer, run>(cross_entropy_kernel_list);
 extern const operator_def cross_entropy_backward_operator =
-    define<backward_args, infer_backward>(backward_kernels);
+    define<infer_backward, run_backward>(cross_entropy_kernel_list);
 
 }  // namespace velo::ops

@@ -11,7 +11,7 @@
 
 #include <stdint.h>
 
-#include "core/simd/types.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -32,23 +32,10 @@ struct cross_entropy_backward_row {
   bool bypass;  // write dlogits around the cache
 };
 
-namespace reference {
-float log_sum_exp(const cross_entropy_row<float>& s);
-float log_sum_exp(const cross_entropy_row<simd::bf16>& s);
-void cross_entropy_backward(const cross_entropy_backward_row<float>& s);
-void cross_entropy_backward(const cross_entropy_backward_row<simd::bf16>& s);
-}  // namespace reference
-namespace avx2 {
-float log_sum_exp(const cross_entropy_row<float>& s);
-float log_sum_exp(const cross_entropy_row<simd::bf16>& s);
-void cross_entropy_backward(const cross_entropy_backward_row<float>& s);
-void cross_entropy_backward(const cross_entropy_backward_row<simd::bf16>& s);
-}  // namespace avx2
-namespace avx512 {
-float log_sum_exp(const cross_entropy_row<float>& s);
-float log_sum_exp(const cross_entropy_row<simd::bf16>& s);
-void cross_entropy_backward(const cross_entropy_backward_row<float>& s);
-void cross_entropy_backward(const cross_entropy_backward_row<simd::bf16>& s);
-}  // namespace avx512
+struct cross_entropy_kernels {
+  of_each_dtype<cross_entropy_row, float> log_sum_exp;
+  of_each_dtype<cross_entropy_backward_row> backward;
+};
+extern const kernel_list cross_entropy_kernel_list;
 
 }  // namespace velo::ops

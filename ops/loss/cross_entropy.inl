@@ -1,8 +1,9 @@
-// cross_entropy over the vector type `v` of the including namespace; `exp` comes from
-// core/simd/math.inl.
+// cross_entropy over the vector type `v` of the including namespace.
 //
 // Missing lanes of a tail would count as logits of 0; they are filled with minus infinity, which
 // neither the maximum nor the sum of exponentials sees.
+
+#include "core/simd/math.inl"
 
 // The tail of a row with its missing lanes set to `fill`.
 template <class T>
@@ -49,7 +50,7 @@ VELO_INLINE block_sum sum_block(const T* x, int64_t n, float against) {
 // 40: e^40 leaves room for 2^60 of them) is summed again, from L1, against its own maximum. 1.8
 // times the speed of a row's maximum first and 1.07 times that of a block's, from memory.
 template <class T>
-VELO_INLINE float log_sum(const cross_entropy_row<T>& s) {
+float log_sum(const cross_entropy_row<T>& s) {
   constexpr int64_t block = 1024;
   v::vec first = v::set(-__builtin_inff());
   for (int64_t i = 0; i < s.n && i < 4 * v::width; i += v::width) {
@@ -99,15 +100,10 @@ VELO_INLINE void backward(const cross_entropy_backward_row<T>& s) {
   if (Bypass) v::fence();
 }
 
-float log_sum_exp(const cross_entropy_row<float>& s) {
-  return log_sum(s);
-}
-float log_sum_exp(const cross_entropy_row<simd::bf16>& s) {
-  return log_sum(s);
-}
-void cross_entropy_backward(const cross_entropy_backward_row<float>& s) {
+template <class T>
+void backward_row(const cross_entropy_backward_row<T>& s) {
   s.bypass ? backward<true>(s) : backward<false>(s);
 }
-void cross_entropy_backward(const cross_entropy_backward_row<simd::bf16>& s) {
-  s.bypass ? backward<true>(s) : backward<false>(s);
-}
+
+constexpr cross_entropy_kernels kernels = {{log_sum<float>, log_sum<simd::bf16>},
+                                           {backward_row<float>, backward_row<simd::bf16>}};

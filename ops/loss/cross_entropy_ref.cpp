@@ -30,17 +30,7 @@ void backward(const cross_entropy_backward_row<T>& s) {
 
 }  // namespace
 
-float log_sum_exp(const cross_entropy_row<float>& s) {
-  return log_sum(s);
-}
-float log_sum_exp(const cross_entropy_row<simd::bf16>& s) {
-  return log_sum(s);
-}
-void cross_entropy_backward(const cross_entropy_backward_row<float>& s) {
-  backward(s);
-}
-void cross_entropy_backward(const cross_entropy_backward_row<simd::bf16>& s) {
-  backward(s);
-}
+extern const cross_entropy_kernels cross_entropy = {{log_sum<float>, log_sum<simd::bf16>},
+                                                    {backward<float>, backward<simd::bf16>}};
 
 }  // namespace velo::ops::reference

@@ -3,6 +3,7 @@
 // Leading dimensions of `a` fold into its rows; what cannot fold is refused. matmul_add_fp32 is the
 // engine's product with a turned A that adds to a float32 C.
 #include <algorithm>
+#include <iterator>
 
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/block_kernels.hpp"
@@ -66,7 +67,8 @@ const packed_matrix& matrix_of(velo_pack pack) {
   return core::resolve<weight_pack>(pack, "args.packed").matrix();
 }
 
-void check_weight(const velo_matmul_args& a, std::int64_t k) {
+// Returns the distance of the weight's rows; 0 for a pack.
+std::int64_t check_weight(const velo_matmul_args& a, std::int64_t k) {
   if (a.packed != nullptr) {
     const packed_matrix& pack = matrix_of(a.packed);
     if (a.b != nullptr) fail(VELO_ERR_ARGUMENT, "args.b", "NULL beside packed", "a tensor");
@@ -81,7 +83,7 @@ void check_weight(const velo_matmul_args& a, std::int64_t k) {
       fail(VELO_ERR_SHAPE, "args.packed", text("a pack of %lld rows", static_cast<long long>(k)),
            text("one of %lld", static_cast<long long>(pack.k())));
     }
-    return;
+    return 0;
   }
   if (a.b == nullptr) fail(VELO_ERR_NULL, "args.b", "a tensor, or packed", "NULL");
   require_rank(*a.b, "b", 2, 2);
@@ -89,7 +91,7 @@ void check_weight(const velo_matmul_args& a, std::int64_t k) {
   const std::int64_t n = a.b->shape[a.transpose_b != 0 ? 0 : 1];
   const std::int64_t wanted[] = {a.transpose_b != 0 ? n : k, a.transpose_b != 0 ? k : n};
   require_shape(*a.b, "b", 2, wanted);
-  fold(*a.b, "b");
+  return fold(*a.b, "b").ld;
 }
 
 sizes sizes_of(const velo_matmul_args& a) {
@@ -106,10 +108,16 @@ void require_below_2_31(std::int64_t size, const char* field) {
        text("%lld", static_cast<long long>(size)));
 }
 
-void infer(const velo_matmul_args& a, output_shapes& outputs) {
+// Everything of the product but where its elements lie and its bias.
+struct matmul_problem {
+  gemm_problem product;
+};
+
+void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& outputs) {
   require_rank(*a.a, "a", 2, a.transpose_a != 0 ? 2 : max_rank);
-  fold(*a.a, "a");
-  check_weight(a, a.transpose_a != 0 ? a.a->shape[0] : a.a->shape[a.a->ndim - 1]);
+  gemm_problem& p = problem.product;
+  p.lda = fold(*a.a, "a").ld;
+  p.ldb = check_weight(a, a.transpose_a != 0 ? a.a->shape[0] : a.a->shape[a.a->ndim - 1]);
   const sizes s = sizes_of(a);
   require_below_2_31(std::max(s.n, s.k), a.packed != nullptr ? "a" : "b");
   if (a.bias != nullptr) {
@@ -120,16 +128,22 @@ void infer(const velo_matmul_args& a, output_shapes& outputs) {
   for (int i = 0; i < a.a->ndim; ++i) shape[i] = a.a->shape[i];
   if (a.transpose_a != 0) shape[0] = s.m;
   shape[a.a->ndim - 1] = s.n;
-  outputs.set("c", a.dtype == VELO_PRODUCT_DTYPE_FLOAT32 ? f32 : a.a->dtype, a.a->ndim, shape);
+  p.m = s.m, p.n = s.n, p.k = s.k, p.type = type_of(*a.a);
+  p.turn_a = a.transpose_a != 0, p.turn_b = a.transpose_b != 0;
+  p.accumulate = a.accumulate != 0;
+  outputs.set(a.c, a.dtype == VELO_PRODUCT_DTYPE_FLOAT32 ? f32 : a.a->dtype, a.a->ndim, shape);
   if (a.c != nullptr && a.c->ndim >= 1) {
     const folded c = fold(*a.c, "c");
     if (c.rows > 1 && c.columns > 0 && c.ld < c.columns) {
       refuse_strides(*a.c, "c", "rows that do not overlap");
     }
+    p.ldc = c.ld, p.c_type = type_of(*a.c);
   }
 }
 
-void infer_add(const velo_matmul_add_fp32_args& a, output_shapes& outputs) {
+// grad[n][k] += grad_output[t][n]^T * total_input[t][k]: the tokens are the depth.
+void infer_add(const velo_matmul_add_fp32_args& a, matmul_problem& problem,
+               output_shapes& outputs) {
   const velo_tensor &x = *a.total_input, &dy = *a.grad_output;
   require_rank(x, "total_input", 2);
   require_rank(dy, "grad_output", x.ndim, x.ndim);
@@ -140,7 +154,13 @@ void infer_add(const velo_matmul_add_fp32_args& a, output_shapes& outputs) {
   require_shape(dy, "grad_output", x.ndim, wanted);
   const std::int64_t shape[] = {dy.shape[dy.ndim - 1], x.shape[x.ndim - 1]};
   require_below_2_31(std::max(row_count(x), shape[1]), "total_input");
-  outputs.set("grad", f32, 2, shape);
+  outputs.set(a.grad, f32, 2, shape);
+  gemm_problem& p = problem.product;
+  p.m = shape[0], p.n = shape[1], p.k = row_count(x);
+  p.type = type_of(x);
+  p.lda = p.m, p.turn_a = true;
+  p.ldb = p.n, p.ldc = p.n;
+  p.accumulate = true;
 }
 
 // bias as float32: itself, or a widened copy in scratch.
@@ -152,105 +172,80 @@ const float* bias_of(const velo_tensor* bias, core::execution& on) {
   return wide;
 }
 
-gemm_problem problem_of(const velo_matmul_args& a, core::execution& on) {
-  const sizes s = sizes_of(a);
-  gemm_problem p;
-  p.m = s.m, p.n = s.n, p.k = s.k, p.type = type_of(*a.a);
-  p.a = data<const void>(a.a), p.lda = fold(*a.a, "a").ld, p.turn_a = a.transpose_a != 0;
-  if (a.b != nullptr) {
-    p.b = data<const void>(a.b), p.ldb = fold(*a.b, "b").ld, p.turn_b = a.transpose_b != 0;
-  }
-  p.c = data<void>(a.c), p.ldc = fold(*a.c, "c").ld, p.c_type = type_of(*a.c);
-  p.bias = bias_of(a.bias, on), p.accumulate = a.accumulate != 0;
+gemm_problem placed(const velo_matmul_args& a, const matmul_problem& problem, core::execution& on) {
+  gemm_problem p = problem.product;
+  p.a = data<const void>(a.a), p.b = data<const void>(a.b), p.c = data<void>(a.c);
+  p.bias = bias_of(a.bias, on);
   return p;
 }
 
-// grad[n][k] += grad_output[t][n]^T * total_input[t][k]: the tokens are the depth.
-gemm_problem problem_of(const velo_matmul_add_fp32_args& a, core::execution&) {
-  gemm_problem p;
-  p.m = a.grad->shape[0], p.n = a.grad->shape[1], p.k = row_count(*a.total_input);
-  p.type = type_of(*a.total_input);
-  p.a = data<const void>(a.grad_output), p.lda = p.m, p.turn_a = true;
-  p.b = data<const void>(a.total_input), p.ldb = p.n;
-  p.c = data<void>(a.grad), p.ldc = p.n;
-  p.accumulate = true;
+gemm_problem placed(const velo_matmul_add_fp32_args& a, const matmul_problem& problem,
+                    core::execution&) {
+  gemm_problem p = problem.product;
+  p.a = data<const void>(a.grad_output), p.b = data<const void>(a.total_input);
+  p.c = data<void>(a.grad);
   return p;
 }
 
-velo_pack pack_of(const velo_matmul_args& a) {
-  return a.packed;
+const packed_matrix* pack_of(const velo_matmul_args& a) {
+  return a.packed == nullptr ? nullptr : &matrix_of(a.packed);
 }
-velo_pack pack_of(const velo_matmul_add_fp32_args&) {
+const packed_matrix* pack_of(const velo_matmul_add_fp32_args&) {
   return nullptr;
 }
-bool is_f32(const velo_matmul_args& a) {
-  return a.a->dtype == f32;
-}
-bool is_f32(const velo_matmul_add_fp32_args& a) {
-  return a.total_input->dtype == f32;
-}
 
-// The isa the engine runs at for a candidate. float32 products are the same from avx512 up, and
+// How a candidate multiplies: by the engine on one ISA, or in plain loops.
+struct matmul_kernels {
+  isa on;
+  bool plain;
+};
+
+// The ISA the engine runs at for a candidate. float32 products are the same from avx512 up, and
 // may know of the larger caches above.
 isa isa_for(isa candidate, bool f32_inputs, isa highest) {
   return f32_inputs && candidate >= isa::avx512 ? highest : std::min(candidate, highest);
 }
 
 template <class Args>
-void run_engine(const Args& a, core::execution& on, isa candidate) {
-  const gemm_problem p = problem_of(a, on);
-  const velo_pack handle = pack_of(a);
-  const packed_matrix* pack = handle == nullptr ? nullptr : &matrix_of(handle);
-  const core::isa isa = isa_for(candidate, is_f32(a), on.isa);
+void run(const Args& a, const matmul_problem& problem, const matmul_kernels& kernels,
+         core::execution& on) {
+  const gemm_problem p = placed(a, problem, on);
+  const packed_matrix* pack = pack_of(a);
+  if (kernels.plain) return reference::gemm(p, pack, on.threads);
+  const core::isa isa = isa_for(kernels.on, p.type == block_type::f32, on.isa);
   void* scratch =
       on.scratch.take(gemm_scratch_bytes(p, pack != nullptr, on.threads.threads(), isa));
   gemm(p, pack, on.threads, scratch, isa);
 }
 
-template <class Args, isa Isa>
-void run(const Args& a, core::execution& on) {
-  run_engine(a, on, Isa);
-}
 template <class Args>
-void run_reference(const Args& a, core::execution& on) {
-  const velo_pack handle = pack_of(a);
-  reference::gemm(problem_of(a, on), handle == nullptr ? nullptr : &matrix_of(handle), on.threads);
-}
-
-template <class Args, isa Isa>
-const char* reject(const void* args) {
-  const Args& a = *static_cast<const Args*>(args);
-  if (is_f32(a) && Isa > isa::avx512) return "float32 products gain nothing over avx512";
-  if (Isa == isa::avx512_bf16 && !dot_product_pays()) {
+const char* reject(const Args& a, const matmul_problem& problem, const kernel_entry& kernel) {
+  if (static_cast<const matmul_kernels*>(kernel.kernels)->plain) return nullptr;
+  if (problem.product.type == block_type::f32 && kernel.isa > isa::avx512)
+    return "float32 products gain nothing over avx512";
+  if (kernel.isa == isa::avx512_bf16 && !dot_product_pays())
     return "the bfloat16 dot product is slower than float32 on this processor";
-  }
-  const velo_pack pack = pack_of(a);
-  if (pack != nullptr && !matrix_of(pack).serves(Isa)) {
+  const packed_matrix* pack = pack_of(a);
+  if (pack != nullptr && !pack->serves(kernel.isa))
     return "the pack has the form of another instruction set";
-  }
   return nullptr;
 }
 
-template <class Args, isa Isa>
-constexpr candidate isa_kernel(const char* name) {
-  return kernel<Args, run<Args, Isa>>(name, Isa, reject<Args, Isa>);
-}
-
-template <class Args>
-constexpr candidate kernels[] = {
-    isa_kernel<Args, isa::amx>("amx"),
-    isa_kernel<Args, isa::avx512_bf16>("avx512_bf16"),
-    isa_kernel<Args, isa::avx512>("avx512"),
-    isa_kernel<Args, isa::avx2>("avx2"),
-    isa_kernel<Args, isa::scalar>("scalar"),
-    kernel<Args, run_reference<Args>>("reference", isa::scalar),
+constexpr matmul_kernels engines[] = {{isa::amx, false},    {isa::avx512_bf16, false},
+                                      {isa::avx512, false}, {isa::avx2, false},
+                                      {isa::scalar, false}, {isa::scalar, true}};
+constexpr kernel_entry entries[] = {
+    {"amx", isa::amx, &engines[0]},       {"avx512_bf16", isa::avx512_bf16, &engines[1]},
+    {"avx512", isa::avx512, &engines[2]}, {"avx2", isa::avx2, &engines[3]},
+    {"scalar", isa::scalar, &engines[4]}, {"reference", isa::scalar, &engines[5]},
 };
+constexpr kernel_list kernels = {entries, static_cast<int>(std::size(entries))};
 
 }  // namespace
 
 extern const operator_def matmul_operator =
-    define<velo_matmul_args, infer>(kernels<velo_matmul_args>);
+    define<infer, run<velo_matmul_args>, reject<velo_matmul_args>>(kernels);
 extern const operator_def matmul_add_fp32_operator =
-    define<velo_matmul_add_fp32_args, infer_add>(kernels<velo_matmul_add_fp32_args>);
+    define<infer_add, run<velo_matmul_add_fp32_args>, reject<velo_matmul_add_fp32_args>>(kernels);
 
 }  // namespace velo::ops

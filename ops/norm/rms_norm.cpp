@@ -1,5 +1,4 @@
-// rms_norm as an operator: what its tensors must look like, how rows become slices, and which
-// kernels there are.
+// rms_norm as an operator: what its tensors must look like, and how rows become slices.
 //
 // dgamma sums over all rows, so each slice keeps a row of partial sums and the partial rows are
 // added in slice order.
@@ -33,18 +32,30 @@ struct statistics_shape {
   }
 };
 
-void infer(const velo_rms_norm_args& a, output_shapes& outputs) {
-  require_gain(*a.gamma, *a.x);
-  outputs.like("y", *a.x);
-  outputs.set("rstd", f32, a.x->ndim, statistics_shape(*a.x, a.gamma->ndim).sizes);
+// Rows of n elements that share gamma.
+struct rms_norm_problem {
+  std::int64_t rows, n;
+};
+
+rms_norm_problem problem_of(const velo_tensor& x, const velo_tensor& gamma) {
+  return {row_count(x, gamma.ndim), numel(gamma)};
 }
 
-void infer_backward(const velo_rms_norm_backward_args& a, output_shapes& outputs) {
+void infer(const velo_rms_norm_args& a, rms_norm_problem& p, output_shapes& outputs) {
+  require_gain(*a.gamma, *a.x);
+  outputs.like(a.y, *a.x);
+  outputs.set(a.rstd, f32, a.x->ndim, statistics_shape(*a.x, a.gamma->ndim).sizes);
+  p = problem_of(*a.x, *a.gamma);
+}
+
+void infer_backward(const velo_rms_norm_backward_args& a, rms_norm_problem& p,
+                    output_shapes& outputs) {
   require_gain(*a.gamma, *a.x);
   require_like(*a.dy, "dy", *a.x, "x");
   require_shape(*a.rstd, "rstd", a.x->ndim, statistics_shape(*a.x, a.gamma->ndim).sizes);
-  outputs.like("dx", *a.x);
-  outputs.like("dgamma", *a.gamma, f32);
+  outputs.like(a.dx, *a.x);
+  outputs.like(a.dgamma, *a.gamma, f32);
+  p = problem_of(*a.x, *a.gamma);
 }
 
 // gamma as float32: itself, or a widened copy in scratch.
@@ -57,96 +68,75 @@ const float* gain(const velo_tensor& gamma, core::execution& on) {
 }
 
 template <class T>
-void forward(const velo_rms_norm_args& a, core::execution& on,
-             void (*kernel)(const rms_norm_slice<T>&)) {
-  const std::int64_t n = numel(*a.gamma);
-  const std::int64_t rows = row_count(*a.x, a.gamma->ndim);
-  if (n == 0 || rows == 0) return;
-  const auto row_bytes = n * static_cast<std::int64_t>(sizeof(T));
-  const row_slices slices = slice_rows(rows, row_bytes);
-  const bool bypass = bypass_cache(data<T>(a.y), rows, row_bytes, on);
+void forward(const velo_rms_norm_args& a, const rms_norm_problem& p,
+             const rms_norm_kernels& kernels, core::execution& on) {
+  if (p.n == 0 || p.rows == 0) return;
+  const auto row_bytes = p.n * static_cast<std::int64_t>(sizeof(T));
+  const row_slices slices = slice_rows(p.rows, row_bytes);
+  const bool bypass = bypass_cache(data<T>(a.y), p.rows, row_bytes, on);
   const float* gamma = gain(*a.gamma, on);
   float* rstd = data<float>(a.rstd);
   on.threads(slices.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = slices.begin(task);
-    kernel({data<const T>(a.x) + first * n, gamma, data<T>(a.y) + first * n,
-            rstd == nullptr ? nullptr : rstd + first, slices.count(task), n,
-            static_cast<float>(a.epsilon), bypass});
+    kernels.forward(rms_norm_slice<T>{data<const T>(a.x) + first * p.n, gamma,
+                                      data<T>(a.y) + first * p.n,
+                                      rstd == nullptr ? nullptr : rstd + first, slices.count(task),
+                                      p.n, static_cast<float>(a.epsilon), bypass});
+  });
+}
+
+// dgamma from the slices' partial rows, blocks of columns at a time.
+void add_partials(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
+                  const rms_norm_kernels& kernels, core::execution& on, const float* partial,
+                  std::int64_t partial_rows) {
+  constexpr std::int64_t block = 1024;
+  on.threads((p.n + block - 1) / block, [&](std::int64_t task, int) {
+    const std::int64_t at = task * block;
+    kernels.gain({partial + at, partial_rows, p.n, data<float>(a.dgamma) + at,
+                  std::min(block, p.n - at), a.accumulate != 0});
   });
 }
 
 template <class T>
-void backward(const velo_rms_norm_backward_args& a, core::execution& on,
-              void (*kernel)(const rms_norm_backward_slice<T>&),
-              void (*gain_kernel)(const rms_norm_gain_columns&)) {
-  const std::int64_t n = numel(*a.gamma);
-  const std::int64_t rows = row_count(*a.x, a.gamma->ndim);
-  if (n == 0) return;
-  const auto row_bytes = n * static_cast<std::int64_t>(sizeof(T));
+void backward(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
+              const rms_norm_kernels& kernels, core::execution& on) {
+  if (p.n == 0) return;
+  const auto row_bytes = p.n * static_cast<std::int64_t>(sizeof(T));
   // At most 32 partial rows of at least 16 rows each, and no more than 4 MiB of them.
   const row_slices slices =
-      slice_rows_into(rows, std::clamp<std::int64_t>((1 << 20) / n, 1, 32), 16);
-  const auto partial_count = static_cast<std::size_t>(slices.tasks() * n);
+      slice_rows_into(p.rows, std::clamp<std::int64_t>((1 << 20) / p.n, 1, 32), 16);
+  const auto partial_count = static_cast<std::size_t>(slices.tasks() * p.n);
   float* partial = a.dgamma == nullptr ? nullptr : on.scratch.take<float>(partial_count);
-  const bool bypass = bypass_cache(data<T>(a.dx), rows, row_bytes, on);
+  const bool bypass = bypass_cache(data<T>(a.dx), p.rows, row_bytes, on);
   const float* gamma = gain(*a.gamma, on);
   on.threads(slices.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = slices.begin(task);
-    float* sums = partial == nullptr ? nullptr : partial + task * n;
-    if (sums != nullptr) std::memset(sums, 0, sizeof(float) * static_cast<std::size_t>(n));
-    kernel({data<const T>(a.dy) + first * n, data<const T>(a.x) + first * n, gamma,
-            data<const float>(a.rstd) + first, data<T>(a.dx) + first * n, sums, slices.count(task),
-            n, bypass});
+    float* sums = partial == nullptr ? nullptr : partial + task * p.n;
+    if (sums != nullptr) std::memset(sums, 0, sizeof(float) * static_cast<std::size_t>(p.n));
+    kernels.backward(rms_norm_backward_slice<T>{
+        data<const T>(a.dy) + first * p.n, data<const T>(a.x) + first * p.n, gamma,
+        data<const float>(a.rstd) + first, data<T>(a.dx) + first * p.n, sums, slices.count(task),
+        p.n, bypass});
   });
-  if (a.dgamma == nullptr) return;
-  constexpr std::int64_t block = 1024;  // columns of a task
-  on.threads((n + block - 1) / block, [&](std::int64_t task, int) {
-    const std::int64_t at = task * block;
-    gain_kernel({partial + at, slices.tasks(), n, data<float>(a.dgamma) + at,
-                 std::min(block, n - at), a.accumulate != 0});
-  });
+  if (a.dgamma != nullptr) add_partials(a, p, kernels, on, partial, slices.tasks());
 }
 
-template <void (*F32)(const rms_norm_slice<float>&), void (*BF16)(const rms_norm_slice<bf16>&)>
-void run(const velo_rms_norm_args& a, core::execution& on) {
-  a.x->dtype == f32 ? forward<float>(a, on, F32) : forward<bf16>(a, on, BF16);
-}
-template <void (*F32)(const rms_norm_backward_slice<float>&),
-          void (*BF16)(const rms_norm_backward_slice<bf16>&),
-          void (*Gain)(const rms_norm_gain_columns&)>
-void run(const velo_rms_norm_backward_args& a, core::execution& on) {
-  a.x->dtype == f32 ? backward<float>(a, on, F32, Gain) : backward<bf16>(a, on, BF16, Gain);
+void run(const velo_rms_norm_args& a, const rms_norm_problem& p, const rms_norm_kernels& kernels,
+         core::execution& on) {
+  with_element_type(a.x->dtype,
+                    [&](auto element) { forward<decltype(element)>(a, p, kernels, on); });
 }
 
-constexpr candidate forward_kernels[] = {
-    kernel<velo_rms_norm_args, run<avx512_bf16::rms_norm, avx512_bf16::rms_norm>>(
-        "avx512_bf16", core::isa::avx512_bf16),
-    kernel<velo_rms_norm_args, run<avx512::rms_norm, avx512::rms_norm>>("avx512",
-                                                                        core::isa::avx512),
-    kernel<velo_rms_norm_args, run<avx2::rms_norm, avx2::rms_norm>>("avx2", core::isa::avx2),
-    kernel<velo_rms_norm_args, run<reference::rms_norm, reference::rms_norm>>("reference",
-                                                                              core::isa::scalar),
-};
-constexpr candidate backward_kernels[] = {
-    kernel<velo_rms_norm_backward_args,
-           run<avx512_bf16::rms_norm_backward, avx512_bf16::rms_norm_backward,
-               avx512_bf16::rms_norm_gain>>("avx512_bf16", core::isa::avx512_bf16),
-    kernel<velo_rms_norm_backward_args,
-           run<avx512::rms_norm_backward, avx512::rms_norm_backward, avx512::rms_norm_gain>>(
-        "avx512", core::isa::avx512),
-    kernel<velo_rms_norm_backward_args,
-           run<avx2::rms_norm_backward, avx2::rms_norm_backward, avx2::rms_norm_gain>>(
-        "avx2", core::isa::avx2),
-    kernel<
-        velo_rms_norm_backward_args,
-        run<reference::rms_norm_backward, reference::rms_norm_backward, reference::rms_norm_gain>>(
-        "reference", core::isa::scalar),
-};
+void run_backward(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
+                  const rms_norm_kernels& kernels, core::execution& on) {
+  with_element_type(a.x->dtype,
+                    [&](auto element) { backward<decltype(element)>(a, p, kernels, on); });
+}
 
 }  // namespace
 
-extern const operator_def rms_norm_operator = define<velo_rms_norm_args, infer>(forward_kernels);
+extern const operator_def rms_norm_operator = define<infer, run>(rms_norm_kernel_list);
 extern const operator_def rms_norm_backward_operator =
-    define<velo_rms_norm_backward_args, infer_backward>(backward_kernels);
+    define<infer_backward, run_backward>(rms_norm_kernel_list);
 
 }  // namespace velo::ops

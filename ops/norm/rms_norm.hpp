@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "core/simd/types.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -52,33 +52,11 @@ struct rms_norm_gain_columns {
   bool accumulate;  // add to dgamma
 };
 
-namespace reference {
-void rms_norm(const rms_norm_slice<float>& s);
-void rms_norm(const rms_norm_slice<simd::bf16>& s);
-void rms_norm_backward(const rms_norm_backward_slice<float>& s);
-void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
-void rms_norm_gain(const rms_norm_gain_columns& s);
-}  // namespace reference
-namespace avx2 {
-void rms_norm(const rms_norm_slice<float>& s);
-void rms_norm(const rms_norm_slice<simd::bf16>& s);
-void rms_norm_backward(const rms_norm_backward_slice<float>& s);
-void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
-void rms_norm_gain(const rms_norm_gain_columns& s);
-}  // namespace avx2
-namespace avx512 {
-void rms_norm(const rms_norm_slice<float>& s);
-void rms_norm(const rms_norm_slice<simd::bf16>& s);
-void rms_norm_backward(const rms_norm_backward_slice<float>& s);
-void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
-void rms_norm_gain(const rms_norm_gain_columns& s);
-}  // namespace avx512
-namespace avx512_bf16 {
-void rms_norm(const rms_norm_slice<float>& s);
-void rms_norm(const rms_norm_slice<simd::bf16>& s);
-void rms_norm_backward(const rms_norm_backward_slice<float>& s);
-void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s);
-void rms_norm_gain(const rms_norm_gain_columns& s);
-}  // namespace avx512_bf16
+struct rms_norm_kernels {
+  of_each_dtype<rms_norm_slice> forward;
+  of_each_dtype<rms_norm_backward_slice> backward;
+  void (*gain)(const rms_norm_gain_columns&);
+};
+extern const kernel_list rms_norm_kernel_list;
 
 }  // namespace velo::ops

@@ -180,7 +180,7 @@ VELO_INLINE void backward_rows(const rms_norm_backward_slice<T>& s) {
 
 // Partial rows in order, a vector of columns at a time: from scalar code this sum cost a third of
 // the gradient in cache.
-void rms_norm_gain(const rms_norm_gain_columns& s) {
+void gain(const rms_norm_gain_columns& s) {
   for (int64_t i = 0; i < s.n; i += v::width) {
     const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;
     v::vec sum = s.accumulate ? v::load(s.dgamma + i, m) : v::zero();
@@ -189,15 +189,14 @@ void rms_norm_gain(const rms_norm_gain_columns& s) {
   }
 }
 
-void rms_norm(const rms_norm_slice<float>& s) {
+template <class T>
+void forward(const rms_norm_slice<T>& s) {
   s.bypass ? forward_rows<true>(s) : forward_rows<false>(s);
 }
-void rms_norm(const rms_norm_slice<simd::bf16>& s) {
-  s.bypass ? forward_rows<true>(s) : forward_rows<false>(s);
-}
-void rms_norm_backward(const rms_norm_backward_slice<float>& s) {
+template <class T>
+void backward(const rms_norm_backward_slice<T>& s) {
   s.bypass ? backward_rows<true>(s) : backward_rows<false>(s);
 }
-void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s) {
-  s.bypass ? backward_rows<true>(s) : backward_rows<false>(s);
-}
+
+constexpr rms_norm_kernels kernels = {
+    {forward<float>, forward<simd::bf16>}, {backward<float>, backward<simd::bf16>}, gain};

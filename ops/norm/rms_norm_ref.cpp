@@ -44,26 +44,17 @@ void backward(const rms_norm_backward_slice<T>& s) {
   }
 }
 
-}  // namespace
-
-void rms_norm(const rms_norm_slice<float>& s) {
-  forward(s);
-}
-void rms_norm(const rms_norm_slice<simd::bf16>& s) {
-  forward(s);
-}
-void rms_norm_backward(const rms_norm_backward_slice<float>& s) {
-  backward(s);
-}
-void rms_norm_backward(const rms_norm_backward_slice<simd::bf16>& s) {
-  backward(s);
-}
-void rms_norm_gain(const rms_norm_gain_columns& s) {
+void gain(const rms_norm_gain_columns& s) {
   for (std::int64_t i = 0; i < s.n; ++i) {
     double sum = s.accumulate ? s.dgamma[i] : 0;
     for (std::int64_t r = 0; r < s.rows; ++r) sum += s.partial[r * s.stride + i];
     s.dgamma[i] = static_cast<float>(sum);
   }
 }
+
+}  // namespace
+
+extern const rms_norm_kernels rms_norm = {
+    {forward<float>, forward<simd::bf16>}, {backward<float>, backward<simd::bf16>}, gain};
 
 }  // namespace velo::ops::reference

@@ -1,88 +1,92 @@
-// What an operator is made of: a rule for its shapes, and an ordered list of kernels.
+// What an operator is made of: a rule for its shapes, a way to run, and its kernels.
 //
 // The spec says which fields an operator has; the operator adds `infer` (check the inputs against
-// each other, say what each output must look like) and its candidates in order of preference, the
-// double-accumulating reference last. Everything else - struct sizes, defaults, NULL, dtype,
-// device, overlap, output shapes, choosing, explaining, queueing - is the same for all and lives in
-// call.cpp and check.cpp. Invariant: when a kernel runs, every check has passed.
+// each other, say what each output must look like, and work out the problem: whatever a run needs
+// to know about the shapes), `run` (the problem on the kernels of one ISA) and its kernel_list.
+// Everything else - struct sizes, defaults, NULL, dtype, device, overlap, output shapes, choosing,
+// explaining, queueing - is the same for all and lives in ops/call. Invariant: when `run` is
+// called, every check has passed, and the problem is the one `infer` worked out.
 #pragma once
 
 #include <cstdint>
+#include <new>
+#include <type_traits>
 
-#include "core/cpu.hpp"
 #include "core/execution.hpp"
-#include "ops/operator/spec.hpp"
+#include "ops/operator/kernels.hpp"
+#include "ops/operator/output_shapes.hpp"
 #include "ops/operator/tensor.hpp"
-#include "velo/introspect.h"
-#include "velo/status.h"
 
 namespace velo::ops {
 
-// What `infer` fills: shape and dtype of each output field. An output it leaves unset is not
-// produced for these inputs.
-class output_shapes {
- public:
-  struct shape {
-    bool set = false;
-    int rank = 0;
-    std::int64_t sizes[max_rank] = {};
-    velo_dtype dtype = f32;
-  };
-  static constexpr int max_fields = 48;
+// A problem is plain data of at most so many bytes. It may point at tensors' elements, never at
+// descriptors or lists: a queued call has copies of those.
+inline constexpr std::size_t max_problem_bytes = 512;
 
-  explicit output_shapes(const op_spec& spec) : spec_(spec) {}
-
-  void set(const char* field, velo_dtype dtype, int rank, const std::int64_t* sizes);
-  void like(const char* field, const velo_tensor& model) {
-    set(field, model.dtype, model.ndim, model.shape);
-  }
-  void like(const char* field, const velo_tensor& model, velo_dtype dtype) {
-    set(field, dtype, model.ndim, model.shape);
-  }
-  const shape& operator[](int field) const { return shapes_[field]; }
-
- private:
-  const op_spec& spec_;
-  shape shapes_[max_fields];
-};
-
-// One kernel of an operator. `args` is the operator's args struct, completed to this library's
-// size.
-struct candidate {
-  const char* name;                         // "avx512", "reference"
-  core::isa isa;                            // what it needs
-  const char* (*reject)(const void* args);  // why it does not serve these arguments, nullptr when
-                                            // it does; may be null
-  void (*run)(const void* args, core::execution& on);
-  velo_device_type device = VELO_DEVICE_CPU;
-};
-
+// `args` is the operator's args struct, completed to this library's size.
 struct operator_def {
-  void (*infer)(const void* args, output_shapes& outputs);
-  const candidate* candidates;  // in order of preference; the last one accepts everything
-  int candidate_count;
+  void (*infer)(const void* args, void* problem, output_shapes& outputs);
+  void (*run)(const void* args, const void* problem, const void* kernels, core::execution& on);
+  // Why a kernel does not serve, or nullptr when it does.
+  const char* (*reject)(const void* args, const void* problem, const kernel_entry& kernel);
+  const kernel_list* kernels;
+  std::size_t problem_bytes;
 };
 
-// The typed face an operator is written in; `define` erases the type once.
-template <class Args, void (*Infer)(const Args&, output_shapes&), int N>
-constexpr operator_def define(const candidate (&list)[N]) {
-  return {[](const void* args, output_shapes& outputs) {
-            Infer(*static_cast<const Args*>(args), outputs);
-          },
-          list, N};
-}
-template <class Args, void (*Run)(const Args&, core::execution&)>
-constexpr candidate kernel(const char* name, core::isa isa,
-                           const char* (*reject)(const void*) = nullptr) {
-  return {name, isa, reject,
-          [](const void* args, core::execution& on) { Run(*static_cast<const Args*>(args), on); }};
+template <class Infer>
+struct infer_types;
+template <class Args, class Problem>
+struct infer_types<void (*)(const Args&, Problem&, output_shapes&)> {
+  using args = Args;
+  using problem = Problem;
+  static_assert(std::is_trivially_copyable_v<Problem> && sizeof(Problem) <= max_problem_bytes &&
+                alignof(Problem) <= 8);
+};
+
+// The typed form an operator is written in, its types erased once:
+//   void infer(const Args&, Problem&, output_shapes&)
+//   void run(const Args&, const Problem&, const Kernels&, core::execution&)
+//   const char* reject(const Args&, const Problem&, const kernel_entry&)
+template <auto Infer, auto Run, auto Reject = nullptr>
+class definition_of_types {
+  using args = typename infer_types<decltype(Infer)>::args;
+  using problem = typename infer_types<decltype(Infer)>::problem;
+
+  template <class Kernels>
+  static void run_typed(void (*run)(const args&, const problem&, const Kernels&, core::execution&),
+                        const void* a, const void* p, const void* k, core::execution& on) {
+    run(*static_cast<const args*>(a), *static_cast<const problem*>(p),
+        *static_cast<const Kernels*>(k), on);
+  }
+  static void infer(const void* a, void* p, output_shapes& outputs) {
+    Infer(*static_cast<const args*>(a), *new (p) problem, outputs);
+  }
+  static void run(const void* a, const void* p, const void* k, core::execution& on) {
+    run_typed(Run, a, p, k, on);
+  }
+  static const char* reject(const void* a, const void* p, const kernel_entry& kernel) {
+    if constexpr (std::is_same_v<decltype(Reject), std::nullptr_t>) {
+      return nullptr;
+    } else {
+      return Reject(*static_cast<const args*>(a), *static_cast<const problem*>(p), kernel);
+    }
+  }
+
+ public:
+  static constexpr operator_def define(const kernel_list& kernels) {
+    return {infer, run, reject, &kernels, sizeof(problem)};
+  }
+};
+
+template <auto Infer, auto Run, auto Reject = nullptr>
+constexpr operator_def define(const kernel_list& kernels) {
+  return definition_of_types<Infer, Run, Reject>::define(kernels);
 }
 
-// Checks that infer functions share; each failure names the field.
-void require_shape(const velo_tensor& t, const char* field, int rank, const std::int64_t* sizes);
-void require_like(const velo_tensor& t, const char* field, const velo_tensor& model,
-                  const char* model_field);
-void require_dtype(const velo_tensor& t, const char* field, velo_dtype dtype);
-void require_rank(const velo_tensor& t, const char* field, int lowest, int highest = max_rank);
+// body(T()) with T the element type of `dtype`: float for float32, else simd::bf16.
+template <class Body>
+void with_element_type(velo_dtype dtype, Body&& body) {
+  dtype == f32 ? body(float()) : body(simd::bf16());
+}
 
 }  // namespace velo::ops

@@ -1,5 +1,4 @@
-// apply_fused_adamw as an operator: which tensors go together, the factors of a step, its slices,
-// its kernels.
+// apply_fused_adamw as an operator: which tensors go together, the factors of a step, its slices.
 #include "ops/optimizer/apply_fused_adamw.hpp"
 
 #include <cmath>
@@ -14,7 +13,11 @@ namespace {
 using simd::bf16;
 using args = velo_apply_fused_adamw_args;
 
-void infer(const args& a, output_shapes& outputs) {
+struct apply_fused_adamw_problem {
+  std::int64_t count;
+};
+
+void infer(const args& a, apply_fused_adamw_problem& problem, output_shapes& outputs) {
   const velo_tensor& p = *a.param;
   require_shape(*a.grad, "grad", p.ndim, p.shape);
   if (a.scale != nullptr) require_rank(*a.scale, "scale", 0, 0);
@@ -28,11 +31,12 @@ void infer(const args& a, output_shapes& outputs) {
   if (a.beta1 >= 1 || a.beta2 >= 1) {
     core::fail(VELO_ERR_ARGUMENT, a.beta1 >= 1 ? "args.beta1" : "args.beta2", "less than 1", "1");
   }
-  outputs.like("param", p);
-  outputs.like("m", *a.m);
-  outputs.like("v", *a.v);
-  if (a.master != nullptr) outputs.like("master", *a.master);
-  if (a.v_max != nullptr) outputs.like("v_max", *a.v_max);
+  outputs.like(a.param, p);
+  outputs.like(a.m, *a.m);
+  outputs.like(a.v, *a.v);
+  if (a.master != nullptr) outputs.like(a.master, *a.master);
+  if (a.v_max != nullptr) outputs.like(a.v_max, *a.v_max);
+  problem.count = numel(p);
 }
 
 adamw_factors factors(const args& a) {
@@ -50,9 +54,9 @@ adamw_factors factors(const args& a) {
 }
 
 template <class Param, class Grad, class Moment>
-void slices(const args& a, core::execution& on, adamw_kernel kernel) {
+void update(const args& a, std::int64_t count, core::execution& on, void (*kernel)(const void*)) {
   const adamw_factors by = factors(a);
-  const row_slices blocks = slice_elements(numel(*a.param));
+  const row_slices blocks = slice_elements(count);
   const bool amsgrad = a.amsgrad != 0;
   on.threads(blocks.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = blocks.begin(task);
@@ -69,28 +73,23 @@ void slices(const args& a, core::execution& on, adamw_kernel kernel) {
   });
 }
 
-using slices_fn = void (*)(const args&, core::execution&, adamw_kernel);
-constexpr slices_fn by_types[adamw_kernels] = {
-    slices<float, float, float>, slices<bf16, float, float>, slices<float, bf16, float>,
-    slices<bf16, bf16, float>,   slices<float, float, bf16>, slices<bf16, float, bf16>,
-    slices<float, bf16, bf16>,   slices<bf16, bf16, bf16>,
+using update_fn = void (*)(const args&, std::int64_t, core::execution&, void (*)(const void*));
+constexpr update_fn by_types[] = {
+    update<float, float, float>, update<bf16, float, float>, update<float, bf16, float>,
+    update<bf16, bf16, float>,   update<float, float, bf16>, update<bf16, float, bf16>,
+    update<float, bf16, bf16>,   update<bf16, bf16, bf16>,
 };
 
-template <const adamw_kernel (&Kernels)[adamw_kernels]>
-void run(const args& a, core::execution& on) {
+void run(const args& a, const apply_fused_adamw_problem& p,
+         const apply_fused_adamw_kernels& kernels, core::execution& on) {
   const int types = (a.param->dtype == f32 ? 0 : 1) + (a.grad->dtype == f32 ? 0 : 2) +
                     (a.m->dtype == f32 ? 0 : 4);
-  by_types[types](a, on, Kernels[types]);
+  by_types[types](a, p.count, on, kernels.update[types]);
 }
-
-constexpr candidate kernels[] = {
-    kernel<args, run<avx512::adamw>>("avx512", core::isa::avx512),
-    kernel<args, run<avx2::adamw>>("avx2", core::isa::avx2),
-    kernel<args, run<reference::adamw>>("reference", core::isa::scalar),
-};
 
 }  // namespace
 
-extern const operator_def apply_fused_adamw_operator = define<args, infer>(kernels);
+extern const operator_def apply_fused_adamw_operator =
+    define<infer, run>(apply_fused_adamw_kernel_list);
 
 }  // namespace velo::ops

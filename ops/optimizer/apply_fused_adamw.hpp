@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#include "core/simd/types.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -38,17 +38,9 @@ struct adamw_slice {
 
 // One kernel per combination of element types: bit 0 param, bit 1 grad, bit 2 moments; set means
 // bfloat16. The slice is of the matching type.
-using adamw_kernel = void (*)(const void* slice);
-inline constexpr int adamw_kernels = 8;
-
-namespace reference {
-extern const adamw_kernel adamw[adamw_kernels];
-}
-namespace avx2 {
-extern const adamw_kernel adamw[adamw_kernels];
-}
-namespace avx512 {
-extern const adamw_kernel adamw[adamw_kernels];
-}
+struct apply_fused_adamw_kernels {
+  void (*update[8])(const void* slice);
+};
+extern const kernel_list apply_fused_adamw_kernel_list;
 
 }  // namespace velo::ops

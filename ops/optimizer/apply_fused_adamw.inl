@@ -25,7 +25,7 @@ VELO_INLINE void update_lanes(const adamw_slice<Param, Grad, Moment>& s, int64_t
 }
 
 template <class Param, class Grad, class Moment>
-static void update(const void* slice) {
+void update(const void* slice) {
   const auto& s = *static_cast<const adamw_slice<Param, Grad, Moment>*>(slice);
   int64_t i = 0;
   for (; i + v::width <= s.n; i += v::width) update_lanes(s, i, v::width);
@@ -34,8 +34,13 @@ static void update(const void* slice) {
 
 using simd::bf16;
 
-const adamw_kernel adamw[adamw_kernels] = {
-    update<float, float, float>, update<bf16, float, float>, update<float, bf16, float>,
-    update<bf16, bf16, float>,   update<float, float, bf16>, update<bf16, float, bf16>,
-    update<float, bf16, bf16>,   update<bf16, bf16, bf16>,
-};
+constexpr apply_fused_adamw_kernels kernels = {{
+    update<float, float, float>,
+    update<bf16, float, float>,
+    update<float, bf16, float>,
+    update<bf16, bf16, float>,
+    update<float, float, bf16>,
+    update<bf16, float, bf16>,
+    update<float, bf16, bf16>,
+    update<bf16, bf16, bf16>,
+}};

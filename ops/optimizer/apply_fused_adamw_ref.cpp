@@ -32,10 +32,15 @@ void update(const void* slice) {
 
 }  // namespace
 
-const adamw_kernel adamw[adamw_kernels] = {
-    update<float, float, float>, update<bf16, float, float>, update<float, bf16, float>,
-    update<bf16, bf16, float>,   update<float, float, bf16>, update<bf16, float, bf16>,
-    update<float, bf16, bf16>,   update<bf16, bf16, bf16>,
-};
+extern const apply_fused_adamw_kernels apply_fused_adamw = {{
+    update<float, float, float>,
+    update<bf16, float, float>,
+    update<float, bf16, float>,
+    update<bf16, bf16, float>,
+    update<float, float, bf16>,
+    update<bf16, float, bf16>,
+    update<float, bf16, bf16>,
+    update<bf16, bf16, bf16>,
+}};
 
 }  // namespace velo::ops::reference

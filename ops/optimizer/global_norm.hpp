@@ -10,7 +10,7 @@
 
 #include <stdint.h>
 
-#include "core/simd/types.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -20,17 +20,9 @@ struct square_slice {
   int64_t n;
 };
 
-namespace reference {
-double sum_of_squares(const square_slice<float>& s);
-double sum_of_squares(const square_slice<simd::bf16>& s);
-}  // namespace reference
-namespace avx2 {
-double sum_of_squares(const square_slice<float>& s);
-double sum_of_squares(const square_slice<simd::bf16>& s);
-}  // namespace avx2
-namespace avx512 {
-double sum_of_squares(const square_slice<float>& s);
-double sum_of_squares(const square_slice<simd::bf16>& s);
-}  // namespace avx512
+struct global_norm_kernels {
+  of_each_dtype<square_slice, double> sum_of_squares;
+};
+extern const kernel_list global_norm_kernel_list;
 
 }  // namespace velo::ops

@@ -2,7 +2,7 @@
 // the latency of the sums.
 
 template <class T>
-VELO_INLINE double squares(const square_slice<T>& s) {
+double squares(const square_slice<T>& s) {
   v::vec s0 = v::zero(), s1 = s0, s2 = s0, s3 = s0;
   int64_t i = 0;
   for (; i + 4 * v::width <= s.n; i += 4 * v::width) {
@@ -21,9 +21,4 @@ VELO_INLINE double squares(const square_slice<T>& s) {
   return static_cast<double>(v::sum((s0 + s1) + (s2 + s3)));
 }
 
-double sum_of_squares(const square_slice<float>& s) {
-  return squares(s);
-}
-double sum_of_squares(const square_slice<simd::bf16>& s) {
-  return squares(s);
-}
+constexpr global_norm_kernels kernels = {{squares<float>, squares<simd::bf16>}};

@@ -15,11 +15,6 @@ double squares(const square_slice<T>& s) {
 
 }  // namespace
 
-double sum_of_squares(const square_slice<float>& s) {
-  return squares(s);
-}
-double sum_of_squares(const square_slice<simd::bf16>& s) {
-  return squares(s);
-}
+extern const global_norm_kernels global_norm = {{squares<float>, squares<simd::bf16>}};
 
 }  // namespace velo::ops::reference

@@ -1,5 +1,4 @@
-// rotary_position_embedding as an operator: how the tables broadcast, how rows become slices, which
-// kernels there are.
+// rotary_position_embedding as an operator: how the tables broadcast, and how rows become slices.
 //
 // x is seen as planes (the first two dimensions) of rows (the third). The gradient of the tables is
 // summed one table row a task, over the rows of x that used it, in order.
@@ -23,6 +22,7 @@ constexpr std::int64_t rows_per_slice = 64;
 // Element strides of a 4-D tensor, compact when it has none.
 struct strides4 {
   std::int64_t at[4];
+  strides4() = default;
   explicit strides4(const velo_tensor& t) {
     at[3] = 1;
     for (int i = 2; i >= 0; --i) at[i] = at[i + 1] * t.shape[i + 1];
@@ -37,6 +37,7 @@ struct strides4 {
 struct table_strides {
   std::int64_t at[3];
   std::int64_t rotated;
+  table_strides() = default;
   explicit table_strides(const velo_tensor& table) : rotated(table.shape[3]) {
     std::int64_t step = rotated;
     for (int i = 2; i >= 0; --i) {
@@ -77,18 +78,40 @@ void require_tables(const velo_tensor& x, const char* x_field, const velo_tensor
   require_like(sin, "sin", cos, "cos");
 }
 
-void infer(const velo_rotary_position_embedding_args& a, output_shapes& outputs) {
-  require_tables(*a.x, "x", *a.cos, *a.sin);
-  if (a.y != nullptr) require_unit_stride(*a.y, "y");
-  outputs.like("y", *a.x);
+// x as it is walked: planes of rows, and how the tables follow.
+struct rotary_problem {
+  std::int64_t sizes[4];
+  strides4 from, to;
+  table_strides table;
+  bool dense;  // rows are written whole and in order
+};
+
+rotary_problem problem_of(const velo_tensor& from, const velo_tensor* to, const velo_tensor& cos) {
+  rotary_problem p{{},
+                   strides4(from),
+                   strides4(to == nullptr ? from : *to),
+                   table_strides(cos),
+                   to != nullptr && is_compact(*to) && cos.shape[3] == from.shape[3]};
+  std::memcpy(p.sizes, from.shape, sizeof p.sizes);
+  return p;
 }
 
-void infer_backward(const velo_rotary_position_embedding_backward_args& a, output_shapes& outputs) {
+void infer(const velo_rotary_position_embedding_args& a, rotary_problem& p,
+           output_shapes& outputs) {
+  require_tables(*a.x, "x", *a.cos, *a.sin);
+  if (a.y != nullptr) require_unit_stride(*a.y, "y");
+  outputs.like(a.y, *a.x);
+  p = problem_of(*a.x, a.y, *a.cos);
+}
+
+void infer_backward(const velo_rotary_position_embedding_backward_args& a, rotary_problem& p,
+                    output_shapes& outputs) {
   require_tables(*a.dy, "dy", *a.cos, *a.sin);
   if (a.dx != nullptr) require_unit_stride(*a.dx, "dx");
-  outputs.like("dx", *a.dy);
-  outputs.like("dcos", *a.cos, f32);
-  outputs.like("dsin", *a.sin, f32);
+  outputs.like(a.dx, *a.dy);
+  outputs.like(a.dcos, *a.cos, f32);
+  outputs.like(a.dsin, *a.sin, f32);
+  p = problem_of(*a.dy, a.dx, *a.cos);
   if ((a.dcos == nullptr) != (a.dsin == nullptr)) {
     core::fail(VELO_ERR_NULL, a.dcos == nullptr ? "args.dcos" : "args.dsin",
                "dcos and dsin together, or neither", "NULL");
@@ -110,43 +133,40 @@ const float* widened(const velo_tensor& table, core::execution& on) {
 }
 
 struct rotation {
-  const velo_tensor& from;
-  const velo_tensor& to;
-  const velo_tensor& cos;
-  const velo_tensor& sin;
+  const velo_tensor &from, &to, &cos, &sin;
   bool interleaved;
   bool inverse;
 };
 
 template <class T>
-void turn(const rotation& r, core::execution& on, void (*kernel)(const rotary_slice<T>&)) {
-  const std::int64_t* size = r.from.shape;
-  if (numel(r.from) == 0) return;
-  const strides4 from(r.from), to(r.to);
-  const table_strides table(r.cos);
+void turn(const rotation& r, const rotary_problem& p,
+          const rotary_position_embedding_kernels& kernels, core::execution& on) {
+  const std::int64_t* size = p.sizes;
+  if (product(size, 4) == 0) return;
   const float* cos = widened(r.cos, on);
   const float* sin = widened(r.sin, on);
-  const auto half_bytes = table.rotated / 2 * static_cast<std::int64_t>(sizeof(T));
-  const bool bypass = is_compact(r.to) && half_bytes % 64 == 0 && table.rotated == size[3] &&
+  const auto half_bytes = p.table.rotated / 2 * static_cast<std::int64_t>(sizeof(T));
+  const bool bypass = p.dense && half_bytes % 64 == 0 &&
                       bypass_cache(data<T>(&r.to), size[0] * size[1] * size[2], 2 * half_bytes, on);
   const std::int64_t chunks = (size[2] + rows_per_slice - 1) / rows_per_slice;
   on.threads(size[0] * size[1] * chunks, [&](std::int64_t task, int) {
     const std::int64_t plane = task / chunks;
     const std::int64_t i = plane / size[1], j = plane % size[1], k = task % chunks * rows_per_slice;
-    const std::int64_t at = table.offset(i, j, k);
-    kernel({data<const T>(&r.from) + from.offset(i, j, k), data<T>(&r.to) + to.offset(i, j, k),
-            cos + at, sin + at, std::min(rows_per_slice, size[2] - k), from.at[2], to.at[2],
-            table.at[2], size[3], table.rotated, r.interleaved, r.inverse, bypass});
+    const std::int64_t at = p.table.offset(i, j, k);
+    kernels.rotate(rotary_slice<T>{
+        data<const T>(&r.from) + p.from.offset(i, j, k), data<T>(&r.to) + p.to.offset(i, j, k),
+        cos + at, sin + at, std::min(rows_per_slice, size[2] - k), p.from.at[2], p.to.at[2],
+        p.table.at[2], size[3], p.table.rotated, r.interleaved, r.inverse, bypass});
   });
 }
 
 // dcos and dsin: each table row gathers from the rows of x that used it.
 template <class T>
-void gather_tables(const velo_rotary_position_embedding_backward_args& a, core::execution& on,
-                   void (*kernel)(const rotary_table_row<T>&)) {
-  const std::int64_t* size = a.dy->shape;
+void gather_tables(const velo_rotary_position_embedding_backward_args& a, const rotary_problem& p,
+                   const rotary_position_embedding_kernels& kernels, core::execution& on) {
+  const std::int64_t* size = p.sizes;
   const std::int64_t* kept = a.cos->shape;
-  const strides4 dy(*a.dy), x(*a.x);
+  const strides4 x(*a.x);
   const std::int64_t rotated = kept[3];
   on.threads(kept[0] * kept[1] * kept[2], [&](std::int64_t row, int) {
     float* dcos = data<float>(a.dcos) + row * rotated;
@@ -162,56 +182,36 @@ void gather_tables(const velo_rotary_position_embedding_backward_args& a, core::
     for (std::int64_t i = first[0]; i < last[0]; ++i) {
       for (std::int64_t j = first[1]; j < last[1]; ++j) {
         for (std::int64_t k = first[2]; k < last[2]; ++k) {
-          kernel({data<const T>(a.dy) + dy.offset(i, j, k), data<const T>(a.x) + x.offset(i, j, k),
-                  dcos, dsin, rotated, a.mode == VELO_ROTARY_MODE_INTERLEAVED});
+          kernels.add_to_tables(rotary_table_row<T>{
+              data<const T>(a.dy) + p.from.offset(i, j, k), data<const T>(a.x) + x.offset(i, j, k),
+              dcos, dsin, rotated, a.mode == VELO_ROTARY_MODE_INTERLEAVED});
         }
       }
     }
   });
 }
 
-template <void (*F32)(const rotary_slice<float>&), void (*BF16)(const rotary_slice<bf16>&)>
-void run(const velo_rotary_position_embedding_args& a, core::execution& on) {
+void run(const velo_rotary_position_embedding_args& a, const rotary_problem& p,
+         const rotary_position_embedding_kernels& kernels, core::execution& on) {
   const rotation r{*a.x, *a.y, *a.cos, *a.sin, a.mode == VELO_ROTARY_MODE_INTERLEAVED, false};
-  a.x->dtype == f32 ? turn<float>(r, on, F32) : turn<bf16>(r, on, BF16);
+  with_element_type(a.x->dtype, [&](auto element) { turn<decltype(element)>(r, p, kernels, on); });
 }
 
-template <void (*F32)(const rotary_slice<float>&), void (*BF16)(const rotary_slice<bf16>&),
-          void (*TableF32)(const rotary_table_row<float>&),
-          void (*TableBF16)(const rotary_table_row<bf16>&)>
-void run_backward(const velo_rotary_position_embedding_backward_args& a, core::execution& on) {
-  const bool is_f32 = a.dy->dtype == f32;
-  if (a.dcos != nullptr) {  // before dx, which may overwrite dy
-    is_f32 ? gather_tables<float>(a, on, TableF32) : gather_tables<bf16>(a, on, TableBF16);
-  }
+void run_backward(const velo_rotary_position_embedding_backward_args& a, const rotary_problem& p,
+                  const rotary_position_embedding_kernels& kernels, core::execution& on) {
   const rotation r{*a.dy, *a.dx, *a.cos, *a.sin, a.mode == VELO_ROTARY_MODE_INTERLEAVED, true};
-  is_f32 ? turn<float>(r, on, F32) : turn<bf16>(r, on, BF16);
+  with_element_type(a.dy->dtype, [&](auto element) {
+    using T = decltype(element);
+    if (a.dcos != nullptr) gather_tables<T>(a, p, kernels, on);  // before dx may overwrite dy
+    turn<T>(r, p, kernels, on);
+  });
 }
-
-using forward_args = velo_rotary_position_embedding_args;
-using backward_args = velo_rotary_position_embedding_backward_args;
-
-constexpr candidate forward_kernels[] = {
-    kernel<forward_args, run<avx512::rotary, avx512::rotary>>("avx512", core::isa::avx512),
-    kernel<forward_args, run<avx2::rotary, avx2::rotary>>("avx2", core::isa::avx2),
-    kernel<forward_args, run<reference::rotary, reference::rotary>>("reference", core::isa::scalar),
-};
-constexpr candidate backward_kernels[] = {
-    kernel<backward_args, run_backward<avx512::rotary, avx512::rotary, avx512::rotary_table,
-                                       avx512::rotary_table>>("avx512", core::isa::avx512),
-    kernel<backward_args,
-           run_backward<avx2::rotary, avx2::rotary, avx2::rotary_table, avx2::rotary_table>>(
-        "avx2", core::isa::avx2),
-    kernel<backward_args, run_backward<reference::rotary, reference::rotary,
-                                       reference::rotary_table, reference::rotary_table>>(
-        "reference", core::isa::scalar),
-};
 
 }  // namespace
 
 extern const operator_def rotary_position_embedding_operator =
-    define<forward_args, infer>(forward_kernels);
+    define<infer, run>(rotary_position_embedding_kernel_list);
 extern const operator_def rotary_position_embedding_backward_operator =
-    define<backward_args, infer_backward>(backward_kernels);
+    define<infer_backward, run_backward>(rotary_position_embedding_kernel_list);
 
 }  // namespace velo::ops

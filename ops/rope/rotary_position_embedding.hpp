@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "core/simd/types.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -45,23 +45,10 @@ struct rotary_table_row {
   bool interleaved;
 };
 
-namespace reference {
-void rotary(const rotary_slice<float>& s);
-void rotary(const rotary_slice<simd::bf16>& s);
-void rotary_table(const rotary_table_row<float>& s);
-void rotary_table(const rotary_table_row<simd::bf16>& s);
-}  // namespace reference
-namespace avx2 {
-void rotary(const rotary_slice<float>& s);
-void rotary(const rotary_slice<simd::bf16>& s);
-void rotary_table(const rotary_table_row<float>& s);
-void rotary_table(const rotary_table_row<simd::bf16>& s);
-}  // namespace avx2
-namespace avx512 {
-void rotary(const rotary_slice<float>& s);
-void rotary(const rotary_slice<simd::bf16>& s);
-void rotary_table(const rotary_table_row<float>& s);
-void rotary_table(const rotary_table_row<simd::bf16>& s);
-}  // namespace avx512
+struct rotary_position_embedding_kernels {
+  of_each_dtype<rotary_slice> rotate;
+  of_each_dtype<rotary_table_row> add_to_tables;
+};
+extern const kernel_list rotary_position_embedding_kernel_list;
 
 }  // namespace velo::ops

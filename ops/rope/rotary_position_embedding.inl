@@ -126,15 +126,5 @@ VELO_INLINE void table(const rotary_table_row<T>& s) {
   }
 }
 
-void rotary(const rotary_slice<float>& s) {
-  turn(s);
-}
-void rotary(const rotary_slice<simd::bf16>& s) {
-  turn(s);
-}
-void rotary_table(const rotary_table_row<float>& s) {
-  table(s);
-}
-void rotary_table(const rotary_table_row<simd::bf16>& s) {
-  table(s);
-}
+constexpr rotary_position_embedding_kernels kernels = {{turn<float>, turn<simd::bf16>},
+                                                       {table<float>, table<simd::bf16>}};

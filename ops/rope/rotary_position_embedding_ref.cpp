@@ -52,17 +52,7 @@ void table(const rotary_table_row<T>& s) {
 
 }  // namespace
 
-void rotary(const rotary_slice<float>& s) {
-  turn(s);
-}
-void rotary(const rotary_slice<simd::bf16>& s) {
-  turn(s);
-}
-void rotary_table(const rotary_table_row<float>& s) {
-  table(s);
-}
-void rotary_table(const rotary_table_row<simd::bf16>& s) {
-  table(s);
-}
+extern const rotary_position_embedding_kernels rotary_position_embedding = {
+    {turn<float>, turn<simd::bf16>}, {table<float>, table<simd::bf16>}};
 
 }  // namespace velo::ops::reference

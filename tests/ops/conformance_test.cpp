@@ -219,8 +219,10 @@ TEST_CASE("every operator at level 0 runs its reference and agrees with level 2"
   session fast(1, R"({"level": 2})"), plain(1, R"({"level": 0})");
   for_each_example([&](example_call& call) {
     const core::context& context = core::resolve<core::stream>(plain.stream(), "stream").owner();
-    const ops::operator_def& def = ops::definition_of(call.op());
-    CHECK(ops::choose(call.op(), call.args, context).chosen == def.candidate_count - 1);
+    ops::problem_storage problem;
+    ops::check(call.op(), &call.args, context, ops::purpose::run, problem, nullptr);
+    CHECK(ops::choose(call.op(), &call.args, problem, context) ==
+          ops::definition_of(call.op()).kernels->count - 1);
     VELO_RUN(call.run(fast.stream()));
     std::vector<hosts::array> tuned;
     for (std::size_t t = 0; t < call.tensors(); ++t) tuned.push_back(call.memory(t));
@@ -245,7 +247,7 @@ TEST_CASE("the kernel an operator explains is the kernel it runs") {
                              static_cast<std::int64_t>(values.size()), text, sizeof text, nullptr));
     json_t* kernels = json_loads(text, 0, nullptr);
     REQUIRE(static_cast<int>(json_array_size(kernels)) ==
-            ops::definition_of(call.op()).candidate_count);
+            ops::definition_of(call.op()).kernels->count);
     int chosen = 0;
     for (std::size_t i = 0; i < json_array_size(kernels); ++i) {
       const json_t* kernel = json_array_get(kernels, i);
@@ -270,12 +272,12 @@ TEST_CASE("the shapes an operator infers are those it accepts, and no others") {
   session s;
   for_each_example([&](example_call& call) {
     const auto values = call.values(false);
-    velo_shape shapes[ops::output_shapes::max_fields];
+    velo_shape shapes[ops::max_fields];
     shapes[0].struct_size = sizeof(velo_shape);
     std::int64_t count = 0;
     VELO_RUN(velo_op_infer(s.context(), call.spec().name, values.data(),
-                           static_cast<std::int64_t>(values.size()), shapes,
-                           ops::output_shapes::max_fields, &count));
+                           static_cast<std::int64_t>(values.size()), shapes, ops::max_fields,
+                           &count));
     CHECK(count > 0);
     for (std::size_t t = 0; t < call.tensors(); ++t) {
       const ops::field& f = call.spec().fields[call.field(t)];

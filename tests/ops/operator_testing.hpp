@@ -146,12 +146,12 @@ inline void for_each_kernel(const char* op, const std::function<void(session&)>&
                             int threads = 1) {
   ops::op_id id{};
   REQUIRE(ops::find_op(op, id));
-  const ops::operator_def& definition = ops::definition_of(id);
-  for (int i = 0; i < definition.candidate_count; ++i) {
-    const ops::candidate& candidate = definition.candidates[i];
-    session forced(threads, std::string("{\"kernel.") + op + "\": \"" + candidate.name + "\"}");
-    if (candidate.isa > forced.isa()) continue;
-    INFO("kernel " << candidate.name);
+  const ops::kernel_list& kernels = *ops::definition_of(id).kernels;
+  for (int i = 0; i < kernels.count; ++i) {
+    const ops::kernel_entry& kernel = kernels.entries[i];
+    session forced(threads, std::string("{\"kernel.") + op + "\": \"" + kernel.name + "\"}");
+    if (kernel.isa > forced.isa()) continue;
+    INFO("kernel " << kernel.name);
     check(forced);
   }
 }

@@ -1,0 +1,32 @@
+// The choice of a kernel: the first of the operator's list that the device, the processor, the
+// configuration and the arguments allow.
+#include <cstring>
+
+#include "ops/call/call.hpp"
+
+namespace velo::ops {
+
+const char* refusal(op_id op, int index, const void* args, const problem_storage& problem,
+                    const core::context& context) {
+  const operator_def& def = definition_of(op);
+  const kernel_entry& kernel = def.kernels->entries[index];
+  const char* forced = context.forced_kernel(spec_of(op).name);
+  if (forced != nullptr && std::strcmp(forced, kernel.name) != 0)
+    return "the configuration names another kernel";
+  if (context.optimization() == 0 && index + 1 != def.kernels->count)
+    return "optimization level 0 runs the reference";
+  if (kernel.device != context.device().type) return "serves another device";
+  if (kernel.isa > context.isa())
+    return "needs an instruction set that the processor lacks or the configuration forbids";
+  return def.reject(args, problem.bytes, kernel);
+}
+
+int choose(op_id op, const void* args, const problem_storage& problem,
+           const core::context& context) {
+  const int count = definition_of(op).kernels->count;
+  for (int i = 0; i < count; ++i)
+    if (refusal(op, i, args, problem, context) == nullptr) return i;
+  return -1;
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,88 @@
+// What lies behind a queued call, and how large it is: descriptors in field order.
+#include "ops/call/queued_call.hpp"
+
+#include <cstring>
+#include <new>
+
+namespace velo::ops {
+namespace {
+
+std::size_t bytes_of_sizes(std::int64_t count) {
+  return sizeof(std::int64_t) * static_cast<std::size_t>(count);
+}
+
+std::size_t bytes_behind(const field& f, const args_block::slot& slot) {
+  if (slot.pointer == nullptr) return 0;
+  if (f.kind == field_kind::tensor)
+    return sizeof(velo_tensor) + 2 * bytes_of_sizes(slot.tensor->ndim);
+  if (f.kind == field_kind::ints) return sizeof(velo_ints) + bytes_of_sizes(slot.ints->count);
+  return 0;
+}
+
+// Hands out the memory behind a call piece by piece; every piece is a multiple of eight bytes.
+class piecewise {
+ public:
+  explicit piecewise(char* memory) : at_(memory) {}
+
+  template <class T>
+  T* copy(const T* from, std::int64_t count = 1) {
+    if (from == nullptr || count == 0) return nullptr;
+    const std::size_t bytes = sizeof(T) * static_cast<std::size_t>(count);
+    T* copied = static_cast<T*>(std::memcpy(static_cast<void*>(at_), from, bytes));
+    at_ += bytes;
+    return copied;
+  }
+  const velo_tensor* copy_tensor(const velo_tensor& from) {
+    velo_tensor* to = copy(&from);
+    to->shape = copy(from.shape, from.ndim);
+    to->strides = copy(from.strides, from.ndim);
+    return to;
+  }
+  const velo_ints* copy_ints(const velo_ints& from) {
+    velo_ints* to = copy(&from);
+    to->data = copy(from.data, from.count);
+    return to;
+  }
+
+ private:
+  char* at_;
+};
+static_assert(sizeof(velo_tensor) % 8 == 0 && sizeof(velo_ints) % 8 == 0);
+
+}  // namespace
+
+queued_call::queued_call(op_id op, const kernel_entry& kernel, const void* args,
+                         const problem_storage& problem, char* behind)
+    : op_(op), kernel_(kernel) {
+  const op_spec& spec = spec_of(op);
+  function = spec.function;
+  std::memcpy(&block_, args, spec.struct_size);
+  std::memcpy(&problem_, &problem, definition_of(op).problem_bytes);
+  piecewise copies(behind);
+  for (int i = 0; i < spec.field_count; ++i) {
+    args_block::slot& slot = block_.slots[i];
+    if (slot.pointer == nullptr) continue;
+    if (spec.fields[i].kind == field_kind::tensor) {
+      slot.tensor = copies.copy_tensor(*slot.tensor);
+    } else if (spec.fields[i].kind == field_kind::ints) {
+      slot.ints = copies.copy_ints(*slot.ints);
+    }
+  }
+}
+
+std::unique_ptr<core::work> queued_call::make(op_id op, const kernel_entry& kernel,
+                                              const void* args, const problem_storage& problem) {
+  const op_spec& spec = spec_of(op);
+  std::size_t behind = 0;
+  for (int i = 0; i < spec.field_count; ++i)
+    behind += bytes_behind(spec.fields[i], slots_of(args)[i]);
+  auto* memory = static_cast<char*>(::operator new(sizeof(queued_call) + behind));
+  auto* made = new (memory) queued_call(op, kernel, args, problem, memory + sizeof(queued_call));
+  return std::unique_ptr<core::work>(made);
+}
+
+void queued_call::run(core::execution& on) {
+  definition_of(op_).run(&block_, problem_.bytes, kernel_.kernels, on);
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,42 @@
+// The kernels of an operator: one struct of function pointers, and one constant instance of it for
+// each ISA that has one.
+//
+// The operator's header declares the struct and its kernel_list; its .inl ends in the instance,
+// and CMake (velo_kernels) writes the thin file that compiles the .inl for an ISA and the list of
+// all instances: highest ISA first, the plain reference last. So no operator names an ISA, and a
+// new ISA touches core/simd and its list of ISAs alone. Read by files compiled for one ISA:
+// nothing of the standard library here.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/cpu.hpp"
+#include "core/simd/types.hpp"
+#include "velo/types.h"
+
+namespace velo::ops {
+
+// A kernel that exists for float32 and for bfloat16: called with a slice of either.
+template <template <class> class Slice, class Result = void>
+struct of_each_dtype {
+  Result (*on_f32)(const Slice<float>&);
+  Result (*on_bf16)(const Slice<simd::bf16>&);
+
+  Result operator()(const Slice<float>& s) const { return on_f32(s); }
+  Result operator()(const Slice<simd::bf16>& s) const { return on_bf16(s); }
+};
+
+struct kernel_entry {
+  const char* name;     // "avx512", "reference"
+  core::isa isa;        // what it needs
+  const void* kernels;  // the operator's struct
+  velo_device_type device = VELO_DEVICE_CPU;
+};
+
+// In order of preference; the last entry serves everything.
+struct kernel_list {
+  const kernel_entry* entries;
+  int count;
+};
+
+}  // namespace velo::ops

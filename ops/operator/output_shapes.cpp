@@ -1,0 +1,74 @@
+// Shapes stated and shapes given, compared; the success path allocates and formats nothing.
+#include "ops/operator/output_shapes.hpp"
+
+#include <algorithm>
+
+namespace velo::ops {
+namespace {
+
+using core::fail;
+using core::text;
+
+bool has_shape(const velo_tensor& t, int rank, const std::int64_t* sizes) {
+  return t.ndim == rank && std::equal(sizes, sizes + rank, t.shape);
+}
+
+text path_of(const char* field, const char* part) {
+  return text("args.%s%s", field, part);
+}
+
+[[noreturn]] void wrong_shape(const velo_tensor& t, const char* field, int rank,
+                              const text& wanted) {
+  fail(t.ndim == rank ? VELO_ERR_SHAPE : VELO_ERR_RANK, path_of(field, ".shape"), wanted,
+       shape_name(t.ndim, t.shape));
+}
+
+}  // namespace
+
+void output_shapes::set(output field, velo_dtype dtype, int rank, const std::int64_t* sizes) {
+  // An args struct is its size, a reserved word, and one slot of eight bytes a field.
+  const auto index = (reinterpret_cast<const char*>(&field) - args_) / 8 - 1;
+  const char* name = spec_.fields[index].name;
+  if (field != nullptr) {
+    require_shape(*field, name, rank, sizes);
+    require_dtype(*field, name, dtype);
+  }
+  if (kept_ == nullptr) return;
+  output_shape& shape = kept_[index];
+  shape.set = true;
+  shape.rank = rank;
+  shape.dtype = dtype;
+  std::copy(sizes, sizes + rank, shape.sizes);
+}
+
+void require_shape(const velo_tensor& t, const char* field, int rank, const std::int64_t* sizes) {
+  if (!has_shape(t, rank, sizes)) wrong_shape(t, field, rank, shape_name(rank, sizes));
+}
+
+void require_like(const velo_tensor& t, const char* field, const velo_tensor& model,
+                  const char* model_field) {
+  if (!has_shape(t, model.ndim, model.shape)) {
+    wrong_shape(t, field, model.ndim,
+                text("%s as args.%s", shape_name(model.ndim, model.shape).buffer, model_field));
+  }
+  if (!(t.dtype == model.dtype)) {
+    fail(VELO_ERR_DTYPE, path_of(field, ".dtype"),
+         text("%s as args.%s", dtype_name(model.dtype).buffer, model_field), dtype_name(t.dtype));
+  }
+}
+
+void require_dtype(const velo_tensor& t, const char* field, velo_dtype dtype) {
+  if (!(t.dtype == dtype)) {
+    fail(VELO_ERR_DTYPE, path_of(field, ".dtype"), dtype_name(dtype), dtype_name(t.dtype));
+  }
+}
+
+void require_rank(const velo_tensor& t, const char* field, int lowest, int highest) {
+  if (t.ndim >= lowest && t.ndim <= highest) return;
+  fail(VELO_ERR_RANK, path_of(field, ".ndim"),
+       lowest == highest ? text("%d dimensions", lowest)
+                         : text("%d to %d dimensions", lowest, highest),
+       text("%d", t.ndim));
+}
+
+}  // namespace velo::ops
