@@ -39,7 +39,7 @@ context::context(const context_options& options)
 // Streams finish their work while the pool and the arena still stand; then packs, closures and
 // events go.
 context::~context() {
-  destroy_owned(this);
+  destroy_owned();
   log_.write(VELO_LOG_INFO, "context", "destroyed after %llu operator calls",
              static_cast<unsigned long long>(calls_.load()));
 }

@@ -12,13 +12,13 @@
 #include <mutex>
 
 #include "core/arena.hpp"
+#include "core/attachments.hpp"
 #include "core/config.hpp"
 #include "core/execution.hpp"
 #include "core/float_mode.hpp"
-#include "core/handle.hpp"
+#include "core/handle_kinds.hpp"
 #include "core/log.hpp"
 #include "core/memory.hpp"
-#include "core/roster.hpp"
 #include "core/threads.hpp"
 #include "core/turn.hpp"
 
@@ -38,7 +38,7 @@ struct context_options {
   config::knows_op knows_op = nullptr;
 };
 
-class context {
+class context : public handle_owner {
  public:
   // The inline stream is made by make_context: it needs the context's address and a slot of its
   // own.
@@ -60,8 +60,12 @@ class context {
   const config& configuration() const noexcept { return config_; }
   void configure(const char* key, const char* value);  // velo_config_set
 
-  roster& foreign() noexcept { return foreign_; }  // operators of this context alone
-  const roster& foreign() const noexcept { return foreign_; }
+  // What a layer above keeps here, made when first asked for. A const context has it too: it is no
+  // part of what core calls its state.
+  template <class T>
+  T& attached() const {
+    return attached_.get<T>();
+  }
 
   stream& inline_stream() noexcept { return *inline_; }
   void set_inline_stream(stream& made) noexcept { inline_ = &made; }
@@ -114,7 +118,7 @@ class context {
   std::unique_ptr<host_threads> host_;
   parallel parallel_;
   arena scratch_;
-  roster foreign_;
+  mutable attachments attached_;
   stream* inline_ = nullptr;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<int> thread_count_{1};
@@ -123,7 +127,7 @@ class context {
 template <>
 struct handle_traits<context> {
   using handle = velo_context;
-  static constexpr kind id = kind::context;
+  static constexpr handle_kind& kind = kinds::context;
 };
 
 // A context with its inline stream, in its slot.

@@ -1,171 +1,132 @@
-// The slabs: per kind a lock, a FIFO of free slots, and a list of all slots for destroying what a
-// context owns.
-//
-// The lock remembers the process epoch it was taken in: a fork while another thread held it leaves
-// it locked for ever in the child, which sees an older epoch in it and takes it over. At worst the
-// child then leaks the slot in flight.
+// The slabs (a FIFO of free slots for each kind), the lists of owned objects, and what is said
+// about a handle that is refused.
 #include "core/handle.hpp"
 
 #include <sched.h>
 
-#include <algorithm>
 #include <cstring>
-
-#include "core/process.hpp"
 
 namespace velo::core {
 namespace {
 
 constexpr std::uint32_t magic = 0x76656c6f;  // "velo"
 constexpr std::size_t slots_per_slab = 16;
-
-class epoch_lock {
- public:
-  void lock() noexcept {
-    const std::uint32_t mine = process_epoch();
-    while (true) {
-      std::uint32_t holder = 0;
-      if (holder_.compare_exchange_weak(holder, mine, std::memory_order_acquire)) return;
-      if (holder != 0 && holder != mine &&
-          holder_.compare_exchange_weak(holder, mine, std::memory_order_acquire))
-        return;
-      sched_yield();
-    }
-  }
-  void unlock() noexcept { holder_.store(0, std::memory_order_release); }
-
- private:
-  std::atomic<std::uint32_t> holder_{0};
-};
-
-struct registry {
-  epoch_lock lock;
-  slot_header* free_first = nullptr;
-  slot_header* free_last = nullptr;
-  slot_header* all = nullptr;
-};
-
-registry registries[kind_count];
-
-struct holding {
-  explicit holding(registry& r) : of(r) { of.lock.lock(); }
-  ~holding() { of.lock.unlock(); }
-  registry& of;
-};
-
-registry& registry_of(kind what) {
-  return registries[static_cast<int>(what)];
-}
-
-void append_free(registry& r, slot_header* slot) {
-  slot->next = nullptr;
-  if (r.free_last != nullptr) {
-    r.free_last->next = slot;
-  } else {
-    r.free_first = slot;
-  }
-  r.free_last = slot;
-}
-
-void add_slab(registry& r, kind what, std::size_t object_bytes) {
-  const std::size_t stride = (header_bytes + object_bytes + 63) / 64 * 64;
-  auto* memory = static_cast<char*>(::operator new (stride* slots_per_slab, std::align_val_t{64}));
-  slot_header* rest =
-      r.all;  // the list begins with a slab's first slot: a leak checker then sees the slab held
-  for (std::size_t i = slots_per_slab; i-- > 0;) {
-    auto* slot = new (memory + i * stride) slot_header{};
-    slot->magic = magic;
-    slot->what = what;
-    slot->library = registries;
-    slot->next_slot = rest;
-    rest = slot;
-    append_free(r, slot);
-  }
-  r.all = rest;
-}
-
-struct kind_name {
-  const char* live;
-  const char* destroyed;
-};
-constexpr kind_name names[kind_count] = {
-    {"a stream", "a destroyed stream"}, {"a closure", "a destroyed closure"},
-    {"a kernel", "a destroyed kernel"}, {"a pack", "a destroyed pack"},
-    {"an event", "a destroyed event"},  {"a context", "a destroyed context"}};
-
-const kind_name& name_of(kind what) {
-  return names[static_cast<int>(what)];
-}
+const char this_library = 0;  // its address tells this copy of velo from others
 
 }  // namespace
 
-slot_header* reserve_slot(kind what, std::size_t object_bytes) {
+// The first 64 bytes of a slab; slots follow. Every kind can reach its slabs, so a leak checker
+// sees them held.
+struct alignas(64) slab {
+  slab* before;
+};
+
+void epoch_lock::lock() noexcept {
+  const std::uint32_t mine = process_epoch();
+  while (true) {
+    std::uint32_t holder = 0;
+    if (holder_.compare_exchange_weak(holder, mine, std::memory_order_acquire)) return;
+    if (holder != 0 && holder != mine &&
+        holder_.compare_exchange_weak(holder, mine, std::memory_order_acquire))
+      return;
+    sched_yield();
+  }
+}
+
+text handle_kind::destroyed() const {
+  return text("a destroyed %s", std::strchr(article_, ' ') + 1);
+}
+
+void handle_kind::append_free(slot_header* slot) noexcept {
+  slot->next = nullptr;
+  (free_last_ != nullptr ? free_last_->next : free_first_) = slot;
+  free_last_ = slot;
+}
+
+void handle_kind::add_slab(std::size_t object_bytes) {
+  const std::size_t stride = sizeof(slot_header) + (object_bytes + 63) / 64 * 64;
+  const std::size_t bytes = sizeof(slab) + stride * slots_per_slab;
+  char* memory = static_cast<char*>(::operator new (bytes, std::align_val_t{64}));
+  slabs_ = new (memory) slab{slabs_};
+  for (std::size_t i = 0; i < slots_per_slab; ++i) {
+    auto* slot = new (memory + sizeof(slab) + i * stride) slot_header{};
+    slot->magic = magic;
+    slot->library = &this_library;
+    slot->kind = this;
+    append_free(slot);
+  }
+}
+
+slot_header* handle_kind::take_slot(std::size_t object_bytes) {
   start_process_epoch();
-  registry& r = registry_of(what);
-  const holding lock(r);
-  if (r.free_first == nullptr) add_slab(r, what, object_bytes);
-  slot_header* slot = r.free_first;
-  r.free_first = slot->next;
-  if (r.free_first == nullptr) r.free_last = nullptr;
+  const std::lock_guard<epoch_lock> lock(lock_);
+  if (free_first_ == nullptr) add_slab(object_bytes);
+  slot_header* slot = free_first_;
+  free_first_ = slot->next;
+  if (free_first_ == nullptr) free_last_ = nullptr;
   return slot;
 }
 
-void publish_slot(slot_header* slot, const void* owner, void (*destroy)(slot_header*) noexcept) {
-  slot->owner.store(owner, std::memory_order_relaxed);
-  slot->destroy = destroy;
-  slot->epoch.store(process_epoch(), std::memory_order_relaxed);
-  slot->tag.fetch_or(1, std::memory_order_release);
+void handle_kind::give_slot(slot_header* slot) noexcept {
+  const std::lock_guard<epoch_lock> lock(lock_);
+  append_free(slot);
 }
 
-void retire_slot(slot_header* slot) noexcept {
-  slot->tag.fetch_add(1, std::memory_order_acq_rel);  // live bit off, generation one up
+void handle_owner::add(slot_header* slot) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  slot_header*& first = first_[slot->kind->order()];
+  slot->before = nullptr;
+  slot->next = first;
+  if (first != nullptr) first->before = slot;
+  first = slot;
 }
 
-void recycle_slot(slot_header* slot) noexcept {
-  registry& r = registry_of(slot->what);
-  const holding lock(r);
-  append_free(r, slot);
+void handle_owner::remove(slot_header* slot) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  (slot->before != nullptr ? slot->before->next : first_[slot->kind->order()]) = slot->next;
+  if (slot->next != nullptr) slot->next->before = slot->before;
 }
 
-slot_header* find_slot(const void* handle, kind wanted, const char* argument) {
-  if (handle == nullptr) fail(VELO_ERR_NULL, argument, name_of(wanted).live, "NULL");
-  const auto bits = reinterpret_cast<std::uintptr_t>(handle);
-  auto* slot = reinterpret_cast<slot_header*>(bits & ~std::uintptr_t{63});
-  if (slot->magic != magic) fail(VELO_ERR_HANDLE, argument, name_of(wanted).live, "no velo handle");
-  if (slot->library != registries)
-    fail(VELO_ERR_HANDLE, argument, name_of(wanted).live, "a handle of another copy of velo");
-  const std::uint32_t tag = slot->tag.load(std::memory_order_acquire);
-  const bool live = (tag & 1u) != 0 && ((tag >> 1) & 63u) == (bits & 63u);
-  if (slot->what != wanted || !live) {
-    fail(VELO_ERR_HANDLE, argument, name_of(wanted).live,
-         live ? name_of(slot->what).live : name_of(slot->what).destroyed);
-  }
-  if (slot->epoch.load(std::memory_order_relaxed) != process_epoch()) {
-    fail(VELO_ERR_STATE, argument, text("%s made in this process", name_of(wanted).live),
-         "one made before fork");
-  }
-  return slot;
-}
-
-void destroy_owned(const void* owner) noexcept {
-  const std::uint32_t epoch = process_epoch();
-  for (registry& r : registries) {
+void handle_owner::destroy_owned() noexcept {
+  for (slot_header*& first : first_) {
     while (true) {
       slot_header* found = nullptr;
       {
-        const holding lock(r);
-        for (slot_header* slot = r.all; slot != nullptr && found == nullptr;
-             slot = slot->next_slot) {
-          const bool live = (slot->tag.load(std::memory_order_acquire) & 1u) != 0;
-          if (live && slot->owner.load(std::memory_order_relaxed) == owner &&
-              slot->epoch.load(std::memory_order_relaxed) == epoch)
-            found = slot;
-        }
+        const std::lock_guard<std::mutex> lock(lock_);
+        found = first;
       }
       if (found == nullptr) break;
       found->destroy(found);
     }
   }
+}
+
+void publish_slot(slot_header* slot, handle_owner* owner, void (*destroy)(slot_header*) noexcept) {
+  slot->owner = owner;
+  slot->destroy = destroy;
+  slot->epoch.store(process_epoch(), std::memory_order_relaxed);
+  slot->tag.fetch_or(1, std::memory_order_release);
+  if (owner != nullptr) owner->add(slot);
+}
+
+void retire_slot(slot_header* slot) noexcept {
+  slot->tag.fetch_add(1, std::memory_order_acq_rel);  // live bit off, generation one up
+  if (slot->owner != nullptr) slot->owner->remove(slot);
+}
+
+void refuse_handle(const void* handle, const handle_kind& wanted, const char* argument) {
+  if (handle == nullptr) fail(VELO_ERR_NULL, argument, wanted.live(), "NULL");
+  const auto bits = reinterpret_cast<std::uintptr_t>(handle);
+  const auto* slot = reinterpret_cast<const slot_header*>(bits & ~std::uintptr_t{63});
+  if (slot->magic != magic) fail(VELO_ERR_HANDLE, argument, wanted.live(), "no velo handle");
+  if (slot->library != &this_library)
+    fail(VELO_ERR_HANDLE, argument, wanted.live(), "a handle of another copy of velo");
+  const std::uint32_t tag = slot->tag.load(std::memory_order_acquire);
+  const bool live = (tag & 1u) != 0 && ((tag >> 1) & 63u) == (bits & 63u);
+  if (!live) fail(VELO_ERR_HANDLE, argument, wanted.live(), slot->kind->destroyed());
+  if (slot->kind != &wanted) fail(VELO_ERR_HANDLE, argument, wanted.live(), slot->kind->live());
+  fail(VELO_ERR_STATE, argument, text("%s made in this process", wanted.live()),
+       "one made before fork");
 }
 
 }  // namespace velo::core

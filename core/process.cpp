@@ -6,7 +6,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <new>
 
 #include "core/failure.hpp"
@@ -16,35 +15,37 @@ namespace {
 
 using number = std::atomic<std::uint32_t>;
 
-std::atomic<number*> page{nullptr};
+number none{0};
 number last_epoch{0};  // survives fork: a child's epoch differs from all its ancestors'
 
+}  // namespace
+
+std::atomic<number*> epoch_word{&none};
+
+namespace {
+
 void wipe() {
-  if (number* current = page.load(std::memory_order_acquire)) current->store(0);
+  number* current = epoch_word.load(std::memory_order_acquire);
+  if (current != &none) current->store(0);
 }
 
 number& shared_page() {
-  if (number* known = page.load(std::memory_order_acquire)) return *known;
+  number* known = epoch_word.load(std::memory_order_acquire);
+  if (known != &none) return *known;
   const auto bytes = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   const bool wiped = madvise(memory, bytes, MADV_WIPEONFORK) == 0;
   number* mine = new (memory) number(0);
-  number* winner = nullptr;
-  if (!page.compare_exchange_strong(winner, mine, std::memory_order_acq_rel)) {
+  if (!epoch_word.compare_exchange_strong(known, mine, std::memory_order_acq_rel)) {
     munmap(memory, bytes);
-    return *winner;
+    return *known;
   }
   if (!wiped) pthread_atfork(nullptr, nullptr, &wipe);
   return *mine;
 }
 
 }  // namespace
-
-std::uint32_t process_epoch() noexcept {
-  const number* current = page.load(std::memory_order_acquire);
-  return current == nullptr ? 0 : current->load(std::memory_order_relaxed);
-}
 
 std::uint32_t start_process_epoch() {
   number& current = shared_page();

@@ -5,13 +5,19 @@
 // that, a fork handler wipes it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 namespace velo::core {
 
+// Where the number stands: on the page, or in a zero that nobody writes until there is one.
+extern std::atomic<std::atomic<std::uint32_t>*> epoch_word;
+
 // The current number; 0 in a child that has made nothing of its own yet, and before the first
 // object.
-std::uint32_t process_epoch() noexcept;
+inline std::uint32_t process_epoch() noexcept {
+  return epoch_word.load(std::memory_order_acquire)->load(std::memory_order_relaxed);
+}
 
 // The current number, given to the process now if it has none. Throws VELO_ERR_MEMORY.
 std::uint32_t start_process_epoch();

@@ -110,13 +110,13 @@ class stream {
 template <>
 struct handle_traits<stream> {
   using handle = velo_stream;
-  static constexpr kind id = kind::stream;
+  static constexpr handle_kind& kind = kinds::stream;
 };
 
 template <>
 struct handle_traits<event> {
   using handle = velo_event;
-  static constexpr kind id = kind::event;
+  static constexpr handle_kind& kind = kinds::event;
 };
 
 }  // namespace velo::core

@@ -19,6 +19,7 @@ std::string emit_op_table(const spec& s);        // abi/generated/op_table.inc
 std::string emit_op_definitions(const spec& s);  // abi/generated/op_definitions.inc
 std::string emit_op_entries(const spec& s);      // abi/generated/op_entries.inc
 std::string emit_functions(const spec& s);       // abi/generated/functions.inc
+std::string emit_handles(const spec& s);         // abi/generated/handles.inc
 std::string emit_api_table(const spec& s);       // abi/generated/api_table.inc
 std::string emit_errors(const spec& s);          // abi/generated/errors.inc
 std::string emit_describe(const spec& s);        // abi/generated/describe.inc

@@ -16,6 +16,7 @@ files emit_all(const spec& s) {
   out[folder + "op_definitions.inc"] = emit_op_definitions(s);
   out[folder + "op_entries.inc"] = emit_op_entries(s);
   out[folder + "functions.inc"] = emit_functions(s);
+  out[folder + "handles.inc"] = emit_handles(s);
   out[folder + "api_table.inc"] = emit_api_table(s);
   out[folder + "errors.inc"] = emit_errors(s);
   out[folder + "describe.inc"] = emit_describe(s);

@@ -61,6 +61,17 @@ std::string emit_functions(const spec& s) {
   return out + "};\n";
 }
 
+std::string emit_handles(const spec& s) {
+  std::string out =
+      "// Every kind of handle as VELO_HANDLE(name, text for messages, order in which a context\n"
+      "// destroys what it owns; 0: not owned by a context), for a macro of the includer's.\n";
+  out += note;
+  for (const handle& h : s.handles)
+    out += "VELO_HANDLE(" + h.short_name() + ", " + quote(h.article) + ", " +
+           std::to_string(h.order) + ")\n";
+  return out;
+}
+
 std::string emit_api_table(const spec& s) {
   std::string out =
       "// The members of struct velo_api after struct_size: the newest ABI, then the slots in "

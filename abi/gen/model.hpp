@@ -25,8 +25,10 @@ struct enumeration {
 };
 
 struct handle {
-  std::string name, doc, header, destroy;
+  std::string name, doc, header, article, destroy;  // article: "a stream", for messages
+  std::int64_t order = 0;  // place in the destruction of a context; 0: no context owns it
   unsigned since = 100;
+  std::string short_name() const { return name.substr(5); }
 };
 
 struct callback {

@@ -25,10 +25,20 @@ void read_common(const node& at, Entry& out, std::set<std::string>& names) {
 
 void read_handles(const node& root, spec& out, std::set<std::string>& names) {
   for (const node& at : root.items("handles")) {
-    at.only({"name", "header", "since", "doc", "destroy"});
+    at.only({"name", "article", "header", "since", "doc", "destroy", "order"});
     handle h;
     read_common(at, h, names);
+    h.article = at.text("article");
+    if (h.article.rfind("a ", 0) != 0 && h.article.rfind("an ", 0) != 0)
+      at["article"].fail("expected \"a\" or \"an\" and what it is, such as \"a stream\"");
+    check_doc(at["article"], h.article);
     h.destroy = at.text("destroy");
+    if (at.has("order")) {
+      h.order = at["order"].integer();
+      if (h.order < 1 || h.order > 15)
+        at["order"].fail("places in the order of destruction are 1 to 15");
+      check_new(at["order"], names, "order " + std::to_string(h.order));
+    }
     out.handles.push_back(h);
   }
 }

@@ -11,7 +11,7 @@ using core::text;
 callee::callee(const core::context& context, const char* name) {
   if (name == nullptr) fail(VELO_ERR_NULL, "op", "an operator's name", "NULL");
   if (find_op(name, op_)) return;
-  foreign_ = std::static_pointer_cast<foreign_kernel>(context.foreign().find(name));
+  foreign_ = foreign_kernels::of(context).find(name);
   if (foreign_ == nullptr)
     fail(VELO_ERR_NOT_FOUND, "op", "an operator's name; velo_op_name lists them",
          text("\"%s\"", name));

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/handle.hpp"
+#include "core/handle_kinds.hpp"
 #include "ops/call/call.hpp"
 
 namespace velo::ops {
@@ -92,6 +92,10 @@ void check_tensor(const velo_tensor& t, const field& f, const core::context& con
   if (why == purpose::run) check_data(t, f);
 }
 
+void check_handle(const void* handle, const core::handle_kind& kind, const field& f) {
+  if (core::live_slot(handle, kind) == nullptr) core::refuse_handle(handle, kind, path_of(f.name));
+}
+
 void check_ints(const velo_ints& list, const field& f) {
   if (list.count < 0 || list.count > (std::int64_t{1} << 40)) {
     fail(VELO_ERR_ARGUMENT, path_of(f.name, ".count"), "0 or more",
@@ -146,7 +150,7 @@ void check_field(const args_block::slot& slot, const field& f, const core::conte
       }
       if (f.kind == field_kind::tensor) return check_tensor(*slot.tensor, f, context, why);
       if (f.kind == field_kind::ints) return check_ints(*slot.ints, f);
-      core::find_slot(slot.pack, core::kind::pack, path_of(f.name));
+      check_handle(slot.pack, core::kinds::pack, f);
       return;
     }
     case field_kind::i64:

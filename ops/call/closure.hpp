@@ -40,5 +40,5 @@ class closure {
 template <>
 struct velo::core::handle_traits<velo::ops::closure> {
   using handle = velo_closure;
-  static constexpr kind id = kind::closure;
+  static constexpr handle_kind& kind = kinds::closure;
 };

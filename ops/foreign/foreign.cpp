@@ -193,7 +193,7 @@ void foreign_kernel::retire() {
 
 void kernel_registration::retire() {
   kernel_->retire();
-  owner_.foreign().remove(*kernel_);
+  foreign_kernels::of(owner_).remove(*kernel_);
 }
 
 kernel_registration::~kernel_registration() {
@@ -210,14 +210,14 @@ std::shared_ptr<foreign_kernel> register_kernel(core::context& context,
   std::shared_ptr<const core::library> library;
   if (desc.function == nullptr) library = core::library::open(desc.library, "desc.library");
   auto made = std::make_shared<foreign_kernel>(desc, std::move(library), "");
-  context.foreign().add({made});
+  foreign_kernels::of(context).add({made});
   context.log().write(VELO_LOG_INFO, "foreign", "registered %s", made->describe().c_str());
   return made;
 }
 
 void register_plugin(core::context& context, const std::shared_ptr<const core::library>& library,
                      const char* plugin, const std::vector<velo_kernel_desc>& descs) {
-  core::roster::members made;
+  foreign_kernels::list made;
   for (std::size_t i = 0; i < descs.size(); ++i) {
     try {
       made.push_back(std::make_shared<foreign_kernel>(descs[i], library, plugin));
@@ -229,15 +229,15 @@ void register_plugin(core::context& context, const std::shared_ptr<const core::l
       throw named;
     }
   }
-  context.foreign().add(made);
+  foreign_kernels::of(context).add(made);
   context.log().write(VELO_LOG_INFO, "foreign", "plugin %s: %zu kernels", plugin, made.size());
 }
 
 std::string describe_kernels(const core::context& context) {
   std::string all = "[";
-  for (const auto& one : context.foreign().all()) {
+  for (const auto& one : foreign_kernels::of(context).all()) {
     if (all.size() > 1) all += ",\n ";
-    all += static_cast<const foreign_kernel&>(*one).describe();
+    all += one->describe();
   }
   return all + "]";
 }

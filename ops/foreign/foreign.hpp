@@ -1,6 +1,6 @@
 // Foreign kernels: plain C functions of other people's libraries as operators of one context.
 //
-// A kernel is immutable once made, is found by name through its context's roster, and is kept alive
+// A kernel is immutable once made, is found by name in its context's foreign_kernels, and is kept alive
 // by whoever runs it. Whoever wants it gone retires it: no call starts any more, and retiring
 // returns when the running ones, queued ones included, have ended; so its library may be unloaded
 // then. Kernels take turns like all work of a context, except those that take the stream: they call
@@ -11,23 +11,23 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "core/context.hpp"
 #include "core/library.hpp"
-#include "core/roster.hpp"
 #include "ops/foreign/binding.hpp"
 #include "velo/plugin.h"
 
 namespace velo::ops {
 
-class foreign_kernel final : public core::roster::member {
+class foreign_kernel final {
  public:
   // desc is complete; library may be null when desc.function is set. plugin: "" when there is none.
   // Throws as velo_kernel_register does.
   foreign_kernel(const velo_kernel_desc& desc, std::shared_ptr<const core::library> library,
                  const char* plugin);
 
-  const char* name() const noexcept override { return spec().name; }
+  const char* name() const noexcept { return spec().name; }
   const op_spec& spec() const noexcept { return binding_.spec(); }
   std::string describe() const;  // a JSON object
   std::string explain(const args_block& block, const core::context& context) const;
@@ -56,6 +56,27 @@ class foreign_kernel final : public core::roster::member {
   std::condition_variable ended_;
   int running_ = 0;
   bool retired_ = false;
+};
+
+// The foreign kernels of one context, in order of arrival; attached to it. Several are added at
+// once or not at all. A kernel that was removed lives on with those who found it before.
+// Thread-safe. Cost: a lock and a search from the front, since contexts have few.
+class foreign_kernels {
+ public:
+  using list = std::vector<std::shared_ptr<foreign_kernel>>;
+
+  static foreign_kernels& of(const core::context& owner) {
+    return owner.attached<foreign_kernels>();
+  }
+
+  void add(const list& added);  // throws VELO_ERR_ARGUMENT when a name is taken
+  void remove(const foreign_kernel& gone) noexcept;
+  std::shared_ptr<foreign_kernel> find(const char* name) const;  // nullptr when there is none
+  list all() const;
+
+ private:
+  mutable std::mutex lock_;
+  list kernels_;
 };
 
 // What a velo_kernel handle stands for: its end takes the kernel out of the context.
@@ -89,5 +110,5 @@ std::string describe_kernels(const core::context& context);
 template <>
 struct velo::core::handle_traits<velo::ops::kernel_registration> {
   using handle = velo_kernel;
-  static constexpr kind id = kind::kernel;
+  static constexpr handle_kind& kind = kinds::kernel;
 };

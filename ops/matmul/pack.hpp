@@ -6,7 +6,7 @@
 #pragma once
 
 #include "core/context.hpp"
-#include "core/handle.hpp"
+#include "core/handle_kinds.hpp"
 #include "core/stream.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "velo/pack.h"
@@ -39,5 +39,5 @@ class weight_pack {
 template <>
 struct velo::core::handle_traits<velo::ops::weight_pack> {
   using handle = velo_pack;
-  static constexpr kind id = kind::pack;
+  static constexpr handle_kind& kind = kinds::pack;
 };

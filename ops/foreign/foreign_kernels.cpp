@@ -1,16 +1,18 @@
-// A list in order of arrival, searched from the front: contexts have few foreign operators.
-#include "core/roster.hpp"
-
+// The foreign kernels of one context, by name (foreign.hpp).
 #include <algorithm>
 #include <cstring>
 
 #include "core/failure.hpp"
+#include "ops/foreign/foreign.hpp"
 
-namespace velo::core {
+namespace velo::ops {
 
-void roster::add(const members& added) {
+using core::fail;
+using core::text;
+
+void foreign_kernels::add(const list& added) {
   const std::lock_guard<std::mutex> lock(lock_);
-  members next = members_;
+  list next = kernels_;
   for (const auto& one : added) {
     for (const auto& known : next) {
       if (std::strcmp(known->name(), one->name()) == 0)
@@ -19,26 +21,26 @@ void roster::add(const members& added) {
     }
     next.push_back(one);
   }
-  members_.swap(next);
+  kernels_.swap(next);
 }
 
-void roster::remove(const member& gone) noexcept {
+void foreign_kernels::remove(const foreign_kernel& gone) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
-  members_.erase(std::remove_if(members_.begin(), members_.end(),
+  kernels_.erase(std::remove_if(kernels_.begin(), kernels_.end(),
                                 [&](const auto& one) { return one.get() == &gone; }),
-                 members_.end());
+                 kernels_.end());
 }
 
-std::shared_ptr<roster::member> roster::find(const char* name) const {
+std::shared_ptr<foreign_kernel> foreign_kernels::find(const char* name) const {
   const std::lock_guard<std::mutex> lock(lock_);
-  for (const auto& one : members_)
+  for (const auto& one : kernels_)
     if (std::strcmp(one->name(), name) == 0) return one;
   return nullptr;
 }
 
-roster::members roster::all() const {
+foreign_kernels::list foreign_kernels::all() const {
   const std::lock_guard<std::mutex> lock(lock_);
-  return members_;
+  return kernels_;
 }
 
-}  // namespace velo::core
+}  // namespace velo::ops
