@@ -4,7 +4,7 @@
     spec_policy.py FROZEN_SPEC_DIR SPEC_DIR     exits 1 and names every broken promise
     spec_policy.py --self-test SPEC_DIR         edits a copy in each forbidden way and expects a refusal
 
-Wording may improve: texts (doc, source, remedy, error_bound, bytes) are free. Everything a program can depend on is not: names,
+Wording may improve: texts (doc, source, remedy, error_bound, bytes) and examples are free. Everything a program can depend on is not: names,
 types, order of fields and parameters, directions, ownership, values, thread classes, error sets, defaults. Lists grow at their
 end only, except the sets (errors, dtypes, aliases), which may gain members anywhere; defaults and bounds count as promises.
 """
@@ -14,7 +14,7 @@ import sys
 
 import spec_reader
 
-FREE = {"doc", "source", "remedy", "error_bound", "bytes"}
+FREE = {"doc", "source", "remedy", "error_bound", "bytes", "examples"}
 SETS = {"errors", "aliases", "dtypes"}
 
 

@@ -152,6 +152,15 @@ void node::only(std::initializer_list<const char*> keys) const {
   }
 }
 
+std::vector<std::string> node::keys() const {
+  require_object();
+  std::vector<std::string> out;
+  const char* key = nullptr;
+  json_t* value = nullptr;
+  json_object_foreach(value_, key, value) out.emplace_back(key);
+  return out;
+}
+
 bool node::has(const char* key) const {
   require_object();
   return json_object_get(value_, key) != nullptr;

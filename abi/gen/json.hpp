@@ -41,6 +41,7 @@ class node {
   void only(
       std::initializer_list<const char*> keys) const;  // an object with these keys and no others
 
+  std::vector<std::string> keys() const;  // of an object
   bool has(const char* key) const;
   node operator[](const char* key) const;          // fails when absent
   std::vector<node> items() const;                 // of an array
@@ -55,6 +56,8 @@ class node {
   bool boolean() const;
   bool boolean(const char* key, bool otherwise) const;
   bool is_text() const { return json_is_string(value_); }
+  bool is_array() const { return json_is_array(value_); }
+  bool is_object() const { return json_is_object(value_); }
   std::string dump() const;  // compact, keys in the order of the text
 
  private:

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "abi/gen/example.hpp"
+
 namespace velo::gen {
 
 struct enumerator {
@@ -92,6 +94,7 @@ struct op {
   std::vector<std::string> doc, aliases, errors;
   unsigned since = 100;
   std::vector<op_field> fields;
+  std::vector<example> examples;
 };
 
 struct family {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "abi/gen/read_example.hpp"
 #include "abi/gen/read_parts.hpp"
 
 namespace velo::gen {
@@ -185,7 +186,7 @@ void check_fields(const node& at, const op& o) {
 
 op read_op(const node& at, const family& home, std::set<std::string>& names) {
   at.only({"name", "gradient_of", "aliases", "since", "thread", "blocking", "doc", "source",
-           "error_bound", "bytes", "errors", "fields"});
+           "error_bound", "bytes", "errors", "fields", "examples"});
   op o;
   o.name = at.text("name");
   check_name(at["name"], o.name);
@@ -214,6 +215,7 @@ op read_op(const node& at, const family& home, std::set<std::string>& names) {
   for (const node& field : at["fields"].items())
     o.fields.push_back(read_field(field, home, o.since));
   check_fields(at, o);
+  read_examples(at, home, o);
   o.gradient_of = at.text("gradient_of", "");
   o.json = at.dump();
   return o;

@@ -60,6 +60,15 @@ breaks error-order core.json '0,/"code": 2,/s//"code": 1,/' 'codes rise'
 breaks field-type core.json '0,/"type": "uint16_t"/s//"type": "uint17_t"/' 'unknown type'
 breaks parameter-type core.json '0,/"type": "velo_error_info\*"/s//"type": "velo_error_inf*"/' 'unknown type'
 breaks slot-twice slots.json 's/"velo_event_query"/"velo_event_record"/' 'no function of that name, or its second slot'
+breaks example-field $norm '0,/"gamma": \[1, 2, 3, 4\]/s//"gama": [1, 2, 3, 4]/' 'no field of this operator'
+breaks example-missing $norm '0,/, "gamma": \[1, 2, 3, 4\]/s///' 'the operator needs "gamma"'
+breaks example-ragged $norm '0,/\[\[1, 1, -1, -1\]\]/s//[[1, 1, -1], [-1]]/' 'arrays of one depth have one length'
+breaks example-output $norm '0,/"y": \[\[1, 2, -3, -4\]\], /s///' 'the operator writes "y" too'
+breaks example-result $norm '0,/"rstd": \[\[1\]\]/s//"epsilon": 1/' 'no output of this operator'
+breaks example-dtype ops/embedding.json '0,/"dtype": "i64"/s//"dtype": "f32"/' 'the field takes none of that dtype'
+breaks example-range ops/embedding.json '0,/, "range": \[0, 3\]/s///' 'integers are drawn from a "range"'
+breaks example-drawn ops/elementwise.json '0,/"a": \[1, 2\]/s//"a": {"shape": [2]}/' 'what has a known result is not drawn'
+breaks example-word ops/attention.json 's/"layout": "tnd",$/"layout": "tdn",/' '"attention_layout" has no "tdn"'
 breaks destroy core.json 's/"destroy": "velo_event_destroy"/"destroy": "velo_event_end"/' 'no such function'
 
 rm -rf "$work/spec"
@@ -77,6 +86,15 @@ sed -i '/"velo_event_query"/d' "$work/spec/slots.json"
 message=$("$gen" --spec "$work/spec" --root "$work/out" 2>&1)
 if [ $? -ne 2 ] || ! grep -q 'slots.json:3: functions: append "velo_event_query"' <<<"$message"; then
   echo "a function without a slot goes unnoticed: $message"
+  failures=$((failures + 1))
+fi
+
+rm -rf "$work/spec"
+cp -r "$spec" "$work/spec"
+sed -i 's/, "out": .*/}/' "$work/spec/$norm"
+message=$("$gen" --spec "$work/spec" --root "$work/out" 2>&1)
+if [ $? -ne 2 ] || ! grep -q 'ops\[0\]: "examples" has none with a known result' <<<"$message"; then
+  echo "an operator without a known result goes unnoticed: $message"
   failures=$((failures + 1))
 fi
 

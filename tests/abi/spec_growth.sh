@@ -31,7 +31,8 @@ def grow_norm(spec):
         {"name": "twin_norm", "since": "1.1", "thread": "per-stream", "doc": ["y = x."], "source": "definition",
          "error_bound": "exact", "bytes": "one read and one write of x",
          "fields": [{"name": "x", "kind": "tensor", "dir": "in", "dtypes": ["f32"], "doc": "any shape"},
-                    {"name": "y", "kind": "tensor", "dir": "out", "doc": "shape of x"}]})
+                    {"name": "y", "kind": "tensor", "dir": "out", "doc": "shape of x"}],
+         "examples": [{"in": {"x": [2]}, "out": {"y": [2]}}]})
 
 def grow_loss(spec):
     spec["enums"][0]["values"].append(

@@ -1,124 +1,159 @@
-// The table of samples, and the plain calls that give their results.
+// Samples from the examples of abi/spec, and the plain calls that give their results.
 #include "samples.hpp"
 
 #include <jansson.h>
 
 #include <cstring>
-#include <map>
 #include <stdexcept>
 
 namespace hosts {
 namespace {
 
-enum class fill { any, positive, index };
-
+// A tensor of an example: its numbers, or the range they are drawn from.
 struct input {
-  const char* field;
-  const char* dtype;  // "T": float32 in one sample, bfloat16 in the other
+  std::string field;
+  std::string dtype;  // "T": float32 in one sample, bfloat16 in the other
   std::vector<std::int64_t> shape;
-  fill how = fill::any;
+  std::vector<double> values;
+  double low = -1, high = 1;
 };
 
 struct entry {
-  const char* op;
+  std::string op;
   std::vector<input> inputs;
   std::vector<attribute> attributes;
-  bool counted = true;
+  std::vector<known_result> known;
 };
 
-attribute number(const char* name, std::int64_t value) {
-  return {name, VELO_VALUE_INT, value, 0, "", {}};
-}
-attribute real(const char* name, double value) {
-  return {name, VELO_VALUE_FLOAT, 0, value, "", {}};
-}
-attribute word(const char* name, const char* value) {
-  return {name, VELO_VALUE_STRING, 0, 0, value, {}};
-}
-attribute list(const char* name, std::vector<std::int64_t> value) {
-  return {name, VELO_VALUE_INTS, 0, 0, "", std::move(value)};
+void must(velo_status status) {
+  if (status == VELO_OK) return;
+  char text[1024];
+  velo_error_text(text, sizeof text, nullptr);
+  throw std::runtime_error(text);
 }
 
-std::vector<entry> table() {
-  return {
-      {"rms_norm", {{"x", "T", {6, 40}}, {"gamma", "T", {40}}}, {real("epsilon", 1e-3)}},
-      {"rms_norm_backward",
-       {{"dy", "T", {6, 40}},
-        {"x", "T", {6, 40}},
-        {"gamma", "T", {40}},
-        {"rstd", "f32", {6, 1}, fill::positive}},
-       {}},
-      {"rms_norm_backward",
-       {{"dy", "T", {6, 40}},
-        {"x", "T", {6, 40}},
-        {"gamma", "T", {40}},
-        {"rstd", "f32", {6, 1}, fill::positive},
-        {"dgamma", "f32", {40}}},
-       {number("accumulate", 1)},
-       false},
-      {"swiglu", {{"x", "T", {5, 4, 32}}}, {number("dim", 1)}},
-      {"swiglu_backward", {{"dy", "T", {5, 2, 32}}, {"x", "T", {5, 4, 32}}}, {number("dim", 1)}},
-      {"fusion_attention",
-       {{"query", "T", {2, 9, 2, 16}}, {"key", "T", {2, 9, 2, 16}}, {"value", "T", {2, 9, 2, 16}}},
-       {real("scale", 0.25), word("sparse_mode", "left_up_causal")}},
-      {"fusion_attention",
-       {{"query", "T", {9, 2, 16}}, {"key", "T", {9, 2, 16}}, {"value", "T", {9, 2, 16}}},
-       {word("layout", "tnd"), list("actual_seq_qlen", {4, 9}), list("actual_seq_kvlen", {4, 9})}},
-      {"fusion_attention_backward",
-       {{"query", "T", {2, 9, 2, 16}},
-        {"key", "T", {2, 9, 2, 16}},
-        {"value", "T", {2, 9, 2, 16}},
-        {"dy", "T", {2, 9, 2, 16}},
-        {"softmax_max", "f32", {2, 2, 9}, fill::positive},
-        {"softmax_sum", "f32", {2, 2, 9}, fill::positive},
-        {"attention_out", "T", {2, 9, 2, 16}}},
-       {real("scale", 0.25)}},
-      {"add", {{"a", "T", {3, 7}}, {"b", "T", {3, 7}}}, {}},
-      {"cast", {{"x", "T", {3, 7}}}, {word("dtype", "bfloat16")}},
-      {"embedding", {{"ids", "i64", {2, 3}, fill::index}, {"table", "T", {4, 16}}}, {}},
-      {"embedding_backward",
-       {{"ids", "i32", {2, 3}, fill::index}, {"dy", "T", {2, 3, 16}}},
-       {number("rows", 4)}},
-      {"cross_entropy",
-       {{"logits", "T", {6, 11}}, {"targets", "i64", {6}, fill::index}},
-       {word("reduction", "sum")}},
-      {"cross_entropy_backward",
-       {{"dloss", "f32", {}, fill::positive},
-        {"logits", "T", {6, 11}},
-        {"targets", "i64", {6}, fill::index},
-        {"lse", "f32", {6}, fill::positive}},
-       {word("reduction", "sum")}},
-      {"matmul", {{"a", "T", {12, 20}}, {"b", "T", {24, 20}}}, {number("transpose_b", 1)}},
-      {"matmul", {{"a", "T", {12, 20}}, {"b", "T", {20, 24}}, {"bias", "f32", {24}}}, {}},
-      {"matmul",
-       {{"a", "T", {12, 20}}, {"b", "T", {20, 24}}, {"c", "T", {12, 24}}},
-       {number("accumulate", 1)},
-       false},
-      {"matmul_add_fp32",
-       {{"total_input", "T", {12, 20}}, {"grad_output", "T", {12, 24}}, {"grad", "f32", {24, 20}}},
-       {}},
-      {"apply_fused_adamw",
-       {{"grad", "T", {300}},
-        {"param", "T", {300}},
-        {"m", "f32", {300}},
-        {"v", "f32", {300}, fill::positive}},
-       {number("step", 3), real("lr", 0.01)}},
-      {"global_norm", {{"x", "T", {5, 60}}}, {real("max_norm", 0.5)}},
-      {"rotary_position_embedding",
-       {{"x", "T", {2, 5, 3, 16}}, {"cos", "f32", {1, 5, 1, 16}}, {"sin", "f32", {1, 5, 1, 16}}},
-       {word("mode", "interleaved")}},
-      {"rotary_position_embedding_backward",
-       {{"dy", "T", {2, 5, 3, 16}},
-        {"cos", "f32", {1, 5, 1, 16}},
-        {"sin", "f32", {1, 5, 1, 16}},
-        {"x", "T", {2, 5, 3, 16}}},
-       {word("mode", "interleaved")}},
-  };
+// What one of velo's text calls gives, as JSON.
+template <class Describe>
+json_t* parsed(Describe&& describe) {
+  std::uint64_t needed = 0;
+  must(describe(nullptr, 0, &needed));
+  std::string text(needed, '\0');
+  must(describe(text.data(), text.size(), nullptr));
+  json_t* root = json_loads(text.c_str(), 0, nullptr);
+  if (root == nullptr)
+    throw std::runtime_error("velo described itself in something else than JSON");
+  return root;
+}
+
+json_t* described(const std::string& op) {
+  return parsed([&](char* buffer, std::uint64_t capacity, std::uint64_t* needed) {
+    return velo_op_describe(op.c_str(), buffer, capacity, needed);
+  });
+}
+
+// The element type of a field whose example names none.
+std::string usual_dtype(const json_t* field) {
+  const json_t* dtypes = json_object_get(field, "dtypes");
+  bool narrow = false;
+  for (std::size_t i = 0; i < json_array_size(dtypes); ++i)
+    narrow = narrow || std::string("bf16") == json_string_value(json_array_get(dtypes, i));
+  if (narrow) return "T";
+  return dtypes == nullptr ? "f32" : json_string_value(json_array_get(dtypes, 0));
+}
+
+void read_nested(const json_t* value, std::size_t depth, input& out) {
+  if (!json_is_array(value)) {
+    out.values.push_back(json_number_value(value));
+    return;
+  }
+  if (out.shape.size() == depth)
+    out.shape.push_back(static_cast<std::int64_t>(json_array_size(value)));
+  for (std::size_t i = 0; i < json_array_size(value); ++i)
+    read_nested(json_array_get(value, i), depth + 1, out);
+}
+
+std::vector<std::int64_t> integers(const json_t* list) {
+  std::vector<std::int64_t> out;
+  for (std::size_t i = 0; i < json_array_size(list); ++i)
+    out.push_back(json_integer_value(json_array_get(list, i)));
+  return out;
+}
+
+input tensor_of(const json_t* field, const json_t* value) {
+  input out;
+  out.field = json_string_value(json_object_get(field, "name"));
+  const json_t* dtype = json_object_get(value, "dtype");
+  out.dtype = dtype != nullptr ? json_string_value(dtype) : usual_dtype(field);
+  const json_t* values = json_is_object(value) ? json_object_get(value, "values") : value;
+  if (values != nullptr) {
+    read_nested(values, 0, out);
+    return out;
+  }
+  out.shape = integers(json_object_get(value, "shape"));
+  if (const json_t* range = json_object_get(value, "range")) {
+    out.low = json_number_value(json_array_get(range, 0));
+    out.high = json_number_value(json_array_get(range, 1));
+  }
+  return out;
+}
+
+attribute attribute_of(const json_t* field, const json_t* value) {
+  attribute out;
+  out.name = json_string_value(json_object_get(field, "name"));
+  const std::string kind = json_string_value(json_object_get(field, "kind"));
+  if (kind == "f64") {
+    out.kind = VELO_VALUE_FLOAT, out.real = json_number_value(value);
+  } else if (kind == "enumeration") {
+    out.kind = VELO_VALUE_STRING, out.text = json_string_value(value);
+  } else if (kind == "ints") {
+    out.kind = VELO_VALUE_INTS, out.list = integers(value);
+  } else {
+    out.kind = VELO_VALUE_INT, out.integer = json_integer_value(value);
+  }
+  return out;
+}
+
+// The examples of every operator, as its self-description has them from abi/spec.
+std::vector<entry> examples() {
+  std::vector<entry> out;
+  for (const std::string& op : operator_names()) {
+    json_t* root = described(op);
+    std::size_t i, f;
+    json_t *example, *field;
+    json_array_foreach(json_object_get(root, "examples"), i, example) {
+      out.push_back({op, {}, {}, {}});
+      json_array_foreach(json_object_get(root, "fields"), f, field) {
+        const char* name = json_string_value(json_object_get(field, "name"));
+        const bool is_tensor =
+            std::string("tensor") == json_string_value(json_object_get(field, "kind"));
+        if (const json_t* in = json_object_get(json_object_get(example, "in"), name)) {
+          if (is_tensor)
+            out.back().inputs.push_back(tensor_of(field, in));
+          else
+            out.back().attributes.push_back(attribute_of(field, in));
+        }
+        if (const json_t* wanted = json_object_get(json_object_get(example, "out"), name))
+          out.back().known.push_back({name, tensor_of(field, wanted).values});
+      }
+    }
+    json_decref(root);
+  }
+  return out;
+}
+
+// Whether hosts that give tensors and no attributes can say what this call is: one that adds to an
+// output looks like one that writes it, with a tensor more.
+bool is_counted(const entry& e) {
+  for (const attribute& a : e.attributes) {
+    if (a.name == "accumulate" && a.integer != 0) return false;
+  }
+  return true;
 }
 
 velo_dtype dtype_of(const std::string& name, bool bf16) {
+  if (name == "f64") return {VELO_DTYPE_FLOAT, 64, 1};
   if (name == "f32" || (name == "T" && !bf16)) return {VELO_DTYPE_FLOAT, 32, 1};
-  if (name == "T") return {VELO_DTYPE_BFLOAT, 16, 1};
+  if (name == "T" || name == "bf16") return {VELO_DTYPE_BFLOAT, 16, 1};
   return {VELO_DTYPE_INT, static_cast<std::uint8_t>(name == "i64" ? 64 : 32), 1};
 }
 
@@ -127,26 +162,35 @@ void put(array& out, std::int64_t index, T value) {
   std::memcpy(out.bytes.data() + sizeof(T) * static_cast<std::size_t>(index), &value, sizeof value);
 }
 
+void put_number(array& out, std::int64_t i, double number) {
+  if (out.dtype.code == VELO_DTYPE_INT && out.dtype.bits == 64) {
+    put<std::int64_t>(out, i, static_cast<std::int64_t>(number));
+  } else if (out.dtype.code == VELO_DTYPE_INT) {
+    put<std::int32_t>(out, i, static_cast<std::int32_t>(number));
+  } else if (out.dtype.bits == 64) {
+    put<double>(out, i, number);
+  } else if (out.dtype.bits == 32) {
+    put<float>(out, i, static_cast<float>(number));
+  } else {
+    const auto narrow = static_cast<float>(number);
+    std::uint32_t bits;
+    std::memcpy(&bits, &narrow, sizeof bits);
+    put<std::uint16_t>(out, i, static_cast<std::uint16_t>(bits >> 16));
+  }
+}
+
 array numbers(const input& what, bool bf16) {
   array out = filled(dtype_of(what.dtype, bf16), what.shape, 0);
   std::uint32_t state = 7 + static_cast<std::uint32_t>(out.count());
-  for (const char* c = what.field; *c != 0; ++c)
-    state = state * 31 + static_cast<unsigned char>(*c);
+  for (const char c : what.field) state = state * 31 + static_cast<unsigned char>(c);
+  // Integers come from the whole range, its upper end included.
+  const double width = what.high - what.low + (out.dtype.code == VELO_DTYPE_INT ? 1 : 0);
   for (std::int64_t i = 0; i < out.count(); ++i) {
     state = state * 1664525u + 1013904223u;
-    const float unit = static_cast<float>(state >> 8) / static_cast<float>(1u << 24);
-    const float value = what.how == fill::positive ? 0.5f + unit : 2 * unit - 1;
-    std::uint32_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    const bool index = what.how == fill::index;
-    if (index && out.dtype.bits == 64)
-      put<std::int64_t>(out, i, state >> 30);
-    else if (index)
-      put<std::int32_t>(out, i, static_cast<std::int32_t>(state >> 30));
-    else if (out.dtype.bits == 16)
-      put<std::uint16_t>(out, i, static_cast<std::uint16_t>(bits >> 16));
-    else
-      put<float>(out, i, value);
+    const double unit = static_cast<double>(state >> 8) / static_cast<double>(1u << 24);
+    put_number(
+        out, i,
+        what.values.empty() ? what.low + unit * width : what.values[static_cast<std::size_t>(i)]);
   }
   return out;
 }
@@ -193,13 +237,6 @@ class named_values {
   std::vector<velo_named_value> values_;
 };
 
-void must(velo_status status) {
-  if (status == VELO_OK) return;
-  char text[1024];
-  velo_error_text(text, sizeof text, nullptr);
-  throw std::runtime_error(text);
-}
-
 void add_inputs(named_values& values, const sample& s) {
   for (const named_array& in : s.inputs) values.add(in.field, in.data);
   for (const attribute& a : s.attributes) values.add(a);
@@ -245,12 +282,13 @@ std::vector<sample> make(bool with_attributes) {
   must(velo_context_create(&desc, &context));
   must(velo_context_stream(context, &stream));
   std::vector<sample> out;
-  for (const entry& e : table()) {
-    if (!with_attributes && !e.counted) continue;
+  for (const entry& e : examples()) {
+    if (!with_attributes && !is_counted(e)) continue;
     for (const bool bf16 : {false, true}) {
       sample s;
       s.op = e.op;
-      s.counted = e.counted;
+      s.counted = is_counted(e);
+      s.known = e.known;
       s.attributes = e.attributes;
       for (const input& in : e.inputs) s.inputs.push_back({in.field, numbers(in, bf16)});
       infer_outputs(context, s);
@@ -261,19 +299,6 @@ std::vector<sample> make(bool with_attributes) {
   }
   velo_context_destroy(context);
   return out;
-}
-
-// What one of velo's text calls gives, as JSON.
-template <class Describe>
-json_t* parsed(Describe&& describe) {
-  std::uint64_t needed = 0;
-  must(describe(nullptr, 0, &needed));
-  std::string text(needed, '\0');
-  must(describe(text.data(), text.size(), nullptr));
-  json_t* root = json_loads(text.c_str(), 0, nullptr);
-  if (root == nullptr)
-    throw std::runtime_error("velo described itself in something else than JSON");
-  return root;
 }
 
 std::string names(const std::vector<named_array>& arrays) {
@@ -351,9 +376,7 @@ sample sample_of(const std::string& op) {
 }
 
 std::vector<field> fields_of(const std::string& op) {
-  json_t* root = parsed([&](char* buffer, std::uint64_t capacity, std::uint64_t* needed) {
-    return velo_op_describe(op.c_str(), buffer, capacity, needed);
-  });
+  json_t* root = described(op);
   std::vector<field> out;
   std::size_t i;
   json_t* item;
@@ -366,17 +389,15 @@ std::vector<field> fields_of(const std::string& op) {
 
 std::int64_t enumerator(const std::string& op, const attribute& a) {
   if (a.kind != VELO_VALUE_STRING) return a.integer;
-  json_t* described = parsed([&](char* buffer, std::uint64_t capacity, std::uint64_t* needed) {
-    return velo_op_describe(op.c_str(), buffer, capacity, needed);
-  });
+  json_t* root = described(op);
   std::string name;
   std::size_t i;
   json_t* item;
-  json_array_foreach(json_object_get(described, "fields"), i, item) {
+  json_array_foreach(json_object_get(root, "fields"), i, item) {
     if (a.name == json_string_value(json_object_get(item, "name")))
       name = json_string_value(json_object_get(item, "enum"));
   }
-  json_decref(described);
+  json_decref(root);
   json_t* all = parsed(velo_describe);
   std::int64_t out = -1;
   json_array_foreach(json_object_get(all, "enums"), i, item) {

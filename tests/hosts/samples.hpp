@@ -1,5 +1,6 @@
-// One small call of every operator, as plain data, with the result the C API gives: what each mini
-// host hands to its adapter entries and compares with, bit for bit.
+// Small calls of every operator, as plain data, with the result the C API gives: what each mini host
+// hands to its adapter entries and compares with, bit for bit. They are the examples that every
+// operator describes itself with (abi/spec).
 //
 // An input that is an output too is one the operator reads and writes. Inputs come in float32 and
 // in bfloat16. A sample whose operator is missing fails the tests, so no operator escapes.
@@ -36,12 +37,18 @@ struct attribute {
   std::vector<std::int64_t> list;
 };
 
+struct known_result {
+  std::string field;
+  std::vector<double> values;
+};
+
 struct sample {
   std::string op;
   std::vector<named_array> inputs;
   std::vector<named_array> outputs;  // as the plain call left them
   std::vector<attribute> attributes;
-  bool counted = true;  // the tensors say by their number which they are
+  std::vector<known_result> known;  // what some outputs should be
+  bool counted = true;              // the tensors say by their number which they are
   velo_status status = VELO_OK;
   std::string text;  // velo's sentence when the plain call failed
 

@@ -5,6 +5,7 @@
 import ctypes
 import json
 import re
+import struct
 import sys
 import unittest
 
@@ -14,12 +15,46 @@ import velo_ctypes as v  # noqa: E402
 
 
 def tensor(values, shape):
-    """A float32 tensor over a ctypes array, which the caller keeps."""
+    """A float32 tensor over a ctypes array, which it keeps."""
     sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
     made = v.velo_tensor(data=ctypes.addressof(values), device=v.velo_device(v.VELO_DEVICE_CPU, 0), ndim=len(shape),
                          dtype=v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1), shape=sizes)
     made.keep = (values, sizes)
     return made
+
+
+# Of a dtype in the spec's words: the ctypes type, velo's code and bits.
+ELEMENTS = {"f32": (ctypes.c_float, v.VELO_DTYPE_FLOAT, 32), "f64": (ctypes.c_double, v.VELO_DTYPE_FLOAT, 64),
+            "bf16": (ctypes.c_uint16, v.VELO_DTYPE_BFLOAT, 16),
+            "i32": (ctypes.c_int32, v.VELO_DTYPE_INT, 32), "i64": (ctypes.c_int64, v.VELO_DTYPE_INT, 64)}
+
+
+def nested(value):
+    """The numbers and the shape of an example's tensor."""
+    value = value["values"] if isinstance(value, dict) else value
+    shape = []
+    values = [value]
+    while isinstance(values[0], list):
+        shape.append(len(values[0]))
+        values = [item for inner in values for item in inner]
+    return values, shape
+
+
+def example_tensor(field, value):
+    dtype = value["dtype"] if isinstance(value, dict) else field.get("dtypes", ["f32"])[0]
+    kind, code, bits = ELEMENTS[dtype]
+    values, shape = nested(value)
+    if dtype == "bf16":  # the upper half of a float32; examples in it are exact
+        values = [struct.unpack("<I", struct.pack("<f", value))[0] >> 16 for value in values]
+    made = tensor((kind * len(values))(*values), shape)
+    made.dtype = v.velo_dtype(code, bits, 1)
+    return made
+
+
+def numbers(array):
+    if array._type_ is not ctypes.c_uint16:
+        return list(array)
+    return [struct.unpack("<f", struct.pack("<I", bits << 16))[0] for bits in array]
 
 
 class Layout(unittest.TestCase):
@@ -57,11 +92,7 @@ class Library(unittest.TestCase):
         cls.lib.velo_context_destroy(cls.context)
 
     def test_everything_the_library_describes_is_here(self):
-        needed = ctypes.c_uint64()
-        v.check(self.lib, self.lib.velo_describe(None, 0, ctypes.byref(needed)))
-        text = ctypes.create_string_buffer(needed.value)
-        v.check(self.lib, self.lib.velo_describe(text, len(text), None))
-        described = json.loads(text.value)
+        described = self.describe(self.lib.velo_describe)
         self.assertEqual([f["name"] for f in described["functions"]], list(v.FUNCTIONS))
         for function in described["functions"]:
             self.assertEqual(len(v.FUNCTIONS[function["name"]]) - 1, len(function["params"]), function["name"])
@@ -73,14 +104,46 @@ class Library(unittest.TestCase):
             fields = [f[0].rstrip("_") for f in getattr(v, operator["args"])._fields_]
             self.assertEqual(fields[2:], [f["name"] for f in operator["fields"]])
 
-    def test_an_operator_runs_and_a_failure_carries_the_record(self):
+    def describe(self, describe, *name):
+        needed = ctypes.c_uint64()
+        v.check(self.lib, describe(*name, None, 0, ctypes.byref(needed)))
+        text = ctypes.create_string_buffer(needed.value)
+        v.check(self.lib, describe(*name, text, len(text), None))
+        return json.loads(text.value)
+
+    def run_example(self, operator, example):
+        """Runs an example with a known result; gives the outputs as lists."""
+        args, outputs = getattr(v, operator["args"])(), {}
+        for field in operator["fields"]:
+            name, kind = field["name"], field["kind"]
+            given, wanted = example["in"].get(name), example["out"].get(name)
+            if kind == "tensor" and (given is not None or wanted is not None):
+                made = example_tensor(field, wanted if given is None else given)
+                setattr(args, name, ctypes.pointer(made))
+                if wanted is not None:
+                    outputs[name] = (made.keep[0], nested(wanted)[0])
+            elif kind == "enumeration" and given is not None:
+                setattr(args, name, getattr(v, f"VELO_{field['enum']}_{given}".upper()))
+            elif given is not None:
+                setattr(args, name, given)
+        v.check(self.lib, getattr(self.lib, operator["function"])(self.stream, ctypes.byref(args)))
+        return outputs
+
+    def test_every_operator_gives_the_known_results_of_its_examples(self):
+        described = self.describe(self.lib.velo_describe)
+        for operator in described["operators"]:
+            known = [e for e in operator["examples"] if "out" in e]
+            self.assertTrue(known, operator["name"])
+            for example in known:
+                for name, (got, wanted) in self.run_example(operator, example).items():
+                    for value, number in zip(numbers(got), wanted):
+                        self.assertAlmostEqual(value, number, delta=1e-5 * (1 + abs(number)), msg=f"{operator['name']}.{name}")
+
+    def test_a_failure_carries_the_record(self):
         x, gamma, y = (ctypes.c_float * 4)(1, 2, 3, 4), (ctypes.c_float * 4)(1, 1, 1, 1), (ctypes.c_float * 4)()
-        tx, tg, ty = tensor(x, [1, 4]), tensor(gamma, [4]), tensor(y, [1, 4])
+        tx, tg, ty = tensor(x, [1, 4]), tensor(gamma, [3]), tensor(y, [1, 4])
         args = v.velo_rms_norm_args(x=ctypes.pointer(tx), gamma=ctypes.pointer(tg), y=ctypes.pointer(ty))
         self.assertEqual(args.epsilon, 1e-6)
-        v.check(self.lib, self.lib.velo_rms_norm(self.stream, ctypes.byref(args)))
-        self.assertEqual([round(value, 4) for value in y], [0.3651, 0.7303, 1.0954, 1.4606])
-        args.gamma = ctypes.pointer(tensor(gamma, [3]))
         with self.assertRaisesRegex(v.VeloError, "args.gamma.shape: expected \\[4\\], got \\[3\\]") as caught:
             v.check(self.lib, self.lib.velo_rms_norm(self.stream, ctypes.byref(args)))
         self.assertEqual(caught.exception.status, v.VELO_ERR_SHAPE)
