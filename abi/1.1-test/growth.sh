@@ -3,12 +3,12 @@
 #
 #   growth.sh build      SOURCE BUILD WORK LIBRARY GENERATOR   grows the tree, compiles what reads the tables, links libvelo 1.1
 #   growth.sh exports    ..   the grown library exports the grown spec, old names at the old node, new ones at the new
-#   growth.sh old_client ..   the frozen 1.0 client and plugin run unchanged with 1.1
+#   growth.sh old_client ..   the frozen client and plugin run unchanged with 1.1
 #   growth.sh new_client ..   a 1.1 client runs with 1.1
 #   growth.sh by_name    ..   a linked 1.1 client on today's library is refused by the loader, which names the version
 #   growth.sh by_table   ..   an opening 1.1 client on today's library is refused by velo_get_api, and by the field it sets
 set -eu
-mode=$1 source=$2 build=$3 work=$4 library=$5 generator=$6
+mode=$1 source=$2 build=$3 work=$4 library=$5 generator=$6 frozen=$7
 here=$source/abi/1.1-test
 tree=$work/tree
 
@@ -17,8 +17,9 @@ build)
   rm -rf "$work"
   mkdir -p "$work/objects" "$work/lib" "$work/stub"
   python3 "$here/grow.py" "$source" "$tree" "$generator"
+  "$generator" --spec "$tree/abi/spec" --gates "$work/gates"
   python3 "$here/link.py" "$source" "$build" "$tree" "$work/objects" "$work/lib/libvelo.so.1"
-  cc -shared -fPIC -Wl,--version-script="$tree/abi/generated/velo.map" -Wl,-soname,libvelo.so.1 "$tree/abi/generated/stub.c" \
+  cc -shared -fPIC -Wl,--version-script="$tree/abi/generated/velo.map" -Wl,-soname,libvelo.so.1 "$work/gates/stub.c" \
     -o "$work/stub/libvelo.so"
   flags=(-std=c99 -Wall -Wextra -Werror -DVELO_TARGET_ABI=101 -I"$tree/capi/include")
   cc "${flags[@]}" "$here/client_1_1.c" -L"$work/stub" -lvelo -o "$work/client_linked"
@@ -28,7 +29,7 @@ exports)
   python3 "$source/abi/checks/elf_facts.py" exports "$work/lib/libvelo.so.1" "$tree" "$build"
   nm -D --with-symbol-versions "$work/lib/libvelo.so.1" | grep -q 'velo_growth_double@@VELO_1.1'
   ;;
-old_client) "$source/abi/checks/frozen.sh" client "$source" "$work/lib/libvelo.so.1" "$work" ;;
+old_client) "$source/abi/checks/frozen.sh" client "$frozen" "$source" "$work/lib/libvelo.so.1" "$work" ;;
 new_client) LD_LIBRARY_PATH=$work/lib "$work/client_linked" ;;
 by_name)
   if LD_LIBRARY_PATH=$(dirname "$library") "$work/client_linked" 2>"$work/refusal"; then

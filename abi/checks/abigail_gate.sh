@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares a built library with the committed baseline of its types and functions. Any exit code of abidiff but 0 fails: a
+# Compares a built library with the frozen baseline of its types and functions. Any exit code of abidiff but 0 fails: a
 # changed parameter or a member inserted mid-struct gives "only" 4.
 #
 #   abigail_gate.sh LIBRARY BASELINE.abi.gz HEADERS_DIR SPEC_DIR SUPPRESSIONS WORK_DIR
@@ -16,7 +16,7 @@ fail() {
 }
 
 mkdir -p "$work"
-[ -f "$baseline" ] || fail "no baseline at $baseline: abi/refreeze.sh writes it"
+[ -f "$baseline" ] || fail "no baseline at $baseline: abi/freeze.sh writes it"
 [ -f "$headers/velo/velo.h" ] || fail "no headers at $headers: private types would be compared, or public ones ignored"
 readelf -SW "$library" | grep -q '\.debug_info' || fail "$library has no debug information: abidiff would accept anything"
 

@@ -2,9 +2,9 @@
 # Proves that the type gates can fail: breaks the public surface on purpose, one way at a time, and expects abidiff's gate or the
 # layout lock of the unbroken release to object. A control without a break, and one that only adds, must pass.
 #
-#   abigail_selftest.sh SOURCE_DIR WORK_DIR
+#   abigail_selftest.sh SOURCE_DIR GATE_FILES WORK_DIR
 set -eu
-source=$1 work=$2
+source=$1 gate_files=$2 work=$3
 checks=$source/abi/checks
 rm -rf "$work"
 mkdir -p "$work"
@@ -32,7 +32,7 @@ gate() { # gate <name> <headers>
 }
 
 lock() { # the unbroken release's lock against the broken headers
-  cc -std=c11 -Werror -fsyntax-only -I"$work/$1/include" "$source/abi/generated/layout_lock.c" >"$work/$1/lock.log" 2>&1
+  cc -std=c11 -Werror -fsyntax-only -I"$work/$1/include" "$gate_files/layout_lock.c" >"$work/$1/lock.log" 2>&1
 }
 
 missed=0

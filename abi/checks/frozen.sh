@@ -2,16 +2,15 @@
 # Programs of a frozen release with the library of today. They see the frozen headers only and are linked to an empty library
 # that has that day's names and nodes: exactly the situation of an old executable.
 #
-#   frozen.sh client   SOURCE_DIR LIBRARY WORK_DIR   the C client and its plugin
-#   frozen.sh unit     SOURCE_DIR LIBRARY WORK_DIR   a C++ unit of then and a unit of now in one program
-#   frozen.sh locks    SOURCE_DIR LIBRARY WORK_DIR   every layout of then in the headers of now
-#   frozen.sh coverage SOURCE_DIR LIBRARY WORK_DIR   the client calls every function the release had
+#   frozen.sh client   FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   the C client and its plugin
+#   frozen.sh unit     FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   a C++ unit of then and a unit of now in one program
+#   frozen.sh locks    FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   every layout of then in the headers of now
+#   frozen.sh coverage FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   the client calls every function the release had
 set -eu
-mode=$1 source=$2 library=$3 work=$4/$1
-frozen=$source/abi/1.0
+mode=$1 frozen=$2 source=$3 library=$4 work=$5/$1
 rm -rf "$work"
 mkdir -p "$work/old" "$work/new"
-[ -d "$frozen/include" ] || { echo "FAILED: nothing is frozen: abi/refreeze.sh does it"; exit 1; }
+[ -d "$frozen/include" ] || { echo "FAILED: nothing is frozen in $frozen: the target freeze does it"; exit 1; }
 
 stub() {
   cc -shared -fPIC -Wl,--version-script="$frozen/velo.map" -Wl,-soname,libvelo.so.1 "$frozen/stub.c" -o "$work/old/libvelo.so.1"
@@ -19,8 +18,8 @@ stub() {
 }
 
 client_objects() {
-  for part in client_1_0 client_operators client_names; do
-    cc -std=c99 -O1 -Wall -Wextra -Werror -I"$frozen/include" -c "$frozen/$part.c" -o "$work/$part.o"
+  for part in client client_operators by_name; do
+    cc -std=c99 -O1 -Wall -Wextra -Werror -I"$frozen/include" -c "$frozen/client/$part.c" -o "$work/object_$part.o"
   done
 }
 
@@ -28,14 +27,14 @@ case $mode in
 client)
   stub
   client_objects
-  cc "$work"/client_*.o -L"$work/old" -lvelo -lm -o "$work/client"
-  cc -std=c99 -shared -fPIC -fvisibility=hidden -I"$frozen/include" "$frozen/plugin_1_0.c" -o "$work/plugin_1_0.so"
+  cc "$work"/object_*.o -L"$work/old" -lvelo -lm -o "$work/client"
+  cc -std=c99 -shared -fPIC -fvisibility=hidden -I"$frozen/include" "$frozen/client/plugin.c" -o "$work/plugin.so"
   ln -s "$library" "$work/new/libvelo.so.1"
   readelf -VW "$work/client" | grep -q 'Name: VELO_1.0' || { echo "FAILED: the client asks for no node"; exit 1; }
-  LD_LIBRARY_PATH=$work/new "$work/client" "$work/plugin_1_0.so"
+  LD_LIBRARY_PATH=$work/new "$work/client" "$work/plugin.so"
   ;;
 unit)
-  c++ -std=c++17 -O1 -I"$frozen/include" -c "$frozen/unit_1_0.cpp" -o "$work/unit_then.o"
+  c++ -std=c++17 -O1 -I"$frozen/include" -c "$frozen/client/unit.cpp" -o "$work/unit_then.o"
   c++ -std=c++17 -O1 -Wall -Wextra -Werror -I"$source/cpp/include" -I"$source/capi/include" -c "$source/abi/checks/unit_now.cpp" \
     -o "$work/unit_now.o"
   ln -s "$library" "$work/new/libvelo.so.1"
@@ -57,7 +56,7 @@ locks)
   ;;
 coverage)
   client_objects
-  called=$(nm -u "$work"/client_*.o | awk '$1 == "U" {print $2}' | grep '^velo_' | sort -u)
+  called=$(nm -u "$work"/object_*.o | awk '$1 == "U" {print $2}' | grep '^velo_' | sort -u)
   released=$(sed -n 's/^ *\(velo_[a-z0-9_]*\);.*/\1/p' "$frozen/velo.map" | sort -u)
   [ -n "$released" ] && [ "$called" = "$released" ] && { echo "all $(echo "$released" | wc -l) functions are called"; exit 0; }
   echo "FAILED: the client does not call: $(comm -13 <(echo "$called") <(echo "$released") | tr '\n' ' ')"

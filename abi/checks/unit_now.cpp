@@ -1,19 +1,19 @@
-// The unit of today beside abi/1.0/unit_1_0.cpp: takes the handles the old unit made, gives it
+// The unit of today beside the frozen unit (abi/client/unit.cpp): takes the handles the old unit made, gives it
 // handles of its own, and calls the same operator through its own copy of the C++ layer.
 #include <cstdio>
 
 #include "velo/velo.hpp"
 
-velo_context unit_1_0_context();
-double unit_1_0_norm(velo_stream stream);
-int unit_1_0_failure(velo_context context);
+velo_context unit_then_context();
+double unit_then_norm(velo_stream stream);
+int unit_then_failure(velo_context context);
 
 int main() try {
   velo::context context;
-  context.reset(unit_1_0_context());
+  context.reset(unit_then_context());
   const velo::stream stream = velo::stream::create(context);
-  if (unit_1_0_norm(context.inline_stream()) != 3) return 1;
-  if (unit_1_0_failure(context) != VELO_ERR_NOT_FOUND) return 2;
+  if (unit_then_norm(context.inline_stream()) != 3) return 1;
+  if (unit_then_failure(context) != VELO_ERR_NOT_FOUND) return 2;
   const float x[4] = {2, 2, 2, 2};
   const float gamma[4] = {1, 1, 1, 3};
   float y[4] = {};

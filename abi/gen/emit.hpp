@@ -9,7 +9,7 @@
 
 namespace velo::gen {
 
-using files = std::map<std::string, std::string>;  // path from the repository's root -> contents
+using files = std::map<std::string, std::string>;  // path from the root -> contents
 
 std::string emit_ops_header(const family& f);    // capi/include/velo/ops_<family>.h
 std::string emit_api_header(const spec& s);      // capi/include/velo/api.h
@@ -23,8 +23,6 @@ std::string emit_handles(const spec& s);         // abi/generated/handles.inc
 std::string emit_api_table(const spec& s);       // abi/generated/api_table.inc
 std::string emit_errors(const spec& s);          // abi/generated/errors.inc
 std::string emit_describe(const spec& s);        // abi/generated/describe.inc
-std::string emit_stub(const spec& s);            // abi/generated/stub.c
-std::string emit_layout_lock(const spec& s);     // abi/generated/layout_lock.c
 std::string emit_reference(const spec& s);       // abi/generated/api.md
 std::string emit_cpp_ops(const spec& s);         // cpp/include/velo/ops.hpp
 
@@ -33,6 +31,12 @@ std::string emit_adapter_entries(const spec& s);    // capi/adapters/generated/e
 std::string emit_adapter_map(const spec& s);        // capi/adapters/generated/adapters.map
 std::string emit_ctypes(const spec& s);             // examples/python/velo_ctypes.py
 
+// What the ABI gates need and nobody reads: made in the build's own folder, not committed.
+std::string emit_stub(const spec& s);         // stub.c
+std::string emit_layout_lock(const spec& s);  // layout_lock.c
+std::string emit_client(const spec& s);       // client_operators.c
+
 files emit_all(const spec& s);
+files emit_for_gates(const spec& s);
 
 }  // namespace velo::gen

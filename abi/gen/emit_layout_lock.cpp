@@ -1,4 +1,4 @@
-// abi/generated/layout_lock.c: assertions that pin every offset, size, constant, signature and slot
+// layout_lock.c: assertions that pin every offset, size, constant, signature and slot
 // of the public headers.
 #include "abi/gen/emit.hpp"
 #include "abi/gen/layout.hpp"

@@ -3,6 +3,7 @@
 //   velo_gen --spec abi/spec --root .          writes the files that changed
 //   velo_gen --spec abi/spec --root . --check  names the files that differ; exit code 1 when there
 //   are any
+//   velo_gen --spec abi/spec --gates FOLDER    writes what the ABI gates need into a build's folder
 //
 // Exit code 2 for a wrong spec or wrong arguments.
 #include <algorithm>
@@ -68,6 +69,12 @@ std::vector<std::string> leftovers(const std::string& root, const files& wanted)
   return out;
 }
 
+int write_for_gates(const std::string& spec_folder, const std::string& folder) {
+  for (const auto& [path, text] : emit_for_gates(read_spec(spec_folder)))
+    write(folder + "/" + path, text);
+  return 0;
+}
+
 int run(const std::string& spec_folder, const std::string& root, bool check) {
   const files wanted = emit_all(read_spec(spec_folder));
   int differing = 0;
@@ -100,7 +107,7 @@ int run(const std::string& spec_folder, const std::string& root, bool check) {
 }  // namespace velo::gen
 
 int main(int count, char** words) {
-  std::string spec_folder, root;
+  std::string spec_folder, root, gates;
   bool check = false;
   for (int i = 1; i < count; ++i) {
     const bool more = i + 1 < count;
@@ -108,6 +115,8 @@ int main(int count, char** words) {
       spec_folder = words[++i];
     } else if (std::strcmp(words[i], "--root") == 0 && more) {
       root = words[++i];
+    } else if (std::strcmp(words[i], "--gates") == 0 && more) {
+      gates = words[++i];
     } else if (std::strcmp(words[i], "--check") == 0) {
       check = true;
     } else {
@@ -115,12 +124,14 @@ int main(int count, char** words) {
       break;
     }
   }
-  if (spec_folder.empty() || root.empty()) {
-    std::fprintf(stderr, "usage: velo_gen --spec FOLDER --root FOLDER [--check]\n");
+  if (spec_folder.empty() || root.empty() == gates.empty()) {
+    std::fprintf(stderr,
+                 "usage: velo_gen --spec FOLDER (--root FOLDER [--check] | --gates FOLDER)\n");
     return 2;
   }
   try {
-    return velo::gen::run(spec_folder, root, check);
+    return gates.empty() ? velo::gen::run(spec_folder, root, check)
+                         : velo::gen::write_for_gates(spec_folder, gates);
   } catch (const velo::gen::spec_error& error) {
     std::fprintf(stderr, "%s\n", error.text.c_str());
     return 2;

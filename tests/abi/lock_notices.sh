@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# usage: lock_notices.sh C_COMPILER SOURCE_FOLDER
+# usage: lock_notices.sh C_COMPILER SOURCE_FOLDER LAYOUT_LOCK
 #
 # Breaks a copy of the public headers in one place at a time and expects the layout lock not to compile; unbroken it must.
 set -u
-compiler=$1 source=$2
+compiler=$1 source=$2 lock=$3
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
 
 compiles() {
   "$compiler" -std=c11 -Wall -Wextra -Wpedantic -Werror -DVELO_LOCK_CURRENT "-I$work/include" -fsyntax-only \
-    "$source/abi/generated/layout_lock.c" 2>"$work/message"
+    "$lock" 2>"$work/message"
 }
 
 # breaks NAME HEADER SED_EXPRESSION

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# usage: spec_growth.sh VELO_GEN SOURCE_FOLDER C_COMPILER CXX_COMPILER
+# usage: spec_growth.sh VELO_GEN SOURCE_FOLDER LAYOUT_LOCK C_COMPILER CXX_COMPILER
 #
 # Grows a copy of the spec to a synthetic 1.1 (a field at the end of rms_norm, an enumerator, a new operator) and checks that
 # nothing of 1.0 moves: the 1.0 layout lock compiles against the grown headers at both targets, programs for 1.0 do not see the
 # news, programs for 1.1 do, and the version script only gains a node.
 set -eu
-gen=$1 source=$2 c=$3 cxx=$4
+gen=$1 source=$2 old=$3 c=$4 cxx=$5
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cp -r "$source/abi/spec" "$work/spec"
@@ -45,12 +45,12 @@ edit("core", lambda spec: spec.update(release="1.1"))
 edit("ops", lambda spec: spec.update(release="1.1"))
 PYTHON
 "$gen" --spec "$work/spec" --root "$work/out" >/dev/null
+"$gen" --spec "$work/spec" --gates "$work/gates"
 cp "$work"/out/capi/include/velo/* "$work/include/velo/"
 cp "$work/out/cpp/include/velo/ops.hpp" "$work/cpp/include/velo/"
 
 flags=(-Wall -Wextra -Wpedantic -Werror "-I$work/include" -fsyntax-only)
-old=$source/abi/generated/layout_lock.c
-new=$work/out/abi/generated/layout_lock.c
+new=$work/gates/layout_lock.c
 "$c" -std=c11 "${flags[@]}" -DVELO_LOCK_CURRENT "$old"     # at target 1.0 even the sizes are the old ones
 "$c" -std=c11 "${flags[@]}" -DVELO_TARGET_ABI=101 "$old"   # at 1.1 nothing old has moved
 "$c" -std=c11 "${flags[@]}" -DVELO_LOCK_CURRENT "$new"

@@ -5,13 +5,13 @@
 # on several threads, which valgrind runs one at a time. The test of page protections would see valgrind's own pages. The tests run
 # file by file, as many at once as there are processors; what a file printed is shown if it failed.
 #
-#   memcheck.sh SOURCE_DIR OPS_TEST LIBRARY WORK_DIR
+#   memcheck.sh SOURCE_DIR FROZEN_DIR OPS_TEST LIBRARY WORK_DIR
 set -eu
-source=$1 tests=$2 library=$3 work=$4
+source=$1 frozen=$2 tests=$3 library=$4 work=$5
 check=(valgrind --quiet --error-exitcode=99 --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite)
 
-"$source/abi/checks/frozen.sh" client "$source" "$library" "$work" # builds it, and runs it once without valgrind
-LD_LIBRARY_PATH=$work/client/new "${check[@]}" "$work/client/client" "$work/client/plugin_1_0.so"
+"$source/abi/checks/frozen.sh" client "$frozen" "$source" "$library" "$work" # builds it, and runs it once without valgrind
+LD_LIBRARY_PATH=$work/client/new "${check[@]}" "$work/client/client" "$work/client/plugin.so"
 
 left_out='~"generated code is never writable*"~"fusion_attention serves any*"~"fusion_attention cuts*"'
 left_out+='~"fusion_attention_backward agrees*"~"fusion_attention gives the same bits*"~"the bits of a product*"'

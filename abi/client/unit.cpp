@@ -1,13 +1,13 @@
-// A C++ translation unit of release 1.0, compiled against the velo.hpp beside it and linked into
+// A C++ translation unit of this release, compiled against the velo.hpp of that day and linked into
 // one program with a unit that uses the headers of today: the two layers may not collide, and both
 // work on the same handles.
 #include "velo/velo.hpp"
 
-velo_context unit_1_0_context() {
+velo_context unit_then_context() {
   return velo::context::create().release();
 }
 
-double unit_1_0_norm(velo_stream stream) {
+double unit_then_norm(velo_stream stream) {
   const float x[4] = {2, 2, 2, 2};
   const float gamma[4] = {1, 1, 1, 3};
   float y[4] = {};
@@ -16,7 +16,7 @@ double unit_1_0_norm(velo_stream stream) {
   return y[3];
 }
 
-int unit_1_0_failure(velo_context context) {
+int unit_then_failure(velo_context context) {
   try {
     velo::stream stream = velo::stream::create(context);
     velo::op_call(stream, "no_such_operator", {});

@@ -1,4 +1,4 @@
-/* Release 1.0 by name: introspection, operators and functions called by name, foreign kernels, a
+/* What goes by name: introspection, operators and functions called by name, foreign kernels, a
  * plugin, closures. */
 #include "client.h"
 

@@ -1,4 +1,4 @@
-/* A plugin of release 1.0, kept as it was: one kernel, described through velo_plugin_query. */
+/* A plugin of this release, kept as it was: one kernel, described through velo_plugin_query. */
 #include "velo/velo.h"
 
 static void negate(int64_t n, const float* x, float* y) {
@@ -6,7 +6,7 @@ static void negate(int64_t n, const float* x, float* y) {
 }
 
 static velo_kernel_desc kernels[1] = {VELO_KERNEL_DESC_INIT};
-static velo_plugin_desc plugin = {(uint32_t)sizeof(velo_plugin_desc), 100, "plugin_1_0", kernels,
+static velo_plugin_desc plugin = {(uint32_t)sizeof(velo_plugin_desc), 100, "client_plugin", kernels,
                                   1};
 
 __attribute__((visibility("default"))) velo_status velo_plugin_query(uint32_t host_abi,

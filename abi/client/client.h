@@ -1,0 +1,43 @@
+/* What the parts of the client share: checks that count, and tensors over plain arrays.
+ *
+ * Frozen with the release: these sources are only ever compiled against the headers of that day. */
+#ifndef CLIENT_H
+#define CLIENT_H
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "velo/velo.h"
+
+extern int client_checks;
+extern int client_failures;
+
+int client_near(double value, double wanted);
+void client_report(int holds, const char* condition, const char* file, int line);
+
+#define EXPECT(condition) client_report((condition) ? 1 : 0, #condition, __FILE__, __LINE__)
+#define WORKS(call) EXPECT((call) == VELO_OK)
+#define NEAR(value, wanted) \
+  client_report(client_near(value, wanted), #value " is near " #wanted, __FILE__, __LINE__)
+
+/* A compact tensor over an array; shape is kept by pointer. */
+velo_tensor client_tensor(const void* data, int code, int bits, int32_t ndim, const int64_t* shape);
+#define TENSOR(data, code, bits, ndim, ...) \
+  client_tensor(data, code, bits, ndim, (const int64_t[]){__VA_ARGS__})
+#define F32(data, ndim, shape) client_tensor(data, VELO_DTYPE_FLOAT, 32, ndim, shape)
+
+/* The elements of a tensor against numbers; in generated calls, of the field's tensor. */
+void client_holds(const velo_tensor* got, const double* wanted, int64_t count, const char* where,
+                  const char* field);
+#define HOLDS(field, ...)                                                                        \
+  do {                                                                                           \
+    const double wanted[] = {__VA_ARGS__};                                                       \
+    client_holds(&field##_tensor, wanted, (int64_t)(sizeof wanted / sizeof wanted[0]), __func__, \
+                 #field);                                                                        \
+  } while (0)
+
+void client_operators(velo_stream stream); /* generated from the examples of abi/spec */
+void client_by_name(velo_stream stream, velo_context context, const char* plugin);
+
+#endif
