@@ -14,9 +14,9 @@
 #include <exception>
 #include <regex>
 
-#include "bench/calibration_loops.hpp"
 #include "bench/experiment.hpp"
 #include "bench/goals.hpp"
+#include "bench/limits/calibration_loops.hpp"
 #include "bench/options.hpp"
 #include "bench/result.hpp"
 #include "bench/rows/families.hpp"
@@ -51,6 +51,7 @@ class bench {
 
  private:
   void select_rows();
+  std::vector<int> up_to(int threads) const;  // the counts from 1 that the machine has
   void announce() const;
   bool compare_with_itself();
   void measure_pass(int pass, int threads);
@@ -86,6 +87,13 @@ void bench::select_rows() {
     }
     rows_.push_back(std::move(each));
   }
+}
+
+std::vector<int> bench::up_to(int threads) const {
+  std::vector<int> counts;
+  for (int count = 1; count <= threads && count <= static_cast<int>(machine_.cpus.size()); ++count)
+    counts.push_back(count);
+  return counts;
 }
 
 void bench::announce() const {
@@ -229,8 +237,7 @@ void bench::report() const {
 }
 
 void bench::print_limits_json() const {
-  const int threads = std::min(2, static_cast<int>(machine_.cpus.size()));
-  const calibration c = calibrate(machine_, threads, options_.quick);
+  const calibration c = calibrate(machine_, up_to(2), options_.quick ? quick : thorough);
   std::printf("{\"cpu\": \"%s\"", machine_.kind.c_str());
   for (int i = 0; i < static_cast<int>(limit::count); ++i)
     std::printf(", \"%s\": [%.1f, %.1f]", limit_name(static_cast<limit>(i)),
@@ -248,14 +255,15 @@ int bench::run() {
   announce();
   pin_thread(machine_.cpus[0]);
   const int most = *std::max_element(options_.threads.begin(), options_.threads.end());
-  limits_ = calibrate(machine_, most, options_.quick);
+  const effort how = options_.quick ? quick : thorough;
+  limits_ = calibrate(machine_, up_to(most), how);
   print_limits(limits_);
   const bool equal = compare_with_itself();
   if (options_.passes == 1) print_header(out_);  // and each row as it is measured
   for (int pass = 0; pass < options_.passes; ++pass) {
     for (int threads : options_.threads)
       if (threads <= static_cast<int>(machine_.cpus.size())) measure_pass(pass, threads);
-    const calibration after = calibrate(machine_, most, options_.quick);
+    const calibration after = calibrate(machine_, up_to(most), how);
     std::string worst;
     const double change = drift(limits_, after, worst);
     std::fprintf(out_, "pass %d: limits moved by at most %.0f %% (%s), load %.2f%s\n", pass + 1,

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "bench/calibration.hpp"
 #include "bench/dtype.hpp"
-#include "bench/machine.hpp"
+#include "bench/limits/calibration.hpp"
+#include "bench/limits/machine.hpp"
 #include "bench/peers/peers.hpp"
 #include "bench/protocol.hpp"
 #include "velo/velo.hpp"

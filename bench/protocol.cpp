@@ -7,7 +7,7 @@
 #include <cmath>
 #include <thread>
 
-#include "bench/machine.hpp"
+#include "bench/limits/machine.hpp"
 
 namespace velo::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/calibration.hpp"
 #include "bench/dtype.hpp"
+#include "bench/limits/calibration.hpp"
 
 namespace velo::bench {
 

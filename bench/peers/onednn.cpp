@@ -5,7 +5,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "bench/machine.hpp"
+#include "bench/limits/machine.hpp"
 #include "bench/peers/peers.hpp"
 
 namespace velo::bench::onednn {

@@ -32,6 +32,7 @@ LAYERS = {
     "capi/adapters": set(),
     "cpp": set(),
     "examples": {"examples"},
+    "bench/limits": set(),
 }
 PRIVATE = {"core", "memory", "ops", "comm", "sched", "capi"}
 
@@ -164,6 +165,7 @@ PLANTED = [
     ("includes", "ops/a.cpp", '// a\n#include "comm/group.hpp"\n'),
     ("includes", "cpp/include/velo/a.hpp", '// a\n#include "core/cpu.hpp"\n'),
     ("includes", "examples/pretrain/a.cpp", '// a\n#include "core/cpu.hpp"\n'),
+    ("includes", "bench/limits/a.cpp", '// a\n#include "core/cpu.hpp"\n'),
     ("includes", "capi/include/velo/a.h", "/* a */\n#include <stdio.h>\n"),
     ("includes", "sched/a.cpp", '// a\n#include "../core/cpu.hpp"\n'),
     ("external", "ops/norm/a.cpp", "// a\n#include <jansson.h>\n"),

@@ -1,7 +1,7 @@
 // The memory patterns in 512-bit vectors.
 #include <immintrin.h>
 
-#include "bench/calibration_loops.hpp"
+#include "bench/limits/calibration_loops.hpp"
 
 namespace velo::bench {
 namespace {
@@ -17,7 +17,7 @@ struct lane {
   static reg set1(float v) { return _mm512_set1_ps(v); }
 };
 
-#include "bench/calibration_patterns.inl"
+#include "bench/limits/calibration_patterns.inl"
 
 }  // namespace
 

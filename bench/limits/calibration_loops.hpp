@@ -13,6 +13,7 @@ struct compute_loop {
   double flop_per_round;
 };
 
+extern const compute_loop sse2_loop;
 extern const compute_loop fma_avx2_loop;
 extern const compute_loop fma_avx512_loop;
 extern const compute_loop dot_bf16_loop;
@@ -24,6 +25,7 @@ struct pattern_table {
   pattern read, copy, copy_nt, triad, triad_nt, scale, adam;
 };
 
+extern const pattern_table patterns_sse2;
 extern const pattern_table patterns_avx2;
 extern const pattern_table patterns_avx512;
 

@@ -1,6 +1,6 @@
 // Reads CPUID, /proc and sched_*; nothing here is hot. A hypervisor may mask family and model, so
 // parts with AMX are told apart by features: AMX-FP16 came with Granite Rapids.
-#include "bench/machine.hpp"
+#include "bench/limits/machine.hpp"
 
 #include <cpuid.h>
 #include <dirent.h>
@@ -71,12 +71,11 @@ std::string name_kind(const std::string& brand) {
   return brand;
 }
 
-// Rank of VELO_ISA's value; unset or unknown means no lowering.
-int isa_ceiling() {
+// Rank of an instruction set's name; an unknown or empty one lowers nothing.
+int rank_of(const std::string& isa) {
   static constexpr const char* names[] = {"scalar", "avx2", "avx512", "avx512_bf16", "amx"};
-  const char* value = std::getenv("VELO_ISA");
-  for (int level = 0; value && level < 5; ++level)
-    if (std::strcmp(value, names[level]) == 0) return level;
+  for (int rank = 0; rank < 5; ++rank)
+    if (isa == names[rank]) return rank;
   return 4;
 }
 
@@ -113,17 +112,23 @@ std::vector<int> list_threads() {
 }  // namespace
 
 machine identify_machine() {
+  const char* value = std::getenv("VELO_ISA");
+  return identify_machine(value ? value : "");
+}
+
+machine identify_machine(const std::string& isa) {
   machine m;
   m.brand = read_brand();
   m.kind = name_kind(m.brand);
   __builtin_cpu_init();
-  const int ceiling = isa_ceiling();
+  const int ceiling = rank_of(isa);
   m.avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && ceiling >= 1;
   m.avx512 = m.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512vl") && ceiling >= 2;
   m.avx512_bf16 = m.avx512 && __builtin_cpu_supports("avx512bf16") && ceiling >= 3;
   m.amx = m.avx512_bf16 && has_amx_bf16() && request_amx() && ceiling >= 4;
-  m.l3_bytes = std::max<std::int64_t>(sysconf(_SC_LEVEL3_CACHE_SIZE), 0);
+  m.cache_bytes =
+      std::max<std::int64_t>({sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE), 0});
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0)
     for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)

@@ -1,10 +1,10 @@
-// The machine a bench runs on: which kind of processor it is, which instruction sets are open to
+// The machine a program runs on: which kind of processor it is, which instruction sets are open to
 // us, where threads run, and memory that does not disturb the clock.
 //
 // Figures of two machines compare only as shares of their own limits, so every report names its CPU
-// kind and goals may be bounded per kind. VELO_ISA lowers what is reported here as it lowers what
-// velo uses, so that the limits still fit. Buffers are page-aligned huge-page mappings, touched
-// when made: no first-touch fault falls into a timed call.
+// kind and goals may be bounded per kind. An instruction set that is named lowers what is reported
+// here as it lowers what velo uses, so that the limits still fit. Buffers are page-aligned huge-page
+// mappings, touched when made: no first-touch fault falls into a timed call.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,14 @@ struct machine {
   std::string kind;   // "zen4", "zen5", "granite rapids", "sapphire rapids", else the brand string
   std::string brand;  // as CPUID says
   bool avx2 = false, avx512 = false, avx512_bf16 = false, amx = false;
-  std::int64_t l3_bytes = 0;  // as reported; a virtual machine may share it with others
-  std::vector<int> cpus;      // the processors the bench may use, in order of use
+  std::int64_t cache_bytes = 0;  // of the last level, as reported; others may share it
+  std::vector<int> cpus;         // the processors this process may use, in order of use
 };
 
-machine identify_machine();  // also asks the kernel for permission to use AMX
+// Both ask the kernel for permission to use AMX. Without a name VELO_ISA gives the highest
+// instruction set that is reported; an unknown or empty name lowers nothing.
+machine identify_machine();
+machine identify_machine(const std::string& isa);
 
 void pin_thread(int cpu);
 

@@ -3,12 +3,37 @@
 // draw less power and would flatter the clock.
 #include <cstdint>
 
-#include "bench/calibration_loops.hpp"
+#include "bench/limits/calibration_loops.hpp"
 
 namespace velo::bench {
 namespace {
 
 constexpr float half = 0.5f;
+constexpr float one = 1;  // products by anything else would end as denormals
+
+// What every x86-64 has: six products and six sums of four floats, in separate instructions.
+void multiply_add_sse2(std::int64_t rounds) {
+  asm volatile(
+      "movss %[one], %%xmm14\n"
+      "shufps $0, %%xmm14, %%xmm14\n"
+      ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11\n"
+      "movaps %%xmm14, %%xmm\\i\n"
+      ".endr\n"
+      ".balign 32\n"
+      "1:\n"
+      ".irp i, 0,1,2,3,4,5\n"
+      "mulps %%xmm14, %%xmm\\i\n"
+      ".endr\n"
+      ".irp i, 6,7,8,9,10,11\n"
+      "addps %%xmm14, %%xmm\\i\n"
+      ".endr\n"
+      "decq %[rounds]\n"
+      "jnz 1b\n"
+      : [rounds] "+r"(rounds)
+      : [one] "m"(one)
+      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+        "xmm10", "xmm11", "xmm14");
+}
 
 // 12 accumulators of 8 floats: two units of latency four need eight.
 __attribute__((target("avx2,fma"))) void fma_avx2(std::int64_t rounds) {
@@ -113,6 +138,7 @@ void amx_bf16(std::int64_t rounds) {
 
 }  // namespace
 
+const compute_loop sse2_loop{multiply_add_sse2, 12 * 4.0};
 const compute_loop fma_avx2_loop{fma_avx2, 12 * 8 * 2.0};
 const compute_loop fma_avx512_loop{fma_avx512, 24 * 16 * 2.0};
 const compute_loop dot_bf16_loop{dot_bf16, 24 * 32 * 2.0};
