@@ -15,8 +15,10 @@ namespace command {
 const char* const info_help =
     "usage: velo info [--no-measure] [--set key=value] [--json]\n\n"
     "Version and file of the library, processor, instruction set, measured limits, operators,\n"
-    "transports, capabilities, and every configuration key with its origin. The measurement takes\n"
-    "about a second; --no-measure leaves it out.\n";
+    "transports, capabilities, and every configuration key with its origin. Limits are those of "
+    "the\n"
+    "machine with this instruction set, not of velo's operators. Measuring them takes about two\n"
+    "seconds; --no-measure leaves it out.\n";
 
 namespace {
 
@@ -47,12 +49,13 @@ json gather(velo::context& context, bool measured) {
   const std::string release = std::to_string(v.major_number) + "." +
                               std::to_string(v.minor_number) + "." + std::to_string(v.patch_number);
   const std::string abi = std::to_string(v.abi / 100) + "." + std::to_string(v.abi % 100);
-  json rates(json_object());
-  if (measured) {
-    const limits found = measure(context);
-    rates.reset(json_pack("{s:f,s:f,s:f}", "matmul_f32_gflops", found.matmul_f32,
-                          "matmul_bf16_gflops", found.matmul_bf16, "copy_gbytes", found.copy));
-  }
+  json rates(json_array());
+  if (measured)
+    for (const limits& found : measure(context))
+      json_array_append_new(
+          rates.get(), json_pack("{s:i,s:f,s:f,s:f,s:f}", "threads", found.threads, "f32_gflops",
+                                 found.f32, "bf16_gflops", found.bf16, "read_gbytes", found.read,
+                                 "copy_gbytes", found.copy));
   return json(json_pack(
       "{s:s,s:s,s:s,s:s,s:s,s:i,s:o,s:o,s:[],s:{s:b,s:b},s:o}", "version", release.c_str(), "abi",
       abi.c_str(), "library", library_file().c_str(), "processor", processor_name().c_str(), "isa",
@@ -62,10 +65,19 @@ json gather(velo::context& context, bool measured) {
       parse(context.config_list<std::string>()).release()));
 }
 
+// One limit of every thread count measured.
 std::string rate(const json_t* limits, const char* name, const char* unit) {
-  char buffer[64];
-  std::snprintf(buffer, sizeof buffer, "%.1f %s", json_real_value(member(limits, name)), unit);
-  return buffer;
+  std::string all;
+  for (std::size_t i = 0; i < json_array_size(limits); ++i) {
+    const json_t* row = json_array_get(limits, i);
+    char buffer[96];
+    std::snprintf(buffer, sizeof buffer, "%s%.1f %s, %lld thread%s", i > 0 ? "; " : "",
+                  json_real_value(member(row, name)), unit,
+                  static_cast<long long>(json_integer_value(member(row, "threads"))),
+                  json_integer_value(member(row, "threads")) > 1 ? "s" : "");
+    all += buffer;
+  }
+  return all;
 }
 
 void show(const json_t* all) {
@@ -75,10 +87,11 @@ void show(const json_t* all) {
   facts.add({"isa", text(all, "isa")});
   facts.add({"threads", std::to_string(json_integer_value(member(all, "threads")))});
   const json_t* limits = member(all, "limits");
-  if (json_object_size(limits) > 0) {
-    facts.add({"matmul f32", rate(limits, "matmul_f32_gflops", "Gflop/s")});
-    facts.add({"matmul bf16", rate(limits, "matmul_bf16_gflops", "Gflop/s")});
-    facts.add({"copy", rate(limits, "copy_gbytes", "GB/s, one thread")});
+  if (json_array_size(limits) > 0) {
+    facts.add({"f32 peak", rate(limits, "f32_gflops", "Gflop/s")});
+    facts.add({"bf16 peak", rate(limits, "bf16_gflops", "Gflop/s")});
+    facts.add({"memory read", rate(limits, "read_gbytes", "GB/s")});
+    facts.add({"memory copy", rate(limits, "copy_gbytes", "GB/s")});
   }
   const json_t* capabilities = member(all, "capabilities");
   facts.add({"closures", json_is_true(member(capabilities, "closures")) ? "yes" : "no"});

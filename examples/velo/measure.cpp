@@ -1,55 +1,28 @@
-// The best of several rounds: what disturbs a measurement only ever makes it slower.
+// One brief calibration.
 #include "measure.hpp"
 
-#include <chrono>
-#include <cstring>
-#include <vector>
+#include <algorithm>
+#include <string>
+
+#include "bench/limits/calibration.hpp"
 
 namespace command {
-namespace {
 
-constexpr double budget_seconds = 0.25;
-constexpr int64_t side = 1024;
-constexpr std::size_t copied = std::size_t{128} << 20;
-
-template <class Body>
-double best_seconds(Body&& body) {
-  using clock = std::chrono::steady_clock;
-  double best = 1e9, spent = 0;
-  body();  // the first round makes kernels and touches pages
-  for (int round = 0; round < 3 || (spent < budget_seconds && round < 100); ++round) {
-    const auto begin = clock::now();
-    body();
-    const double took = std::chrono::duration<double>(clock::now() - begin).count();
-    best = took < best ? took : best;
-    spent += took;
-  }
-  return best;
-}
-
-template <class Element>
-double matmul_rate(velo::context& context, Element one) {
-  const auto count = static_cast<std::size_t>(side * side);
-  std::vector<Element> a(count, one), b(count, one), c(count);
-  const velo::tensor_view ta(a.data(), {side, side}), tb(b.data(), {side, side}),
-      tc(c.data(), {side, side});
-  velo::matmul_args args;
-  args.a(ta).b(tb).c(tc);
-  const velo::stream_ref stream = context.inline_stream();
-  const double seconds = best_seconds([&] { velo::matmul(stream, args); });
-  return 2.0 * static_cast<double>(side * side * side) / seconds / 1e9;
-}
-
-double copy_rate() {
-  std::vector<char> from(copied, 1), to(copied, 2);
-  const double seconds = best_seconds([&] { std::memcpy(to.data(), from.data(), copied); });
-  return 2.0 * static_cast<double>(copied) / seconds / 1e9;
-}
-
-}  // namespace
-
-limits measure(velo::context& context) {
-  return {matmul_rate(context, 1.0f), matmul_rate(context, velo::bfloat16(1.0f)), copy_rate()};
+std::vector<limits> measure(const velo::context& context) {
+  using velo::bench::limit;
+  const velo::bench::machine here =
+      velo::bench::identify_machine(context.config<std::string>("isa"));
+  // More threads than processors add nothing to what the processors can do.
+  const int most = std::min(context.stats().threads, static_cast<int>(here.cpus.size()));
+  std::vector<int> counts = {1};
+  if (most > 1) counts.push_back(most);
+  const velo::bench::calibration found = velo::bench::calibrate(here, counts, velo::bench::brief);
+  std::vector<limits> all;
+  for (const int threads : counts)
+    all.push_back({threads, velo::bench::product_peak(found, false, threads),
+                   velo::bench::product_peak(found, true, threads), found.at(limit::read, threads),
+                   std::max(found.at(limit::copy, threads), found.at(limit::copy_nt, threads))});
+  return all;
 }
 
 }  // namespace command

@@ -1,17 +1,19 @@
-// What this machine gives velo here and now: rates of a large product and of a large copy, each
-// measured for a fraction of a second on the context's threads.
+// What this machine can do here and now, measured without velo: the arithmetic of the context's
+// instruction set in registers, and long walks through memory.
 #pragma once
 
+#include <vector>
 #include <velo/velo.hpp>
 
 namespace command {
 
 struct limits {
-  double matmul_f32;  // Gflop/s of velo_matmul, 1024 x 1024 x 1024
-  double matmul_bf16;
-  double copy;  // GB/s read and written by one thread's memcpy of 128 MiB
+  int threads;
+  double f32, bf16;   // Gflop/s that a product can reach
+  double read, copy;  // GB/s from and to memory
 };
 
-limits measure(velo::context& context);
+// Of one thread, and of as many as the context has where these are more.
+std::vector<limits> measure(const velo::context& context);
 
 }  // namespace command

@@ -86,11 +86,24 @@ TEST_CASE("info tells the library, the machine and the configuration") {
   CHECK(found);
 }
 
-TEST_CASE("info measures rates of work and of memory") {
+TEST_CASE("info measures rates of work and of memory, for one thread and for all") {
   const json all = parsed(velo("info --json"));
   json_t* limits = json_object_get(all.get(), "limits");
-  for (const char* name : {"matmul_f32_gflops", "matmul_bf16_gflops", "copy_gbytes"})
-    CHECK(json_real_value(json_object_get(limits, name)) > 0.01);
+  REQUIRE(json_array_size(limits) >= 1);
+  for (std::size_t i = 0; i < json_array_size(limits); ++i)
+    for (const char* name : {"f32_gflops", "bf16_gflops", "read_gbytes", "copy_gbytes"})
+      CHECK(json_real_value(json_object_get(json_array_get(limits, i), name)) > 0.01);
+  CHECK(json_integer_value(json_object_get(json_array_get(limits, 0), "threads")) == 1);
+}
+
+TEST_CASE("the limits info shows are the machine's, not those of velo's operators") {
+  const auto f32 = [](const char* words) {
+    const json all = parsed(velo(words));
+    json_t* one = json_array_get(json_object_get(all.get(), "limits"), 0);
+    return json_real_value(json_object_get(one, "f32_gflops"));
+  };
+  // Level 0 multiplies by plain loops, many times slower.
+  CHECK(f32("info --json --set level=0") > 0.5 * f32("info --json"));
 }
 
 TEST_CASE("ops lists all operators, and one in full under any of its names") {
