@@ -12,7 +12,7 @@ Each round runs every trainer once, one after the other, so that a change of the
 velo writes its initial weights, its windows and its learning rates (--trace, --log); torch trains from those, and the losses of
 each step are compared, so that both are known to do the same work. In bf16 torch keeps bf16 parameters beside f32 masters by
 hand and steps the masters with fused AdamW, as velo does. The first two steps of each run are dropped; a figure is the median
-over all others of a run, and of that the median over the rounds.
+over all others of a run, and of that the median over the rounds. velo's share of the roofline is what its log says.
 """
 import argparse
 import ctypes.util
@@ -171,14 +171,15 @@ def run_velo(options, dtype, trace):
     run([options.velo, *(word for key, value in settings.items() for word in (f"--{key}", str(value)))])
     steps = [json.loads(line) for line in log.read_text().splitlines()]
     steps = [step for step in steps if "loss" in step]
-    return [step["loss"] for step in steps], [TOKENS / step["tokens_per_s"] for step in steps]
+    roofline = statistics.median(step["roofline"] for step in steps[DROPPED:])
+    return [step["loss"] for step in steps], [TOKENS / step["tokens_per_s"] for step in steps], roofline
 
 
 def run_torch(options, dtype, trace, words, environment):
     command = [options.python, __file__, "--child", "--trace", str(trace), "--dtypes", dtype]
     out = run([*command, "--threads", str(options.threads), *words], environment)
     steps = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
-    return [step["loss"] for step in steps], [step["seconds"] for step in steps]
+    return [step["loss"] for step in steps], [step["seconds"] for step in steps], None  # of other operators
 
 
 def trainers(options):
@@ -200,8 +201,7 @@ def peak_of(options, dtype):
     """The limit bench_ops measures for products of this dtype, in FLOP/s; and the CPU kind."""
     limits = json.loads(run([options.bench, "--limits"]))
     names = ("fma f32",) if dtype == "f32" else ("amx bf16", "dot bf16", "fma f32")
-    rates = (limits[name][options.threads - 1] for name in names)
-    return next(rate for rate in rates if rate > 0) * 1e9, limits["cpu"]
+    return max(limits[name][options.threads - 1] for name in names) * 1e9, limits["cpu"]
 
 
 def goals_of(section, dtype):
@@ -212,27 +212,28 @@ def verdict(goal, value, bound):
     print(f"{'reached' if value >= bound else 'NOT REACHED':11} {goal['id']}: {value:.2f}, goal {bound:.2f}")
 
 
-def judge(dtype, speeds, share, cpu):
-    """Prints which of goals.json's pretrain goals are reached."""
+def judge(dtype, speeds, shares, cpu):
+    """Prints which of goals.json's pretrain goals are reached; `shares` has velo's, by statistic."""
     others = {name: speed for name, speed in speeds.items() if name != "velo"}
     for goal in goals_of("pretrain", dtype):
         bound = goal["bound"].get(cpu) if isinstance(goal["bound"], dict) else goal["bound"]
         if bound is None:
             continue
-        if goal.get("statistic") == "share":
-            verdict(goal, share, bound)
+        if "statistic" in goal:
+            verdict(goal, shares[goal["statistic"]], bound)
         elif others:
             verdict(goal, speeds["velo"] / (max(others.values()) if goal["peer"] == "best" else others[goal["peer"]]), bound)
 
 
 def compare(options, dtype):
     peak, cpu = peak_of(options, dtype)
-    seconds, losses = {}, {}
+    seconds, losses, rooflines = {}, {}, {}
     with tempfile.TemporaryDirectory() as folder:
         trace = pathlib.Path(folder)
         for _ in range(options.rounds):
             for name, trainer in trainers(options):
-                losses[name], times = trainer(dtype, trace)
+                losses[name], times, roofline = trainer(dtype, trace)
+                rooflines.setdefault(name, []).append(roofline)
                 seconds.setdefault(name, []).append(statistics.median(times[DROPPED:]))
     speeds = {name: TOKENS / statistics.median(times) for name, times in seconds.items()}
     for name, speed in speeds.items():
@@ -240,14 +241,18 @@ def compare(options, dtype):
         apart = max(abs(a / b - 1) for a, b in zip(losses[name], losses["velo"]))
         row = {"trainer": name, "dtype": dtype, "threads": options.threads, "tokens_per_s": speed, "share": share}
         row.update(velo_ratio=speeds["velo"] / speed, loss_difference=apart)
+        if name == "velo":
+            row["roofline"] = statistics.median(rooflines[name])
+            shares = {"share": share, "roofline": row["roofline"]}
         if options.json:
             print(json.dumps(row))
         else:
-            print(f"{dtype:4} {name:15} {speed:9.0f} tokens/s {100 * share:5.1f} % of {peak / 1e9:.0f} GFLOP/s; "
+            bound = f" {100 * row['roofline']:.1f} % of the roofline;" if name == "velo" else ""
+            print(f"{dtype:4} {name:15} {speed:9.0f} tokens/s {100 * share:5.1f} % of {peak / 1e9:.0f} GFLOP/s;{bound} "
                   f"velo is {row['velo_ratio']:.2f}x; losses within {apart:.1e}")
         if not apart < (1e-3 if dtype == "f32" else 5e-2):
             sys.exit(f"{name}: the losses differ from velo's: not the same training")
-    judge(dtype, speeds, step_flops() * speeds["velo"] / TOKENS / peak, cpu)
+    judge(dtype, speeds, shares, cpu)
 
 
 def main():

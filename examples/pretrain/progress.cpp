@@ -35,14 +35,9 @@ struct json_number {
 
 }  // namespace
 
-progress::progress(std::int64_t steps, double step_tokens, double step_flops, double peak_flops,
-                   const std::string& log, std::int64_t done)
-    : steps_(steps),
-      tokens_(step_tokens),
-      flops_(step_flops),
-      peak_(peak_flops),
-      log_path_(log),
-      log_(nullptr, std::fclose) {
+progress::progress(std::int64_t steps, const step_work& work, const std::string& log,
+                   std::int64_t done)
+    : steps_(steps), work_(work), log_path_(log), log_(nullptr, std::fclose) {
   if (!log.empty()) open_log(done);
 }
 
@@ -69,22 +64,24 @@ void progress::step(const step_report& r) {
   elapsed_ += r.seconds;
   // A mean that forgets, so that the ETA follows the machine's mood without jumping.
   pace_ = pace_ == 0 ? r.seconds : 0.9 * pace_ + 0.1 * r.seconds;
-  const double tokens_per_s = tokens_ / r.seconds, flops_per_s = flops_ / r.seconds;
-  const double share = peak_ > 0 ? flops_per_s / peak_ : 0;
+  const double tokens_per_s = work_.tokens / r.seconds, flops_per_s = work_.flops / r.seconds;
+  const double share = flops_per_s / work_.peak_flops;
+  const double roofline = work_.roofline_seconds / r.seconds;
   const auto left = static_cast<long>(std::lround(pace_ * static_cast<double>(steps_ - r.step)));
   std::printf(
-      "step %4lld/%lld  loss %.4f  lr %.2e  grad %.3f  %stok/s  %sFLOP/s %3.0f %%  ETA %ld:%02ld\n",
+      "step %4lld/%lld  loss %.4f  lr %.2e  grad %.3f  %stok/s  %sFLOP/s %3.0f %%  "
+      "roofline %3.0f %%  ETA %ld:%02ld\n",
       static_cast<long long>(r.step), static_cast<long long>(steps_), r.loss, r.learning_rate,
-      r.grad_norm, scaled(tokens_per_s).text, scaled(flops_per_s).text, 100 * share, left / 60,
-      left % 60);
+      r.grad_norm, scaled(tokens_per_s).text, scaled(flops_per_s).text, 100 * share, 100 * roofline,
+      left / 60, left % 60);
   std::fflush(stdout);
   if (!log_) return;
   std::fprintf(
       log_.get(),
       "{\"step\": %lld, \"loss\": %s, \"lr\": %s, \"grad_norm\": %s, \"tokens_per_s\": %.1f, "
-      "\"flops_per_s\": %.6g, \"mfu\": %.4f, \"elapsed_s\": %.3f}\n",
+      "\"flops_per_s\": %.6g, \"mfu\": %.4f, \"roofline\": %.4f, \"elapsed_s\": %.3f}\n",
       static_cast<long long>(r.step), json_number(r.loss).text, json_number(r.learning_rate).text,
-      json_number(r.grad_norm).text, tokens_per_s, flops_per_s, share, elapsed_);
+      json_number(r.grad_norm).text, tokens_per_s, flops_per_s, share, roofline, elapsed_);
   flush_log();
 }
 

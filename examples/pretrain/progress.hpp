@@ -1,7 +1,8 @@
 // What a run tells while it runs: a line a step for people, and a line of JSON a step for programs.
 //
-// The JSON keys are fixed: step, loss, lr, grad_norm, tokens_per_s, flops_per_s, mfu, elapsed_s;
-// and on the last line val_bits_per_byte, zlib_bits_per_byte. Losses are written with all their
+// The JSON keys are fixed: step, loss, lr, grad_norm, tokens_per_s, flops_per_s, mfu, roofline,
+// elapsed_s; and on the last line val_bits_per_byte, zlib_bits_per_byte. mfu is the share of the
+// machine's arithmetic, roofline that of roofline.hpp. Losses are written with all their
 // digits: two runs are equal when these are.
 #pragma once
 
@@ -20,12 +21,18 @@ struct step_report {
   double seconds;    // of this step
 };
 
+// What every step of a run does, and how fast the machine could do it.
+struct step_work {
+  double tokens, flops;
+  double peak_flops;        // FLOP/s of this machine
+  double roofline_seconds;  // of the step at the machine's limits
+};
+
 class progress {
  public:
-  // `peak_flops`: what the machine could do. `log`: the JSONL file, empty for none. Of an existing
-  // log the lines of the first `done` steps stay: those that a resumed run goes on from.
-  progress(std::int64_t steps, double step_tokens, double step_flops, double peak_flops,
-           const std::string& log, std::int64_t done);
+  // `log`: the JSONL file, empty for none. Of an existing log the lines of the first `done` steps
+  // stay: those that a resumed run goes on from.
+  progress(std::int64_t steps, const step_work& work, const std::string& log, std::int64_t done);
 
   void step(const step_report& report);
   void finish(double val_bits_per_byte, double zlib_bits_per_byte);
@@ -35,7 +42,8 @@ class progress {
   void flush_log();
 
   std::int64_t steps_;
-  double tokens_, flops_, peak_, elapsed_ = 0, pace_ = 0;
+  step_work work_;
+  double elapsed_ = 0, pace_ = 0;
   std::string log_path_;
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_;
 };

@@ -12,8 +12,9 @@
 #include "generate.hpp"
 #include "interrupt.hpp"
 #include "loss_curve.hpp"
-#include "peak.hpp"
+#include "machine_rates.hpp"
 #include "progress.hpp"
+#include "roofline.hpp"
 #include "run.hpp"
 #include "trainer.hpp"
 #include "validation.hpp"
@@ -42,11 +43,12 @@ class run {
   }
 
   int operator()() {
-    const double peak = peak_flops(context_, trainer_.weights().type());
-    introduce(peak);
-    progress report(values_.schedule.steps, static_cast<double>(values_.data.step_tokens()),
-                    step_flops(values_.model, values_.data), peak, values_.run.log,
-                    trainer_.steps_done());
+    const machine_rates machine = measure_machine(context_, trainer_.weights().type());
+    introduce(machine);
+    const step_work work = {
+        static_cast<double>(values_.data.step_tokens()), step_flops(values_.model, values_.data),
+        machine.flops, roofline_seconds(step_operations(values_.model, values_.data), machine)};
+    progress report(values_.schedule.steps, work, values_.run.log, trainer_.steps_done());
     catch_interrupts();
     const std::int64_t last =
         values_.run.stop_after ? values_.run.stop_after : values_.schedule.steps;
@@ -61,7 +63,7 @@ class run {
   }
 
  private:
-  void introduce(double peak) {
+  void introduce(const machine_rates& machine) {
     std::printf(
         "model  %.2f M parameters, %s: hidden %lld, %lld layers, %lld/%lld heads, inner %lld, %s "
         "head\n",
@@ -72,8 +74,9 @@ class run {
     std::printf("data   %zu files, %.1f KiB for training, %.1f KiB for validation\n",
                 text_.files.size(), static_cast<double>(text_.training.size()) / 1024,
                 static_cast<double>(text_.validation.size()) / 1024);
-    std::printf("velo   %s, %d threads, %.0f GFLOP/s measured\n", isa_of(context_).c_str(),
-                threads_of(context_), peak * 1e-9);
+    std::printf("velo   %s, %d threads; the machine: %.4g GFLOP/s, copies %.3g GB/s\n",
+                isa_of(context_).c_str(), threads_of(context_), machine.flops * 1e-9,
+                machine.memory[static_cast<std::size_t>(walk::copy)] * 1e-9);
   }
 
   void one_step(progress& report) {

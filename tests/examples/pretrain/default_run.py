@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-KEYS = ["step", "loss", "lr", "grad_norm", "tokens_per_s", "flops_per_s", "mfu", "elapsed_s"]
+KEYS = ["step", "loss", "lr", "grad_norm", "tokens_per_s", "flops_per_s", "mfu", "roofline", "elapsed_s"]
 
 with tempfile.TemporaryDirectory() as folder:
     log = os.path.join(folder, "log.jsonl")

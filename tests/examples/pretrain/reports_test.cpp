@@ -14,6 +14,8 @@ using namespace pretrain;
 
 namespace {
 
+constexpr step_work one = {1, 1, 1, 1};
+
 std::vector<std::string> keys(const std::string& line) {
   json_t* root = json_loads(line.c_str(), 0, nullptr);
   REQUIRE(root);
@@ -30,7 +32,7 @@ std::vector<std::string> keys(const std::string& line) {
 TEST_CASE("the log has a line a step with fixed keys, and a last line") {
   temporary t;
   {
-    progress p(2, 4096, 1e9, 1e11, t / "log", 0);
+    progress p(2, {4096, 1e9, 1e11, 0.05}, t / "log", 0);
     p.step({1, 5.5, 1e-3, 0.5, 0.1});
     p.step({2, std::numeric_limits<double>::quiet_NaN(), 1e-3, 0.5, 0.1});
     p.finish(2.0, 2.9);
@@ -38,10 +40,12 @@ TEST_CASE("the log has a line a step with fixed keys, and a last line") {
   std::istringstream lines(get(t / "log"));
   std::string first, second, last;
   std::getline(lines, first), std::getline(lines, second), std::getline(lines, last);
-  const std::vector<std::string> expected = {"step",         "loss",        "lr",  "grad_norm",
-                                             "tokens_per_s", "flops_per_s", "mfu", "elapsed_s"};
+  const std::vector<std::string> expected = {"step",      "loss",         "lr",
+                                             "grad_norm", "tokens_per_s", "flops_per_s",
+                                             "mfu",       "roofline",     "elapsed_s"};
   CHECK(keys(first) == expected);
   CHECK(keys(second) == expected);
+  CHECK_THAT(first, Contains("\"mfu\": 0.1000") && Contains("\"roofline\": 0.5000"));
   CHECK_THAT(second, Contains("\"loss\": null"));
   CHECK(keys(last) == std::vector<std::string>{"val_bits_per_byte", "zlib_bits_per_byte"});
 }
@@ -49,18 +53,18 @@ TEST_CASE("the log has a line a step with fixed keys, and a last line") {
 TEST_CASE("a resumed run keeps the log of its first steps, a new one begins anew") {
   temporary t;
   for (const std::int64_t done : {0, 1, 2, 1}) {
-    progress(3, 1, 1, 1, t / "log", done).step({done + 1, 1, 1, 1, 0.5});
+    progress(3, one, t / "log", done).step({done + 1, 1, 1, 1, 0.5});
   }
   const std::string two = get(t / "log");
   CHECK(std::count(two.begin(), two.end(), '\n') == 2);
   CHECK_THAT(two, Contains("\"step\": 2") && Contains("\"elapsed_s\": 1.000"));
-  progress(1, 1, 1, 1, t / "log", 0);
+  progress(1, one, t / "log", 0);
   CHECK(get(t / "log").empty());
 }
 
 TEST_CASE("a log that cannot be written is refused") {
-  CHECK_THROWS_WITH(progress(1, 1, 1, 1, "/nonexistent/log", 0), Contains("/nonexistent/log"));
-  progress full(1, 1, 1, 1, "/dev/full", 0);
+  CHECK_THROWS_WITH(progress(1, one, "/nonexistent/log", 0), Contains("/nonexistent/log"));
+  progress full(1, one, "/dev/full", 0);
   CHECK_THROWS_WITH(full.step({1, 1, 1, 1, 1}), Contains("No space left"));
 }
 
