@@ -1,5 +1,6 @@
 // Every exported function, called with everything that is wrong: NULL in turn, integers at their
-// ends, live handles of every other kind, destroyed handles. A status is expected, never a crash.
+// ends, live handles of every other kind, destroyed handles. A status that the spec lists for the
+// function is expected, never a crash.
 //
 // The functions and their parameters come from the generated table, and the calls go through
 // velo_invoke, so a new function is swept as soon as it is in the spec. Every call gets a world of
@@ -47,6 +48,33 @@ velo_status fill(std::int64_t, float*) {
 constexpr const char* kinds[] = {"velo_context", "velo_stream", "velo_event",
                                  "velo_pack",    "velo_kernel", "velo_closure"};
 constexpr int kind_count = 6;
+
+// What the library says of itself, read once.
+const std::string& self_description() {
+  static const std::string all = [] {
+    std::uint64_t needed = 0;
+    velo_describe(nullptr, 0, &needed);
+    std::string text(needed, 0);
+    velo_describe(&text[0], needed, nullptr);
+    return text;
+  }();
+  return all;
+}
+
+// Whether the spec lists a code for a function or operator; MEMORY any call may give.
+bool is_listed(const function_info& f, velo_status status) {
+  const char* code = "";
+  velo_status_describe(status, &code, nullptr);
+  const std::string& all = self_description();
+  std::size_t at = all.find("{\"name\":\"" + std::string(f.name) + "\",\"header\"");
+  if (at == std::string::npos)
+    at = all.find("{\"name\":\"" + std::string(f.name).substr(5) + "\",\"aliases\"");
+  REQUIRE(at != std::string::npos);
+  const std::size_t begin = all.find("\"errors\":[", at), end = all.find(']', begin);
+  const std::string wanted = "\"" + std::string(code).substr(std::strlen("VELO_ERR_")) + "\"";
+  return status == VELO_ERR_MEMORY ||
+         all.substr(begin, end - begin).find(wanted) != std::string::npos;
+}
 
 // One live handle of each kind, and memory that plausible pointers may point to.
 class world {
@@ -124,13 +152,7 @@ bool is_sized(const parameter_info& p) {
   if (type.rfind("const ", 0) == 0) type.erase(0, 6);
   type.pop_back();
   if (type.size() > 5 && type.compare(type.size() - 5, 5, "_args") == 0) return true;
-  static const std::string all = [] {
-    std::uint64_t needed = 0;
-    velo_describe(nullptr, 0, &needed);
-    std::string text(needed, 0);
-    velo_describe(&text[0], needed, nullptr);
-    return text;
-  }();
+  const std::string& all = self_description();
   const std::size_t at = all.find("{\"name\":\"" + type + "\",\"header\"");
   return at != std::string::npos && all.find("\"sized\":true", at) < all.find("\"fields\"", at);
 }
@@ -230,6 +252,10 @@ velo_status swept(const function_info& f, const std::vector<velo_value>& values)
   INFO(f.name);
   CHECK(result.kind == (f.result == value_type::nothing ? VELO_VALUE_NONE : VELO_VALUE_INT));
   CHECK(velo_status_describe(status, nullptr, nullptr) == VELO_OK);
+  if (status != VELO_OK) {
+    INFO("status " << status);
+    CHECK(is_listed(f, status));
+  }
   if (status == VELO_OK) give_back(f, values);
   return status;
 }

@@ -77,37 +77,43 @@ typedef struct velo_context_desc {
 #define VELO_CONTEXT_DESC_INIT \
   { (uint32_t)sizeof(velo_context_desc), 0, {VELO_DEVICE_CPU, 0}, 0, 0, 0, 0, 0 }
 
-/* Creates a context. desc may be NULL for all defaults. Thread class: any.
- * Errors: NULL (context), STRUCT, ARGUMENT, PARSE (config_json: line and column), NOT_FOUND
- * (unknown key), DEVICE, MEMORY. */
+/* Creates a context and starts its threads. desc: copied; may be NULL for all defaults. context:
+ * receives the handle; destroy it with velo_context_destroy.
+ * Thread class: any. Errors: NULL (context, or a callback of desc), STRUCT, ARGUMENT, PARSE
+ * (config_json: line and column), NOT_FOUND (unknown key), DEVICE, UNSUPPORTED (a field of newer
+ * headers), MEMORY. */
 VELO_API velo_status velo_context_create(const velo_context_desc* desc, velo_context* context);
 
-/* Waits for the context's streams, stops its threads and frees what it owns. NULL is ignored.
- * Streams, events, packs and closures of the context become destroyed handles. Thread class: no
- * other call may use the context at the same time. */
+/* Waits for the context's streams, stops its threads and frees what it owns. Streams, events,
+ * packs, kernels and closures of the context become destroyed handles. NULL is ignored, and so is
+ * (with a log line) a call from inside the context's own work.
+ * Thread class: per-handle; no other call may use the context at the same time. */
 VELO_API void velo_context_destroy(velo_context context);
 
 /* The context's inline stream: a call on it is finished when it returns. Owned by the context,
- * never destroyed by the caller. Thread class: any; calls from several threads take turns. */
+ * never destroyed by the caller.
+ * Thread class: any; calls from several threads take turns. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_context_stream(velo_context context, velo_stream* stream);
 
 /* Sets a configuration key by text. Takes effect for calls that start later; `threads` cannot
- * change once work ran. Thread class: any. Errors: NULL, HANDLE, NOT_FOUND (key), ARGUMENT (value),
- * STATE (too late, or the environment rules). */
+ * change once work ran. value is copied.
+ * Thread class: any. Errors: NULL, HANDLE, NOT_FOUND (key), ARGUMENT (value), STATE (too late, or
+ * the environment rules), MEMORY (a new thread). */
 VELO_API velo_status velo_config_set(velo_context context, const char* key, const char* value);
 
 /* Reads a configuration key as text, and where it came from: "default", "code", "environment".
- * buffer: caller's, always zero-terminated; NULL with capacity 0 asks for the size. origin: static
- * string, may be NULL. Thread class: any. Errors: NULL, HANDLE, NOT_FOUND. */
+ * buffer: caller's, always zero-terminated; NULL with capacity 0 asks for the size. needed:
+ * receives the size with its zero byte, may be NULL. origin: receives a static string, may be NULL.
+ * Thread class: any. Errors: NULL, HANDLE, NOT_FOUND (key), STATE. */
 VELO_API velo_status velo_config_get(velo_context context, const char* key, char* buffer,
                                      uint64_t capacity, uint64_t* needed, const char** origin);
 
-/* All keys as one JSON array of {"key","value","origin","doc"}; same buffer rule. Thread class:
- * any. */
+/* All keys as one JSON array of {"key","value","origin","doc"}; same buffer rule.
+ * Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_config_list(velo_context context, char* buffer, uint64_t capacity,
                                       uint64_t* needed);
 
-/* Counters of the context as a struct: what it has allocated and run. Thread class: any. */
+/* Counters of a context: what it has allocated and run. */
 typedef struct velo_context_stats {
   uint32_t struct_size;
   int32_t threads;          /* threads that calls use */
@@ -117,6 +123,9 @@ typedef struct velo_context_stats {
   uint64_t operator_calls;  /* operators run so far */
 } velo_context_stats;
 
+/* Fills the caller's struct, at most stats->struct_size bytes of it, with the counters of this
+ * moment.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_context_get_stats(velo_context context, velo_context_stats* stats);
 
 VELO_END_C

@@ -18,13 +18,14 @@ struct velo_api; /* the function table, velo/api.h */
 
 /* The function table of this library. needed: oldest ABI the caller runs with, major * 100 + minor;
  * table_size: sizeof(struct velo_api) as the caller compiled it, which the library fills or
- * exceeds. The table is static and never changes. Thread class: any. Errors: NULL, ABI (the record
- * names both versions and the path of this library). */
+ * exceeds. The table is static and never changes.
+ * Thread class: any. Errors: NULL, ABI (the record names both versions and the path of this
+ * library). */
 VELO_API velo_status velo_get_api(uint32_t needed, uint64_t table_size,
                                   const struct velo_api** api);
 
 /* Release numbers and the ABI this library offers (major * 100 + minor). Any pointer may be NULL.
- * Thread class: any. */
+ * Thread class: any. Errors: none. */
 VELO_API velo_status velo_version(int32_t* major, int32_t* minor, int32_t* patch, uint32_t* abi);
 
 /* Capabilities a host may ask for before it relies on them. */
@@ -34,22 +35,26 @@ enum {
   VELO_CAP_JIT = 2       /* executable memory for the matrix kernels can be had */
 };
 
-/* *available = 1 or 0, probed on first use. Thread class: any. Errors: NULL, ARGUMENT (unknown
- * capability). */
+/* *available = 1 or 0, probed on first use.
+ * Thread class: any. Errors: NULL, ARGUMENT (unknown capability). */
 VELO_API velo_status velo_capability_query(velo_capability capability, int32_t* available);
 
 /* The whole self-description as one JSON document: functions, structs, enumerations, operators with
  * their fields, errors. Text calls: buffer is the caller's, always zero-terminated; NULL with
- * capacity 0 asks for the size in *needed. Thread class: any. */
+ * capacity 0 asks for the size in *needed.
+ * Thread class: any. Errors: NULL. */
 VELO_API velo_status velo_describe(char* buffer, uint64_t capacity, uint64_t* needed);
 
-/* Number of operators, and the name of each as a static string. Thread class: any. Errors: NULL,
- * ARGUMENT (index). */
+/* Number of operators.
+ * Thread class: any. Errors: NULL. */
 VELO_API velo_status velo_op_count(int64_t* count);
+/* Name of an operator as a static string; index: 0 .. count - 1.
+ * Thread class: any. Errors: NULL, ARGUMENT (index). */
 VELO_API velo_status velo_op_name(int64_t index, const char** name);
 
 /* One operator as JSON: formula source, fields with kinds, defaults and bounds, kernels. Aliases
- * are accepted. Thread class: any. Errors: NULL, NOT_FOUND. */
+ * are accepted.
+ * Thread class: any. Errors: NULL, NOT_FOUND. */
 VELO_API velo_status velo_op_describe(const char* op, char* buffer, uint64_t capacity,
                                       uint64_t* needed);
 
@@ -92,8 +97,10 @@ typedef struct velo_named_value {
 } velo_named_value;
 
 /* Runs an operator (or a registered foreign kernel) by name; fields not named keep their defaults.
- * Thread class: any. Errors: NULL, HANDLE, NOT_FOUND (operator or field), ARGUMENT (kind), and the
- * operator's own. */
+ * The values are copied; data of tensors must live until the work is done.
+ * Thread class: any. Errors: NULL, HANDLE, NOT_FOUND (operator or field), ARGUMENT (kind or value),
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (no kernel serves), STATE, MEMORY,
+ * FOREIGN (a foreign kernel failed), INTERNAL. */
 VELO_API velo_status velo_op_call(velo_stream stream, const char* op,
                                   const velo_named_value* values, int64_t count);
 
@@ -108,24 +115,28 @@ typedef struct velo_shape {
 } velo_shape;
 
 /* Computes the outputs' shapes and dtypes from the inputs, without touching data (data pointers may
- * be NULL). shapes: caller's array of capacity entries whose first entry's struct_size is set;
- * count: outputs the operator has. Thread class: any. Errors: as velo_op_call; ARGUMENT when
- * capacity is too small (count is still written). */
+ * be NULL). shapes: caller's array of capacity entries whose first entry's struct_size is set; may
+ * be NULL when capacity is 0. outputs: receives how many outputs the operator has, also when
+ * capacity is too small for them.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, NOT_FOUND (operator or field), ARGUMENT (kind,
+ * value or capacity), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a foreign kernel), STATE. */
 VELO_API velo_status velo_op_infer(velo_context context, const char* op,
                                    const velo_named_value* values, int64_t count,
                                    velo_shape* shapes, int64_t capacity, int64_t* outputs);
 
 /* Which kernel would run for these values: a JSON array in order of preference, each with name,
- * ISA, whether it was chosen and else the reason it was passed over. Same buffer rule. Thread
- * class: any. */
+ * ISA, whether it was chosen and else the reason it was passed over. Same buffer rule.
+ * Thread class: any. Errors: NULL, HANDLE, NOT_FOUND (operator or field), ARGUMENT (kind or value),
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, UNSUPPORTED, STATE. */
 VELO_API velo_status velo_op_explain(velo_context context, const char* op,
                                      const velo_named_value* values, int64_t count, char* buffer,
                                      uint64_t capacity, uint64_t* needed);
 
 /* Calls any exported function by name. values: one per parameter, in order; result: receives the
- * returned status as an integer value, may be NULL; the call's own status is also returned.
- * Integers are range-checked for the parameter's width. Thread class: as the function called.
- * Errors: NULL, NOT_FOUND, ARGUMENT (arity or kind), and the function's own. */
+ * returned status as an integer value, may be NULL; the call's own status is also returned, so that
+ * its codes come beside those below. Integers are range-checked for the parameter's width.
+ * Thread class: any, or that of the function called. Errors: NULL, NOT_FOUND (function), ARGUMENT
+ * (arity or kind). */
 VELO_API velo_status velo_invoke(const char* function, const velo_value* values, int64_t count,
                                  velo_value* result);
 

@@ -24,17 +24,22 @@ typedef struct velo_pack_desc {
 #define VELO_PACK_DESC_INIT \
   { (uint32_t)sizeof(velo_pack_desc), 0, {VELO_DTYPE_FLOAT, 32, 1}, 0, 0, 0 }
 
-/* Creates an empty pack; its memory comes from the context's allocator here, never later.
- * Thread class: any. Errors: NULL, HANDLE, STRUCT, SHAPE, DTYPE, MEMORY. */
+/* Creates an empty pack; its memory comes from the context's allocator here, never later. desc is
+ * copied; destroy the pack with velo_pack_destroy.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (transpose), SHAPE, DTYPE, UNSUPPORTED
+ * (a field of newer headers), STATE, MEMORY, FOREIGN (the host's allocator gave unaligned
+ * memory). */
 VELO_API velo_status velo_pack_create(velo_context context, const velo_pack_desc* desc,
                                       velo_pack* pack);
 
-/* Frees a pack; NULL is ignored. No queued call may still use it. */
+/* Frees a pack; NULL is ignored. No queued call may still use it.
+ * Thread class: per-handle. */
 VELO_API void velo_pack_destroy(velo_pack pack);
 
 /* Copies a weight into the pack, on the stream. weight: [k, n], or [n, k] with transpose, of the
- * pack's dtype, unit inner stride. Thread class: per handle. Errors: NULL, HANDLE, RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE. */
+ * pack's dtype, unit inner stride; its data must live until the work is done.
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK,
+ * SHAPE, DTYPE, LAYOUT, DEVICE, STATE. */
 VELO_API velo_status velo_pack_update(velo_stream stream, velo_pack pack,
                                       const velo_tensor* weight);
 

@@ -46,16 +46,18 @@ typedef struct velo_kernel_desc {
 #define VELO_KERNEL_DESC_INIT \
   { (uint32_t)sizeof(velo_kernel_desc), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* Registers a foreign kernel in a context. The library stays open until the kernel is destroyed.
+/* Registers a foreign kernel in a context. The library stays open until the kernel is destroyed;
+ * desc and its texts are copied.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (name taken, arity), PARSE (signature,
- * binding, tensors: with column), NOT_FOUND (symbol), IO (library; the loader's message is the
- * cause). */
+ * binding, tensors: with column), NOT_FOUND (symbol), UNSUPPORTED (a field of newer headers),
+ * STATE, MEMORY, IO (library; the loader's message is the cause). */
 VELO_API velo_status velo_kernel_register(velo_context context, const velo_kernel_desc* desc,
                                           velo_kernel* kernel);
 
 /* Unregisters a foreign kernel after its running calls, queued ones included, have finished;
  * afterwards no code of its library runs for velo. NULL is ignored, and so is (with a log line) a
- * call from inside the kernel. */
+ * call from inside the kernel.
+ * Thread class: per-handle. */
 VELO_API void velo_kernel_destroy(velo_kernel kernel);
 
 /* What a plugin library gives velo: kernels whose functions it holds. Plugins export
@@ -73,13 +75,16 @@ typedef struct velo_plugin_desc {
 typedef velo_status (*velo_plugin_query_fn)(uint32_t host_abi, const velo_plugin_desc** desc);
 
 /* Opens a plugin library and registers all its kernels in the context, or none. They live until the
- * context is destroyed. Thread class: any. Errors: NULL, HANDLE, IO, NOT_FOUND (no
- * velo_plugin_query), ABI, and velo_kernel_register's. */
+ * context is destroyed.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT, PARSE, NOT_FOUND (no
+ * velo_plugin_query, or a symbol), UNSUPPORTED (a field of newer headers), ABI, STATE, MEMORY, IO
+ * (library), FOREIGN (velo_plugin_query failed). */
 VELO_API velo_status velo_plugin_load(velo_context context, const char* path);
 
 /* The context's foreign kernels as one JSON array of {"op", "library", "symbol", "signature",
  * "binding", "tensors", "plugin"}; library is the file the function lies in. Same buffer rule as
- * velo_describe. Thread class: any. Errors: NULL, HANDLE. */
+ * velo_describe.
+ * Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_kernel_list(velo_context context, char* buffer, uint64_t capacity,
                                       uint64_t* needed);
 
@@ -89,13 +94,15 @@ VELO_API velo_status velo_kernel_list(velo_context context, char* buffer, uint64
  * real as double, a handle as pointer. All other fields keep their defaults. function: receives the
  * pointer, valid until velo_closure_destroy, which must not be called while it runs. Where the
  * process may not make code at run time, velo falls back on 64 precompiled slots for functions of
- * up to 8 pointer or integer parameters. Thread class: any; calling the pointer: as the stream.
- * Errors: NULL, HANDLE, NOT_FOUND (operator, field), UNSUPPORTED (neither closures nor a slot; the
- * record says which). */
+ * up to 8 pointer or integer parameters.
+ * Thread class: any; calling the pointer: as the stream. Errors: NULL, HANDLE, NOT_FOUND (operator,
+ * field), ARGUMENT (a field twice, too many), UNSUPPORTED (neither closures nor a slot; the record
+ * says which), STATE, MEMORY. */
 VELO_API velo_status velo_closure_create(velo_stream stream, const char* op, const char* fields,
                                          void** function, velo_closure* closure);
 
-/* Frees the function pointer. NULL is ignored. */
+/* Frees the function pointer, which must not be running. NULL is ignored.
+ * Thread class: per-handle. */
 VELO_API void velo_closure_destroy(velo_closure closure);
 
 VELO_END_C

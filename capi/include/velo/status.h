@@ -8,6 +8,10 @@
  *
  * After a validation error (codes below VELO_ERR_MEMORY) outputs are untouched. After a failure
  * during the work (a dead peer, a full disk) they are undefined.
+ *
+ * The comment of a function ends with its thread class (any: from any thread; per-handle: one call
+ * at a time on a handle) and with the codes it can give, without VELO_ERR_. Beside these any call
+ * may give MEMORY or INTERNAL, and one on a stream that has failed gives that failure (stream.h).
  */
 #ifndef VELO_STATUS_H
 #define VELO_STATUS_H
@@ -38,7 +42,7 @@ enum {
   VELO_ERR_PARSE = 12,       /* malformed text; `got` holds line and column */
   VELO_ERR_UNSUPPORTED = 13, /* valid, but not offered by this library, processor or build */
   VELO_ERR_ABI = 14,         /* the caller needs another ABI version than this library has */
-  VELO_ERR_STATE = 15,       /* not now: context after fork, event never recorded, failed stream */
+  VELO_ERR_STATE = 15,       /* not now: made before fork, event never recorded, inside the work */
 
   /* Failure during the work: outputs are undefined. */
   VELO_ERR_MEMORY = 32,  /* an allocation failed */
@@ -65,18 +69,22 @@ typedef struct velo_error_info {
 #define VELO_ERROR_INFO_INIT \
   { (uint32_t)sizeof(velo_error_info), 0, 0, 0, "", "", "", "", "" }
 
-/* Copies the calling thread's error record, at most info->struct_size bytes of it.
- * Thread class: any. Errors: VELO_ERR_NULL, VELO_ERR_STRUCT (neither changes the record). */
+/* Copies the calling thread's error record, at most info->struct_size bytes of it. A failure of
+ * this call does not change the record.
+ * Thread class: any. Errors: NULL, STRUCT. */
 VELO_API velo_status velo_last_error(velo_error_info* info);
 
 /* Writes the record as one sentence:
  *   velo_rms_norm: args.gamma: expected shape [4096], got shape [4095]
  * buffer: caller's, capacity bytes, always zero-terminated; may be NULL with capacity 0 to ask for
- * the size. needed: receives the size with its zero byte; may be NULL. Thread class: any. */
+ * the size. needed: receives the size with its zero byte; may be NULL. A failure of this call does
+ * not change the record.
+ * Thread class: any. Errors: NULL (buffer with a capacity). */
 VELO_API velo_status velo_error_text(char* buffer, uint64_t capacity, uint64_t* needed);
 
-/* The name and the one-line meaning of a code, as static strings: "VELO_ERR_SHAPE". An unknown code
- * gives VELO_ERR_ARGUMENT. Either pointer may be NULL. Thread class: any. */
+/* The name and the one-line meaning of a code, as static strings: "VELO_ERR_SHAPE". Either pointer
+ * may be NULL.
+ * Thread class: any. Errors: ARGUMENT (unknown code). */
 VELO_API velo_status velo_status_describe(velo_status code, const char** name,
                                           const char** meaning);
 

@@ -17,45 +17,52 @@
 
 VELO_BEGIN_C
 
-/* Creates a stream with a worker of its own. Thread class: any. Errors: NULL, HANDLE, MEMORY, STATE
- * (forked). */
+/* Creates a stream with a worker of its own; destroy it with velo_stream_destroy.
+ * Thread class: any. Errors: NULL, HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_stream_create(velo_context context, velo_stream* stream);
 
-/* Finishes the queued work, then frees the stream. NULL is ignored; the inline stream is refused
- * and logged. */
+/* Finishes the queued work, then frees the stream. NULL is ignored, and so are (with a log line)
+ * the inline stream and a call from the stream's own work.
+ * Thread class: per-handle. */
 VELO_API void velo_stream_destroy(velo_stream stream);
 
 /* Waits until all work queued so far is done and returns the first failure the stream holds, if
- * any. Thread class: any. Errors: NULL, HANDLE, and whatever the work failed with. */
+ * any; the codes behind STATE are such failures.
+ * Thread class: any. Errors: NULL, HANDLE, STATE (called by the stream's own work), ARGUMENT (an
+ * index out of its range), MEMORY, IO, PEER, FOREIGN, INTERNAL. */
 VELO_API velo_status velo_stream_synchronize(velo_stream stream);
 
-/* *done = 1 when no work is queued or running, else 0. Thread class: any. */
+/* *done = 1 when no work is queued or running, else 0.
+ * Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_stream_query(velo_stream stream, int32_t* done);
 
 /* Forgets the stream's failure and drops nothing else: work queued after the failure was never run.
- * Thread class: any. */
+ * Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_stream_clear(velo_stream stream);
 
 /* Lets all later work of `stream` wait for the event's last record. On the inline stream the caller
- * waits. Errors: NULL, HANDLE, STATE (never recorded). Thread class: any. */
+ * waits.
+ * Thread class: any. Errors: NULL, HANDLE, STATE (never recorded). */
 VELO_API velo_status velo_stream_wait(velo_stream stream, velo_event event);
 
-/* Creates an event of a context, not yet recorded. Thread class: any. */
+/* Creates an event of a context, not yet recorded; destroy it with velo_event_destroy.
+ * Thread class: any. Errors: NULL, HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_event_create(velo_context context, velo_event* event);
 
-/* Frees an event; work that waits for it is not disturbed. NULL is ignored. */
+/* Frees an event; work that waits for it is not disturbed. NULL is ignored.
+ * Thread class: per-handle. */
 VELO_API void velo_event_destroy(velo_event event);
 
-/* Marks the point the stream has reached. A later record replaces an earlier one. Thread class:
- * any. */
+/* Marks the point the stream has reached. A later record replaces an earlier one.
+ * Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_event_record(velo_event event, velo_stream stream);
 
 /* Waits on the calling thread until the recorded point has passed. timeout_ns < 0 waits for ever.
- * Errors: NULL, HANDLE, STATE (never recorded), TIMEOUT. Thread class: any. */
+ * Thread class: any. Errors: NULL, HANDLE, STATE (never recorded), TIMEOUT. */
 VELO_API velo_status velo_event_synchronize(velo_event event, int64_t timeout_ns);
 
-/* *done = 1 when the recorded point has passed, else 0. Errors: NULL, HANDLE, STATE. Thread class:
- * any. */
+/* *done = 1 when the recorded point has passed, else 0.
+ * Thread class: any. Errors: NULL, HANDLE, STATE (never recorded). */
 VELO_API velo_status velo_event_query(velo_event event, int32_t* done);
 
 VELO_END_C

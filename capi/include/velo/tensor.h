@@ -34,24 +34,28 @@ typedef struct velo_managed_tensor {
 } velo_managed_tensor;
 
 /* Allocates a compact tensor from the context's allocator (64-byte aligned, contents undefined).
- * shape: ndim sizes >= 0, ndim 0..8. tensor: receives the managed tensor; release it with its
- * deleter or velo_tensor_release, before or after the context is destroyed. Thread class: any.
- * Errors: NULL, HANDLE, RANK, SHAPE, DTYPE, MEMORY. */
+ * shape: ndim sizes >= 0, ndim 0..8; may be NULL when ndim is 0. tensor: receives the managed
+ * tensor; release it with its deleter or velo_tensor_release, before or after the context is
+ * destroyed.
+ * Thread class: any. Errors: NULL, HANDLE, RANK, SHAPE, DTYPE, STATE, MEMORY, FOREIGN (the host's
+ * allocator gave unaligned memory). */
 VELO_API velo_status velo_tensor_create(velo_context context, const velo_dtype* dtype, int32_t ndim,
                                         const int64_t* shape, velo_managed_tensor** tensor);
 
 /* Checks a foreign managed tensor and fills *view with its tensor. Ownership stays with the caller,
- * who calls velo_tensor_release when the last call that uses the view has finished. max_version of
- * the reader is 1.x. Thread class: any. Errors: NULL, ABI (another major version), RANK, SHAPE,
- * DEVICE. */
+ * who calls velo_tensor_release when the last call that uses the view has finished.
+ * Thread class: any. Errors: NULL, HANDLE, ABI (a major version other than 1), RANK, SHAPE, DEVICE,
+ * STATE. */
 VELO_API velo_status velo_tensor_import(velo_context context, velo_managed_tensor* managed,
                                         velo_tensor* view);
 
-/* Calls the deleter of a managed tensor once; NULL is ignored. Thread class: any. */
+/* Calls the deleter of a managed tensor once; NULL is ignored.
+ * Thread class: any. */
 VELO_API void velo_tensor_release(velo_managed_tensor* managed);
 
 /* Bytes between the first and one past the last element the view can reach (0 when a dimension is
- * 0). Thread class: any. Errors: NULL, RANK, SHAPE. */
+ * 0).
+ * Thread class: any. Errors: NULL, RANK, SHAPE. */
 VELO_API velo_status velo_tensor_extent(const velo_tensor* tensor, uint64_t* bytes);
 
 VELO_END_C
