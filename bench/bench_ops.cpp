@@ -1,5 +1,5 @@
-// bench_ops: measures every row of velo's operators beside its peers and says which goals are
-// reached.
+// bench_ops: measures every row of velo's operators beside its peers and says which
+// goals are reached.
 //
 // Order of a run: calibrate; compare the bench with itself (A/A); then, a pass at a time, for one
 // and for two threads, each row: ask torch for its figure, measure velo and the in-process peers

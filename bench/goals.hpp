@@ -23,8 +23,7 @@ struct verdict {
 
 struct judgement {
   std::vector<verdict> verdicts;
-  std::vector<std::string>
-      unjudged;  // goals without a measured row or without a bound for this CPU
+  std::vector<std::string> unjudged;  // goals without a measured row or a bound for this CPU
 };
 
 // Throws std::runtime_error with line and column when the file does not parse.

@@ -20,8 +20,8 @@ struct options {
   std::string folder;  // of bench_torch.py and goals.json
 };
 
-// Prints the help and exits with 0 for --help, prints what is wrong and exits with 1 for a bad
-// argument.
+// Prints the help and exits with 0 for --help, prints what is wrong and exits with 1 for
+// a bad argument.
 options parse_options(int count, char** arguments);
 
 }  // namespace velo::bench

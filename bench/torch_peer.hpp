@@ -22,8 +22,8 @@ struct torch_timing {
 
 class torch_peer {
  public:
-  // python: the interpreter, or empty to look in $VIRTUAL_ENV and the source tree's .venv; script:
-  // bench_torch.py.
+  // python: the interpreter, or empty to look in $VIRTUAL_ENV and the source tree's
+  // .venv; script: bench_torch.py.
   torch_peer(const std::string& python, const std::string& script);
   ~torch_peer();
   torch_peer(const torch_peer&) = delete;

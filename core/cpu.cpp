@@ -80,8 +80,8 @@ int tightest_quota(const std::string& root, std::string path) {
   }
 }
 
-// Our own quota. A line of /proc/self/cgroup is number:controllers:path; version 2 names no
-// controllers.
+// Our own quota. A line of /proc/self/cgroup is number:controllers:path; version 2
+// names no controllers.
 int cgroup_quota() {
   const open_file file(std::fopen("/proc/self/cgroup", "re"));
   if (file == nullptr) return 0;

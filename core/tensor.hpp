@@ -19,8 +19,8 @@ inline constexpr int max_tensor_rank = 8;
 velo_managed_tensor* make_tensor(memory_source& memory, velo_dtype dtype, int ndim,
                                  const std::int64_t* shape);
 
-// Rank, sizes and strides that make sense; throws VELO_ERR_RANK or VELO_ERR_SHAPE. argument:
-// "tensor".
+// Rank, sizes and strides that make sense; throws VELO_ERR_RANK or
+// VELO_ERR_SHAPE. argument: "tensor".
 void check_tensor(const velo_tensor& tensor, const char* argument);
 
 // Bytes from the first to one past the last element reached; 0 when empty. Throws VELO_ERR_SHAPE

@@ -1,8 +1,8 @@
 // The seats' protocol. A seat's word is ticket | phase; tickets count regions in steps of four.
 //
 //   offered --worker or caller--> taken --worker--> done
-//                                   \--caller, tired of waiting--> watched --worker--> done, and
-//                                   wakes the caller
+//                                   \--caller, tired of waiting--> watched --worker--> done,
+//                                      and wakes the caller
 //
 // The region's description is written before a seat is offered and not again until every seat is
 // done, so whoever took a seat may read it. Workers that sleep count themselves in asleep_; the

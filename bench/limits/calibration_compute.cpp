@@ -102,8 +102,8 @@ __attribute__((target("avx512f,avx512bf16"))) void dot_bf16(std::int64_t rounds)
         "xmm20", "xmm21", "xmm22", "xmm23", "xmm30", "xmm31");
 }
 
-// Two tiles of A times two of B into four accumulators: the 32 x 32 block every AMX kernel is made
-// of.
+// Two tiles of A times two of B into four accumulators: the 32 x 32 block every AMX kernel
+// is made of.
 void amx_bf16(std::int64_t rounds) {
   alignas(64) std::uint8_t config[64] = {1};
   for (int tile = 0; tile < 8; ++tile) {

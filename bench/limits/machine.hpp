@@ -3,8 +3,8 @@
 //
 // Figures of two machines compare only as shares of their own limits, so every report names its CPU
 // kind and goals may be bounded per kind. An instruction set that is named lowers what is reported
-// here as it lowers what velo uses, so that the limits still fit. Buffers are page-aligned huge-page
-// mappings, touched when made: no first-touch fault falls into a timed call.
+// here as it lowers what velo uses, so that the limits still fit. Buffers are page-aligned mappings
+// of huge pages, touched when made: no first-touch fault falls into a timed call.
 #pragma once
 
 #include <cstddef>
@@ -40,10 +40,10 @@ double run_pinned(const std::vector<int>& cpus, int threads, const std::function
 
 double load_average();  // of the last minute
 
-// Times a stretch of the calling thread. Where the kernel took the processor away meanwhile (an
-// involuntary context switch of any thread of the process), the stretch counts as disturbed; of
-// work that this thread does alone its CPU time is then the better measure, and is what seconds()
-// gives.
+// Times a stretch of the calling thread. Where the kernel took the processor away meanwhile
+// (an involuntary context switch of any thread of the process), the stretch counts as
+// disturbed; of work that this thread does alone its CPU time is then the better measure, and
+// is what seconds() gives.
 class stopwatch {
  public:
   explicit stopwatch(bool alone);

@@ -1,6 +1,6 @@
-// OpenBLAS in f32 (Debian's build has no bf16 product). Its core type is forced by the environment
-// before it is loaded, since its own choice on recent processors is an AVX2 kernel; see
-// bench_ops.cpp.
+// OpenBLAS in f32 (Debian's build has no bf16 product). Its core type is forced by the
+// environment before it is loaded, since its own choice on recent processors is an AVX2
+// kernel; see bench_ops.cpp.
 #include <cblas.h>
 
 #include "bench/peers/peers.hpp"

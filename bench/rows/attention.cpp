@@ -15,10 +15,8 @@ struct heads {
     return std::to_string(b) + "x" + std::to_string(n) + "x" + std::to_string(s) + "x" +
            std::to_string(d) + (causal ? " causal" : " full");
   }
-  double products()
-      const {  // multiply-adds of one S x S x D product over all heads, visible half only
-    return static_cast<double>(b * n * s * s * d) / (causal ? 2 : 1);
-  }
+  // Multiply-adds of one S x S x D product over all heads, visible half only.
+  double products() const { return static_cast<double>(b * n * s * s * d) / (causal ? 2 : 1); }
   double scale() const { return 1 / std::sqrt(static_cast<double>(d)); }
 };
 

@@ -1,5 +1,5 @@
-// rms_norm forward (one read, one write of x) and backward (two reads, one write, and the gain's
-// gradient).
+// rms_norm forward (one read, one write of x) and backward (two reads, one write, and
+// the gain's gradient).
 #include <cmath>
 
 #include "bench/rows/families.hpp"

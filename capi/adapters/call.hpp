@@ -1,5 +1,5 @@
-// One call of an operator under construction: host values go in field by field, velo_op_call runs
-// it.
+// One call of an operator under construction: host values go in field by field,
+// velo_op_call runs it.
 //
 // Values are kept by kind only; what they mean together is velo's to check, so an adapter refuses
 // nothing that velo would refuse itself. Tensors, lists and strings are views of the host's memory;

@@ -12,8 +12,8 @@
 namespace velo::adapters {
 namespace {
 
-// A spin flag instead of a mutex: a fork must not leave it held for long, and nothing waits under
-// it.
+// A spin flag instead of a mutex: a fork must not leave it held for long, and nothing
+// waits under it.
 class last_failure {
  public:
   void keep(const char* text) {

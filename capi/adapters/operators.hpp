@@ -1,8 +1,8 @@
 // The field tables the adapters are driven by, and the names of every operator's entries.
 //
-// Generated from abi/spec into generated/operators.inc: an operator that joins the spec is
-// reachable from every host with no line written here. A tensor with both flags is read and
-// written.
+// Generated from abi/spec into generated/operators.inc: an operator that joins the spec
+// is reachable from every host with no line written here. A tensor with both flags is
+// read and written.
 #pragma once
 
 #include <cstdint>

@@ -51,8 +51,8 @@ VELO_INLINE vec min(vec a, vec b) {
 VELO_INLINE vec sqrt(vec a) {
   return {_mm256_sqrt_ps(a.v)};
 }
-// a * 2^n for an integral n in [-252, 254], in two exact halves so that the ends saturate to 0 and
-// infinity.
+// a * 2^n for an integral n in [-252, 254], in two exact halves so that the ends saturate to
+// 0 and infinity.
 VELO_INLINE __m256 power2(__m256i n) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
@@ -65,8 +65,8 @@ VELO_INLINE vec scale2(vec a, vec n) {
 VELO_INLINE vec power2(vec t) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(t.v), 23))};
 }
-// The division: the processor's own estimate has 11 bits, and infinity does not survive a Newton
-// step.
+// The division: the processor's own estimate has 11 bits, and infinity does not survive
+// a Newton step.
 VELO_INLINE vec rough_reciprocal(vec a) {
   return {_mm256_div_ps(_mm256_set1_ps(1.0f), a.v)};
 }

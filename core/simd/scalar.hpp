@@ -1,5 +1,5 @@
-// bfloat16 and float for plain code, and the contract of the vector headers avx2.hpp and
-// avx512.hpp.
+// bfloat16 and float for plain code, and the contract of the vector headers
+// avx2.hpp and avx512.hpp.
 //
 // Each vector header offers, in a namespace of its own: `width`; `vec`; set, zero, + - * /, fma(a,
 // b, c) = a * b + c, max, min, sqrt, power2, rough_reciprocal, swap_pairs, if_nan; load(p), load(p,

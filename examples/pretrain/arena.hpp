@@ -1,8 +1,8 @@
 // One allocation, planned before it is made.
 //
-// A plan is a function that takes its buffers from an arena. It runs twice: against an empty arena
-// to learn the size, then against memory of that size. Nothing is given back; nothing is allocated
-// later.
+// A plan is a function that takes its buffers from an arena. It runs twice: against an empty
+// arena to learn the size, then against memory of that size. Nothing is given back; nothing
+// is allocated later.
 #pragma once
 
 #include <cstddef>

@@ -9,8 +9,8 @@
 namespace pretrain {
 namespace {
 
-// Splits --name value and --name=value; gives the settings' flags back in order and the others by
-// name.
+// Splits --name value and --name=value; gives the settings' flags back in order and the
+// others by name.
 std::vector<std::pair<std::string, std::string>> split(const std::vector<std::string>& words,
                                                        std::map<std::string, std::string>& modes,
                                                        bool& help) {

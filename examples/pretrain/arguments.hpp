@@ -19,8 +19,8 @@ struct arguments {
   std::unique_ptr<checkpoint_reader> checkpoint;  // of --resume or --load
 };
 
-// Fills `into`; refuses unknown flags, flags without their value, and combinations that make no
-// sense.
+// Fills `into`; refuses unknown flags, flags without their value, and combinations that
+// make no sense.
 void parse_arguments(const std::vector<std::string>& words, arguments& into);
 
 std::string help_text();

@@ -5,7 +5,7 @@
 //   training_state.safetensors  f32 masters, moments and the losses so far
 //   trainer.json                step, checksum of the data, all settings
 //   CHECKSUMS                   CRC-32, size and name of each file above, and last a CRC-32 of
-//   these lines
+//                               these lines
 //
 // Saving writes a directory aside, syncs every file and the directory, and renames it into place;
 // whatever fails on the way, the previous checkpoint is still there. Reading believes no byte that
@@ -32,8 +32,8 @@ struct checkpoint {
 
 void save_checkpoint(const std::string& path, const checkpoint& contents);
 
-// Opening checks the files' sizes and checksums; the tensors are read when the model is ready for
-// them.
+// Opening checks the files' sizes and checksums; the tensors are read when the model is
+// ready for them.
 class checkpoint_reader {
  public:
   explicit checkpoint_reader(const std::string& path);

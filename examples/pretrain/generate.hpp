@@ -1,8 +1,8 @@
 // Text from the model: byte after byte, each drawn from the likeliest few.
 //
 // Every byte costs one forward pass over a window; when the window is full, its older half is
-// dropped. There is no cache of keys and values: this is a look at what training has brought, not a
-// server.
+// dropped. There is no cache of keys and values: this is a look at what training has brought,
+// not a server.
 #pragma once
 
 #include <string>

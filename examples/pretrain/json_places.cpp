@@ -1,5 +1,5 @@
-// A recursive walk over JSON that is known to be well formed: only strings, brackets and commas
-// matter.
+// A recursive walk over JSON that is known to be well formed: only strings, brackets
+// and commas matter.
 #include "json_places.hpp"
 
 #include <jansson.h>

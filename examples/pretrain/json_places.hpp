@@ -1,5 +1,5 @@
-// Where each value of a JSON text stands, so that a setting can be refused with its line and
-// column.
+// Where each value of a JSON text stands, so that a setting can be refused with its
+// line and column.
 //
 // jansson reports places for malformed text only; this walks a text that jansson has accepted and
 // notes where every value begins. Linear in the text.

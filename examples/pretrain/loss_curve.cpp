@@ -1,5 +1,5 @@
-// Layout: a title block, a plot with a light grid, and a margin at the right where the labels
-// stand.
+// Layout: a title block, a plot with a light grid, and a margin at the right where
+// the labels stand.
 #include "loss_curve.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // What this machine can do, measured for less than a second before training, without velo: loops in
 // registers for arithmetic, plain walks over arrays for memory.
 //
-// So shares of these rates are shares of the machine, also where velo is slow. Arithmetic is that
-// of the widest unit the context's instruction set offers for the model's dtype, on the context's
-// threads.
+// So shares of these rates are shares of the machine, also where velo is slow. Arithmetic
+// is that of the widest unit the context's instruction set offers for the model's dtype, on
+// the context's threads.
 #pragma once
 
 #include <array>

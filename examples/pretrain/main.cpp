@@ -1,7 +1,7 @@
 // pretrain: a language model from text, trained by velo's operators. --help explains the rest.
 //
-// Read on in train.cpp (a run), trainer.cpp (a step), model.cpp and decoder_layer.cpp (the
-// operators).
+// Read on in train.cpp (a run), trainer.cpp (a step), model.cpp and
+// decoder_layer.cpp (the operators).
 #include <csignal>
 #include <cstdio>
 #include <exception>

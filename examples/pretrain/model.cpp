@@ -24,9 +24,8 @@ model::model(const velo::context& context, const weights& from, const model_sett
   plan(measured);
   memory_ = velo::managed_tensor::create(context, velo::dtype<std::uint8_t>, {measured.used()});
   auto bytes = memory_.view().data<std::byte>();
-  std::memset(bytes, 0,
-              static_cast<std::size_t>(
-                  measured.used()));  // touched now, so that no step meets a fresh page
+  // Touched now, so that no step meets a fresh page.
+  std::memset(bytes, 0, static_cast<std::size_t>(measured.used()));
   arena memory(bytes);
   plan(memory);
   angles_.fill(settings);

@@ -12,8 +12,8 @@ class optimizer {
  public:
   optimizer(const velo::context& context, const optimizer_settings& settings);
 
-  // Updates all weights; `number` counts updates from 1. Returns the gradients' norm before
-  // clipping.
+  // Updates all weights; `number` counts updates from 1. Returns the gradients'
+  // norm before clipping.
   double step(const velo::stream_ref& stream, const weights& all, std::int64_t number,
               double learning_rate);
 

@@ -1,4 +1,4 @@
-// The operators of trainer.cpp, model.cpp, decoder_layer.cpp, linear.cpp and optimizer.cpp, counted.
+// The operators of trainer, model, decoder_layer, linear and optimizer, counted.
 #include "roofline.hpp"
 
 #include <algorithm>
@@ -64,8 +64,8 @@ class counter {
     const double turned = row + row_kv;  // queries and keys, in place
     stream("rotary_position_embedding", layers_, 2 * turned, turned, walk::update);
     stream("rotary_position_embedding_backward", layers_, 2 * turned, turned, walk::update);
-    // Two products forward; backward four, and one to find the probabilities again. Half of each is
-    // masked.
+    // Two products forward; backward four, and one to find the probabilities again. Half of
+    // each is masked.
     const double forward = 2 * row + 2 * row_kv, backward = 4 * row + 4 * row_kv;
     each_batch({"fusion_attention", layers_, 4 * scores_, forward, forward, walk::triad});
     each_batch(

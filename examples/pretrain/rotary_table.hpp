@@ -1,5 +1,5 @@
-// The angles of the rotary embedding: position p turns feature pair i by p / theta^(2i / head
-// width).
+// The angles of the rotary embedding: position p turns feature pair i by p / theta^(2i
+// / head width).
 //
 // Two tables [1, sequence, 1, head width] for all layers and heads; in the half mode the second
 // half repeats the first.

@@ -2,8 +2,8 @@
 //
 //   weights.safetensors    before the first step
 //   gradients.safetensors  of the first step, summed over its micro-batches, before clipping; f32
-//   symbols.i32            for every micro-batch its inputs, then its targets, each [batch,
-//   sequence] of 32-bit integers
+//   symbols.i32            for every micro-batch its inputs, then its targets, each
+//                          [batch, sequence] of 32-bit integers
 //
 // tests and benches train the same model elsewhere from these. Not used in ordinary runs.
 #pragma once

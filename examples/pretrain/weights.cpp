@@ -27,8 +27,8 @@ weights::weights(const velo::context& context, const model_settings& model, bool
   plan(measured, training);
   memory_ = velo::managed_tensor::create(context, velo::dtype<std::uint8_t>, {measured.used()});
   auto bytes = memory_.view().data<std::byte>();
-  std::memset(bytes, 0,
-              static_cast<std::size_t>(measured.used()));  // moments, and padding everywhere
+  // Moments begin at zero, and so does padding everywhere.
+  std::memset(bytes, 0, static_cast<std::size_t>(measured.used()));
   arena memory(bytes);
   plan(memory, training);
 }

@@ -1,7 +1,8 @@
 // Cross-entropy of logits against integer targets, and its gradient in place.
 //
-//   loss[t] = lse[t] - logits[t, target],  lse[t] = log(sum_v exp(logits[t, v]))      0 for ignored
-//   tokens dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = target]) * dloss[t]
+//   lse[t]        = log(sum_v exp(logits[t, v]))
+//   loss[t]       = lse[t] - logits[t, target]                              0 for ignored tokens
+//   dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = target]) * dloss[t]
 //
 // Logits float32 or bfloat16, rows of n; all sums in float32 against the largest logit so far,
 // losses added up in double. A row is a task's unit. Bytes: forward one read of the logits,

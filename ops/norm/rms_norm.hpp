@@ -1,9 +1,9 @@
-// Root-mean-square normalization and its gradient: the operator to read first, all others repeat
-// its shape.
+// Root-mean-square normalization and its gradient: the operator to read first, whose shape all
+// others repeat.
 //
-//   y  = x * rstd * gamma,   rstd = 1 / sqrt(mean(x^2) + epsilon)      over rows of n elements
-//   dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)),   dgamma = sum over rows of dy *
-//   x * rstd
+//   y      = x * rstd * gamma,  rstd = 1 / sqrt(mean(x^2) + epsilon)   over rows of n elements
+//   dx     = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x))
+//   dgamma = sum over rows of dy * x * rstd
 //
 // x, y, dy, dx: float32 or bfloat16, [.., n] compact; gamma: float32 or the dtype of x; arithmetic
 // in float32. A slice is a run of whole rows; a kernel treats one slice, and slices do not depend

@@ -1,10 +1,13 @@
 // AdamW in one pass: gradient scaling, decoupled decay, both moments, bias correction and the
 // update, in place.
 //
-//   g = grad * scale (negated to ascend);  m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2)
-//   g^2 p = decay * p - rate * m / (sqrt(h) * root + epsilon),   h = v, or the largest v so far
-//   (amsgrad) decay = 1 - lr wd,  rate = lr / (1 - beta1^t),  root = 1 / sqrt(1 - beta2^t)      in
-//   double, once a call
+//   g = grad * scale                                        negated to ascend
+//   m = beta1 * m + (1 - beta1) * g
+//   v = beta2 * v + (1 - beta2) * g^2
+//   p = decay * p - rate * m / (sqrt(h) * root + epsilon)   h = v, or the largest so far (amsgrad)
+//
+// with decay = 1 - lr * wd, rate = lr / (1 - beta1^t) and root = 1 / sqrt(1 - beta2^t) in double,
+// once a call.
 //
 // p is the float32 master when there is one, else the parameter. Parameters and gradients float32
 // or bfloat16, moments float32 or bfloat16; arithmetic in float32. A slice is a run of elements.

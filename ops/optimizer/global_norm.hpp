@@ -1,7 +1,7 @@
 // The norm of all gradients together, and the factor that clips it.
 //
-//   sum_of_squares (+)= sum x^2;   norm = sqrt(sum_of_squares);   clip = min(1, max_norm / (norm +
-//   1e-6))
+//   sum_of_squares (+)= sum x^2,  norm = sqrt(sum_of_squares)
+//   clip = min(1, max_norm / (norm + 1e-6))
 //
 // float32 or bfloat16. A slice is 4096 elements, summed in float32 in a fixed tree; slices are
 // added in double in order, so the result does not depend on threads. Bytes: one read of x. Bound:

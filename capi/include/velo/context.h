@@ -70,8 +70,7 @@ typedef struct velo_context_desc {
   const velo_parallel_for* parallel_for; /* copied; NULL = velo's own pool */
   velo_log_fn log;                       /* NULL = stderr, when the key `log` asks for lines */
   void* log_user;
-  const char*
-      config_json; /* an object of configuration keys, or NULL: {"isa": "avx2", "level": 1} */
+  const char* config_json; /* an object of keys, or NULL: {"isa": "avx2", "level": 1} */
 } velo_context_desc;
 
 #define VELO_CONTEXT_DESC_INIT \
@@ -123,8 +122,7 @@ typedef struct velo_context_stats {
   uint64_t operator_calls;  /* operators run so far */
 } velo_context_stats;
 
-/* Fills the caller's struct, at most stats->struct_size bytes of it, with the counters of this
- * moment.
+/* Fills the caller's struct, at most stats->struct_size bytes of it, with the counters.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_context_get_stats(velo_context context, velo_context_stats* stats);
 

@@ -3,8 +3,7 @@
  * A foreign kernel is a plain C function in somebody's library. Named by library + symbol +
  * signature + binding it becomes an operator of one context, callable by velo_op_call, with no glue
  * code. A plugin library describes several at once through one exported function. In the other
- * direction a closure hands an operator out as a C function pointer, for hosts that take nothing
- * else.
+ * direction a closure hands an operator out as a C function pointer, for hosts that take no more.
  *
  * Signature: one letter per parameter after the result, as in "v(ppl)": v void, p pointer, i int32,
  * l int64, f float, d double, s velo_status (result only). Structs by value, variadic functions,
@@ -15,7 +14,7 @@
  * - attr.name: an attribute the caller must give; an integer when some i or l takes it, else a real
  * - 42, 1.5: a constant
  * - stream: the velo_stream the call runs on; a function that takes it may call velo on it, and
- * does not take turns with the context's other work
+ *   does not take turns with the context's other work
  *
  * Tensors must be compact unless the binding names a stride of theirs, and have the dimensions the
  * binding names. A wrong signature cannot be detected (C keeps no types at run time): velo calls
@@ -38,9 +37,10 @@ typedef struct velo_kernel_desc {
   const char* symbol;    /* exported C function; ignored when function is set */
   const char* signature; /* "v(lfplpl)" */
   const char* binding;   /* "x.numel, attr.alpha, x.data, 1, y.data, 1" */
-  const char* tensors;   /* tensor arguments with direction and dtype: "in x f32, inout y f32" (f32
-                            f64 bf16 f16 i32 i64 u8) */
-  void* function;        /* the function itself, when the caller already has it; else NULL */
+  /* Tensor arguments with direction and dtype (f32 f64 bf16 f16 i32 i64 u8), as in
+   * "in x f32, inout y f32". */
+  const char* tensors;
+  void* function; /* the function itself, when the caller already has it; else NULL */
 } velo_kernel_desc;
 
 #define VELO_KERNEL_DESC_INIT \
@@ -82,8 +82,8 @@ typedef velo_status (*velo_plugin_query_fn)(uint32_t host_abi, const velo_plugin
 VELO_API velo_status velo_plugin_load(velo_context context, const char* path);
 
 /* The context's foreign kernels as one JSON array of {"op", "library", "symbol", "signature",
- * "binding", "tensors", "plugin"}; library is the file the function lies in. Same buffer rule as
- * velo_describe.
+ * "binding", "tensors", "plugin"}; library is the file the function lies in. Same buffer rule
+ * as velo_describe.
  * Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_kernel_list(velo_context context, char* buffer, uint64_t capacity,
                                       uint64_t* needed);

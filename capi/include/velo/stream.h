@@ -40,8 +40,8 @@ VELO_API velo_status velo_stream_query(velo_stream stream, int32_t* done);
  * Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_stream_clear(velo_stream stream);
 
-/* Lets all later work of `stream` wait for the event's last record. On the inline stream the caller
- * waits.
+/* Lets all later work of `stream` wait for the event's last record. On the inline stream the
+ * caller waits.
  * Thread class: any. Errors: NULL, HANDLE, STATE (never recorded). */
 VELO_API velo_status velo_stream_wait(velo_stream stream, velo_event event);
 

@@ -27,16 +27,15 @@ enum {
 typedef struct velo_managed_tensor {
   velo_dlpack_version version; /* {1, minor}: readers refuse another major */
   void* manager_context;       /* the producer's, not to be touched */
-  void (*deleter)(
-      struct velo_managed_tensor* self); /* called exactly once by the last holder; may be NULL */
-  uint64_t flags;                        /* VELO_MANAGED_* bits */
+  /* Called exactly once by the last holder; may be NULL. */
+  void (*deleter)(struct velo_managed_tensor* self);
+  uint64_t flags; /* VELO_MANAGED_* bits */
   velo_tensor tensor;
 } velo_managed_tensor;
 
 /* Allocates a compact tensor from the context's allocator (64-byte aligned, contents undefined).
  * shape: ndim sizes >= 0, ndim 0..8; may be NULL when ndim is 0. tensor: receives the managed
- * tensor; release it with its deleter or velo_tensor_release, before or after the context is
- * destroyed.
+ * tensor; release it with its deleter or velo_tensor_release, also after the context.
  * Thread class: any. Errors: NULL, HANDLE, RANK, SHAPE, DTYPE, STATE, MEMORY, FOREIGN (the host's
  * allocator gave unaligned memory). */
 VELO_API velo_status velo_tensor_create(velo_context context, const velo_dtype* dtype, int32_t ndim,
@@ -53,8 +52,8 @@ VELO_API velo_status velo_tensor_import(velo_context context, velo_managed_tenso
  * Thread class: any. */
 VELO_API void velo_tensor_release(velo_managed_tensor* managed);
 
-/* Bytes between the first and one past the last element the view can reach (0 when a dimension is
- * 0).
+/* Bytes between the first and one past the last element the view can reach; 0 when a dimension
+ * is 0.
  * Thread class: any. Errors: NULL, RANK, SHAPE. */
 VELO_API velo_status velo_tensor_extent(const velo_tensor* tensor, uint64_t* bytes);
 

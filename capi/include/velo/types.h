@@ -14,8 +14,8 @@
  * - pack: a weight matrix laid out once in the order the matrix kernels read it.
  *
  * Handles are typed pointers to structs that are never defined. A handle that was destroyed, or
- * belongs to another kind, is refused with VELO_ERR_HANDLE; any other pointer value is undefined
- * behavior.
+ * belongs to another kind, is refused with VELO_ERR_HANDLE; with any other pointer value behavior
+ * is undefined.
  */
 #ifndef VELO_TYPES_H
 #define VELO_TYPES_H

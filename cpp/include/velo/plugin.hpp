@@ -18,8 +18,8 @@ struct destroy_closure {
 };
 }  // namespace detail
 
-// A C function of somebody's library, registered as an operator of one context for as long as this
-// lives.
+// A C function of somebody's library, registered as an operator of one context for as long
+// as this lives.
 class kernel : public detail::owner<velo_kernel, detail::destroy_kernel> {
  public:
   static outcome<kernel> create(velo_context context, const velo_kernel_desc& desc) {

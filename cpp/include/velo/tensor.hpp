@@ -1,9 +1,9 @@
-// Tensors: tensor_view describes memory somebody else owns; managed_tensor owns memory by DLPack's
-// rules.
+// Tensors: tensor_view describes memory somebody else owns; managed_tensor owns memory
+// by DLPack's rules.
 //
-// A tensor_view holds its sizes and strides itself (up to eight of each), so it can be made in one
-// line, copied and returned. It converts to what the C functions take. It never owns or touches the
-// data.
+// A tensor_view holds its sizes and strides itself (up to eight of each), so it can be made in
+// one line, copied and returned. It converts to what the C functions take. It never owns or
+// touches the data.
 #pragma once
 
 #include <cstdint>

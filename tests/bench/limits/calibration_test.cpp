@@ -1,4 +1,4 @@
-// The machine's limits: all there, of the right size beside each other, and above what velo reaches.
+// The machine's limits: all there, of the right size beside each other, above what velo reaches.
 #include "bench/limits/calibration.hpp"
 
 #include <algorithm>

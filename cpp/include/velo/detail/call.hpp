@@ -1,9 +1,11 @@
 // How the C++ layer reaches the C functions, and how a status becomes an outcome. The other
 // headers, written by hand or generated, use these three names and nothing else:
 //
-//   VELO_FN(rms_norm)(..)  the C function velo_rms_norm: the linked symbol, or the slot of the
-//   loaded table detail::check(status)  an outcome<void>: nothing or a throw, or a result<void>
-//   without exceptions detail::finish<T>(status, value)  an outcome<T> in the same way
+//   VELO_FN(rms_norm)(..)             the C function velo_rms_norm: the linked symbol, or the slot
+//                                     of the loaded table
+//   detail::check(status)             an outcome<void>: nothing or a throw, or a result<void>
+//                                     without exceptions
+//   detail::finish<T>(status, value)  an outcome<T> in the same way
 //
 // The cost is the C call and one test of its status; what throws is out of line.
 #pragma once

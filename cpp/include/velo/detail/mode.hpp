@@ -1,8 +1,9 @@
 // The two choices a program makes for the C++ layer, before it includes any of it.
 //
 //   VELO_NO_EXCEPTIONS  failures come back as velo::result<T>; the default where the compiler has
-//   exceptions off VELO_DYNAMIC        calls go through the table of a library opened by
-//   velo::load, nothing is linked
+//                       exceptions off
+//   VELO_DYNAMIC        calls go through the table of a library opened by velo::load, nothing is
+//                       linked
 //
 // Each combination lives in an inline namespace of its own: functions differ in what they return or
 // call, so translation units built with different choices must not share their inline copies. Users

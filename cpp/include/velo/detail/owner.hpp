@@ -1,5 +1,5 @@
-// A move-only owner of one C handle, one pointer wide: the base of every owning class of the C++
-// layer.
+// A move-only owner of one C handle, one pointer wide: the base of every owning class of
+// the C++ layer.
 //
 // Release names the C destroy function through a static call. An empty owner holds a null handle;
 // passing it on gives the library's own "is NULL" error, never undefined behavior.
