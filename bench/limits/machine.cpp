@@ -126,7 +126,7 @@ machine identify_machine(const std::string& isa) {
   m.avx512 = m.avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
              __builtin_cpu_supports("avx512vl") && ceiling >= 2;
   m.avx512_bf16 = m.avx512 && __builtin_cpu_supports("avx512bf16") && ceiling >= 3;
-  m.amx = m.avx512_bf16 && has_amx_bf16() && request_amx() && ceiling >= 4;
+  m.amx = m.avx512_bf16 && ceiling >= 4 && has_amx_bf16() && request_amx();
   m.cache_bytes =
       std::max<std::int64_t>({sysconf(_SC_LEVEL3_CACHE_SIZE), sysconf(_SC_LEVEL2_CACHE_SIZE), 0});
   cpu_set_t set;
