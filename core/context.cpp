@@ -49,14 +49,14 @@ void context::start_threads() {
   if (host_ != nullptr) {
     host_->threads =
         wanted > 0 ? std::min(wanted, host_->callback.threads) : host_->callback.threads;
-    parallel_ = host_->face();
+    parallel_ = host_->as_parallel();
   } else {
     const int count = wanted > 0 ? wanted : usable_threads();
     parallel_ = parallel(nullptr, &run_here, 1);
     pool_.reset();
     if (count > 1) {
       pool_ = std::make_unique<thread_pool>(count);
-      parallel_ = pool_->face();
+      parallel_ = pool_->as_parallel();
     }
   }
   thread_count_.store(parallel_.threads(), std::memory_order_relaxed);

@@ -1,5 +1,5 @@
-// The face through which all kernels use more than one thread: run `tasks` calls of a function and
-// return when all are done. Behind it stands velo's own pool or the host's `parallel_for`.
+// How all kernels use more than one thread: run `tasks` calls of a function and return when all are
+// done. What runs them is velo's own pool or the host's `parallel_for`.
 //
 // Invariant: which task exists, and what it computes, never depends on the number of threads; only
 // the thread that runs it does. That is what makes results bit-identical for any thread count.
@@ -17,7 +17,8 @@ class parallel {
   using task_fn = void (*)(void* user, std::int64_t task, int thread);
   using run_fn = void (*)(void* self, std::int64_t tasks, task_fn fn, void* user);
 
-  parallel(void* self, run_fn run, int threads) : self_(self), run_(run), threads_(threads) {}
+  constexpr parallel(void* self, run_fn run, int threads)
+      : self_(self), run_(run), threads_(threads) {}
 
   int threads() const { return threads_; }
 

@@ -1,11 +1,11 @@
-// The seats' protocol. A seat's word is ticket | phase; tickets count regions in steps of four.
+// The protocol of the workers' words. A word is ticket | phase; tickets count regions in steps of four.
 //
 //   offered --worker or caller--> taken --worker--> done
 //                                   \--caller, tired of waiting--> watched --worker--> done,
 //                                      and wakes the caller
 //
-// The region's description is written before a seat is offered and not again until every seat is
-// done, so whoever took a seat may read it. Workers that sleep count themselves in asleep_; the
+// The region's description is written before a part is offered and not again until every part is
+// done, so whoever took one may read it. Workers that sleep count themselves in asleep_; the
 // caller adds zero to that counter after offering, which orders the two: either the caller sees the
 // sleeper, or the sleeper sees the offer.
 #include "core/threads.hpp"
@@ -93,28 +93,28 @@ void native_thread::join() noexcept {
   running_ = false;
 }
 
-struct alignas(64) thread_pool::seat {
+struct alignas(64) thread_pool::worker {
   std::atomic<std::uint32_t> word{done};
   thread_pool* pool = nullptr;
   int part = 0;
   native_thread thread;
 };
 
-thread_pool::seat& thread_pool::seat_of(int part) {
-  return seats_[static_cast<std::size_t>(part)];
+thread_pool::worker& thread_pool::worker_of(int part) {
+  return workers_[static_cast<std::size_t>(part)];
 }
 
 thread_pool::thread_pool(int threads)
     : threads_(threads),
       pauses_(threads <= usable_threads() ? spins : 0),
-      seats_(new seat[static_cast<std::size_t>(threads)]) {
+      workers_(new worker[static_cast<std::size_t>(threads)]) {
   try {
     for (int i = 1; i < threads; ++i) {
       char name[16];
       std::snprintf(name, sizeof name, "velo/%u", static_cast<unsigned>(i));
-      seat_of(i).pool = this;
-      seat_of(i).part = i;
-      seat_of(i).thread.start(name, &work, &seat_of(i));
+      worker_of(i).pool = this;
+      worker_of(i).part = i;
+      worker_of(i).thread.start(name, &work, &worker_of(i));
     }
   } catch (...) {
     stop();
@@ -130,14 +130,14 @@ void thread_pool::stop() noexcept {
   stopping_.store(true, std::memory_order_release);
   signal_.fetch_add(1, std::memory_order_acq_rel);
   futex_wake(signal_, INT_MAX);
-  for (int i = 1; i < threads_; ++i) seat_of(i).thread.join();
+  for (int i = 1; i < threads_; ++i) worker_of(i).thread.join();
 }
 
 void thread_pool::run_part(int part) const {
   run_range(region_.fn, region_.user, region_.tasks, region_.parts, part);
 }
 
-bool thread_pool::take_part(seat& at, std::uint32_t offer) {
+bool thread_pool::take_part(worker& at, std::uint32_t offer) {
   return at.word.compare_exchange_strong(offer, offer | taken, std::memory_order_acq_rel,
                                          std::memory_order_relaxed);
 }
@@ -153,22 +153,22 @@ void thread_pool::run(void* self, std::int64_t tasks, parallel::task_fn fn, void
   pool.region_ = {fn, user, tasks, parts};
   pool.ticket_ += 4;
   for (int i = 1; i < parts; ++i)
-    pool.seat_of(i).word.store(pool.ticket_ | offered, std::memory_order_release);
+    pool.worker_of(i).word.store(pool.ticket_ | offered, std::memory_order_release);
   if (pool.asleep_.fetch_add(0, std::memory_order_acq_rel) > 0) {
     pool.signal_.fetch_add(1, std::memory_order_release);
     futex_wake(pool.signal_, INT_MAX);
   }
   pool.run_part(0);
   for (int i = 1; i < parts; ++i) {
-    if (!pool.take_part(pool.seat_of(i), pool.ticket_ | offered)) continue;
+    if (!pool.take_part(pool.worker_of(i), pool.ticket_ | offered)) continue;
     pool.run_part(i);
-    pool.seat_of(i).word.store(pool.ticket_ | done, std::memory_order_release);
+    pool.worker_of(i).word.store(pool.ticket_ | done, std::memory_order_release);
   }
-  for (int i = 1; i < parts; ++i) pool.await_done(pool.seat_of(i), pool.ticket_);
+  for (int i = 1; i < parts; ++i) pool.await_done(pool.worker_of(i), pool.ticket_);
   pool.inside_ = false;
 }
 
-void thread_pool::await_done(seat& at, std::uint32_t ticket) const {
+void thread_pool::await_done(worker& at, std::uint32_t ticket) const {
   patience patient(pauses_);
   while (true) {
     std::uint32_t word = at.word.load(std::memory_order_acquire);
@@ -181,7 +181,7 @@ void thread_pool::await_done(seat& at, std::uint32_t ticket) const {
   }
 }
 
-void thread_pool::await_offer(seat& at) {
+void thread_pool::await_offer(worker& at) {
   const auto idle = [&] {
     return phase_of(at.word.load(std::memory_order_acquire)) != offered &&
            !stopping_.load(std::memory_order_acquire);
@@ -197,7 +197,7 @@ void thread_pool::await_offer(seat& at) {
 }
 
 void* thread_pool::work(void* argument) {
-  auto& at = *static_cast<seat*>(argument);
+  auto& at = *static_cast<worker*>(argument);
   thread_pool& pool = *at.pool;
   const float_mode standard;
   while (!pool.stopping_.load(std::memory_order_acquire)) {
@@ -242,7 +242,7 @@ void run_on_host(void* self, std::int64_t tasks, parallel::task_fn fn, void* use
 
 }  // namespace
 
-parallel host_threads::face() {
+parallel host_threads::as_parallel() {
   return parallel(this, &run_on_host, threads);
 }
 

@@ -1,8 +1,8 @@
 // The fork-join pool of a context: a fixed set of workers that run one parallel region at a time
 // together with the caller.
 //
-// A region's tasks are cut into one contiguous part per thread. Each worker has a seat, a word on
-// its own cache line; the caller offers a part by writing the seat, the worker takes it by
+// A region's tasks are cut into one contiguous part per thread. Each worker has a word on a cache
+// line of its own; the caller offers a part by writing the word, the worker takes it by
 // compare-and-swap, and so does the caller for parts whose worker has not come yet. A region
 // therefore never waits for a thread that is not running, and more threads than processors are only
 // slow. Workers wait by spinning briefly, then yielding, then sleeping on a futex.
@@ -42,10 +42,10 @@ class thread_pool {
   thread_pool(const thread_pool&) = delete;
   thread_pool& operator=(const thread_pool&) = delete;
 
-  parallel face() { return parallel(this, &run, threads_); }
+  parallel as_parallel() { return parallel(this, &run, threads_); }
 
  private:
-  struct seat;
+  struct worker;
   struct region {
     parallel::task_fn fn = nullptr;
     void* user = nullptr;
@@ -54,12 +54,12 @@ class thread_pool {
   };
 
   static void run(void* self, std::int64_t tasks, parallel::task_fn fn, void* user);
-  static void* work(void* seat);
-  seat& seat_of(int part);
+  static void* work(void* worker);
+  worker& worker_of(int part);
   void run_part(int part) const;
-  bool take_part(seat& at, std::uint32_t offer);
-  void await_done(seat& at, std::uint32_t ticket) const;
-  void await_offer(seat& at);
+  bool take_part(worker& at, std::uint32_t offer);
+  void await_done(worker& at, std::uint32_t ticket) const;
+  void await_offer(worker& at);
   void stop() noexcept;
 
   int threads_;
@@ -68,18 +68,18 @@ class thread_pool {
   region region_;
   bool inside_ = false;  // a region entered from inside another one runs on its thread alone
   std::uint32_t ticket_ = 0;
-  std::unique_ptr<seat[]> seats_;
+  std::unique_ptr<worker[]> workers_;
   alignas(64) std::atomic<std::uint32_t> asleep_{0};
   std::atomic<std::uint32_t> signal_{0};
   std::atomic<bool> stopping_{false};
 };
 
-// The host's parallel_for behind the same face; threads: how many parts a region is cut into.
+// The host's parallel_for in the place of a pool; threads: how many parts a region is cut into.
 struct host_threads {
   velo_parallel_for callback;
   int threads;
 
-  parallel face();
+  parallel as_parallel();
 };
 
 }  // namespace velo::core

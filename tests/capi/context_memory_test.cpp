@@ -106,7 +106,7 @@ struct host_memory {
   std::int64_t live = 0;
   int calls = 0;
 
-  velo_allocator face() {
+  velo_allocator as_allocator() {
     return {
         sizeof(velo_allocator), 0, this,
         [](void* user, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
@@ -136,7 +136,7 @@ TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and
   if (!allocations_are_ours()) return;
   { const velo::test::live_context warm; }  // the slabs, kept for ever, exist from here on
   host_memory host;
-  const velo_allocator allocator = host.face();
+  const velo_allocator allocator = host.as_allocator();
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = 3;
   desc.allocator = &allocator;
@@ -169,7 +169,7 @@ TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and
 
 TEST_CASE("every request to the host's allocator failing in turn is VELO_ERR_MEMORY too") {
   host_memory host;
-  const velo_allocator allocator = host.face();
+  const velo_allocator allocator = host.as_allocator();
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = 2;
   desc.allocator = &allocator;

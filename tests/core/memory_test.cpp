@@ -18,7 +18,7 @@ struct host_memory {
   int calls = 0;
   bool fail = false, misaligned = false, throws_on_free = false;
 
-  velo_allocator face() {
+  velo_allocator as_allocator() {
     return {
         sizeof(velo_allocator), 0, this,
         [](void* user, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
@@ -63,8 +63,8 @@ TEST_CASE("small and huge blocks are aligned, writable and counted") {
 
 TEST_CASE("a host's allocator sees every byte, the source's own included") {
   host_memory host;
-  const velo_allocator face = host.face();
-  memory_source* memory = memory_source::create(&face);
+  const velo_allocator allocator = host.as_allocator();
+  memory_source* memory = memory_source::create(&allocator);
   CHECK(host.live == static_cast<std::int64_t>(memory->live()));
   void* block = memory->take(3 << 20);
   CHECK(host.live == static_cast<std::int64_t>(memory->live()));
@@ -77,8 +77,8 @@ TEST_CASE("a host's allocator sees every byte, the source's own included") {
 
 TEST_CASE("a failing or misaligning allocator is a status and loses nothing") {
   host_memory host;
-  const velo_allocator face = host.face();
-  memory_source* memory = memory_source::create(&face);
+  const velo_allocator allocator = host.as_allocator();
+  memory_source* memory = memory_source::create(&allocator);
   const std::int64_t live = host.live;
   host.fail = true;
   const failure none = failure_of([&] { memory->take(1000); });

@@ -18,7 +18,7 @@ using namespace velo::core;
 TEST_CASE("every task runs exactly once with a thread number in range") {
   const int threads = GENERATE(1, 2, 3, 8);
   thread_pool pool(threads);
-  const parallel region = pool.face();
+  const parallel region = pool.as_parallel();
   CHECK(region.threads() == threads);
   for (const std::int64_t tasks : {0, 1, 2, 3, 7, 8, 9, 1000}) {
     std::vector<std::atomic<int>> runs(static_cast<std::size_t>(tasks));
@@ -35,7 +35,7 @@ TEST_CASE("every task runs exactly once with a thread number in range") {
 TEST_CASE("scratch by thread number is never shared while a region runs") {
   const int threads = GENERATE(2, 3, 8);
   thread_pool pool(threads);
-  const parallel region = pool.face();
+  const parallel region = pool.as_parallel();
   std::vector<std::atomic<int>> inside(static_cast<std::size_t>(threads));
   std::atomic<int> shared{0};
   for (int round = 0; round < 200; ++round) {
@@ -50,7 +50,7 @@ TEST_CASE("scratch by thread number is never shared while a region runs") {
 
 TEST_CASE("many short regions with more threads than processors lose nothing") {
   thread_pool pool(8);
-  const parallel region = pool.face();
+  const parallel region = pool.as_parallel();
   std::int64_t sums[8 * 16] = {};  // plain memory: the region orders what its threads write
   for (std::int64_t round = 0; round < 5000; ++round)
     region(8, [&](std::int64_t task, int) { sums[task * 16] += round; });
@@ -59,7 +59,7 @@ TEST_CASE("many short regions with more threads than processors lose nothing") {
 
 TEST_CASE("a region wakes workers that have gone to sleep") {
   thread_pool pool(3);
-  const parallel region = pool.face();
+  const parallel region = pool.as_parallel();
   for (int round = 0; round < 5; ++round) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
     std::atomic<int> ran{0};
@@ -74,7 +74,7 @@ TEST_CASE("a region wakes workers that have gone to sleep") {
 TEST_CASE("with idle processors the workers take part") {
   if (std::thread::hardware_concurrency() < 2) return;
   thread_pool pool(2);
-  const parallel region = pool.face();
+  const parallel region = pool.as_parallel();
   bool both = false;
   for (int round = 0; round < 50 && !both; ++round) {
     std::thread::id who[2];
@@ -89,7 +89,7 @@ TEST_CASE("with idle processors the workers take part") {
 
 TEST_CASE("a region inside a region runs on its own thread") {
   thread_pool pool(2);
-  const parallel region = pool.face();
+  const parallel region = pool.as_parallel();
   std::atomic<int> ran{0};
   const auto caller = std::this_thread::get_id();
   region(2, [&](std::int64_t, int) {
@@ -105,7 +105,7 @@ TEST_CASE("workers compute in IEEE arithmetic when the host's thread flushes den
   if (small * 0.5f != 0.0f) return;  // valgrind's processor has no such mode
   {
     thread_pool pool(3);  // workers inherit the mode and must undo it
-    const parallel region = pool.face();
+    const parallel region = pool.as_parallel();
     const float_mode standard;
     volatile float tiny[3] = {};
     for (int round = 0; round < 20; ++round) {
@@ -132,7 +132,7 @@ TEST_CASE("the host's parallel_for carries a region, cut into at most its thread
     }
   } mine;
   host_threads threads{{sizeof(velo_parallel_for), 4, &mine, &host::run}, 3};
-  const parallel region = threads.face();
+  const parallel region = threads.as_parallel();
   CHECK(region.threads() == 3);
   std::vector<int> runs(100);
   region(100, [&](std::int64_t task, int thread) {
