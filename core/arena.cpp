@@ -41,7 +41,7 @@ void* arena::grow(std::size_t bytes) {
   return memory_;
 }
 
-void arena::reset() noexcept {
+void arena::forget() noexcept {
   wanted_ = std::max(wanted_, earlier_ + used_);
   used_ = 0;
   if (retired_ != nullptr) release();

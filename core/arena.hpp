@@ -43,12 +43,15 @@ class arena {
     return static_cast<T*>(take(count * sizeof(T)));
   }
 
-  void reset() noexcept;
+  void reset() noexcept {
+    if (used_ != 0) forget();
+  }
 
  private:
   struct chunk;  // header of a retired chunk, at its own end
 
   void* grow(std::size_t bytes);
+  void forget() noexcept;
   void release() noexcept;
 
   memory_source& source_;

@@ -16,6 +16,8 @@ void run_here(void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
 
 }  // namespace
 
+constexpr parallel context::one_thread(nullptr, &run_here, 1);
+
 context::context(const context_options& options)
     : device_(options.device),
       log_(options.log, options.log_user),
@@ -60,6 +62,26 @@ void context::start_threads() {
     }
   }
   thread_count_.store(parallel_.threads(), std::memory_order_relaxed);
+}
+
+// What the thread is inside of, innermost first: of any context.
+thread_local const context::waiting* context::innermost = nullptr;
+
+context::waiting::waiting(const context& owner) : owner_(owner), outer_(innermost) {
+  if (owner.turn_.held_by_me())
+    fail(VELO_ERR_STATE, "stream", "work that waits, called outside of work that computes",
+         "a call from work that has the context's turn");
+  innermost = this;
+}
+
+context::waiting::~waiting() {
+  innermost = outer_;
+}
+
+bool context::working_here() const noexcept {
+  const waiting* at = innermost;
+  while (at != nullptr && &at->owner_ != this) at = at->outer_;
+  return at != nullptr || turn_.held_by_me();
 }
 
 const char* context::forced_kernel(const char* op) const noexcept {

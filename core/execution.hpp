@@ -1,8 +1,9 @@
-// What a kernel may use while it runs: threads, scratch, and the machine as the configuration lets
-// it be seen.
+// What work may use while it runs: threads, scratch, the machine as the configuration lets it be
+// seen, and the stream to call velo with.
 //
-// A context hands one out for the length of one operator, under its turn lock. Copying it is not
-// meant; keeping a reference past the operator is an error.
+// A context hands one out for the length of one piece of work: under its turn lock with all its
+// threads, or, to work that waits, without the turn and with the calling thread alone. Copying it
+// is not meant; keeping a reference past the work is an error.
 #pragma once
 
 #include "core/arena.hpp"
@@ -11,7 +12,12 @@
 
 namespace velo::core {
 
+class context;
+class stream;
+
 struct execution {
+  core::context& context;
+  core::stream& stream;  // the one the work was submitted to
   const parallel& threads;
   arena& scratch;
   core::isa isa;     // highest instruction set kernels may use

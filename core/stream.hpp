@@ -1,85 +1,56 @@
-// Streams and events: the order of work in a context.
+// Streams: the order of work in a context.
 //
-// The inline stream runs work on the calling thread. A queue stream has one worker that runs its
-// work in order; each piece takes the context's turn. The first failure of queued work is kept,
-// what was queued behind it is dropped, and every later call but clear and destroy throws it. An
-// event holds the last point recorded on it; a point is passed once, by the stream that reached it,
-// and outlives the event for those that wait. Cost: inline, one turn; queued, one lock and a wake
-// of the worker.
+// The inline stream runs work on the calling thread; any other is a lane, a queue with a thread.
+// Work that computes takes the context's turn, work that waits does not; on the inline stream the
+// caller then is what waits. Cost: inline, one turn; queued, see lane.hpp.
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
-#include <memory>
-#include <mutex>
+#include <optional>
+#include <utility>
 
 #include "core/context.hpp"
+#include "core/event.hpp"
+#include "core/lane.hpp"
 
 namespace velo::core {
-
-// A piece of queued work.
-struct work {
-  work() = default;
-  work(const work&) = delete;
-  work& operator=(const work&) = delete;
-  virtual ~work() = default;
-
-  virtual void run(execution& state) = 0;
-  virtual void process(
-      context& owner);             // takes a turn and runs; what only waits or signals overrides it
-  virtual void skip() noexcept {}  // called instead of process when an earlier failure drops this
-
-  const char* function = "";  // static: the C function that queued it, for the record of a failure
-  std::unique_ptr<work> next;
-};
-
-// A place in a stream's order.
-class point {
- public:
-  bool passed() const noexcept { return state_.load(std::memory_order_acquire) == reached; }
-  void pass() noexcept;
-  bool wait(std::int64_t timeout_ns) noexcept;  // < 0: for ever; false when the time is up
-
- private:
-  enum state : std::uint32_t { open, awaited, reached };
-  std::atomic<std::uint32_t> state_{open};
-};
-
-class event {
- public:
-  explicit event(context& owner) : owner_(owner) {}
-
-  context& owner() const noexcept { return owner_; }
-  std::shared_ptr<point> last() const;  // throws VELO_ERR_STATE when never recorded
-  void set(std::shared_ptr<point> recorded);
-
- private:
-  context& owner_;
-  mutable std::mutex lock_;
-  std::shared_ptr<point> last_;
-};
 
 class stream {
  public:
   enum class mode { immediate, queued };
 
-  stream(context& owner, mode how);  // a queue stream starts its worker
-  ~stream();                         // finishes the queued work
+  stream(context& owner, mode how);  // a queue stream starts its thread and ends when its work has
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
 
   context& owner() const noexcept { return owner_; }
-  bool is_inline() const noexcept { return mode_ == mode::immediate; }
-  bool is_worker() const noexcept {
-    return worker_.is_current();
-  }  // the caller is work of this stream
+  bool is_inline() const noexcept { return !queue_.has_value(); }
+  bool is_worker() const noexcept {  // the caller is queued work of this stream
+    return queue_.has_value() && queue_->is_current();
+  }
 
-  // f(execution&) now, in the context's turn; for inline streams.
+  // For inline streams: f(execution&) now, in the context's turn.
   template <class F>
   void run_inline(F&& f) {
-    owner_.take_turn(std::forward<F>(f));
+    owner_.take_turn(*this, std::forward<F>(f));
   }
-  void enqueue(std::unique_ptr<work> piece);  // for queue streams; throws the kept failure
+  // For inline streams: f(execution&) now, without the turn. Throws VELO_ERR_STATE when the caller
+  // is work that computes: it has the turn, and all others would wait with it.
+  template <class F>
+  void run_waiting(F&& f) {
+    arena scratch(owner_.memory());
+    owner_.run_waiting(*this, scratch, std::forward<F>(f));
+  }
+
+  // For queue streams. What is made must be submitted or dropped before the stream is destroyed.
+  template <class W, class... Args>
+  work_ptr<W> make(Args&&... args) {
+    return queue_->make<W>(std::forward<Args>(args)...);
+  }
+  template <class W, class... Args>
+  work_ptr<W> make_before(std::size_t bytes, Args&&... args) {
+    return queue_->make_before<W>(bytes, std::forward<Args>(args)...);
+  }
+  void enqueue(work_ptr<work> piece) { queue_->submit(std::move(piece)); }
 
   void synchronize();  // until all work queued so far is done; throws the kept failure
   bool idle() const;   // throws the kept failure
@@ -89,22 +60,8 @@ class stream {
   void wait(const event& on);
 
  private:
-  static void* serve(void* self);
-  std::unique_ptr<work> next_piece();  // nullptr: the stream is being destroyed and all is done
-  void finish_piece() noexcept;
-  void keep_failure(const work& failed) noexcept;
-  void throw_kept() const;  // with the lock held
-
   context& owner_;
-  mode mode_;
-  native_thread worker_;
-  mutable std::mutex lock_;
-  std::condition_variable arrived_, finished_;
-  std::unique_ptr<work> first_;
-  work* last_ = nullptr;
-  std::uint64_t submitted_count_ = 0, finished_count_ = 0;
-  bool closing_ = false;
-  failure kept_;  // code VELO_OK: none
+  std::optional<lane> queue_;
 };
 
 template <>

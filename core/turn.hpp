@@ -19,8 +19,7 @@ namespace velo::core {
 class turn_lock {
  public:
   bool held_by_me() const noexcept {
-    return held_.load(std::memory_order_relaxed) &&
-           pthread_equal(holder_.load(std::memory_order_relaxed), pthread_self()) != 0;
+    return holder_.load(std::memory_order_relaxed) == pthread_self();
   }
 
   void lock() noexcept {
@@ -33,19 +32,18 @@ class turn_lock {
       seen = serving_.load(std::memory_order_acquire);
     }
     holder_.store(pthread_self(), std::memory_order_relaxed);
-    held_.store(true, std::memory_order_relaxed);
   }
 
   void unlock() noexcept {
-    held_.store(false, std::memory_order_relaxed);
+    holder_.store(nobody, std::memory_order_relaxed);
     serving_.fetch_add(1, std::memory_order_seq_cst);
     if (sleepers_.load(std::memory_order_seq_cst) > 0) futex_wake(serving_, INT_MAX);
   }
 
  private:
   std::atomic<std::uint32_t> tickets_{0}, serving_{0}, sleepers_{0};
-  std::atomic<pthread_t> holder_{};
-  std::atomic<bool> held_{false};
+  static constexpr pthread_t nobody = 0;  // no thread of Linux has this number
+  std::atomic<pthread_t> holder_{nobody};
 };
 
 }  // namespace velo::core

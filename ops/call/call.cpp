@@ -85,7 +85,7 @@ void execute(op_id op, const void* args, core::stream& stream) {
     stream.run_inline(
         [&](core::execution& on) { def.run(args, problem.bytes, kernel.kernels, on); });
   } else {
-    stream.enqueue(queued_call::make(op, kernel, args, problem));
+    stream.enqueue(queued_call::make(stream, op, kernel, args, problem));
   }
 }
 

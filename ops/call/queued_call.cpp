@@ -2,7 +2,6 @@
 #include "ops/call/queued_call.hpp"
 
 #include <cstring>
-#include <new>
 
 namespace velo::ops {
 namespace {
@@ -52,13 +51,13 @@ static_assert(sizeof(velo_tensor) % 8 == 0 && sizeof(velo_ints) % 8 == 0);
 }  // namespace
 
 queued_call::queued_call(op_id op, const kernel_entry& kernel, const void* args,
-                         const problem_storage& problem, char* behind)
+                         const problem_storage& problem)
     : op_(op), kernel_(kernel) {
   const op_spec& spec = spec_of(op);
   function = spec.function;
   std::memcpy(&block_, args, spec.struct_size);
   std::memcpy(&problem_, &problem, definition_of(op).problem_bytes);
-  piecewise copies(behind);
+  piecewise copies(reinterpret_cast<char*>(this + 1));
   for (int i = 0; i < spec.field_count; ++i) {
     args_block::slot& slot = block_.slots[i];
     if (slot.pointer == nullptr) continue;
@@ -70,15 +69,13 @@ queued_call::queued_call(op_id op, const kernel_entry& kernel, const void* args,
   }
 }
 
-std::unique_ptr<core::work> queued_call::make(op_id op, const kernel_entry& kernel,
-                                              const void* args, const problem_storage& problem) {
+core::work_ptr<core::work> queued_call::make(core::stream& on, op_id op, const kernel_entry& kernel,
+                                             const void* args, const problem_storage& problem) {
   const op_spec& spec = spec_of(op);
   std::size_t behind = 0;
   for (int i = 0; i < spec.field_count; ++i)
     behind += bytes_behind(spec.fields[i], slots_of(args)[i]);
-  auto* memory = static_cast<char*>(::operator new(sizeof(queued_call) + behind));
-  auto* made = new (memory) queued_call(op, kernel, args, problem, memory + sizeof(queued_call));
-  return std::unique_ptr<core::work>(made);
+  return on.make_before<queued_call>(behind, op, kernel, args, problem);
 }
 
 void queued_call::run(core::execution& on) {

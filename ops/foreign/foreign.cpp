@@ -94,18 +94,11 @@ class foreign_kernel::running {
 class foreign_kernel::queued_call final : public core::work {
  public:
   queued_call(std::shared_ptr<foreign_kernel> kernel, const core::word* words)
-      : running_(std::move(kernel)) {
+      : work(kernel->demand()), running_(std::move(kernel)) {
     function = "velo_op_call";
     std::memcpy(words_, words, sizeof words_);
   }
   void run(core::execution&) override { running_.kernel().run(words_); }
-  void process(core::context& owner) override {
-    if (running_.kernel().binding_.takes_stream()) {
-      running_.kernel().run(words_);
-    } else {
-      work::process(owner);
-    }
-  }
 
  private:
   running running_;
@@ -171,14 +164,15 @@ void foreign_kernel::execute(const std::shared_ptr<foreign_kernel>& self, const 
   core::word words[core::signature::max_parameters] = {};
   self->binding_.evaluate(block, handle, words);
   if (!stream.is_inline()) {
-    stream.enqueue(std::make_unique<queued_call>(self, words));
+    stream.enqueue(stream.make<queued_call>(self, words));
     return;
   }
   const running call(self);
-  if (self->binding_.takes_stream()) {
-    self->run(words);
+  const auto body = [&](core::execution&) { self->run(words); };
+  if (self->demand() == core::demand::waits) {
+    stream.run_waiting(body);
   } else {
-    stream.run_inline([&](core::execution&) { self->run(words); });
+    stream.run_inline(body);
   }
 }
 

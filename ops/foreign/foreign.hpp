@@ -1,10 +1,9 @@
 // Foreign kernels: plain C functions of other people's libraries as operators of one context.
 //
-// A kernel is immutable once made, is found by name in its context's foreign_kernels, and is kept alive
-// by whoever runs it. Whoever wants it gone retires it: no call starts any more, and retiring
+// A kernel is immutable once made, is found by name in its context's foreign_kernels, and is kept
+// alive by whoever runs it. Whoever wants it gone retires it: no call starts any more, and retiring
 // returns when the running ones, queued ones included, have ended; so its library may be unloaded
-// then. Kernels take turns like all work of a context, except those that take the stream: they call
-// velo themselves, and would wait for their own turn.
+// then. Kernels compute, except those that take the stream: for velo they are work that waits.
 #pragma once
 
 #include <condition_variable>
@@ -15,6 +14,7 @@
 
 #include "core/context.hpp"
 #include "core/library.hpp"
+#include "core/work.hpp"
 #include "ops/foreign/binding.hpp"
 #include "velo/plugin.h"
 
@@ -43,6 +43,10 @@ class foreign_kernel final {
   class running;
   class queued_call;
 
+  // A kernel that takes the stream calls velo itself: with the turn, it would wait for its own.
+  core::demand demand() const noexcept {
+    return binding_.takes_stream() ? core::demand::waits : core::demand::computes;
+  }
   void run(const core::word* words) const;
 
   binding binding_;

@@ -103,7 +103,7 @@ void weight_pack::update(core::stream& stream, const velo_tensor& weight) {
   if (stream.is_inline()) {
     stream.run_inline([&](core::execution& on) { matrix_.update(from, ld, turned_, on.threads); });
   } else {
-    stream.enqueue(std::make_unique<queued_update>(*this, from, ld));
+    stream.enqueue(stream.make<queued_update>(*this, from, ld));
   }
 }
 

@@ -16,9 +16,8 @@ namespace {
 
 // Work that waits until the test lets it go: no operator is that patient.
 struct held final : velo::core::work {
-  explicit held(std::atomic<bool>& go) : go_(go) {}
-  void run(velo::core::execution&) override {}
-  void process(velo::core::context&) override {
+  explicit held(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
+  void run(velo::core::execution&) override {
     while (!go_) std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
 
@@ -27,7 +26,8 @@ struct held final : velo::core::work {
 };
 
 void hold(velo_stream stream, std::atomic<bool>& go) {
-  velo::core::resolve<velo::core::stream>(stream, "stream").enqueue(std::make_unique<held>(go));
+  auto& queue = velo::core::resolve<velo::core::stream>(stream, "stream");
+  queue.enqueue(queue.make<held>(go));
 }
 
 }  // namespace

@@ -32,22 +32,21 @@ struct step final : work {
   std::atomic<int>* dropped_;
 };
 
-std::unique_ptr<work> does(std::function<void(execution&)> body,
-                           std::atomic<int>* dropped = nullptr) {
-  return std::make_unique<step>(std::move(body), dropped);
+void does(stream& queue, std::function<void(execution&)> body,
+          std::atomic<int>* dropped = nullptr) {
+  queue.enqueue(queue.make<step>(std::move(body), dropped));
 }
 
 // A gate that work waits at, so that a test decides what is still queued when.
 struct gate {
   point open;
-  std::unique_ptr<work> work_item() {
+  void queue_on(stream& queue) {
     struct waits final : work {
-      explicit waits(point& p) : at(p) {}
-      void run(execution&) override {}
-      void process(context&) override { at.wait(-1); }
+      explicit waits(point& p) : work(demand::waits), at(p) {}
+      void run(execution&) override { at.wait(-1); }
       point& at;
     };
-    return std::make_unique<waits>(open);
+    queue.enqueue(queue.make<waits>(open));
   }
 };
 
@@ -64,8 +63,7 @@ TEST_CASE("queued work runs in order, one after another") {
   made_context made;
   stream& queue = made.queue();
   std::vector<int> order;
-  for (int i = 0; i < 200; ++i)
-    queue.enqueue(does([&order, i](execution&) { order.push_back(i); }));
+  for (int i = 0; i < 200; ++i) does(queue, [&order, i](execution&) { order.push_back(i); });
   queue.synchronize();
   CHECK(queue.idle());
   REQUIRE(order.size() == 200);
@@ -78,23 +76,24 @@ TEST_CASE(
   stream& queue = made.queue();
   gate before;
   std::atomic<int> ran{0}, dropped{0};
-  queue.enqueue(before.work_item());
-  queue.enqueue(does([](execution&) { fail(VELO_ERR_SHAPE, "args.x", "[2]", "[3]"); }));
-  for (int i = 0; i < 3; ++i) queue.enqueue(does([&](execution&) { ++ran; }, &dropped));
+  before.queue_on(queue);
+  does(queue, [](execution&) { fail(VELO_ERR_SHAPE, "args.x", "[2]", "[3]"); });
+  for (int i = 0; i < 3; ++i)
+    does(
+        queue, [&](execution&) { ++ran; }, &dropped);
   before.open.pass();
   const failure first = failure_of([&] { queue.synchronize(); });
   CHECK(first.code == VELO_ERR_SHAPE);
   CHECK(std::string(first.function) == "velo_step");
   CHECK(std::string(first.argument) == "args.x");
-  CHECK(failure_of([&] { queue.enqueue(does([&](execution&) { ++ran; })); }).code ==
-        VELO_ERR_SHAPE);
+  CHECK(failure_of([&] { does(queue, [&](execution&) { ++ran; }); }).code == VELO_ERR_SHAPE);
   CHECK(failure_of([&] { (void)queue.idle(); }).code == VELO_ERR_SHAPE);
   CHECK(failure_of([&] { queue.synchronize(); }).code == VELO_ERR_SHAPE);
   queue.clear();
   queue.synchronize();
   CHECK(dropped == 3);
   CHECK(ran == 0);
-  queue.enqueue(does([&](execution&) { ++ran; }));
+  does(queue, [&](execution&) { ++ran; });
   queue.synchronize();
   CHECK(ran == 1);
 }
@@ -102,10 +101,10 @@ TEST_CASE(
 TEST_CASE("foreign exceptions in queued work are kept too") {
   made_context made;
   stream& queue = made.queue();
-  queue.enqueue(does([](execution&) { throw 1; }));
+  does(queue, [](execution&) { throw 1; });
   CHECK(failure_of([&] { queue.synchronize(); }).code == VELO_ERR_INTERNAL);
   queue.clear();
-  queue.enqueue(does([](execution&) { throw std::bad_alloc(); }));
+  does(queue, [](execution&) { throw std::bad_alloc(); });
   CHECK(failure_of([&] { queue.synchronize(); }).code == VELO_ERR_MEMORY);
 }
 
@@ -123,7 +122,7 @@ TEST_CASE("streams of one context take turns on the pool and the scratch arena")
     inside.fetch_sub(1);
   };
   for (int round = 0; round < 100; ++round) {
-    for (stream* queue : queues) queue->enqueue(does(body));
+    for (stream* queue : queues) does(*queue, body);
     made.owner.inline_stream().run_inline(body);
   }
   for (stream* queue : queues) queue->synchronize();
@@ -139,10 +138,10 @@ TEST_CASE("an inline caller gets its turn between the pieces of a busy stream") 
   stream& queue = made.queue();
   std::atomic<int> ran{0};
   for (int i = 0; i < 100; ++i) {
-    queue.enqueue(does([&](execution&) {
+    does(queue, [&](execution&) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
       ++ran;
-    }));
+    });
   }
   while (ran == 0) std::this_thread::yield();
   made.owner.inline_stream().run_inline([&](execution&) {});
@@ -186,7 +185,7 @@ TEST_CASE("waiting for oneself is refused instead of waiting for ever") {
   made_context made;
   stream& queue = made.queue();
   std::atomic<int> code{0};
-  queue.enqueue(does([&](execution&) { code = failure_of([&] { queue.synchronize(); }).code; }));
+  does(queue, [&](execution&) { code = failure_of([&] { queue.synchronize(); }).code; });
   queue.synchronize();
   CHECK(code == VELO_ERR_STATE);
 }
@@ -203,10 +202,10 @@ TEST_CASE("destroying a stream finishes its work first") {
   stream& queue = made.queue();
   std::atomic<int> ran{0};
   for (int i = 0; i < 20; ++i) {
-    queue.enqueue(does([&](execution&) {
+    does(queue, [&](execution&) {
       std::this_thread::sleep_for(std::chrono::microseconds(200));
       ++ran;
-    }));
+    });
   }
   destroy_handle<stream>(handle_of(queue), "stream");
   CHECK(ran == 20);
@@ -217,8 +216,8 @@ TEST_CASE("an event recorded behind a failure still passes") {
   stream &first = made.queue(), &second = made.queue();
   gate before;
   event mark(made.owner);
-  first.enqueue(before.work_item());
-  first.enqueue(does([](execution&) { fail(VELO_ERR_IO, "", "", ""); }));
+  before.queue_on(first);
+  does(first, [](execution&) { fail(VELO_ERR_IO, "", "", ""); });
   first.record(mark);
   second.wait(mark);
   CHECK_FALSE(mark.last()->passed());

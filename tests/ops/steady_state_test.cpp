@@ -1,5 +1,5 @@
-// A warmed-up sequence of operators asks nobody for memory: not malloc, not the kernel, not the
-// host's allocator.
+// A warmed-up sequence of operators, or of queued work and events, asks nobody for memory: not
+// malloc, not the kernel, not the host's allocator.
 //
 // A program of its own, because it stands in for malloc and mmap: it counts calls and hands them
 // on.
@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstdlib>
 
+#include "core/stream.hpp"
 #include "example_call.hpp"
 #include "operator_testing.hpp"
 
@@ -138,4 +139,52 @@ TEST_CASE("a warmed-up sequence of operators allocates nothing, for any number o
     CHECK(mappings == 0);
     CHECK(requests == 0);
   }
+}
+
+TEST_CASE("operators, other work and events on a warmed-up queue allocate nothing") {
+  struct step final : core::work {
+    step(core::demand what, int& count, core::point* until)
+        : work(what), count_(count), until_(until) {}
+    void run(core::execution&) override {
+      until_->wait(-1);
+      ++count_;
+    }
+
+   private:
+    int& count_;
+    core::point* until_;
+  };
+  std::deque<example_call> calls;
+  for (const hosts::sample& sample : hosts::samples(true)) calls.emplace_back(sample);
+  const hosted_context on(2);
+  core::stream& now = core::resolve<core::stream>(on.stream(), "stream");
+  core::stream& queue =
+      core::make_object<core::stream>(&now.owner(), now.owner(), core::stream::mode::queued);
+  const velo_stream handle = core::handle_of(queue);
+  core::event filled(now.owner()), drained(now.owner());
+  core::point go;  // opened when the queue is full: every round has the same depth
+  int waited = 0, computed = 0, failures = 0;
+  const auto round = [&] {
+    go.reopen();
+    queue.enqueue(queue.make<step>(core::demand::waits, waited, &go));
+    failures += run_all(calls, handle);
+    queue.enqueue(queue.make<step>(core::demand::computes, computed, &go));
+    queue.record(filled);
+    go.pass();
+    now.wait(filled);
+    now.record(drained);
+    queue.wait(drained);
+    queue.synchronize();
+  };
+  for (int i = 0; i < 3; ++i) round();
+  allocations = mappings = requests = 0;
+  counting = true;
+  for (int i = 0; i < 5; ++i) round();
+  counting = false;
+  CHECK(failures == 0);
+  CHECK(allocations == 0);
+  CHECK(mappings == 0);
+  CHECK(requests == 0);
+  CHECK(waited == 8);
+  CHECK(computed == 8);
 }

@@ -1,0 +1,51 @@
+// Events: named places in the order of streams and lanes that others wait for.
+//
+// An event holds the last point recorded on it; a point is passed once, by the lane that reached
+// it, and outlives the event for those that wait. An event uses its points again when nobody else
+// holds them, so that recording in a loop asks for no memory. Cost: a lock; passing a point that
+// nobody sleeps for is one atomic exchange.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+namespace velo::core {
+
+class context;
+
+class point {
+ public:
+  bool passed() const noexcept { return state_.load(std::memory_order_acquire) == reached; }
+  void pass() noexcept;
+  bool wait(std::int64_t timeout_ns) noexcept;  // < 0: for ever; false when the time is up
+
+  void reopen() noexcept { state_.store(open, std::memory_order_release); }  // by its only holder
+
+ private:
+  enum state : std::uint32_t { open, awaited, reached };
+  std::atomic<std::uint32_t> state_{open};
+};
+
+class event {
+ public:
+  explicit event(context& owner) : owner_(owner) {}
+
+  context& owner() const noexcept { return owner_; }
+  std::shared_ptr<point> last() const;  // throws VELO_ERR_STATE when never recorded
+
+  // Recording: a point not yet passed, to be queued, and then set.
+  std::shared_ptr<point> next();
+  void set(std::shared_ptr<point> recorded);
+
+ private:
+  static constexpr int most_kept = 4;
+
+  context& owner_;
+  mutable std::mutex lock_;
+  std::shared_ptr<point> last_;
+  std::shared_ptr<point> kept_[most_kept];
+};
+
+}  // namespace velo::core
