@@ -21,10 +21,9 @@ void copy_text(char* buffer, std::size_t capacity, const char* source) noexcept 
 }
 
 void fail(velo_status code, const char* argument, const char* expected, const char* got,
-          const char* cause, int line) {
+          const char* cause) {
   failure f;
   f.code = code;
-  f.line = line;
   copy_text(f.argument, sizeof f.argument, argument);
   copy_text(f.expected, sizeof f.expected, expected);
   copy_text(f.got, sizeof f.got, got);

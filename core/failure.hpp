@@ -17,7 +17,6 @@ namespace velo::core {
 struct failure {
   velo_status code = VELO_OK;
   std::int32_t rank = -1;   // the rank at fault, -1 when ranks play no part
-  std::int32_t line = 0;    // source line of the check, for reports
   char function[64] = "";   // the C function that failed; empty = the one whose guard catches this
   char argument[64] = "";   // the argument at fault as the caller spells it: "gamma",
                             // "args.struct_size", "config.threads"
@@ -29,7 +28,7 @@ struct failure {
 
 // Throws a failure. Any text may be nullptr, which reads as empty.
 [[noreturn]] void fail(velo_status code, const char* argument, const char* expected,
-                       const char* got, const char* cause = "", int line = __builtin_LINE());
+                       const char* got, const char* cause = "");
 
 // The exception in flight as a failure; call it inside a catch block only. bad_alloc becomes
 // VELO_ERR_MEMORY, any other foreign exception VELO_ERR_INTERNAL with its what() as the cause.

@@ -8,7 +8,7 @@
 namespace velo::core {
 namespace {
 
-thread_local velo_error_info record = {sizeof(velo_error_info), VELO_OK, -1, 0, "", "", "", "", ""};
+thread_local velo_error_info record = {sizeof(velo_error_info), VELO_OK, -1, "", "", "", "", ""};
 
 static_assert(std::is_trivially_destructible_v<velo_error_info>);
 static_assert(sizeof(velo_error_info) <= 2048);
@@ -18,7 +18,6 @@ static_assert(sizeof(velo_error_info) <= 2048);
 void write_record(const char* function, const failure& what) noexcept {
   record.code = what.code;
   record.rank = what.rank;
-  record.source_line = what.line;
   copy_text(record.function, sizeof record.function,
             what.function[0] != 0 ? what.function : function);
   copy_text(record.argument, sizeof record.argument, what.argument);

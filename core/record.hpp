@@ -1,6 +1,6 @@
 // The calling thread's error record: the last failure that crossed the C boundary on this thread.
 //
-// It has a fixed size (784 bytes) and no destructor, so a thread may end at any time and a late
+// It has a fixed size (780 bytes) and no destructor, so a thread may end at any time and a late
 // dlopen finds room for it. A success never touches it. Cost: nothing until something fails.
 #pragma once
 

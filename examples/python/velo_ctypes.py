@@ -195,7 +195,6 @@ velo_error_info._fields_ = [
     ("struct_size", c_uint32),
     ("code", c_int32),
     ("rank", c_int32),
-    ("source_line", c_int32),
     ("function", c_char * 64),
     ("argument", c_char * 64),
     ("expected", c_char * 192),

@@ -52,8 +52,8 @@ VELO_API velo_status velo_op_count(int64_t* count);
  * Thread class: any. Errors: NULL, ARGUMENT (index). */
 VELO_API velo_status velo_op_name(int64_t index, const char** name);
 
-/* One operator as JSON: formula source, fields with kinds, defaults and bounds, kernels. Aliases
- * are accepted.
+/* One operator as JSON: formula source, fields with kinds, defaults, bounds, examples, kernels.
+ * Aliases are accepted.
  * Thread class: any. Errors: NULL, NOT_FOUND. */
 VELO_API velo_status velo_op_describe(const char* op, char* buffer, uint64_t capacity,
                                       uint64_t* needed);

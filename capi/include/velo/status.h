@@ -58,7 +58,6 @@ typedef struct velo_error_info {
   uint32_t struct_size; /* in: sizeof(velo_error_info) */
   velo_status code;     /* VELO_OK when no call of this thread has failed yet */
   int32_t rank;         /* the rank at fault, -1 when ranks play no part */
-  int32_t source_line;  /* where in velo, for reports */
   char function[64];    /* the failing function: "velo_rms_norm" */
   char argument[64];    /* the argument at fault: "args.gamma", empty when none is */
   char expected[192];   /* what was expected: "shape [4096]" */
@@ -67,7 +66,7 @@ typedef struct velo_error_info {
 } velo_error_info;
 
 #define VELO_ERROR_INFO_INIT \
-  { (uint32_t)sizeof(velo_error_info), 0, 0, 0, "", "", "", "", "" }
+  { (uint32_t)sizeof(velo_error_info), 0, 0, "", "", "", "", "" }
 
 /* Copies the calling thread's error record, at most info->struct_size bytes of it. A failure of
  * this call does not change the record.
