@@ -4,6 +4,7 @@
 #   package_test.sh install      BUILD_DIR WORK_DIR SOURCE_DIR   what lies where after the installation
 #   package_test.sh find_package BUILD_DIR WORK_DIR SOURCE_DIR   a CMake project of its own, C and C++, linked and opened
 #   package_test.sh pkg_config   BUILD_DIR WORK_DIR SOURCE_DIR   plain compilers with pkg-config's flags
+#   package_test.sh subproject   BUILD_DIR WORK_DIR SOURCE_DIR   the sources inside another project, whose warnings are its own affair
 set -eu
 mode=$1 build=$2 work=$3/$1 source=$4
 prefix=$work/prefix
@@ -25,6 +26,15 @@ greets() {
 }
 
 case $mode in
+subproject)
+  mkdir "$work/outer"
+  printf 'cmake_minimum_required(VERSION 3.25)\nproject(outer C CXX)\nadd_subdirectory(%s velo)\n' "$source" >"$work/outer/CMakeLists.txt"
+  cmake -S "$work/outer" -B "$work/build" >"$work/configure.log" || fail "$(cat "$work/configure.log")"
+  grep -q 'capi/src/status.cpp' "$work/build/compile_commands.json" || fail "the library is not part of the outer build"
+  if grep -q -- -Werror "$work/build/compile_commands.json"; then fail "a warning would stop somebody else's build"; fi
+  if grep -Eq "\"file\": \"$source/(tests|examples)/" "$work/build/compile_commands.json"; then fail "tests or examples are built inside another project"; fi
+  grep -q -- '-Wall.* -Werror' "$build/compile_commands.json" || fail "warnings do not stop the project's own build"
+  ;;
 install)
   for file in include/velo/velo.h include/velo/velo.hpp include/velo/api.h include/velo/detail/call.hpp \
     share/doc/velo/THIRD_PARTY share/doc/velo/LICENSE; do
