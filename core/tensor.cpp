@@ -28,6 +28,7 @@ void release_block(velo_managed_tensor* managed) {
 }
 
 bool is_known(velo_dtype t) {
+  if (t.code == VELO_DTYPE_INT && t.bits == 4) return t.lanes == 1;
   const bool whole = t.bits == 8 || t.bits == 16 || t.bits == 32 || t.bits == 64;
   if (t.lanes != 1) return false;
   switch (t.code) {
@@ -70,14 +71,19 @@ velo_managed_tensor* make_tensor(memory_source& memory, velo_dtype dtype, int nd
   check_rank(ndim, "ndim");
   check_sizes(ndim, shape, "shape");
   if (!is_known(dtype)) {
-    fail(VELO_ERR_DTYPE, "dtype", "an integer, float, bfloat16 or bool of whole bytes, one lane",
+    fail(VELO_ERR_DTYPE, "dtype",
+         "an integer, float, bfloat16 or bool of whole bytes, or int4, one lane",
          text("code %d, %d bits, %d lanes", dtype.code, dtype.bits, dtype.lanes));
   }
-  std::int64_t bytes = dtype.bits / 8;
+  const bool pairs = dtype.bits < 8;  // two elements a byte
+  if (pairs && (ndim == 0 || shape[ndim - 1] % 2 != 0))
+    fail(VELO_ERR_SHAPE, "shape", "an even last size, for int4", "another");
+  std::int64_t bytes = pairs ? 1 : dtype.bits / 8;
   bool empty = false;
   for (int i = 0; i < ndim; ++i) empty = empty || shape[i] == 0;
   for (int i = 0; i < ndim && !empty; ++i)
     if (__builtin_mul_overflow(bytes, shape[i], &bytes)) too_large("shape");
+  if (pairs) bytes /= 2;
   std::int64_t total = 0;
   if (__builtin_add_overflow(empty ? 0 : bytes, std::int64_t{data_offset}, &total))
     too_large("shape");
@@ -123,10 +129,12 @@ std::uint64_t tensor_extent(const velo_tensor& tensor, const char* argument) {
       too_large(argument);
   }
   const std::int64_t bits = std::int64_t{tensor.dtype.bits} * tensor.dtype.lanes;
-  std::int64_t bytes = 0;
-  if (__builtin_add_overflow(reach, 1, &reach) ||
-      __builtin_mul_overflow(reach, (bits + 7) / 8, &bytes))
+  const std::int64_t unit = bits == 4 ? 4 : (bits + 7) / 8 * 8;  // int4 alone is packed
+  std::int64_t all = 0;
+  if (__builtin_add_overflow(reach, 1, &reach) || __builtin_mul_overflow(reach, unit, &all) ||
+      all > INT64_MAX - 7)
     too_large(argument);
+  const std::int64_t bytes = (all + 7) / 8;
   return static_cast<std::uint64_t>(bytes);
 }
 

@@ -16,14 +16,15 @@ class Spec:
     slots: their order in the function table."""
 
     def __init__(self, folder):
-        core = read(os.path.join(folder, "core.json"))
+        modules = [read(os.path.join(folder, name)) for name in sorted(os.listdir(folder))
+                   if name.endswith(".json") and name not in ("ops.json", "slots.json")]
         ops = read(os.path.join(folder, "ops.json"))
-        self.release = core["release"]
+        self.release = ops["release"]
         self.slots = read(os.path.join(folder, "slots.json"))["functions"]
         self.entries = {}
         self.functions = {}
         for kind in ("handles", "errors", "enums", "callbacks", "structs", "functions"):
-            for entry in core.get(kind, []):
+            for entry in (entry for module in modules for entry in module.get(kind, [])):
                 self._add(kind, entry["name"], entry)
         self.families = [read(os.path.join(folder, "ops", name + ".json")) for name in ops["families"]]
         for family in self.families:
@@ -32,8 +33,8 @@ class Spec:
             for entry in family["ops"]:
                 self._add("ops", entry["name"], entry)
                 self.functions["velo_" + entry["name"]] = entry["since"]
-        for entry in core["functions"]:
-            self.functions[entry["name"]] = entry["since"]
+        for module in modules:
+            self.functions.update((entry["name"], entry["since"]) for entry in module.get("functions", []))
 
     def _add(self, kind, name, entry):
         if (kind, name) in self.entries:

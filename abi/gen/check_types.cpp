@@ -2,6 +2,7 @@
 // pointer types are left to the compilers, which see them in the layout lock.
 #include "abi/gen/check_types.hpp"
 
+#include <algorithm>
 #include <set>
 
 #include "abi/gen/layout.hpp"
@@ -46,14 +47,15 @@ void check_members(const node& list, const std::set<std::string>& known) {
 
 void check_types(const node& root, const spec& s) {
   const std::set<std::string> known = known_types(s);
-  const std::vector<node> structs = root["structs"].items();
-  for (std::size_t i = 0; i < structs.size(); ++i) {
-    check_members(structs[i]["fields"], known);
-    if (layout_of(s, s.structs[i].fields).whole.size == 0) {
-      structs[i]["fields"].fail("a field has a type without a size");
-    }
+  for (const node& at : root.items("structs")) {
+    check_members(at["fields"], known);
+    const std::string name = at.text("name");
+    const auto described = std::find_if(s.structs.begin(), s.structs.end(),
+                                        [&](const structure& t) { return t.name == name; });
+    if (layout_of(s, described->fields).whole.size == 0)
+      at["fields"].fail("a field has a type without a size");
   }
-  for (const node& f : root["functions"].items()) {
+  for (const node& f : root.items("functions")) {
     for (const node& p : f["params"].items()) check_type(p["type"], known);
   }
 }

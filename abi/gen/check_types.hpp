@@ -6,7 +6,7 @@
 
 namespace velo::gen {
 
-// `root` is the document core.json was read from; messages point into it.
+// `root` is the document of a module, `s` the whole spec; messages point into it.
 void check_types(const node& root, const spec& s);
 
 }  // namespace velo::gen

@@ -11,7 +11,8 @@ namespace velo::gen {
 
 using files = std::map<std::string, std::string>;  // path from the root -> contents
 
-std::string emit_ops_header(const family& f);    // capi/include/velo/ops_<family>.h
+// capi/include/velo/ops_<family>.h
+std::string emit_ops_header(const spec& s, const family& f);
 std::string emit_api_header(const spec& s);      // capi/include/velo/api.h
 std::string emit_map(const spec& s);             // abi/generated/velo.map
 std::string emit_op_ids(const spec& s);          // abi/generated/op_ids.inc

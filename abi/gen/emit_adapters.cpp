@@ -35,7 +35,7 @@ std::string emit_adapter_operators(const spec& s) {
   for (const op* o : s.ops()) {
     out += "constexpr field " + o->name + "_fields[] = {\n";
     for (const op_field& f : o->fields) {
-      const bool tensor = f.type == kind::tensor;
+      const bool tensor = holds_tensors(f);
       out += "    {" + quote(f.name) +
              ", field_kind::" + (f.type == kind::boolean ? "boolean" : kind_name(f.type)) + ", " +
              flag(tensor && f.read) + ", " + flag(tensor && f.output) + ", " + flag(f.optional) +

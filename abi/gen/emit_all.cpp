@@ -6,7 +6,7 @@ namespace velo::gen {
 files emit_all(const spec& s) {
   files out;
   for (const family& f : s.families)
-    out["capi/include/velo/ops_" + f.name + ".h"] = emit_ops_header(f);
+    out["capi/include/velo/ops_" + f.name + ".h"] = emit_ops_header(s, f);
   out["capi/include/velo/api.h"] = emit_api_header(s);
   out["cpp/include/velo/ops.hpp"] = emit_cpp_ops(s);
   const std::string folder = "abi/generated/";

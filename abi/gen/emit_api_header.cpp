@@ -24,11 +24,10 @@ std::string emit_api_header(const spec& s) {
       "NULL. The functions are the exported ones; a slot is named as its function without velo_.",
       "", "Generated from abi/spec: change that and build the target `generate`."};
   std::string out = comment(text) + "#ifndef VELO_API_H\n#define VELO_API_H\n\n";
-  std::vector<std::string> headers = {"context", "introspect", "pack",   "plugin",
-                                      "status",  "stream",     "tensor", "types"};
-  for (const family& f : s.families) headers.push_back("ops_" + f.name);
+  std::vector<std::string> headers = s.headers;
+  for (const family& f : s.families) headers.push_back("ops_" + f.name + ".h");
   std::sort(headers.begin(), headers.end());
-  for (const std::string& h : headers) out += "#include \"velo/" + h + ".h\"\n";
+  for (const std::string& h : headers) out += "#include \"velo/" + h + "\"\n";
   out += "\nVELO_BEGIN_C\n\nstruct velo_api {\n";
   out += "  uint32_t struct_size; /* bytes of the table this library fills */\n";
   out += "  uint32_t abi;         /* newest ABI of this library, major * 100 + minor */\n";

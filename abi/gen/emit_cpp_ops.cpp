@@ -23,8 +23,13 @@ std::string setter(const op& o, const op_field& f) {
     case kind::ints:
       return body("const velo_ints& value", "&value") +
              (f.optional ? body("std::nullptr_t", "nullptr") : "");
-    case kind::pack:
-      return body("velo_pack value", "value");
+    case kind::tensors:
+      return body("const velo_tensors& value", "&value") +
+             (f.optional ? body("std::nullptr_t", "nullptr") : "");
+    case kind::handle:
+      return body(f.handle + " value", "value");
+    case kind::text:
+      return body("const char* value", "value");
     case kind::f64:
       return body("double value", "value");
     case kind::boolean:

@@ -27,9 +27,10 @@ std::string alias_bits(const op& o, const op_field& f) {
 std::string emit_field(const op& o, const op_field& f) {
   const bool named = f.type == kind::enumeration;
   const std::string type = f.type == kind::boolean ? "boolean" : kind_name(f.type);
+  const std::string handle = f.handle.empty() ? "nullptr" : "&core::kinds::" + f.handle.substr(5);
   std::string out =
       "    {" + quote(f.name) + ",\n     " + quote(f.doc) + ",\n     field_kind::" + type;
-  out += std::string(", ") + (f.output ? "true" : "false") + ", " +
+  out += ", " + handle + ", " + (f.output ? "true" : "false") + ", " +
          (f.optional ? "true" : "false") + ", " + (f.strided ? "true" : "false");
   out += ", " + dtype_bits(f) + ", " + alias_bits(o, f) + ", " + std::to_string(f.default_int) +
          ", " + real(f.default_real);
@@ -41,14 +42,26 @@ std::string emit_field(const op& o, const op_field& f) {
   return out + "},\n";
 }
 
+std::string emit_bounds(const op& o) {
+  if (o.bounds.empty()) return "";
+  std::string out = "constexpr error_bound " + o.name + "_bounds[] = {";
+  for (const error_bound& b : o.bounds) {
+    out += "\n    {dtype_" + b.dtype + ", " + (b.mixed ? "true" : "false") + ", " +
+           real(b.absolute) + ", " + real(b.relative) + ", " + real(b.largest) + "},";
+  }
+  return out + "\n};\n";
+}
+
 std::string emit_spec(const family& home, const op& o) {
   std::string out = "    {" + quote(o.name) + ", " + quote("velo_" + o.name) + ", " +
                     quote(home.name) + ",\n     ";
   out += (o.gradient_of.empty() ? "nullptr" : quote(o.gradient_of)) + ", " +
          quote(join(o.aliases, ",")) + ",\n     ";
-  out += quote(join(o.doc, "\n")) + ",\n     " + quote(o.source) + ",\n     " +
-         quote(o.error_bound) + ",\n     ";
-  out += quote(o.bytes) + ",\n     " + std::to_string(o.since) + ", " + o.name + "_fields, ";
+  out += quote(join(o.doc, "\n")) + ",\n     " + quote(o.source) + ",\n     " + quote(o.accuracy) +
+         ",\n     ";
+  out += (o.bounds.empty() ? "nullptr" : o.name + "_bounds") + ", " +
+         std::to_string(o.bounds.size()) + ", " + quote(o.bytes) + ",\n     " +
+         std::to_string(o.since) + ", " + o.name + "_fields, ";
   return out + std::to_string(o.fields.size()) + ", " + std::to_string(8 + 8 * o.fields.size()) +
          "},\n";
 }
@@ -81,7 +94,7 @@ std::string emit_op_table(const spec& s) {
     for (const op& o : f.ops) {
       out += "constexpr field " + o.name + "_fields[] = {\n";
       for (const op_field& field : o.fields) out += emit_field(o, field);
-      out += "};\n";
+      out += "};\n" + emit_bounds(o);
     }
   }
   out += "\nconstexpr op_spec specs[] = {\n";
@@ -112,7 +125,8 @@ std::string emit_op_definitions(const spec& s) {
 
 std::string emit_op_entries(const spec& s) {
   std::string out =
-      "// The C entry of every operator; after velo/api.h and ops/call/call.hpp, at namespace scope.\n";
+      "// The C entry of every operator; after velo/api.h and ops/call/call.hpp, at namespace "
+      "scope.\n";
   out += note;
   for (const family& f : s.families) {
     out += "\n// velo/ops_" + f.name + ".h\n";

@@ -1,6 +1,7 @@
 // capi/include/velo/ops_<family>.h: for every operator its args struct, the initializer with
 // defaults, and the function, with comments that say all a caller needs.
 #include <algorithm>
+#include <set>
 
 #include "abi/gen/emit.hpp"
 #include "abi/gen/text.hpp"
@@ -8,20 +9,14 @@
 namespace velo::gen {
 namespace {
 
-std::string dtype_word(const std::string& name) {
-  static const std::map<std::string, std::string> words = {
-      {"f32", "float32"}, {"bf16", "bfloat16"}, {"f64", "float64"}, {"f16", "float16"},
-      {"i32", "int32"},   {"i64", "int64"},     {"u8", "uint8"},    {"bool", "bool"}};
-  return words.at(name);
-}
-
 // What the declaration does not say: direction, types, default, bounds, then the spec's text.
 std::string field_note(const op_field& f) {
   std::vector<std::string> dtypes;
-  for (const std::string& d : f.dtypes) dtypes.push_back(dtype_word(d));
+  for (const std::string& d : f.dtypes) dtypes.push_back(dtype_name(d));
   std::string note;
   switch (f.type) {
     case kind::tensor:
+    case kind::tensors:
       note = !f.output ? "in" : f.read ? "in and out" : "out";
       if (f.optional) note += ", or NULL";
       if (!dtypes.empty() && f.doc.rfind(join(dtypes, " | "), 0) != 0) {
@@ -29,8 +24,9 @@ std::string field_note(const op_field& f) {
       }
       if (f.strided) note += "; strided";
       break;
-    case kind::pack:
+    case kind::handle:
     case kind::ints:
+    case kind::text:
       note = f.optional ? "in, or NULL" : "in";
       break;
     case kind::boolean:
@@ -87,15 +83,11 @@ std::string emit_struct(const op& o) {
 
 std::string initial(const op_field& f) {
   switch (f.type) {
-    case kind::tensor:
-    case kind::pack:
-    case kind::ints:
-      return "0";
     case kind::f64:
       return real(f.default_real);
     case kind::enumeration:
       return enumerator_name(f.enumeration, f.default_name);
-    default:
+    default:  // 0, that is NULL, for pointers
       return std::to_string(f.default_int);
   }
 }
@@ -145,7 +137,7 @@ std::string emit_op(const op& o) {
       "In place: " +
       (inplace.empty() ? "no output may share memory with another tensor" : join(inplace, "; ")) +
       ".");
-  text.push_back("Accuracy: " + o.error_bound + ".");
+  text.push_back("Accuracy: " + o.accuracy + ".");
   text.push_back("Cost: " + o.bytes + ".");
   text.push_back("Source: " + o.source + ".");
   if (!o.aliases.empty()) text.push_back("Also called " + join(o.aliases, ", ") + ".");
@@ -183,9 +175,22 @@ std::string emit_enum(const enumeration& e) {
   return out + guard(state, e.since, e.since) + "};\n";
 }
 
+// Those that declare the types of the fields.
+std::set<std::string> headers_of(const spec& s, const family& f) {
+  std::set<std::string> out = {"introspect.h", "status.h", "types.h"};
+  for (const op& o : f.ops) {
+    for (const op_field& field : o.fields) {
+      for (const handle& h : s.handles) {
+        if (h.name == field.handle) out.insert(h.header);
+      }
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
-std::string emit_ops_header(const family& f) {
+std::string emit_ops_header(const spec& s, const family& f) {
   std::vector<std::string> text = f.doc;
   text.push_back("");
   text.push_back(
@@ -199,9 +204,8 @@ std::string emit_ops_header(const family& f) {
                  ".json: change that and build the target `generate`.");
   const std::string once = "VELO_OPS_" + upper(f.name) + "_H";
   std::string out = comment(text) + "#ifndef " + once + "\n#define " + once + "\n\n";
-  out +=
-      "#include \"velo/introspect.h\"\n#include \"velo/status.h\"\n#include "
-      "\"velo/types.h\"\n\nVELO_BEGIN_C\n";
+  for (const std::string& header : headers_of(s, f)) out += "#include \"velo/" + header + "\"\n";
+  out += "\nVELO_BEGIN_C\n";
   for (const enumeration& e : f.enums) out += "\n" + emit_enum(e);
   unsigned state = 100;
   for (const op& o : f.ops) {

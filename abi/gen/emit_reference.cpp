@@ -119,7 +119,8 @@ std::string default_text(const op_field& f) {
 }
 
 std::string range_text(const op_field& f) {
-  if (f.type == kind::tensor) return join(f.dtypes, " ");
+  if (holds_tensors(f)) return join(f.dtypes, " ");
+  if (f.type == kind::handle) return code(f.handle);
   if (f.type == kind::enumeration) return code(f.enumeration);
   const auto number = [&](double v) {
     return f.type == kind::i64 ? std::to_string(static_cast<long long>(v)) : real(v);
@@ -128,6 +129,19 @@ std::string range_text(const op_field& f) {
   if (f.has_minimum) out += ">= " + number(f.minimum);
   if (f.has_maximum) out += std::string(out.empty() ? "" : ", ") + "<= " + number(f.maximum);
   return out;
+}
+
+std::string bounds_text(const op& o) {
+  std::vector<std::string> all;
+  for (const error_bound& b : o.bounds) {
+    std::vector<std::string> parts;
+    if (b.absolute > 0) parts.push_back(real(b.absolute));
+    if (b.relative > 0) parts.push_back(real(b.relative) + " of the value");
+    if (b.largest > 0) parts.push_back(real(b.largest) + " of the largest");
+    all.push_back(dtype_name(b.dtype) + (b.mixed ? " of mixed calls: " : ": ") +
+                  (parts.empty() ? "exact" : join(parts, " + ")));
+  }
+  return join(all, "; ");
 }
 
 std::string op_entry(const op& o) {
@@ -145,8 +159,8 @@ std::string op_entry(const op& o) {
   }
   out += "\n";
   if (!o.gradient_of.empty()) out += "Gradient of `" + o.gradient_of + "`. ";
-  out += "Since " + release(o.since) + ". Accuracy: " + o.error_bound + ". Cost: " + o.bytes +
-         ". Source: " + o.source + ".";
+  out += "Since " + release(o.since) + ". Accuracy: " + o.accuracy + " (" + bounds_text(o) +
+         "). Cost: " + o.bytes + ". Source: " + o.source + ".";
   if (!o.aliases.empty()) out += " Aliases: " + code_list(o.aliases, "") + ".";
   return out + "\n";
 }
@@ -156,6 +170,11 @@ std::string operators(const spec& s) {
       "\n## Operators\n\nEach is `velo_<name>(stream, args)`; each args struct begins with "
       "`struct_size` and "
       "`reserved` and then has one 8-byte slot per field in the order below, starting at byte 8. "
+      "Accuracy ends with numbers: how far an output of a dtype may be from the exact value, as "
+      "the "
+      "sum of an absolute part, a share of the value and a share of the largest magnitude in the "
+      "same output (which for sums holds for up to 4096 terms of either sign; the words before "
+      "hold always). A mixed call has a floating tensor narrower than float32. "
       "Thread class: "
       "per-stream. Every operator can fail with " +
       code_list(

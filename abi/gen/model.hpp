@@ -72,16 +72,16 @@ struct function {
   std::string slot() const { return name.substr(5); }  // its member of struct velo_api
 };
 
-enum class kind { tensor, pack, i64, f64, boolean, enumeration, ints };
+enum class kind { tensor, tensors, handle, i64, f64, boolean, enumeration, ints, text };
 
 struct op_field {
   std::string name, doc;
   kind type = kind::tensor;
   unsigned since = 100;
-  bool output = false, read = true;  // a tensor with dir inout is both
+  bool output = false, read = true;  // a tensor (or list) with dir inout is both
   bool optional = false, strided = false;
   std::vector<std::string> dtypes, alias;
-  std::string enumeration;
+  std::string handle, enumeration;  // of the field's kind: "velo_pack", "layout"
   std::int64_t default_int = 0;
   double default_real = 0;
   std::string default_name;  // of an enumeration: the enumerator
@@ -89,9 +89,18 @@ struct op_field {
   double minimum = 0, maximum = 0;
 };
 
+// How far an output of a dtype may be from the exact value: absolute + relative * |value| +
+// largest * the largest magnitude in the same output.
+struct error_bound {
+  std::string dtype;   // as in a field: "bf16"
+  bool mixed = false;  // of float32 outputs of a call that has a narrower floating tensor too
+  double absolute = 0, relative = 0, largest = 0;
+};
+
 struct op {
-  std::string name, thread, source, error_bound, bytes, gradient_of, json;
+  std::string name, thread, source, accuracy, bytes, gradient_of, json;  // accuracy: in words
   std::vector<std::string> doc, aliases, errors;
+  std::vector<error_bound> bounds;
   unsigned since = 100;
   std::vector<op_field> fields;
   std::vector<example> examples;
@@ -106,6 +115,7 @@ struct family {
 
 struct spec {
   unsigned release = 100;
+  std::vector<std::string> headers;  // written by hand, of all modules: "stream.h"
   std::vector<handle> handles;
   std::vector<error_code> errors;
   std::vector<enumeration> enums;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 #include "abi/gen/read_parts.hpp"
 
@@ -31,12 +32,33 @@ void order_slots(const std::string& file, spec& out) {
   out.functions = std::move(ordered);
 }
 
+// Every module that has a file, core first: the others stand on it, and may name each other's types.
+std::vector<std::string> modules_in(const std::string& folder) {
+  std::set<std::string> others;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".json") others.insert(entry.path().stem().string());
+  }
+  for (const char* known : {"core", "ops", "slots"}) others.erase(known);
+  std::vector<std::string> all = {"core"};
+  all.insert(all.end(), others.begin(), others.end());
+  return all;
+}
+
+void read_modules(const std::string& folder, spec& out, std::set<std::string>& names) {
+  std::vector<std::unique_ptr<document>> files;
+  for (const std::string& name : modules_in(folder)) {
+    files.push_back(std::make_unique<document>(folder + "/" + name + ".json"));
+    read_module(node(*files.back()), name, out, names);
+  }
+  for (const auto& file : files) check_module(node(*file), out, names);
+}
+
 }  // namespace
 
 spec read_spec(const std::string& folder) {
   spec out;
   std::set<std::string> names;
-  read_core(folder + "/core.json", out, names);
+  read_modules(folder, out, names);
   const document list(folder + "/ops.json");
   const node root(list);
   root.only({"module", "release", "families"});

@@ -8,7 +8,8 @@
 
 namespace velo::gen {
 
-// `folder` holds core.json, ops.json, ops/<family>.json and slots.json.
+// `folder` holds core.json and a file for each other module, ops.json, ops/<family>.json and
+// slots.json.
 spec read_spec(const std::string& folder);
 
 }  // namespace velo::gen

@@ -15,8 +15,9 @@
 namespace velo::gen {
 namespace {
 
-bool is_handle(kind type) {
-  return type == kind::pack;
+// What an example cannot give: it is made by other calls, or of several tensors.
+bool is_beyond(kind type) {
+  return type == kind::handle || type == kind::tensors;
 }
 
 // Appends the numbers of nested arrays and finds their shape; every array of a depth is as long.
@@ -58,7 +59,8 @@ example_value read_tensor(const node& at, const op_field& f) {
     at.only({"dtype", "shape", "range"});
   if (at.has("dtype")) {
     out.dtype = at.text("dtype");
-    check_word(at["dtype"], out.dtype, {"f32", "bf16", "f64", "i32", "i64", "u8"});
+    check_word(at["dtype"], out.dtype,
+               {"f32", "bf16", "f64", "f16", "i32", "i64", "i8", "u8", "u64"});
     if (f.read && std::count(f.dtypes.begin(), f.dtypes.end(), out.dtype) == 0)
       at["dtype"].fail("the field takes none of that dtype");
   }
@@ -76,6 +78,8 @@ example_value read_attribute(const node& at, const family& home, const op_field&
     for (const node& item : at.items()) out.list.push_back(item.integer());
   } else if (f.type == kind::f64) {
     out.literal = real(at.number());
+  } else if (f.type == kind::text) {
+    out.literal = quote(at.text());
   } else if (f.type == kind::i64 || f.type == kind::boolean) {
     out.literal = std::to_string(at.integer());
   } else if (f.type == kind::enumeration) {
@@ -87,7 +91,7 @@ example_value read_attribute(const node& at, const family& home, const op_field&
     }
     if (out.literal.empty()) at.fail("\"" + f.enumeration + "\" has no \"" + word + "\"");
   } else {
-    at.fail("an example gives no handle");
+    at.fail("an example gives no handle and no list of tensors");
   }
   return out;
 }
@@ -131,14 +135,13 @@ example read_one(const node& at, const family& home, const op& o) {
 }  // namespace
 
 void read_examples(const node& at, const family& home, op& o) {
-  bool needs_handle = false, known = false;
-  for (const op_field& f : o.fields)
-    needs_handle = needs_handle || (is_handle(f.type) && !f.optional);
+  bool beyond = false, known = false;
+  for (const op_field& f : o.fields) beyond = beyond || (is_beyond(f.type) && !f.optional);
   for (const node& item : at.items("examples")) {
     o.examples.push_back(read_one(item, home, o));
     known = known || !o.examples.back().out.empty();
   }
-  if (!known && !needs_handle) at.fail("\"examples\" has none with a known result (\"out\")");
+  if (!known && !beyond) at.fail("\"examples\" has none with a known result (\"out\")");
 }
 
 }  // namespace velo::gen

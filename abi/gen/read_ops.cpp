@@ -4,15 +4,18 @@
 
 #include "abi/gen/read_example.hpp"
 #include "abi/gen/read_parts.hpp"
+#include "abi/gen/text.hpp"
 
 namespace velo::gen {
 namespace {
 
 const std::map<std::string, kind>& kinds() {
   static const std::map<std::string, kind> map = {
-      {"tensor", kind::tensor}, {"pack", kind::pack},    {"i64", kind::i64},
-      {"f64", kind::f64},       {"bool", kind::boolean}, {"enumeration", kind::enumeration},
-      {"ints", kind::ints}};
+      {"tensor", kind::tensor}, {"tensors", kind::tensors},
+      {"handle", kind::handle}, {"i64", kind::i64},
+      {"f64", kind::f64},       {"bool", kind::boolean},
+      {"ints", kind::ints},     {"enumeration", kind::enumeration},
+      {"text", kind::text}};
   return map;
 }
 
@@ -104,20 +107,58 @@ void read_default(const node& at, const family& home, op_field& f) {
   }
 }
 
-op_field read_field(const node& at, const family& home, unsigned op_since) {
+void read_handle(const node& at, const spec& whole, op_field& f) {
+  f.handle = at.text("handle");
+  for (const handle& h : whole.handles) {
+    if (h.name == f.handle) return;
+  }
+  at["handle"].fail("no module declares a handle \"" + f.handle + "\"");
+}
+
+// What an operator's own shapes cannot say, a list does not take: how many outputs there are.
+void read_tensor(const node& at, op_field& f) {
+  const std::string direction = at.text("dir");
+  if (f.type == kind::tensors) {
+    check_word(at["dir"], direction, {"in", "inout"});
+  } else {
+    check_word(at["dir"], direction, {"in", "out", "inout"});
+  }
+  f.output = direction != "in";
+  f.read = direction != "out";
+  const std::string layout = at.text("layout", "compact");
+  check_word(at, layout, {"compact", "strided"});
+  f.strided = layout == "strided";
+  f.dtypes = at.texts("dtypes");
+  for (const node& d : at.items("dtypes")) {
+    check_word(d, d.text(),
+               {"f32", "bf16", "f64", "f16", "i32", "i64", "i8", "i4", "u8", "u64", "bool"});
+  }
+  if (f.read && f.dtypes.empty()) at.fail("a tensor that is read needs \"dtypes\"");
+  f.alias = at.texts("alias");
+}
+
+op_field read_field(const node& at, const family& home, const spec& whole, unsigned op_since) {
   op_field f;
   const std::string type = at.text("kind");
   const auto found = kinds().find(type);
   if (found == kinds().end()) {
-    check_word(at["kind"], type, {"tensor", "pack", "i64", "f64", "bool", "enumeration", "ints"});
+    check_word(
+        at["kind"], type,
+        {"tensor", "tensors", "handle", "i64", "f64", "bool", "enumeration", "ints", "text"});
   }
   f.type = found->second;
   switch (f.type) {
     case kind::tensor:
+    case kind::tensors:
       at.only({"name", "kind", "dir", "optional", "dtypes", "layout", "alias", "since", "doc"});
+      read_tensor(at, f);
       break;
-    case kind::pack:
+    case kind::handle:
+      at.only({"name", "kind", "handle", "optional", "since", "doc"});
+      read_handle(at, whole, f);
+      break;
     case kind::ints:
+    case kind::text:
       at.only({"name", "kind", "optional", "since", "doc"});
       break;
     case kind::i64:
@@ -136,24 +177,7 @@ op_field read_field(const node& at, const family& home, unsigned op_since) {
   f.doc = at.text("doc");
   check_doc(at["doc"], f.doc);
   f.since = at.has("since") ? parse_release(at["since"]) : op_since;
-  if (f.type == kind::tensor) {
-    const std::string direction = at.text("dir");
-    check_word(at["dir"], direction, {"in", "out", "inout"});
-    f.output = direction != "in";
-    f.read = direction != "out";
-    const std::string layout = at.text("layout", "compact");
-    check_word(at, layout, {"compact", "strided"});
-    f.strided = layout == "strided";
-    f.dtypes = at.texts("dtypes");
-    for (const node& d : at.items("dtypes")) {
-      check_word(d, d.text(), {"f32", "bf16", "f64", "f16", "i32", "i64", "u8", "bool"});
-    }
-    if (f.read && f.dtypes.empty()) at.fail("a tensor that is read needs \"dtypes\"");
-    f.alias = at.texts("alias");
-  }
-  if (f.type == kind::tensor || f.type == kind::pack || f.type == kind::ints) {
-    f.optional = at.boolean("optional", false);
-  }
+  if (is_pointer(f)) f.optional = at.boolean("optional", false);
   read_default(at, home, f);
   return f;
 }
@@ -173,8 +197,9 @@ void check_fields(const node& at, const op& o) {
     for (const std::string& alias : f.alias) {
       const auto target = std::find_if(o.fields.begin(), o.fields.end(),
                                        [&](const op_field& g) { return g.name == alias; });
-      if (target == o.fields.end() || target->type != kind::tensor || &*target == &f) {
-        nodes[i]["alias"].fail("\"" + alias + "\" is no other tensor of this operator");
+      if (target == o.fields.end() || target->type != f.type || &*target == &f) {
+        nodes[i]["alias"].fail("\"" + alias + "\" is no other " + kind_name(f.type) +
+                               " of this operator");
       }
       if (target - o.fields.begin() >= 32)
         nodes[i]["alias"].fail("only the first 32 fields can be aliased");
@@ -184,7 +209,43 @@ void check_fields(const node& at, const op& o) {
   if (o.fields.size() > 48) at["fields"].fail("more than 48 fields");
 }
 
-op read_op(const node& at, const family& home, std::set<std::string>& names) {
+bool is_floating(const std::string& dtype) {
+  return dtype == "f32" || dtype == "bf16" || dtype == "f64" || dtype == "f16";
+}
+
+// {"float32": {"relative": 1e-6}, "text": ".."}: a bound for every floating dtype that an output
+// lists.
+void read_bounds(const node& at, op& o) {
+  at.only({"float32", "bfloat16", "float64", "float16", "float32 of mixed", "text"});
+  o.accuracy = at.text("text");
+  check_doc(at["text"], o.accuracy);
+  const auto read = [&](const char* key, const char* dtype, bool mixed) {
+    if (!at.has(key)) return;
+    const node numbers = at[key];
+    numbers.only({"absolute", "relative", "largest"});
+    error_bound bound{dtype, mixed};
+    for (const auto& [name, to] : {std::pair<const char*, double*>{"absolute", &bound.absolute},
+                                   {"relative", &bound.relative},
+                                   {"largest", &bound.largest}}) {
+      if (numbers.has(name)) *to = numbers[name].number();
+      if (*to < 0) numbers[name].fail("a bound is 0 or more");
+    }
+    o.bounds.push_back(bound);
+  };
+  read("float32", "f32", false);
+  read("float32 of mixed", "f32", true);
+  read("bfloat16", "bf16", false);
+  read("float16", "f16", false);
+  read("float64", "f64", false);
+  for (const op_field& f : o.fields) {
+    for (const std::string& dtype : f.dtypes) {
+      if (f.output && is_floating(dtype) && !at.has(dtype_name(dtype).c_str()))
+        at.fail("no bound for " + dtype_name(dtype) + ", which " + f.name + " may be");
+    }
+  }
+}
+
+op read_op(const node& at, const family& home, const spec& whole, std::set<std::string>& names) {
   at.only({"name", "gradient_of", "aliases", "since", "thread", "blocking", "doc", "source",
            "error_bound", "bytes", "errors", "fields", "examples"});
   op o;
@@ -203,8 +264,6 @@ op read_op(const node& at, const family& home, std::set<std::string>& names) {
   o.doc = read_doc(at);
   o.source = at.text("source");
   check_doc(at["source"], o.source);
-  o.error_bound = at.text("error_bound");
-  check_doc(at["error_bound"], o.error_bound);
   o.bytes = at.text("bytes");
   check_doc(at["bytes"], o.bytes);
   o.errors = usual_errors;
@@ -213,8 +272,9 @@ op read_op(const node& at, const family& home, std::set<std::string>& names) {
     o.errors.push_back(e.text());
   }
   for (const node& field : at["fields"].items())
-    o.fields.push_back(read_field(field, home, o.since));
+    o.fields.push_back(read_field(field, home, whole, o.since));
   check_fields(at, o);
+  read_bounds(at["error_bound"], o);
   read_examples(at, home, o);
   o.gradient_of = at.text("gradient_of", "");
   o.json = at.dump();
@@ -249,7 +309,7 @@ void read_family(const std::string& file, const std::string& name, spec& out,
   home.doc = read_doc(root);
   for (const node& at : root.items("enums")) home.enums.push_back(read_enum(at, names));
   for (const node& at : root["ops"].items()) {
-    home.ops.push_back(read_op(at, home, names));
+    home.ops.push_back(read_op(at, home, out, names));
     const op& o = home.ops.back();
     if (!o.gradient_of.empty() && names.count("op " + o.gradient_of) == 0) {
       at["gradient_of"].fail("no operator \"" + o.gradient_of + "\" before this one");

@@ -11,7 +11,11 @@
 
 namespace velo::gen {
 
-void read_core(const std::string& file, spec& out, std::set<std::string>& names);
+// A module's file: what its hand-written headers declare. Errors and the release stand in core.json
+// alone. Types may come from modules that are read later: `check_module` sees all of them.
+void read_module(const node& root, const std::string& name, spec& out,
+                 std::set<std::string>& names);
+void check_module(const node& root, const spec& whole, const std::set<std::string>& names);
 void read_family(const std::string& file, const std::string& name, spec& out,
                  std::set<std::string>& names);
 

@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <sstream>
 
 namespace velo::gen {
@@ -150,14 +151,34 @@ std::string guard(unsigned& state, unsigned since, unsigned base) {
   return out;
 }
 
+bool holds_tensors(const op_field& f) {
+  return f.type == kind::tensor || f.type == kind::tensors;
+}
+
+bool is_pointer(const op_field& f) {
+  return holds_tensors(f) || f.type == kind::handle || f.type == kind::ints || f.type == kind::text;
+}
+
+std::string dtype_name(const std::string& dtype) {
+  static const std::map<std::string, std::string> names = {
+      {"f32", "float32"}, {"bf16", "bfloat16"}, {"f64", "float64"}, {"f16", "float16"},
+      {"i32", "int32"},   {"i64", "int64"},     {"i8", "int8"},     {"i4", "int4"},
+      {"u8", "uint8"},    {"u64", "uint64"},    {"bool", "bool"}};
+  return names.at(dtype);
+}
+
 std::string field_type(const op_field& f) {
   switch (f.type) {
     case kind::tensor:
       return "const velo_tensor*";
     case kind::ints:
       return "const velo_ints*";
-    case kind::pack:
-      return "velo_pack";
+    case kind::tensors:
+      return "const velo_tensors*";
+    case kind::handle:
+      return f.handle;
+    case kind::text:
+      return "const char*";
     case kind::f64:
       return "double";
     default:
@@ -169,8 +190,12 @@ std::string kind_name(kind type) {
   switch (type) {
     case kind::tensor:
       return "tensor";
-    case kind::pack:
-      return "pack";
+    case kind::tensors:
+      return "tensors";
+    case kind::handle:
+      return "handle";
+    case kind::text:
+      return "text";
     case kind::i64:
       return "i64";
     case kind::f64:

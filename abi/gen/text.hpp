@@ -42,8 +42,11 @@ std::string prototype(const function& f);                    // "velo_status vel
 // the open part.
 std::string guard(unsigned& state, unsigned since, unsigned base = 100);
 
-std::string field_type(const op_field& f);  // its C type in the args struct
-std::string kind_name(kind type);           // as in the spec
+bool holds_tensors(const op_field& f);             // one or a list
+bool is_pointer(const op_field& f);                // its C type is one: NULL when it is left out
+std::string field_type(const op_field& f);         // its C type in the args struct
+std::string dtype_name(const std::string& dtype);  // "bf16" -> "bfloat16"
+std::string kind_name(kind type);                  // as in the spec
 std::string enumerator_name(const std::string& enumeration,
                             const std::string& value);  // VELO_LAYOUT_BSND
 

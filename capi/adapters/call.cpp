@@ -17,8 +17,9 @@ velo_value& call::slot(int f) {
 }
 
 void call::wrong_kind(int f, const char* got) const {
-  constexpr const char* expected[] = {"a tensor",  "a pack's handle", "an integer",        "a real",
-                                      "a boolean", "an enumerator",   "a list of integers"};
+  constexpr const char* expected[] = {
+      "a tensor",  "a list of tensors", "a handle",           "an integer", "a real",
+      "a boolean", "an enumerator",     "a list of integers", "a text"};
   refuse(VELO_ERR_ARGUMENT, "%s: expected %s, got %s", op_.fields[f].name,
          expected[static_cast<int>(op_.fields[f].kind)], got);
 }
@@ -31,15 +32,25 @@ void call::tensor(int f, const velo_tensor& view) {
   value.as.tensor = &tensors_[f];
 }
 
+void call::tensors(int f, const velo_tensor* views, std::int64_t count) {
+  if (op_.fields[f].kind != field_kind::tensors) wrong_kind(f, "a list of tensors");
+  lists_[f].tensors = {views, count};
+  velo_value& value = slot(f);
+  value.kind = VELO_VALUE_TENSORS;
+  value.as.tensors = &lists_[f].tensors;
+}
+
 void call::integer(int f, std::int64_t number) {
   const field_kind kind = op_.fields[f].kind;
-  if (kind == field_kind::pack) {
+  if (kind == field_kind::handle) {
     void* handle;
     static_assert(sizeof handle == sizeof number);
     std::memcpy(&handle, &number, sizeof handle);
     return pointer(f, handle);
   }
-  if (kind == field_kind::tensor || kind == field_kind::ints) wrong_kind(f, "an integer");
+  if (kind == field_kind::tensor || kind == field_kind::tensors || kind == field_kind::ints ||
+      kind == field_kind::text)
+    wrong_kind(f, "an integer");
   velo_value& value = slot(f);
   value.kind = VELO_VALUE_INT;
   value.as.i = number;
@@ -54,36 +65,33 @@ void call::real(int f, double number) {
 
 void call::string(int f, std::string_view text) {
   constexpr std::size_t room = sizeof strings_[0], places = sizeof strings_ / room;
-  if (op_.fields[f].kind != field_kind::enumeration) wrong_kind(f, "a string");
-  if (text.size() >= room || string_count_ == static_cast<int>(places))
-    refuse(VELO_ERR_ARGUMENT, "%s: expected an enumerator's name, got %zu characters",
-           op_.fields[f].name, text.size());
+  const field_kind kind = op_.fields[f].kind;
+  if (kind != field_kind::enumeration && kind != field_kind::text) wrong_kind(f, "a string");
+  velo_value& value = slot(f);
+  value.kind = VELO_VALUE_STRING;
+  if (text.size() >= room || string_count_ == static_cast<int>(places)) {
+    value.as.s = long_strings_.emplace_front(text).c_str();
+    return;
+  }
   char* copy = strings_[string_count_++];
   std::memcpy(copy, text.data(), text.size());
   copy[text.size()] = 0;
-  velo_value& value = slot(f);
-  value.kind = VELO_VALUE_STRING;
   value.as.s = copy;
 }
 
 void call::list(int f, const std::int64_t* data, std::int64_t count) {
   if (op_.fields[f].kind != field_kind::ints) wrong_kind(f, "a list of integers");
-  lists_[f] = {data, count};
+  lists_[f].ints = {data, count};
   velo_value& value = slot(f);
   value.kind = VELO_VALUE_INTS;
-  value.as.ints = &lists_[f];
+  value.as.ints = &lists_[f].ints;
 }
 
 void call::pointer(int f, void* handle) {
-  if (op_.fields[f].kind != field_kind::pack) wrong_kind(f, "a pointer");
+  if (op_.fields[f].kind != field_kind::handle) wrong_kind(f, "a pointer");
   velo_value& value = slot(f);
   value.kind = VELO_VALUE_HANDLE;
   value.as.p = handle;
-}
-
-const velo_tensor* call::tensor_at(int f) const {
-  if (index_[f] == 0 || op_.fields[f].kind != field_kind::tensor) return nullptr;
-  return values_[index_[f] - 1].value.as.tensor;
 }
 
 bool call::truthy(int f) const {

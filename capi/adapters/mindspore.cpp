@@ -8,7 +8,8 @@
 //   and dtypes of outputs come from velo_op_infer in Python.
 // - velo_ms_<op> runs with every attribute at its default. Attributes are bound before, on the
 //   same file by ctypes: velo_ms_slot_bind(-1, "rms_norm", '{"epsilon": 1e-5}', &slot), then
-//   ops.Custom("..:velo_ms_slot_%03d" % slot). A pack is passed as its handle's number.
+//   ops.Custom("..:velo_ms_slot_%03d" % slot). A handle is passed as its number, a text as a string;
+//   an operator with a list of tensors always needs a slot, whose `fields` says its length.
 // - dtype names are the framework's; bfloat16 also as "BFloat16" and "bf16". Others are refused.
 // - stream is NULL on the CPU, and anything else is refused. extra is never touched.
 // - the result is 0 or a velo_status; the framework raises an exception that shows only the
@@ -76,8 +77,8 @@ void run(const op_info& op, const attribute_set* attributes, const mindspore_cal
   if (given.stream != nullptr)
     refuse(VELO_ERR_DEVICE, "stream: expected NULL (velo computes on the CPU), got %p",
            given.stream);
-  if (given.count < 0 || given.count > max_fields)
-    refuse(VELO_ERR_ARGUMENT, "nparam: expected 0 to %d, got %d", max_fields, given.count);
+  if (given.count < 0 || given.count > max_buffers)
+    refuse(VELO_ERR_ARGUMENT, "nparam: expected 0 to %d, got %d", max_buffers, given.count);
   call made(op);
   if (attributes != nullptr) attributes->put(made);
   const placement where = attributes != nullptr && !attributes->fields.empty()
@@ -86,7 +87,7 @@ void run(const op_info& op, const attribute_set* attributes, const mindspore_cal
   if (where.input_count + where.output_count != given.count)
     refuse(VELO_ERR_ARGUMENT, "nparam: expected the %d tensors of \"%s\", got %d",
            where.input_count + where.output_count, attributes->fields.c_str(), given.count);
-  velo_tensor buffers[max_fields];
+  velo_tensor buffers[max_buffers];
   for (int i = 0; i < given.count; ++i) {
     buffers[i] = {given.params[i],
                   {VELO_DEVICE_CPU, 0},

@@ -10,12 +10,22 @@
 
 namespace velo::adapters {
 
-enum class field_kind : std::uint8_t { tensor, pack, i64, f64, boolean, enumeration, ints };
+enum class field_kind : std::uint8_t {
+  tensor,
+  tensors,
+  handle,
+  i64,
+  f64,
+  boolean,
+  enumeration,
+  ints,
+  text
+};
 
 struct field {
   const char* name;
   field_kind kind;
-  bool input, output;  // tensors only
+  bool input, output;  // tensors and lists of them only
   bool optional;
 };
 
@@ -25,7 +35,8 @@ struct op_info {
   int field_count;
 };
 
-constexpr int max_fields = 48;  // velo's own bound on values of one call
+constexpr int max_fields = 48;    // velo's own bound on values of one call
+constexpr int max_buffers = 512;  // tensors of one call, those in lists included
 
 extern const op_info operators[];
 extern const int operator_count;

@@ -1,6 +1,8 @@
 // Prefixes of optional tensors, and the arrow form; see the header.
 #include "capi/adapters/placement.hpp"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 
@@ -9,13 +11,28 @@
 namespace velo::adapters {
 namespace {
 
+bool holds_tensors(const field& f) {
+  return f.kind == field_kind::tensor || f.kind == field_kind::tensors;
+}
+
 bool reads(const op_info& op, const field& f) {
-  if (f.kind != field_kind::tensor || !f.input) return false;
+  if (!holds_tensors(f) || !f.input) return false;
   return !f.output || find_field(op, "accumulate") < 0;
 }
 
 bool writes(const field& f) {
-  return f.kind == field_kind::tensor && f.output;
+  return holds_tensors(f) && f.output;
+}
+
+// A list's length cannot be counted: positions say nothing of such an operator.
+void refuse_lists(const op_info& op) {
+  for (int f = 0; f < op.field_count; ++f) {
+    if (op.fields[f].kind == field_kind::tensors)
+      refuse(VELO_ERR_ARGUMENT,
+             "%s: expected the tensors named by the attribute `fields`, with the length of each "
+             "list (%s[n]), got none",
+             op.fields[f].name, op.fields[f].name);
+  }
 }
 
 // Required tensors, the first `from_inputs` optional inputs, the first `from_outputs` optional
@@ -52,14 +69,28 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
+// "params[3]" -> "params" and 3; without brackets -1.
+int take_length(std::string_view& name) {
+  const std::size_t open = name.find('[');
+  if (open == name.npos || name.back() != ']') return -1;
+  int length = 0;
+  const std::string_view digits = name.substr(open + 1, name.size() - open - 2);
+  const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), length);
+  if (digits.empty() || read.ec != std::errc() || read.ptr != digits.data() + digits.size())
+    return -1;
+  name = name.substr(0, open);
+  return length;
+}
+
 void read_names(const op_info& op, std::string_view names, bool outputs, int* list, int& count) {
   names = trimmed(names);
   while (!names.empty()) {
     const std::size_t comma = names.find(',');
-    const std::string_view name = trimmed(names.substr(0, comma));
+    std::string_view name = trimmed(names.substr(0, comma));
+    const int length = take_length(name);
     names = comma == names.npos ? std::string_view() : names.substr(comma + 1);
     const int f = find_field(op, name);
-    if (f < 0 || op.fields[f].kind != field_kind::tensor || (outputs && !op.fields[f].output))
+    if (f < 0 || !holds_tensors(op.fields[f]) || (outputs && !op.fields[f].output))
       refuse(VELO_ERR_NOT_FOUND, "fields: expected %s tensors of %s, got \"%.*s\"",
              outputs ? "output" : "names of", op.name, static_cast<int>(name.size()), name.data());
     for (int i = 0; i < count; ++i) {
@@ -67,7 +98,15 @@ void read_names(const op_info& op, std::string_view names, bool outputs, int* li
         refuse(VELO_ERR_ARGUMENT, "fields: expected each tensor once, got %s again",
                op.fields[f].name);
     }
-    list[count++] = f;
+    const bool is_list = op.fields[f].kind == field_kind::tensors;
+    if (is_list != (length > 0))
+      refuse(VELO_ERR_ARGUMENT,
+             is_list ? "fields: expected the length of the list, %s[n], got none"
+                     : "fields: expected no length of %s, which is one tensor, got one",
+             op.fields[f].name);
+    if (count + (is_list ? length : 1) > max_buffers)
+      refuse(VELO_ERR_ARGUMENT, "fields: expected at most %d tensors, got more", max_buffers);
+    for (int i = 0; i < (is_list ? length : 1); ++i) list[count++] = f;
   }
 }
 
@@ -92,7 +131,7 @@ void read_names(const op_info& op, std::string_view names, bool outputs, int* li
 std::uint64_t bytes_of(const velo_tensor& t) {
   std::uint64_t count = 1;
   for (int i = 0; i < t.ndim; ++i) count *= static_cast<std::uint64_t>(t.shape[i]);
-  return count * ((t.dtype.bits + 7u) / 8u);
+  return (count * t.dtype.bits + 7u) / 8u;
 }
 
 bool alike(const velo_tensor& a, const velo_tensor& b) {
@@ -122,9 +161,11 @@ placement place_named(const op_info& op, std::string_view fields) {
   }
   for (int o = 0; o < out.output_count; ++o) {
     const int f = out.outputs[o];
-    bool read = !reads(op, op.fields[f]);
-    for (int i = 0; i < out.input_count; ++i) read = read || out.inputs[i] == f;
-    if (!read)
+    const auto before = std::count(out.inputs, out.inputs + out.input_count, f);
+    if (before > 0 && before != std::count(out.outputs, out.outputs + out.output_count, f))
+      refuse(VELO_ERR_ARGUMENT, "fields: expected one length of %s as input and as output, got two",
+             op.fields[f].name);
+    if (before == 0 && reads(op, op.fields[f]))
       refuse(VELO_ERR_ARGUMENT,
              "fields: expected %s among the inputs too, which it is, got \"%.*s\"",
              op.fields[f].name, static_cast<int>(fields.size()), fields.data());
@@ -133,6 +174,7 @@ placement place_named(const op_info& op, std::string_view fields) {
 }
 
 placement place_counted(const op_info& op, int inputs, int outputs) {
+  refuse_lists(op);
   const optionals most(op);
   for (int i = 0; i <= most.inputs; ++i) {
     if (choose(op, i, 0).input_count != inputs) continue;
@@ -147,6 +189,7 @@ placement place_counted(const op_info& op, int inputs, int outputs) {
 }
 
 placement place_total(const op_info& op, int buffers) {
+  refuse_lists(op);
   const optionals most(op);
   for (int i = 0; i <= most.inputs + most.outputs; ++i) {
     const int o = i > most.inputs ? i - most.inputs : 0;
@@ -158,25 +201,47 @@ placement place_total(const op_info& op, int buffers) {
   no_fit(op, got);
 }
 
+namespace {
+
+// The number of buffers from `at` on that are of one field.
+int run_of(const int* fields, int count, int at) {
+  int length = 1;
+  while (at + length < count && fields[at + length] == fields[at]) ++length;
+  return length;
+}
+
+void carry_over(const field& f, const velo_tensor& from, const velo_tensor& to) {
+  if (!alike(from, to))
+    refuse(VELO_ERR_SHAPE, "%s: expected one shape and dtype as input and as output, got two",
+           f.name);
+  if (from.data != to.data && bytes_of(to) > 0) std::memcpy(to.data, from.data, bytes_of(to));
+}
+
+void put(call& made, int f, const velo_tensor* buffers, int length) {
+  if (made.at(f).kind == field_kind::tensors) return made.tensors(f, buffers, length);
+  made.tensor(f, *buffers);
+}
+
+}  // namespace
+
 void put_buffers(call& made, const placement& where, const velo_tensor* buffers) {
   const op_info& op = made.op();
   const velo_tensor* outputs = buffers + where.input_count;
-  for (int i = 0; i < where.input_count; ++i) made.tensor(where.inputs[i], buffers[i]);
+  const velo_tensor* before[max_fields] = {};  // by field: its buffers among the inputs
+  for (int i = 0; i < where.input_count;) {
+    const int f = where.inputs[i], length = run_of(where.inputs, where.input_count, i);
+    put(made, f, buffers + i, length);
+    before[f] = buffers + i;
+    i += length;
+  }
   bool carried = false;
-  for (int o = 0; o < where.output_count; ++o) {
-    const int f = where.outputs[o];
-    const velo_tensor* before = made.tensor_at(f);
-    if (before == nullptr) {
-      made.tensor(f, outputs[o]);
-      continue;
-    }
-    carried = true;
-    if (!alike(*before, outputs[o]))
-      refuse(VELO_ERR_SHAPE, "%s: expected one shape and dtype as input and as output, got two",
-             op.fields[f].name);
-    if (before->data != outputs[o].data && bytes_of(outputs[o]) > 0)
-      std::memcpy(outputs[o].data, before->data, bytes_of(outputs[o]));
-    made.tensor(f, outputs[o]);
+  for (int o = 0; o < where.output_count;) {
+    const int f = where.outputs[o], length = run_of(where.outputs, where.output_count, o);
+    carried = carried || before[f] != nullptr;
+    for (int i = 0; i < length && before[f] != nullptr; ++i)
+      carry_over(op.fields[f], before[f][i], outputs[o + i]);
+    put(made, f, outputs + o, length);
+    o += length;
   }
   const int accumulate = find_field(op, "accumulate");
   if (accumulate >= 0 && made.truthy(accumulate) && !carried)

@@ -8,7 +8,8 @@
 //   ones first; optional outputs come into question when all optional inputs are there (of XLA,
 //   which counts the two apart, each for itself).
 // Any other choice is said by name: fields = "x,gamma->y,rstd". An output may be named before the
-// arrow too: its old value is then an input, which is how these hosts accumulate.
+// arrow too: its old value is then an input, which is how these hosts accumulate. A list of tensors
+// is always named, with its length: fields = "grads[3],params[3]->params[3]".
 //
 // Where an input and an output are one tensor to velo and two buffers to the host, the input is
 // copied first; hosts that reuse the buffer (donation) pay nothing.
@@ -22,8 +23,8 @@ namespace velo::adapters {
 
 struct placement {
   int input_count = 0, output_count = 0;
-  int inputs[max_fields];  // numbers of fields
-  int outputs[max_fields];
+  int inputs[max_buffers];  // the field of each buffer; a list's stand together
+  int outputs[max_buffers];
 };
 
 placement place_named(const op_info& op, std::string_view fields);

@@ -8,9 +8,10 @@
 //   are read and written.
 // - a tensor is a DLTensor* or a tensor object: any strides, on the CPU; whatever an operator does
 //   not take it refuses by name. Nothing is copied.
-// - an attribute is an integer, a boolean, a real, or a string for an enumerator; a list is a
-//   Shape, an Array of integers, or a one-dimensional compact int64 tensor; a pack is an opaque
-//   pointer or its handle's number.
+// - a list of tensors is an Array of them.
+// - an attribute is an integer, a boolean, a real, or a string for an enumerator or a text; a list
+//   of integers is a Shape, an Array of integers, or a one-dimensional compact int64 tensor; a
+//   handle is an opaque pointer or its number.
 // - the result is None. Failures are raised through TVMFFIErrorSetRaisedFromCStr, looked for in the
 //   process when the first one happens: TypeError for dtypes and kinds, ValueError for values and
 //   shapes, RuntimeError else; without tvm-ffi in the process the entry returns -1 and logs.
@@ -62,10 +63,35 @@ const char* error_kind(velo_status code) {
 struct gathered {
   static constexpr std::int64_t room = 4096;
   std::int64_t used = 0;
+  int tensors_used = 0;
   std::int64_t numbers[room];
+  velo_tensor tensors[max_buffers];
 };
 
+const velo_tensor* tensor_in(const tvm::value& given) {
+  if (given.type == tvm::type_dl_tensor) return static_cast<const velo_tensor*>(given.pointer);
+  if (given.type == tvm::type_tensor) return &tvm::content_of<velo_tensor>(given.pointer);
+  return nullptr;
+}
+
+void put_tensors(call& made, int f, const tvm::sequence& items, gathered& lists) {
+  if (items.size > max_buffers - lists.tensors_used)
+    refuse(VELO_ERR_ARGUMENT, "%s: expected at most %d tensors in Arrays, got more",
+           made.at(f).name, max_buffers);
+  velo_tensor* first = lists.tensors + lists.tensors_used;
+  for (std::int64_t i = 0; i < items.size; ++i) {
+    const velo_tensor* view = tensor_in(items.data[i]);
+    if (view == nullptr)
+      refuse(VELO_ERR_ARGUMENT, "%s: expected tensors, got tvm-ffi type %d in place %lld",
+             made.at(f).name, items.data[i].type, static_cast<long long>(i));
+    first[i] = *view;
+  }
+  lists.tensors_used += static_cast<int>(items.size);
+  made.tensors(f, first, items.size);
+}
+
 void put_array(call& made, int f, const tvm::sequence& items, gathered& lists) {
+  if (made.at(f).kind == field_kind::tensors) return put_tensors(made, f, items, lists);
   if (items.size > gathered::room - lists.used)
     refuse(VELO_ERR_ARGUMENT,
            "%s: expected at most %lld integers in an Array (a Shape may be longer)",
@@ -103,9 +129,8 @@ void put(call& made, int f, const tvm::value& given, gathered& lists) {
     case tvm::type_opaque_pointer:
       return made.pointer(f, given.pointer);
     case tvm::type_dl_tensor:
-      return put_tensor(made, f, *static_cast<const velo_tensor*>(given.pointer));
     case tvm::type_tensor:
-      return put_tensor(made, f, tvm::content_of<velo_tensor>(given.pointer));
+      return put_tensor(made, f, *tensor_in(given));
     case tvm::type_raw_string:
       return made.string(f, given.string);
     case tvm::type_small_string:

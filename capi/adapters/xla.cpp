@@ -5,9 +5,10 @@
 // - arguments are the operator's inputs, results its outputs, compact, in field order; which
 //   optional ones are there follows from their numbers, or is named by the attribute
 //   fields="x,gamma->y,rstd" (placement.hpp has the rule). Their shapes come from velo_op_infer.
-// - attributes come by name and typed: any integer, boolean or real, a string for an enumerator, an
-//   array of int32 or int64 for a list of integers, a pack's handle as an int64 (a pack of any
-//   context; updates run on its own, so no call may use it meanwhile). An attribute that is no
+// - attributes come by name and typed: any integer, boolean or real, a string for an enumerator or
+//   a text, an array of int32 or int64 for a list of integers, a handle as an int64 (a pack of any
+//   context; updates run on its own, so no call may use it meanwhile). A list of tensors needs
+//   `fields`, which says its length. An attribute that is no
 //   field of the operator is refused. Those left out keep their defaults.
 // - a tensor that is read and written is an argument and a result; with jax's input_output_aliases
 //   they share their buffer, else the argument is copied first. Nothing else is.
@@ -190,8 +191,8 @@ std::string_view put_attributes(call& made, const xla::attribute_list& list, wid
 
 void run(const op_info& op, const xla::call_frame& frame) {
   const long long tensors = frame.args.size + frame.rets.size;
-  if (tensors > max_fields)
-    refuse(VELO_ERR_ARGUMENT, "tensors: expected at most %d, got %lld", max_fields, tensors);
+  if (tensors > max_buffers)
+    refuse(VELO_ERR_ARGUMENT, "tensors: expected at most %d, got %lld", max_buffers, tensors);
   call made(op);
   widened lists;
   const std::string_view fields = put_attributes(made, frame.attrs, lists);
@@ -202,7 +203,7 @@ void run(const op_info& op, const xla::call_frame& frame) {
   if (where.input_count != inputs || where.output_count != outputs)
     refuse(VELO_ERR_ARGUMENT, "fields: expected names of %d inputs and %d outputs, got \"%.*s\"",
            inputs, outputs, static_cast<int>(fields.size()), fields.data());
-  velo_tensor buffers[max_fields];
+  velo_tensor buffers[max_buffers];
   read_buffers("args", frame.args, buffers);
   read_buffers("rets", frame.rets, buffers + inputs);
   put_buffers(made, where, buffers);

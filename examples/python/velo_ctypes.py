@@ -77,6 +77,7 @@ VELO_VALUE_TENSOR = 4
 VELO_VALUE_INTS = 5
 VELO_VALUE_HANDLE = 6
 VELO_VALUE_POINTER = 7
+VELO_VALUE_TENSORS = 8
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
 VELO_PRODUCT_DTYPE_LIKE_A = 0
@@ -134,6 +135,10 @@ class velo_device(ctypes.Structure):
 
 class velo_tensor(ctypes.Structure):
     """A view of a tensor; the 48 bytes of a DLTensor."""
+
+
+class velo_tensors(ctypes.Structure):
+    """A list of tensors as an argument."""
 
 
 class velo_dlpack_version(ctypes.Structure):
@@ -219,6 +224,10 @@ velo_tensor._fields_ = [
     ("strides", POINTER(c_int64)),
     ("byte_offset", c_uint64),
 ]
+velo_tensors._fields_ = [
+    ("data", POINTER(velo_tensor)),
+    ("count", c_int64),
+]
 velo_dlpack_version._fields_ = [
     ("major", c_uint32),
     ("minor", c_uint32),
@@ -284,6 +293,7 @@ class velo_value_as(ctypes.Union):
         ("s", c_char_p),
         ("tensor", POINTER(velo_tensor)),
         ("ints", POINTER(velo_ints)),
+        ("tensors", POINTER(velo_tensors)),
         ("p", c_void_p),
     ]
 

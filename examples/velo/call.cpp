@@ -18,7 +18,9 @@ constexpr dtype_row dtypes[] = {
     {"f32", {VELO_DTYPE_FLOAT, 32, 1}}, {"bf16", {VELO_DTYPE_BFLOAT, 16, 1}},
     {"f16", {VELO_DTYPE_FLOAT, 16, 1}}, {"f64", {VELO_DTYPE_FLOAT, 64, 1}},
     {"i32", {VELO_DTYPE_INT, 32, 1}},   {"i64", {VELO_DTYPE_INT, 64, 1}},
-    {"u8", {VELO_DTYPE_UINT, 8, 1}},    {"bool", {VELO_DTYPE_BOOL, 8, 1}}};
+    {"i8", {VELO_DTYPE_INT, 8, 1}},     {"i4", {VELO_DTYPE_INT, 4, 1}},
+    {"u8", {VELO_DTYPE_UINT, 8, 1}},    {"u64", {VELO_DTYPE_UINT, 64, 1}},
+    {"bool", {VELO_DTYPE_BOOL, 8, 1}}};
 
 [[noreturn]] void refuse(const std::string& name, const std::string& text,
                          const std::string& expected) {
@@ -48,7 +50,8 @@ std::vector<int64_t> numbers(const std::string& name, const std::string& text,
 }
 
 velo_dtype dtype_of(const std::string& name, const std::string& text, std::vector<int64_t>& sizes) {
-  const std::string expected = "a tensor, as in f32[8,4096] (f32 bf16 f16 f64 i32 i64 u8 bool)";
+  const std::string expected =
+      "a tensor, as in f32[8,4096] (f32 bf16 f16 f64 i32 i64 i8 i4 u8 u64 bool)";
   const std::size_t bracket = std::min(text.find('['), text.size());
   for (const dtype_row& row : dtypes) {
     if (text.substr(0, bracket) != row.name) continue;
@@ -104,7 +107,10 @@ velo_value call::read(const velo::context& context, const json_t* field, const s
   const std::string name = command::text(field, "name"), kind = command::text(field, "kind");
   if (kind == "tensor") return read_tensor(name, text);
   if (kind == "ints") return read_list(name, text);
-  if (kind == "pack") return read_pack(context, name, text);
+  if (kind == "handle" && command::text(field, "handle") == "velo_pack")
+    return read_pack(context, name, text);
+  if (kind == "handle" || kind == "tensors")
+    refuse(name, text, "nothing: no word stands for it here");
   if (kind == "f64") {
     char* end = nullptr;
     velo_value made = value_of(VELO_VALUE_FLOAT);
@@ -114,7 +120,7 @@ velo_value call::read(const velo::context& context, const json_t* field, const s
   }
   const bool starts_number =
       !text.empty() && (text[0] == '-' || (text[0] >= '0' && text[0] <= '9'));
-  if (kind == "enumeration" && !starts_number) {
+  if (kind == "text" || (kind == "enumeration" && !starts_number)) {
     texts_.push_back(text);
     velo_value made = value_of(VELO_VALUE_STRING);
     made.as.s = texts_.back().c_str();

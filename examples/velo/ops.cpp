@@ -37,9 +37,8 @@ std::string number(const json_t* value) {
 
 // "in or NULL: f32 bf16", "1e-06, at least 0"
 std::string facts_of(const json_t* field) {
-  if (text(field, "kind") == "tensor" || text(field, "kind") == "ints" ||
-      text(field, "kind") == "pack") {
-    std::string all = text(field, "dir");
+  if (member(field, "default") == nullptr) {  // a pointer
+    std::string all = text(field, "dir") + text(field, "handle");
     if (json_is_true(member(field, "optional"))) all += all.empty() ? "optional" : ", optional";
     const std::string dtypes = joined(member(field, "dtypes"), " ");
     if (!dtypes.empty()) all += (all.empty() ? "" : ": ") + dtypes;
@@ -67,7 +66,7 @@ void show_one(const json_t* op) {
   if (!aliases.empty()) facts.add({"aliases", aliases});
   if (!text(op, "gradient_of").empty()) facts.add({"gradient of", text(op, "gradient_of")});
   facts.add({"kernels", names_of(member(op, "kernels"))});
-  facts.add({"error bound", text(op, "error_bound")});
+  facts.add({"error bound", text(member(op, "error_bound"), "text")});
   facts.add({"bytes moved", text(op, "bytes")});
   facts.add({"source", text(op, "source")});
   facts.add({"since", "ABI " + text(op, "since")});

@@ -60,9 +60,18 @@ void set_field(const field& f, const velo_value& value, args_block::slot& slot) 
       if (value.kind != VELO_VALUE_TENSOR) wrong_kind(f, "a tensor", value);
       slot.tensor = value.as.tensor;
       return;
-    case field_kind::pack:
-      if (value.kind != VELO_VALUE_HANDLE) wrong_kind(f, "the handle of a pack", value);
-      slot.pack = static_cast<velo_pack>(value.as.p);
+    case field_kind::tensors:
+      if (value.kind != VELO_VALUE_TENSORS) wrong_kind(f, "a list of tensors", value);
+      slot.tensors = value.as.tensors;
+      return;
+    case field_kind::handle:
+      if (value.kind != VELO_VALUE_HANDLE)
+        wrong_kind(f, text("the handle of %s", f.handle->live()), value);
+      slot.pointer = value.as.p;
+      return;
+    case field_kind::text:
+      if (value.kind != VELO_VALUE_STRING) wrong_kind(f, "a string", value);
+      slot.text = value.as.s;
       return;
     case field_kind::ints:
       if (value.kind != VELO_VALUE_INTS) wrong_kind(f, "a list of integers", value);
@@ -108,6 +117,8 @@ const char* value_kind_name(velo_value_kind kind) {
       return "a handle";
     case VELO_VALUE_POINTER:
       return "a pointer";
+    case VELO_VALUE_TENSORS:
+      return "a list of tensors";
     default:
       return "a value of unknown kind";
   }

@@ -26,9 +26,10 @@ struct args_block {
     std::int64_t i;
     double f;
     const velo_tensor* tensor;
+    const velo_tensors* tensors;
     const velo_ints* ints;
-    velo_pack pack;
-    const void* pointer;
+    const char* text;
+    const void* pointer;  // any of these, or a handle
   };
   std::uint32_t struct_size;
   std::uint32_t reserved;

@@ -20,29 +20,38 @@ text path_of(const char* field, const char* part = "") {
   return text("args.%s%s", field, part);
 }
 
+// A field, or one tensor of a list: "args.params[3]".
+struct place {
+  const field& f;
+  std::int64_t index = -1;
+  text path(const char* part = "") const {
+    if (index < 0) return path_of(f.name, part);
+    return text("args.%s[%lld]%s", f.name, static_cast<long long>(index), part);
+  }
+};
+
 // Sizes are non-negative and the extent in bytes fits an int64.
-void check_sizes(const velo_tensor& t, const field& f) {
+void check_sizes(const velo_tensor& t, const place& at) {
   std::int64_t all = 1;
   bool empty = false;
   for (int i = 0; i < t.ndim; ++i) {
     if (t.shape[i] < 0) {
-      fail(VELO_ERR_SHAPE, path_of(f.name, ".shape"), "sizes of 0 or more",
-           shape_name(t.ndim, t.shape));
+      fail(VELO_ERR_SHAPE, at.path(".shape"), "sizes of 0 or more", shape_name(t.ndim, t.shape));
     }
     empty = empty || t.shape[i] == 0;
   }
   for (int i = 0; i < t.ndim && !empty; ++i) {
     if (__builtin_mul_overflow(all, t.shape[i], &all) || all > INT64_MAX / 64) {
-      fail(VELO_ERR_SHAPE, path_of(f.name, ".shape"), "fewer than 2^57 elements",
+      fail(VELO_ERR_SHAPE, at.path(".shape"), "fewer than 2^57 elements",
            shape_name(t.ndim, t.shape));
     }
   }
 }
 
 // With positive strides the last element must still be addressable.
-void check_strides(const velo_tensor& t, const field& f) {
-  if (!f.strided && !is_compact(t)) {
-    fail(VELO_ERR_LAYOUT, path_of(f.name, ".strides"), "compact row-major strides (or NULL)",
+void check_strides(const velo_tensor& t, const place& at) {
+  if (!at.f.strided && !is_compact(t)) {
+    fail(VELO_ERR_LAYOUT, at.path(".strides"), "compact row-major strides (or NULL)",
          shape_name(t.ndim, t.strides));
   }
   if (t.strides == nullptr) return;
@@ -51,58 +60,69 @@ void check_strides(const velo_tensor& t, const field& f) {
     std::int64_t reach = 0;
     if (t.strides[i] < 0 || __builtin_mul_overflow(t.strides[i], t.shape[i], &reach) ||
         __builtin_add_overflow(last, reach, &last) || last > INT64_MAX / 64) {
-      fail(VELO_ERR_LAYOUT, path_of(f.name, ".strides"),
-           "non-negative strides within the address space", shape_name(t.ndim, t.strides));
+      fail(VELO_ERR_LAYOUT, at.path(".strides"), "non-negative strides within the address space",
+           shape_name(t.ndim, t.strides));
     }
   }
 }
 
-void check_data(const velo_tensor& t, const field& f) {
+void check_data(const velo_tensor& t, const place& at) {
   if (numel(t) == 0) return;
-  if (t.data == nullptr)
-    fail(VELO_ERR_NULL, path_of(f.name, ".data"), "a pointer to the elements", "NULL");
+  if (t.data == nullptr) fail(VELO_ERR_NULL, at.path(".data"), "a pointer to the elements", "NULL");
   const auto address = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
   if (address % static_cast<std::uintptr_t>(element_bytes(t.dtype)) != 0) {
-    fail(VELO_ERR_LAYOUT, path_of(f.name, ".data"),
+    fail(VELO_ERR_LAYOUT, at.path(".data"),
          text("%s aligned to its size", dtype_name(t.dtype).buffer),
          text("address %#llx", static_cast<unsigned long long>(address)));
   }
 }
 
-void check_tensor(const velo_tensor& t, const field& f, const core::context& context, purpose why) {
+// Two elements a byte: rows begin at whole bytes, so the tensor is compact and rows are even.
+void check_pairs(const velo_tensor& t, const place& at) {
+  if (t.ndim == 0 || t.shape[t.ndim - 1] % 2 != 0)
+    fail(VELO_ERR_SHAPE, at.path(".shape"), "an even last size, for int4",
+         shape_name(t.ndim, t.shape));
+  if (!is_compact(t))
+    fail(VELO_ERR_LAYOUT, at.path(".strides"), "compact row-major strides (or NULL), for int4",
+         shape_name(t.ndim, t.strides));
+}
+
+void check_tensor(const velo_tensor& t, const place& at, const core::context& context,
+                  purpose why) {
   if (t.ndim < 0 || t.ndim > max_rank) {
-    fail(VELO_ERR_RANK, path_of(f.name, ".ndim"), text("0 to %d dimensions", max_rank),
-         text("%d", t.ndim));
+    fail(VELO_ERR_RANK, at.path(".ndim"), text("0 to %d dimensions", max_rank), text("%d", t.ndim));
   }
   if (t.ndim > 0 && t.shape == nullptr)
-    fail(VELO_ERR_NULL, path_of(f.name, ".shape"), "ndim sizes", "NULL");
+    fail(VELO_ERR_NULL, at.path(".shape"), "ndim sizes", "NULL");
   const std::uint32_t bit = dtype_bit_of(t.dtype);
-  if (bit == 0 || (f.dtypes != 0 && (bit & f.dtypes) == 0)) {
-    fail(VELO_ERR_DTYPE, path_of(f.name, ".dtype"),
-         f.dtypes != 0 ? dtype_names(f.dtypes) : text("a dtype velo knows"), dtype_name(t.dtype));
+  if (bit == 0 || (at.f.dtypes != 0 && (bit & at.f.dtypes) == 0)) {
+    fail(VELO_ERR_DTYPE, at.path(".dtype"),
+         at.f.dtypes != 0 ? dtype_names(at.f.dtypes) : text("a dtype velo knows"),
+         dtype_name(t.dtype));
   }
   const velo_device device = context.device();
   if (t.device.type != device.type || t.device.id != device.id) {
-    fail(VELO_ERR_DEVICE, path_of(f.name, ".device"),
+    fail(VELO_ERR_DEVICE, at.path(".device"),
          text("device {%d, %d} of the context", device.type, device.id),
          text("device {%d, %d}", t.device.type, t.device.id));
   }
-  check_sizes(t, f);
-  check_strides(t, f);
-  if (why == purpose::run) check_data(t, f);
+  check_sizes(t, at);
+  check_strides(t, at);
+  if (t.dtype.bits < 8) check_pairs(t, at);
+  if (why == purpose::run) check_data(t, at);
 }
 
-void check_handle(const void* handle, const core::handle_kind& kind, const field& f) {
-  if (core::live_slot(handle, kind) == nullptr) core::refuse_handle(handle, kind, path_of(f.name));
+void check_handle(const void* handle, const field& f) {
+  if (core::live_slot(handle, *f.handle) == nullptr)
+    core::refuse_handle(handle, *f.handle, path_of(f.name));
 }
 
-void check_ints(const velo_ints& list, const field& f) {
-  if (list.count < 0 || list.count > (std::int64_t{1} << 40)) {
+void check_count(std::int64_t count, const void* data, const field& f, const char* expected) {
+  if (count < 0 || count > (std::int64_t{1} << 40)) {
     fail(VELO_ERR_ARGUMENT, path_of(f.name, ".count"), "0 or more",
-         text("%lld", static_cast<long long>(list.count)));
+         text("%lld", static_cast<long long>(count)));
   }
-  if (list.count > 0 && list.data == nullptr)
-    fail(VELO_ERR_NULL, path_of(f.name, ".data"), "count integers", "NULL");
+  if (count > 0 && data == nullptr) fail(VELO_ERR_NULL, path_of(f.name, ".data"), expected, "NULL");
 }
 
 void check_number(const args_block::slot& slot, const field& f) {
@@ -137,22 +157,36 @@ void check_enumerator(std::int64_t value, const field& f) {
   fail(VELO_ERR_ARGUMENT, path_of(f.name), names, text("%lld", static_cast<long long>(value)));
 }
 
+// Whether a pointer was left out, which is refused where the field does not allow it.
+bool absent(const args_block::slot& slot, const field& f, purpose why, const char* expected) {
+  if (slot.pointer != nullptr) return false;
+  if (!f.optional && !(f.output && why == purpose::shapes_only))
+    fail(VELO_ERR_NULL, path_of(f.name), expected, "NULL");
+  return true;
+}
+
 void check_field(const args_block::slot& slot, const field& f, const core::context& context,
                  purpose why) {
   switch (f.kind) {
     case field_kind::tensor:
-    case field_kind::ints:
-    case field_kind::pack: {
-      if (slot.pointer == nullptr) {
-        if (f.optional || (f.output && why == purpose::shapes_only)) return;
-        fail(VELO_ERR_NULL, path_of(f.name),
-             f.kind == field_kind::tensor ? "a tensor" : "a value that is not NULL", "NULL");
-      }
-      if (f.kind == field_kind::tensor) return check_tensor(*slot.tensor, f, context, why);
-      if (f.kind == field_kind::ints) return check_ints(*slot.ints, f);
-      check_handle(slot.pack, core::kinds::pack, f);
+      if (!absent(slot, f, why, "a tensor")) check_tensor(*slot.tensor, {f}, context, why);
       return;
-    }
+    case field_kind::tensors:
+      if (absent(slot, f, why, "a list of tensors")) return;
+      check_count(slot.tensors->count, slot.tensors->data, f, "count tensors");
+      for (std::int64_t i = 0; i < slot.tensors->count; ++i)
+        check_tensor(slot.tensors->data[i], {f, i}, context, why);
+      return;
+    case field_kind::ints:
+      if (!absent(slot, f, why, "a list of integers"))
+        check_count(slot.ints->count, slot.ints->data, f, "count integers");
+      return;
+    case field_kind::handle:
+      if (!absent(slot, f, why, f.handle->live())) check_handle(slot.pointer, f);
+      return;
+    case field_kind::text:
+      absent(slot, f, why, "a text");
+      return;
     case field_kind::i64:
     case field_kind::f64:
     case field_kind::boolean:

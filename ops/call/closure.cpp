@@ -48,8 +48,10 @@ core::signature closure::signature_of_parameters() const {
     core::passing& how = shape.parameters[shape.count];
     switch (callee_.spec().fields[parameters_.fields[shape.count]].kind) {
       case field_kind::tensor:
-      case field_kind::pack:
+      case field_kind::tensors:
+      case field_kind::handle:
       case field_kind::ints:
+      case field_kind::text:
         how = core::passing::pointer;
         break;
       case field_kind::f64:

@@ -2,7 +2,11 @@
 // doc allows.
 //
 // Extents decide nearly always; only where they meet are strides looked at. Cost: outputs times
-// fields.
+// fields; with a list among the fields, sorting all tensors by their first byte.
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
 #include "ops/call/call.hpp"
 
 namespace velo::ops {
@@ -25,12 +29,12 @@ extent extent_of(const velo_tensor& t) {
     for (int i = 0; i < t.ndim; ++i) last += t.strides[i] * (t.shape[i] - 1);
   }
   const auto begin = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-  return {begin, begin + static_cast<std::uintptr_t>((last + 1) * element_bytes(t.dtype))};
+  return {begin, begin + static_cast<std::uintptr_t>(bytes_of(t.dtype, last + 1))};
 }
 
 bool same_view(const velo_tensor& a, const velo_tensor& b) {
   return extent_of(a).begin == extent_of(b).begin && numel(a) == numel(b) &&
-         element_bytes(a.dtype) == element_bytes(b.dtype) && is_compact(a) == is_compact(b);
+         a.dtype.bits == b.dtype.bits && is_compact(a) == is_compact(b);
 }
 
 // Bytes from the first to past the last element that a view reaches inside one period, or 0 where
@@ -52,7 +56,7 @@ std::int64_t reach_in_period(const velo_tensor& t, std::int64_t period) {
 // projection: their extents overlap, their elements do not. Every stride of `a` is tried as the
 // row.
 bool side_by_side(const velo_tensor& a, const velo_tensor& b) {
-  if (a.strides == nullptr) return false;
+  if (a.strides == nullptr || a.dtype.bits < 8 || b.dtype.bits < 8) return false;
   const std::uintptr_t first_a = extent_of(a).begin, first_b = extent_of(b).begin;
   for (int i = 0; i < a.ndim; ++i) {
     const std::int64_t period = a.strides[i] * element_bytes(a.dtype);
@@ -65,11 +69,60 @@ bool side_by_side(const velo_tensor& a, const velo_tensor& b) {
   return false;
 }
 
-[[noreturn]] void refuse(const field& out, const field& other, bool allowed) {
-  fail(VELO_ERR_OVERLAP, text("args.%s", out.name),
-       allowed ? text("memory of its own, or exactly that of args.%s", other.name)
+// One tensor of a call and the bytes it reaches. index: in a list, else -1.
+struct view {
+  const velo_tensor* tensor;
+  extent at;
+  int field;
+  std::int64_t index;
+};
+
+text path_of(const op_spec& spec, const view& v) {
+  if (v.index < 0) return text("args.%s", spec.fields[v.field].name);
+  return text("args.%s[%lld]", spec.fields[v.field].name, static_cast<long long>(v.index));
+}
+
+// An output and a tensor whose extents meet: their elements are apart, or they are one tensor and
+// the spec allows that, of lists at the same place.
+void check_apart(const op_spec& spec, const view& written, const view& other) {
+  const velo_tensor &w = *written.tensor, &t = *other.tensor;
+  if (side_by_side(w, t) || side_by_side(t, w)) return;
+  const field &out = spec.fields[written.field], &in = spec.fields[other.field];
+  const bool allowed =
+      written.index == other.index && (((out.may_alias >> other.field) & 1) != 0 ||
+                                       (in.output && ((in.may_alias >> written.field) & 1) != 0));
+  if (allowed && same_view(w, t)) return;
+  const text shared = path_of(spec, other);
+  fail(VELO_ERR_OVERLAP, path_of(spec, written),
+       allowed ? text("memory of its own, or exactly that of %s", shared.buffer)
                : text("memory of its own"),
-       text("memory shared with args.%s", other.name));
+       text("memory shared with %s", shared.buffer));
+}
+
+void check_lists(const op_spec& spec, const args_block::slot* slots) {
+  std::vector<view> all;
+  const auto add = [&](const velo_tensor& t, int field, std::int64_t index) {
+    const extent at = extent_of(t);
+    if (at.begin != at.end) all.push_back({&t, at, field, index});
+  };
+  for (int i = 0; i < spec.field_count; ++i) {
+    if (slots[i].pointer == nullptr) continue;
+    if (spec.fields[i].kind == field_kind::tensor) add(*slots[i].tensor, i, -1);
+    if (spec.fields[i].kind != field_kind::tensors) continue;
+    for (std::int64_t k = 0; k < slots[i].tensors->count; ++k) add(slots[i].tensors->data[k], i, k);
+  }
+  std::sort(all.begin(), all.end(),
+            [](const view& a, const view& b) { return a.at.begin < b.at.begin; });
+  for (auto a = all.begin(); a != all.end(); ++a) {
+    for (auto b = a + 1; b != all.end() && b->at.begin < a->at.end; ++b) {
+      const bool first = std::tie(a->field, a->index) < std::tie(b->field, b->index);
+      const bool a_written = spec.fields[a->field].output, b_written = spec.fields[b->field].output;
+      if (a_written && (first || !b_written))
+        check_apart(spec, *a, *b);
+      else if (b_written)
+        check_apart(spec, *b, *a);
+    }
+  }
 }
 
 }  // namespace
@@ -78,22 +131,17 @@ void check_overlap(const op_spec& spec, const void* args) {
   const args_block::slot* slots = slots_of(args);
   extent extents[max_fields];
   for (int i = 0; i < spec.field_count; ++i) {
-    const bool given = spec.fields[i].kind == field_kind::tensor && slots[i].tensor != nullptr;
-    if (given) extents[i] = extent_of(*slots[i].tensor);
+    if (slots[i].pointer == nullptr) continue;
+    if (spec.fields[i].kind == field_kind::tensors) return check_lists(spec, slots);
+    if (spec.fields[i].kind == field_kind::tensor) extents[i] = extent_of(*slots[i].tensor);
   }
   for (int o = 0; o < spec.field_count; ++o) {
-    const field& out = spec.fields[o];
     const extent w = extents[o];
-    if (!out.output || w.begin == w.end) continue;
+    if (!spec.fields[o].output || w.begin == w.end) continue;
     for (int i = 0; i < spec.field_count; ++i) {
       const extent e = extents[i];
       if (i == o || w.begin >= e.end || e.begin >= w.end) continue;
-      const field& other = spec.fields[i];
-      const velo_tensor &written = *slots[o].tensor, &t = *slots[i].tensor;
-      if (side_by_side(written, t) || side_by_side(t, written)) continue;
-      const bool allowed =
-          ((out.may_alias >> i) & 1) != 0 || (other.output && ((other.may_alias >> o) & 1) != 0);
-      if (!allowed || !same_view(written, t)) refuse(out, other, allowed);
+      check_apart(spec, {slots[o].tensor, w, o, -1}, {slots[i].tensor, e, i, -1});
     }
   }
 }

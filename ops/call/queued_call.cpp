@@ -10,12 +10,32 @@ std::size_t bytes_of_sizes(std::int64_t count) {
   return sizeof(std::int64_t) * static_cast<std::size_t>(count);
 }
 
+std::size_t bytes_of_tensor(const velo_tensor& t) {
+  return sizeof t + 2 * bytes_of_sizes(t.ndim);
+}
+
+std::size_t in_words(std::size_t bytes) {
+  return (bytes + 7) / 8 * 8;
+}
+
 std::size_t bytes_behind(const field& f, const args_block::slot& slot) {
   if (slot.pointer == nullptr) return 0;
-  if (f.kind == field_kind::tensor)
-    return sizeof(velo_tensor) + 2 * bytes_of_sizes(slot.tensor->ndim);
-  if (f.kind == field_kind::ints) return sizeof(velo_ints) + bytes_of_sizes(slot.ints->count);
-  return 0;
+  switch (f.kind) {
+    case field_kind::tensor:
+      return bytes_of_tensor(*slot.tensor);
+    case field_kind::tensors: {
+      std::size_t all = sizeof(velo_tensors);
+      for (std::int64_t i = 0; i < slot.tensors->count; ++i)
+        all += bytes_of_tensor(slot.tensors->data[i]);
+      return all;
+    }
+    case field_kind::ints:
+      return sizeof(velo_ints) + bytes_of_sizes(slot.ints->count);
+    case field_kind::text:
+      return in_words(std::strlen(slot.text) + 1);
+    default:
+      return 0;
+  }
 }
 
 // Hands out the memory behind a call piece by piece; every piece is a multiple of eight bytes.
@@ -28,13 +48,15 @@ class piecewise {
     if (from == nullptr || count == 0) return nullptr;
     const std::size_t bytes = sizeof(T) * static_cast<std::size_t>(count);
     T* copied = static_cast<T*>(std::memcpy(static_cast<void*>(at_), from, bytes));
-    at_ += bytes;
+    at_ += in_words(bytes);
     return copied;
   }
-  const velo_tensor* copy_tensor(const velo_tensor& from) {
-    velo_tensor* to = copy(&from);
-    to->shape = copy(from.shape, from.ndim);
-    to->strides = copy(from.strides, from.ndim);
+  const velo_tensor* copy_tensor(const velo_tensor& from) { return complete(copy(&from)); }
+  const velo_tensors* copy_tensors(const velo_tensors& from) {
+    velo_tensors* to = copy(&from);
+    velo_tensor* views = copy(from.data, from.count);
+    for (std::int64_t i = 0; i < from.count; ++i) complete(views + i);
+    to->data = views;
     return to;
   }
   const velo_ints* copy_ints(const velo_ints& from) {
@@ -44,6 +66,13 @@ class piecewise {
   }
 
  private:
+  // A copied view gets sizes and strides of its own.
+  const velo_tensor* complete(velo_tensor* view) {
+    view->shape = copy(view->shape, view->ndim);
+    view->strides = copy(view->strides, view->ndim);
+    return view;
+  }
+
   char* at_;
 };
 static_assert(sizeof(velo_tensor) % 8 == 0 && sizeof(velo_ints) % 8 == 0);
@@ -61,10 +90,21 @@ queued_call::queued_call(op_id op, const kernel_entry& kernel, const void* args,
   for (int i = 0; i < spec.field_count; ++i) {
     args_block::slot& slot = block_.slots[i];
     if (slot.pointer == nullptr) continue;
-    if (spec.fields[i].kind == field_kind::tensor) {
-      slot.tensor = copies.copy_tensor(*slot.tensor);
-    } else if (spec.fields[i].kind == field_kind::ints) {
-      slot.ints = copies.copy_ints(*slot.ints);
+    switch (spec.fields[i].kind) {
+      case field_kind::tensor:
+        slot.tensor = copies.copy_tensor(*slot.tensor);
+        break;
+      case field_kind::tensors:
+        slot.tensors = copies.copy_tensors(*slot.tensors);
+        break;
+      case field_kind::ints:
+        slot.ints = copies.copy_ints(*slot.ints);
+        break;
+      case field_kind::text:
+        slot.text = copies.copy(slot.text, static_cast<std::int64_t>(std::strlen(slot.text)) + 1);
+        break;
+      default:
+        break;
     }
   }
 }

@@ -1,5 +1,5 @@
-// A call on a queue stream: the args, the problem, and copies of the descriptors behind it in the
-// same block of memory, one of the stream's; tensors' elements are not copied.
+// A call on a queue stream: the args, the problem, and copies of the descriptors, lists and texts
+// behind it in the same block of memory, one of the stream's; tensors' elements are not copied.
 //
 // The copied args point at the copied descriptors, so the object must not move. Cost: copying a few
 // hundred bytes.

@@ -94,7 +94,9 @@ struct dtype_word {
 };
 constexpr dtype_word dtype_words[] = {{"f32", dtype_f32}, {"f64", dtype_f64}, {"bf16", dtype_bf16},
                                       {"f16", dtype_f16}, {"i32", dtype_i32}, {"i64", dtype_i64},
-                                      {"u8", dtype_u8}};
+                                      {"i8", dtype_i8},   {"i4", dtype_i4},   {"u8", dtype_u8},
+                                      {"u64", dtype_u64}};
+constexpr const char* dtype_expected = "f32, f64, bf16, f16, i32, i64, i8, i4, u8 or u64";
 
 bool takes_integer(passing p) {
   return p == passing::i32 || p == passing::i64;
@@ -144,7 +146,7 @@ std::int64_t measure(const source& from, const velo_tensor& t) {
     case source::what::stride:
       return stride_of(t, from.index);
     case source::what::bytes:
-      return numel(t) * element_bytes(t.dtype);
+      return bytes_of(t.dtype, numel(t));
     default:
       return numel(t);
   }
@@ -208,10 +210,10 @@ void binding::read_tensors(reader& from) {
     field& made = add_field(name, field_kind::tensor);
     made.output = direction != "in";
     place = from.place();
-    const std::string dtype = from.word("f32, f64, bf16, f16, i32, i64 or u8");
+    const std::string dtype = from.word(dtype_expected);
     for (const dtype_word& known : dtype_words)
       if (dtype == known.name) made.dtypes = known.bit;
-    if (made.dtypes == 0) from.refuse_at(place, "f32, f64, bf16, f16, i32, i64 or u8");
+    if (made.dtypes == 0) from.refuse_at(place, dtype_expected);
     if (from.done()) return;
     from.expect(',');
     if (from.done()) from.refuse("a tensor after ','");

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/handle_kinds.hpp"
 #include "velo/velo.h"
 
 namespace velo::ops {
@@ -47,6 +48,15 @@ bool find_op(const char* name, op_id& op) {
   }
   op = static_cast<op_id>(i);
   return i < op_count();
+}
+
+error_bound bound_of(const op_spec& spec, velo_dtype output, bool mixed) {
+  error_bound found{dtype_bit_of(output), mixed, 0, 0, 0};
+  for (int i = 0; i < spec.bound_count; ++i) {
+    const error_bound& b = spec.bounds[i];
+    if (b.dtype == found.dtype && (!b.mixed || mixed)) found = b;
+  }
+  return found;
 }
 
 const op_spec* find_spec(const char* name) {

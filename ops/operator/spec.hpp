@@ -8,11 +8,22 @@
 
 #include <cstdint>
 
+#include "core/handle.hpp"
 #include "velo/types.h"
 
 namespace velo::ops {
 
-enum class field_kind : std::uint8_t { tensor, pack, i64, f64, boolean, enumeration, ints };
+enum class field_kind : std::uint8_t {
+  tensor,
+  tensors,  // a velo_tensors: every element meets what the field says of a tensor
+  handle,
+  i64,
+  f64,
+  boolean,
+  enumeration,
+  ints,
+  text
+};
 
 // Bits of field::dtypes.
 enum dtype_bit : std::uint32_t {
@@ -23,7 +34,10 @@ enum dtype_bit : std::uint32_t {
   dtype_i32 = 16,
   dtype_i64 = 32,
   dtype_u8 = 64,
-  dtype_bool = 128
+  dtype_bool = 128,
+  dtype_i8 = 256,
+  dtype_u64 = 512,
+  dtype_i4 = 1024
 };
 
 struct enumerator {
@@ -35,18 +49,27 @@ struct field {
   const char* name;
   const char* doc;
   field_kind kind;
-  bool output;    // tensors only: written by the operator
-  bool optional;  // may be NULL (tensor, pack, ints)
-  bool strided;   // tensors only: the operator takes strides; otherwise the view must be compact
+  const core::handle_kind* handle;  // of a handle, else nullptr
+  bool output;        // tensor, tensors: written by the operator
+  bool optional;      // may be NULL: any pointer
+  bool strided;  // tensor, tensors: the operator takes strides; otherwise views must be compact
   std::uint32_t
       dtypes;  // accepted element types of an input tensor, dtype_bit; 0 = decided by infer
   std::uint32_t may_alias;   // bit i: may share memory with field i exactly (same first byte, shape
-                             // and strides)
+                             // and strides); of lists, each tensor with the one at its own place
   std::int64_t default_int;  // i64, boolean, enumeration
   double default_real;       // f64
   double minimum, maximum;   // inclusive bounds of i64 and f64; infinities when unbounded
   const enumerator* enumerators;
   int enumerator_count;
+};
+
+// How far an output may be from the exact value: absolute + relative * |value| + largest * the
+// largest magnitude in the same output. All zero: exact.
+struct error_bound {
+  std::uint32_t dtype;  // of the output, dtype_bit
+  bool mixed;           // of float32 outputs of a call with a narrower floating tensor
+  double absolute, relative, largest;
 };
 
 struct op_spec {
@@ -57,7 +80,9 @@ struct op_spec {
   const char* aliases;      // comma-separated other names: "npu_rms_norm"
   const char* doc;
   const char* source;
-  const char* error_bound;
+  const char* accuracy;       // the bound in words
+  const error_bound* bounds;  // and in numbers, by dtype of the output
+  int bound_count;
   const char* bytes;
   std::uint32_t since;  // ABI that introduced it, major * 100 + minor
   const field* fields;

@@ -22,6 +22,9 @@ constexpr named_dtype named_dtypes[] = {
     {{VELO_DTYPE_INT, 64, 1}, dtype_i64, "int64"},
     {{VELO_DTYPE_UINT, 8, 1}, dtype_u8, "uint8"},
     {{VELO_DTYPE_BOOL, 8, 1}, dtype_bool, "bool"},
+    {{VELO_DTYPE_INT, 8, 1}, dtype_i8, "int8"},
+    {{VELO_DTYPE_UINT, 64, 1}, dtype_u64, "uint64"},
+    {{VELO_DTYPE_INT, 4, 1}, dtype_i4, "int4"},
 };
 
 }  // namespace

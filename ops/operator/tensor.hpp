@@ -28,8 +28,12 @@ core::text dtype_name(velo_dtype type);       // "float32"
 core::text dtype_names(std::uint32_t bits);   // "float32 or bfloat16"
 core::text shape_name(int rank, const std::int64_t* sizes);  // "[2, 3]"
 
+// Of one element; two int4 share a byte, for which `bytes_of` is the one to ask.
 inline std::int64_t element_bytes(velo_dtype type) {
   return (type.bits + 7) / 8;
+}
+inline std::int64_t bytes_of(velo_dtype type, std::int64_t elements) {
+  return type.bits < 8 ? (elements * type.bits + 7) / 8 : elements * element_bytes(type);
 }
 
 inline std::int64_t product(const std::int64_t* sizes, int count) {

@@ -69,7 +69,43 @@ breaks example-dtype ops/embedding.json '0,/"dtype": "i64"/s//"dtype": "f32"/' '
 breaks example-range ops/embedding.json '0,/, "range": \[0, 3\]/s///' 'integers are drawn from a "range"'
 breaks example-drawn ops/elementwise.json '0,/"a": \[1, 2\]/s//"a": {"shape": [2]}/' 'what has a known result is not drawn'
 breaks example-word ops/attention.json 's/"layout": "tnd",$/"layout": "tdn",/' '"attention_layout" has no "tdn"'
+breaks header core.json '0,/"header": "stream.h"/s//"header": "steam.h"/' 'no module read so far lists "steam.h"'
+breaks header-twice core.json '0,/"types.h", /s//"types.h", "types.h", /' 'already taken'
+breaks header-generated core.json '0,/"types.h", /s//"types.h", "ops_x.h", /' 'is generated'
+breaks module-name core.json '2s/core/kernel/' 'the file is named core.json'
+breaks article core.json '0,/"article": "a pack"/s//"article": "pack"/' 'expected "a" or "an"'
+breaks destroy-order core.json 's/"order": 4/"order": 5/' 'already taken'
+breaks handle-unknown ops/matmul.json '0,/"handle": "velo_pack"/s//"handle": "velo_park"/' 'no module declares a handle "velo_park"'
+breaks list-out $norm '0,/"kind": "tensor", "dir": "out"/s//"kind": "tensors", "dir": "out"/' '"out" is none of: in, inout'
+breaks bound-missing $norm '0,/"text": "float32: 4 ulp/s//"txt": "float32: 4 ulp/' 'unknown key; known here: .*text'
+breaks bound-number $norm '0,/"relative": 4.8e-07/s//"relative": -1/' 'a bound is 0 or more'
+breaks bound-kind $norm '0,/"relative": 4.8e-07/s//"ulps": 4/' 'unknown key; known here: absolute, relative'
 breaks destroy core.json 's/"destroy": "velo_event_destroy"/"destroy": "velo_event_end"/' 'no such function'
+
+# Another module: types of either may stand in the other, errors only in core.json.
+module() {
+  rm -rf "$work/spec"
+  cp -r "$spec" "$work/spec"
+  printf '%s\n' "$1" >"$work/spec/pool.json"
+  sed -i '/"velo_cast"/s/$/,\n    "velo_pool_destroy"/' "$work/spec/slots.json"
+  message=$("$gen" --spec "$work/spec" --root "$work/module" 2>&1)
+}
+pool='{"module": "pool", "headers": ["pool.h"],
+ "handles": [{"name": "velo_pool", "article": "a pool", "header": "pool.h", "since": "1.0", "doc": "Memory.",
+              "destroy": "velo_pool_destroy", "order": 6}],
+ "functions": [{"name": "velo_pool_destroy", "header": "pool.h", "since": "1.0", "thread": "per-handle", "result": "void",
+                "doc": "Ends it.", "params": [{"name": "pool", "type": "velo_pool", "nullable": true, "ownership": "take"}]}]}'
+module "$pool"
+if [ $? -ne 0 ] || ! grep -q '#include "velo/pool.h"' "$work/module/capi/include/velo/api.h" ||
+  ! grep -q 'VELO_HANDLE(pool, "a pool", 6)' "$work/module/abi/generated/handles.inc"; then
+  echo "a second module is not taken: $message"
+  failures=$((failures + 1))
+fi
+module "${pool/\"functions\"/\"errors\": [], \"functions\"}"
+if [ $? -ne 2 ] || ! grep -q 'pool.json:.*unknown key' <<<"$message"; then
+  echo "errors outside core.json go unnoticed: $message"
+  failures=$((failures + 1))
+fi
 
 rm -rf "$work/spec"
 cp -r "$spec" "$work/spec"

@@ -29,7 +29,7 @@ def grow_norm(spec):
         {"name": "offset", "kind": "f64", "default": 0.5, "since": "1.1", "doc": "added to gamma"})
     spec["ops"].append(
         {"name": "twin_norm", "since": "1.1", "thread": "per-stream", "doc": ["y = x."], "source": "definition",
-         "error_bound": "exact", "bytes": "one read and one write of x",
+         "error_bound": {"float32": {}, "text": "exact"}, "bytes": "one read and one write of x",
          "fields": [{"name": "x", "kind": "tensor", "dir": "in", "dtypes": ["f32"], "doc": "any shape"},
                     {"name": "y", "kind": "tensor", "dir": "out", "doc": "shape of x"}],
          "examples": [{"in": {"x": [2]}, "out": {"y": [2]}}]})

@@ -52,24 +52,28 @@ double element(const hosts::array& a, std::size_t i) {
                             : value_of(*reinterpret_cast<const bf16*>(at));
 }
 
-bool has_bf16(example_call& call) {
+bool is_mixed(example_call& call) {
   bool found = false;
-  for (std::size_t t = 0; t < call.tensors(); ++t)
-    found = found || call.memory(t).dtype.code == VELO_DTYPE_BFLOAT;
+  for (std::size_t t = 0; t < call.tensors(); ++t) {
+    const velo_dtype type = call.memory(t).dtype;
+    found = found || (type.bits == 16 && type.code != VELO_DTYPE_INT);
+  }
   return found;
 }
 
-// Outputs of two runs within what the operators' bounds allow: kernels for bf16 take exp less
-// exactly.
-void require_agreement(const hosts::array& got, const hosts::array& reference, bool bf16_call) {
+// Outputs of two kernels, each within the operator's bound of the exact value.
+void require_agreement(const hosts::array& got, const hosts::array& reference,
+                       const ops::error_bound& bound) {
   const auto count = static_cast<std::size_t>(got.count());
-  const double share = got.dtype.bits == 16 ? 0x1p-6 : bf16_call ? 1e-4 : 2e-5;
   double largest = 0;
   for (std::size_t i = 0; i < count; ++i)
     largest = std::max(largest, std::abs(element(reference, i)));
   for (std::size_t i = 0; i < count; ++i) {
-    INFO("element " << i);
-    REQUIRE(std::abs(element(got, i) - element(reference, i)) <= share * largest);
+    INFO("element " << i << " of " << ops::dtype_name(got.dtype).buffer);
+    const double exact = element(reference, i);
+    const double allowed =
+        bound.absolute + bound.relative * std::abs(exact) + bound.largest * largest;
+    CHECK(std::abs(element(got, i) - exact) <= 2 * allowed);
   }
 }
 
@@ -231,7 +235,9 @@ TEST_CASE("every operator at level 0 runs its reference and agrees with level 2"
     for (std::size_t t = 0; t < call.tensors(); ++t) {
       const ops::field& f = call.spec().fields[call.field(t)];
       INFO(f.name);
-      if (f.output) require_agreement(tuned[t], call.memory(t), has_bf16(call));
+      if (f.output)
+        require_agreement(tuned[t], call.memory(t),
+                          ops::bound_of(call.spec(), tuned[t].dtype, is_mixed(call)));
     }
   });
 }

@@ -66,7 +66,7 @@ class example_call {
         v.value.kind = VELO_VALUE_INTS, v.value.as.ints = args.slots[i].ints;
       } else if (f.kind == ops::field_kind::f64) {
         v.value.kind = VELO_VALUE_FLOAT, v.value.as.f = args.slots[i].f;
-      } else if (f.kind != ops::field_kind::pack) {
+      } else if (f.kind != ops::field_kind::handle) {
         v.value.kind = VELO_VALUE_INT, v.value.as.i = args.slots[i].i;
       }
       named.push_back(v);

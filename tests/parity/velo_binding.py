@@ -140,7 +140,7 @@ class Velo:
                 ints = Ints(data, len(value))
                 keep.append((ints, data))
                 ctypes.c_void_p.from_buffer(block, at).value = ctypes.addressof(ints)
-            elif kind == "pack":
+            elif kind == "handle":
                 ctypes.c_void_p.from_buffer(block, at).value = value.value
             elif kind == "f64":
                 ctypes.c_double.from_buffer(block, at).value = value

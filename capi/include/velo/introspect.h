@@ -66,14 +66,15 @@ typedef struct velo_ints {
 
 typedef int32_t velo_value_kind;
 enum {
-  VELO_VALUE_NONE = 0,   /* an optional argument left out */
-  VELO_VALUE_INT = 1,    /* as.i: integers, booleans, enumerators, statuses */
-  VELO_VALUE_FLOAT = 2,  /* as.f */
-  VELO_VALUE_STRING = 3, /* as.s: zero-terminated; of an enumeration, the short name ("bsnd") */
-  VELO_VALUE_TENSOR = 4, /* as.tensor */
-  VELO_VALUE_INTS = 5,   /* as.ints */
-  VELO_VALUE_HANDLE = 6, /* as.p: any velo handle */
-  VELO_VALUE_POINTER = 7 /* as.p: a struct, buffer or out-parameter */
+  VELO_VALUE_NONE = 0,    /* an optional argument left out */
+  VELO_VALUE_INT = 1,     /* as.i: integers, booleans, enumerators, statuses */
+  VELO_VALUE_FLOAT = 2,   /* as.f */
+  VELO_VALUE_STRING = 3,  /* as.s: zero-terminated; of an enumeration, the short name ("bsnd") */
+  VELO_VALUE_TENSOR = 4,  /* as.tensor */
+  VELO_VALUE_INTS = 5,    /* as.ints */
+  VELO_VALUE_HANDLE = 6,  /* as.p: any velo handle */
+  VELO_VALUE_POINTER = 7, /* as.p: a struct, buffer or out-parameter */
+  VELO_VALUE_TENSORS = 8  /* as.tensors: a list, given as a whole */
 };
 
 /* A tagged value, 16 bytes. Conversions are strict: a kind that does not fit is an error that names
@@ -87,6 +88,7 @@ typedef struct velo_value {
     const char* s;
     const velo_tensor* tensor;
     const velo_ints* ints;
+    const velo_tensors* tensors;
     void* p;
   } as;
 } velo_value;

@@ -33,7 +33,14 @@ typedef struct velo_pack_s* velo_pack;
 typedef struct velo_kernel_s* velo_kernel;   /* a registered foreign kernel */
 typedef struct velo_closure_s* velo_closure; /* an operator as a C function pointer */
 
-/* Dtype codes and device types carry DLPack's values. */
+/* Dtype codes and device types carry DLPack's values.
+ *
+ * int4, {VELO_DTYPE_INT, 4, 1}, is packed two elements a byte as DLPack packs it, in memory that
+ * frameworks hold as uint8: of each pair the first element in the low four bits, the second in the
+ * high four, both in two's complement. Sizes and strides count elements, so a byte tensor
+ * [.., n / 2] is the int4 tensor [.., n]. Such a tensor is compact and its last size even: every row
+ * begins at a byte, and n elements are n / 2 bytes. Of all other dtypes an element is bits / 8
+ * bytes. */
 enum {
   VELO_DTYPE_INT = 0,
   VELO_DTYPE_UINT = 1,
@@ -44,7 +51,7 @@ enum {
 
 typedef struct velo_dtype {
   uint8_t code;   /* VELO_DTYPE_* */
-  uint8_t bits;   /* bits of one element: 32 for float32, 16 for bfloat16 */
+  uint8_t bits;   /* bits of one element: 32 for float32, 16 for bfloat16, 4 for int4 */
   uint16_t lanes; /* always 1 in velo's operators */
 } velo_dtype;
 
@@ -68,6 +75,13 @@ typedef struct velo_tensor {
   const int64_t* strides; /* ndim strides in elements; NULL means compact row-major */
   uint64_t byte_offset;   /* added to data */
 } velo_tensor;
+
+/* A list of tensors as an argument, 16 bytes: the parameters of a model, for instance. The views
+ * stand one behind the other, and are the caller's like a single one. */
+typedef struct velo_tensors {
+  const velo_tensor* data; /* count views; may be NULL when count is 0 */
+  int64_t count;           /* >= 0 */
+} velo_tensors;
 
 VELO_END_C
 

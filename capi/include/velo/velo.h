@@ -3,13 +3,5 @@
 #define VELO_VELO_H
 
 #include "velo/api.h"
-#include "velo/context.h"
-#include "velo/introspect.h"
-#include "velo/pack.h"
-#include "velo/plugin.h"
-#include "velo/status.h"
-#include "velo/stream.h"
-#include "velo/tensor.h"
-#include "velo/types.h"
 
 #endif

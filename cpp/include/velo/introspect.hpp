@@ -34,6 +34,9 @@ struct value : velo_value {
     as.tensor = &tensor;
   }
   value(const tensor_view& tensor) noexcept : value(static_cast<const velo_tensor&>(tensor)) {}
+  value(const velo_tensors& list) noexcept : velo_value{VELO_VALUE_TENSORS, 0, {0}} {
+    as.tensors = &list;
+  }
   value(const velo_ints& list) noexcept : velo_value{VELO_VALUE_INTS, 0, {0}} { as.ints = &list; }
   template <class Handle, class Release>
   value(const detail::owner<Handle, Release>& owner) noexcept

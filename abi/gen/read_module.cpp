@@ -1,15 +1,24 @@
-// core.json: what the hand-written headers declare.
+// <module>.json: what a module's hand-written headers declare.
 #include "abi/gen/check_types.hpp"
 #include "abi/gen/read_parts.hpp"
 
 namespace velo::gen {
 namespace {
 
-const std::initializer_list<const char*> headers = {
-    "status.h",     "types.h",  "tensor.h", "context.h", "stream.h", "pack.h",
-    "introspect.h", "plugin.h", "group.h",  "pool.h",    "swap.h",   "schedule.h"};
+void read_headers(const node& root, spec& out, std::set<std::string>& names) {
+  for (const node& at : root["headers"].items()) {
+    const std::string header = at.text();
+    const std::size_t stem = header.size() < 2 ? 0 : header.size() - 2;
+    if (header.substr(stem) != ".h") at.fail("expected a header such as \"stream.h\"");
+    check_name(at, header.substr(0, stem));
+    if (header.rfind("ops_", 0) == 0 || header == "api.h" || header == "velo.h")
+      at.fail("\"" + header + "\" is generated or includes the others: it declares nothing");
+    check_new(at, names, "header " + header);
+    out.headers.push_back(header);
+  }
+}
 
-// What every entry of core.json has.
+// What every entry of a module has.
 template <class Entry>
 void read_common(const node& at, Entry& out, std::set<std::string>& names) {
   out.name = at.text("name");
@@ -19,7 +28,8 @@ void read_common(const node& at, Entry& out, std::set<std::string>& names) {
   out.doc = at.text("doc");
   check_doc(at["doc"], out.doc);
   out.header = at.text("header");
-  check_word(at["header"], out.header, headers);
+  if (names.count("header " + out.header) == 0)
+    at["header"].fail("no module read so far lists \"" + out.header + "\" in its \"headers\"");
   out.since = parse_release(at["since"]);
 }
 
@@ -183,23 +193,30 @@ void read_functions(const node& root, spec& out, std::set<std::string>& names) {
 
 }  // namespace
 
-void read_core(const std::string& file, spec& out, std::set<std::string>& names) {
-  const document source(file);
-  const node root(source);
-  root.only(
-      {"module", "release", "handles", "errors", "enums", "callbacks", "structs", "functions"});
-  out.release = parse_release(root["release"]);
-  names.insert({"velo_status", "velo_api", "VELO_OK"});
+void read_module(const node& root, const std::string& name, spec& out,
+                 std::set<std::string>& names) {
+  if (root.text("module") != name) root["module"].fail("the file is named " + name + ".json");
+  if (name == "core") {
+    root.only({"module", "release", "headers", "handles", "errors", "enums", "callbacks", "structs",
+               "functions"});
+    out.release = parse_release(root["release"]);
+    names.insert({"velo_status", "velo_api", "VELO_OK"});
+  } else {
+    root.only({"module", "headers", "handles", "enums", "callbacks", "structs", "functions"});
+  }
+  read_headers(root, out, names);
   read_handles(root, out, names);
   read_errors(root, out, names);
   read_enums(root, out, names);
   read_callbacks(root, out, names);
   read_structs(root, out, names);
   read_functions(root, out, names);
-  check_types(root, out);
-  for (std::size_t i = 0; i < out.handles.size(); ++i) {
-    const node at = root["handles"].items()[i];
-    if (names.count(out.handles[i].destroy) == 0) at["destroy"].fail("no such function");
+}
+
+void check_module(const node& root, const spec& whole, const std::set<std::string>& names) {
+  check_types(root, whole);
+  for (const node& at : root.items("handles")) {
+    if (names.count(at.text("destroy")) == 0) at["destroy"].fail("no such function");
   }
 }
 
