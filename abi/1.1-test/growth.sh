@@ -18,7 +18,7 @@ build)
   mkdir -p "$work/objects" "$work/lib" "$work/stub"
   python3 "$here/grow.py" "$source" "$tree" "$generator"
   "$generator" --spec "$tree/abi/spec" --gates "$work/gates"
-  python3 "$here/link.py" "$source" "$build" "$tree" "$work/objects" "$work/lib/libvelo.so.1"
+  python3 "$here/link.py" velo "$build" "$tree" "$work/objects" "$work/lib/libvelo.so.1" "$here/growth.cpp"
   cc -shared -fPIC -Wl,--version-script="$tree/abi/generated/velo.map" -Wl,-soname,libvelo.so.1 "$work/gates/stub.c" \
     -o "$work/stub/libvelo.so"
   flags=(-std=c99 -Wall -Wextra -Werror -DVELO_TARGET_ABI=101 -I"$tree/capi/include")

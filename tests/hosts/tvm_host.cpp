@@ -19,6 +19,16 @@ void tvm_arguments::string(const std::string& text) {
   add(65).pointer = &strings_.back();
 }
 
+void tvm_arguments::array_of_tensors(const std::vector<velo_tensor>& views) {
+  std::vector<tvm_value> items;
+  for (const velo_tensor& view : views) {
+    tensors_.push_back({header(70), view});
+    items.push_back({70, 0, {0}});
+    items.back().pointer = &tensors_.back();
+  }
+  add_array(items);
+}
+
 void tvm_arguments::array_of(const std::vector<std::int64_t>& list) {
   std::vector<tvm_value> items;
   for (const std::int64_t i : list) {
@@ -26,8 +36,12 @@ void tvm_arguments::array_of(const std::vector<std::int64_t>& list) {
     item.integer = i;
     items.push_back(item);
   }
+  add_array(items);
+}
+
+void tvm_arguments::add_array(const std::vector<tvm_value>& items) {
   items_.push_back(items);
-  const auto size = static_cast<std::int64_t>(list.size());
+  const auto size = static_cast<std::int64_t>(items.size());
   arrays_.push_back({header(71), items_.back().data(), size, size, nullptr});
   add(71).pointer = &arrays_.back();
 }

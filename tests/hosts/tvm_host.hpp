@@ -68,6 +68,7 @@ class tvm_arguments {
     add(69).pointer = &shapes_.back();
   }
   void array_of(const std::vector<std::int64_t>& list);
+  void array_of_tensors(const std::vector<velo_tensor>& views);
   void other(std::int32_t type) { add(type).pointer = nullptr; }
   void put(const attribute& a, bool as_array);
 
@@ -75,6 +76,7 @@ class tvm_arguments {
   bool counts_unchanged() const;
 
  private:
+  void add_array(const std::vector<tvm_value>& items);
   tvm_object header(std::int32_t type) const { return {1, type, 0, nullptr}; }
   tvm_value& add(std::int32_t type) {
     values_.push_back({type, 0, {0}});
