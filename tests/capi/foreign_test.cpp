@@ -115,6 +115,44 @@ TEST_CASE("every expression of a binding gives its value") {
   CHECK(std::memcmp(values, expected, sizeof expected) == 0);
 }
 
+TEST_CASE("int4 tensors are compact, have even rows and half as many bytes as elements") {
+  context c;
+  made(c, describe("witness", "witness", "v(lilldifp)",
+                   "x.numel, x.rank, x.shape[1], x.bytes, attr.real, attr.whole, 1.5, out.data",
+                   "in x i4, out out i64"));
+  std::int64_t values[14] = {};
+  const std::int64_t seven[1] = {7}, strides[2] = {8, 1};
+  std::int64_t shape[2] = {2, 6};
+  velo_tensor x = {values, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_INT, 4, 1}, shape, nullptr, 0};
+  velo_tensor out = {values + 7, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_INT, 64, 1}, seven, nullptr,
+                     0};
+  const named all = {{"x", tensor_value(&x)},
+                     {"out", tensor_value(&out)},
+                     {"real", real(9.0)},
+                     {"whole", integer(-5)}};
+  REQUIRE(op_call(c.stream, "witness", all) == VELO_OK);
+  CHECK(values[7] == 12);
+  CHECK(values[10] == 6);
+  SECTION("memory that begins at the last byte of the tensor overlaps, the next does not") {
+    alignas(8) unsigned char bytes[72] = {};
+    x.data = bytes + 2;
+    out.data = bytes + 8;
+    CHECK(op_call(c.stream, "witness", all) == VELO_OK);
+    x.data = bytes + 3;
+    CHECK(op_call(c.stream, "witness", all) == VELO_ERR_OVERLAP);
+  }
+  SECTION("odd rows") {
+    shape[1] = 5;
+    CHECK(op_call(c.stream, "witness", all) == VELO_ERR_SHAPE);
+    CHECK(last().argument == "args.x.shape");
+  }
+  SECTION("rows apart") {
+    x.strides = strides;
+    CHECK(op_call(c.stream, "witness", all) == VELO_ERR_LAYOUT);
+    CHECK(last().argument == "args.x.strides");
+  }
+}
+
 TEST_CASE("a kernel that binds strides takes strided tensors, another one refuses them") {
   context c;
   made(c, describe("twice", "twice", "v(lllpp)",

@@ -179,3 +179,17 @@ TEST_CASE("the extent follows strides of either sign and refuses what overflows"
   CHECK(velo_tensor_extent(&t, &bytes) == VELO_ERR_RANK);
   CHECK(bytes == 77);
 }
+
+TEST_CASE("two int4 share a byte, and rows begin at whole bytes") {
+  const live_context context;
+  constexpr velo_dtype i4{VELO_DTYPE_INT, 4, 1};
+  const std::int64_t shape[] = {3, 10}, odd[] = {4, 5};
+  velo_managed_tensor* made = nullptr;
+  REQUIRE(velo_tensor_create(context, &i4, 2, shape, &made) == VELO_OK);
+  std::uint64_t bytes = 0;
+  REQUIRE(velo_tensor_extent(&made->tensor, &bytes) == VELO_OK);
+  CHECK(bytes == 15);
+  velo_tensor_release(made);
+  CHECK(velo_tensor_create(context, &i4, 2, odd, &made) == VELO_ERR_SHAPE);
+  CHECK(velo_tensor_create(context, &i4, 0, nullptr, &made) == VELO_ERR_SHAPE);
+}

@@ -184,6 +184,13 @@ TEST_CASE_METHOD(fixture, "from tvm-ffi, a list is an Array of tensors") {
   args.string("minus");
   call(args);
   scaled(-2);
+  hosts::tvm_arguments long_text;
+  long_text.integer(reinterpret_cast<std::int64_t>(toy));
+  long_text.array_of_tensors({xs[0]});
+  long_text.array_of_tensors({ys[0]});
+  const std::string sign(100, 'm');
+  long_text.string(sign);
+  CHECK_THROWS_WITH(call(long_text), Catch::Contains("got " + sign));
   hosts::tvm_arguments wrong;
   wrong.integer(reinterpret_cast<std::int64_t>(toy));
   wrong.array_of({1, 2});
