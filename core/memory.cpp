@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/failure.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::core {
 namespace {
@@ -14,10 +15,6 @@ namespace {
 constexpr std::uint64_t alignment = 64;
 constexpr std::uint64_t huge = std::uint64_t{2} << 20;
 constexpr velo_device cpu{VELO_DEVICE_CPU, 0};
-
-constexpr std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 // Maps one huge page more than asked for and gives back what sticks out on both sides.
 void* map_huge(std::uint64_t bytes) {

@@ -253,48 +253,82 @@ VELO_INLINE void store2(float* p, vec a, vec b) {
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), narrow(a, b));
 }
-VELO_INLINE void store_pairs(bf16* p, vec even, vec odd) {
+VELO_INLINE void store_pairs(uint32_t* p, vec even, vec odd) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), pairs(even, odd));
 }
-VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, bf16* pairs, const vec (&a)[2],
-                                      const vec (&b)[2]) {
+VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, uint32_t* first, uint32_t* second,
+                                      const vec (&a)[2], const vec (&b)[2]) {
   store2(even, a[0], a[1]);
   store2(odd, b[0], b[1]);
-  store_pairs(pairs, a[0], b[0]);
-  store_pairs(pairs + 2 * width, a[1], b[1]);
+  store_pairs(first, a[0], b[0]);
+  store_pairs(second, a[1], b[1]);
 }
-VELO_INLINE void interleave(bf16* p, const bf16* even, const bf16* odd) {
-  const __m256i none = _mm256_setzero_si256();
-  const __m256i low = even == nullptr ? none : _mm256_castps_si256(load(even).v);
-  const __m256i high = odd == nullptr ? none : _mm256_castps_si256(load(odd).v);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
-                      _mm256_or_si256(_mm256_srli_epi32(low, 16), high));
-}
-VELO_INLINE void split(const void* words, bf16* even, bf16* odd) {
-  const __m256i w = _mm256_loadu_si256(static_cast<const __m256i*>(words));
-  const __m256i low = _mm256_and_si256(w, _mm256_set1_epi32(0xffff));
-  const __m256i packed = _mm256_packus_epi32(low, _mm256_srli_epi32(w, 16));
-  const __m256i ordered = _mm256_permute4x64_epi64(packed, 0xd8);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(even), _mm256_castsi256_si128(ordered));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(odd), _mm256_extracti128_si256(ordered, 1));
-}
-VELO_INLINE void transpose(const float* from, long from_ld, float* to, long to_ld) {
-  __m256 a[8], b[8];
-  for (int i = 0; i < 8; ++i) a[i] = _mm256_loadu_ps(from + i * from_ld);
-  for (int i = 0; i < 8; i += 2) {
-    b[i] = _mm256_unpacklo_ps(a[i], a[i + 1]);
-    b[i + 1] = _mm256_unpackhi_ps(a[i], a[i + 1]);
+// Vectors of words, for what moves them: the first n of a row, or all of them when n is width
+// (twice as many halves); missing lanes are zero.
+struct words {
+  static constexpr int width = 8;
+  __m256i v;
+
+  // The first n halves of a vector, by way of a copy: AVX2 masks whole words only.
+  static __m256i some_halves(const uint16_t* p, int n) {
+    uint16_t copy[2 * width] = {};
+    for (int i = 0; i < n; ++i) copy[i] = p[i];
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(copy));
   }
-  for (int i = 0; i < 8; i += 4) {
-    for (int h = 0; h < 2; ++h) {
-      a[i + 2 * h] = _mm256_shuffle_ps(b[i + h], b[i + h + 2], 0x44);
-      a[i + 2 * h + 1] = _mm256_shuffle_ps(b[i + h], b[i + h + 2], 0xee);
+  static words zero() { return {_mm256_setzero_si256()}; }
+  static words load(const uint32_t* p, int n) {
+    return n == width ? words{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}
+                      : words{_mm256_maskload_epi32(reinterpret_cast<const int*>(p), first(n))};
+  }
+  static words load_halves(const uint16_t* p, int n) {
+    return n == 2 * width ? words{_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))}
+                          : words{some_halves(p, n)};
+  }
+  static __m256i spread(const uint16_t* p, int n) {  // n bf16, one to a word
+    return _mm256_cvtepu16_epi32(n == width ? _mm_loadu_si128(reinterpret_cast<const __m128i*>(p))
+                                            : _mm256_castsi256_si128(some_halves(p, n)));
+  }
+  static words widen(const uint16_t* p, int n) { return {_mm256_slli_epi32(spread(p, n), 16)}; }
+  static words pair(const uint16_t* p, const uint16_t* q, int n) {
+    const __m256i even = spread(p, n);
+    if (q == nullptr) return {even};
+    return {_mm256_or_si256(even, _mm256_slli_epi32(spread(q, n), 16))};
+  }
+  void store(uint32_t* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+  void store_eights(uint32_t* p, int64_t) const { store(p); }
+
+  static void turn(words (&r)[width]) {
+    __m256i t[width];
+#pragma GCC unroll 4
+    for (int i = 0; i < width; i += 2) {
+      t[i] = _mm256_unpacklo_epi32(r[i].v, r[i + 1].v);
+      t[i + 1] = _mm256_unpackhi_epi32(r[i].v, r[i + 1].v);
+    }
+    __m256i q[width];
+#pragma GCC unroll 2
+    for (int i = 0; i < width; i += 4) {
+      q[i] = _mm256_unpacklo_epi64(t[i], t[i + 2]);
+      q[i + 1] = _mm256_unpackhi_epi64(t[i], t[i + 2]);
+      q[i + 2] = _mm256_unpacklo_epi64(t[i + 1], t[i + 3]);
+      q[i + 3] = _mm256_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) {
+      r[c].v = _mm256_permute2x128_si256(q[c], q[4 + c], 0x20);
+      r[4 + c].v = _mm256_permute2x128_si256(q[c], q[4 + c], 0x31);
     }
   }
-  for (int h = 0; h < 4; ++h) {
-    _mm256_storeu_ps(to + h * to_ld, _mm256_permute2f128_ps(a[h], a[h + 4], 0x20));
-    _mm256_storeu_ps(to + (h + 4) * to_ld, _mm256_permute2f128_ps(a[h], a[h + 4], 0x31));
+
+  static void store_eight(words (&r)[8], uint32_t* p) {
+    turn(r);
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; ++i) r[i].store(p + 8 * i);
   }
-}
+};
+
+// Rows and vectors of a block of sums that the registers hold beside a row of vectors.
+inline constexpr int sum_rows = 4, sum_vectors = 3;
+
+using dot_operand = void;  // nothing multiplies pairs of bf16 here
 
 }  // namespace velo::simd::avx2

@@ -260,56 +260,106 @@ VELO_INLINE void store2(float* p, vec a, vec b) {
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
   _mm512_storeu_si512(p, narrow(a, b));
 }
-VELO_INLINE void store_pairs(bf16* p, vec even, vec odd) {
+VELO_INLINE void store_pairs(uint32_t* p, vec even, vec odd) {
   _mm512_storeu_si512(p, pairs(even, odd));
 }
-// Two rows of two vectors each: as rows, and as pairs of the two.
-VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, bf16* pairs, const vec (&a)[2],
-                                      const vec (&b)[2]) {
+// Two rows of two vectors each: as rows, and as pairs of the two, a vector of words each.
+VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, uint32_t* first, uint32_t* second,
+                                      const vec (&a)[2], const vec (&b)[2]) {
   store2(even, a[0], a[1]);
   store2(odd, b[0], b[1]);
-  store_pairs(pairs, a[0], b[0]);
-  store_pairs(pairs + 2 * width, a[1], b[1]);
+  store_pairs(first, a[0], b[0]);
+  store_pairs(second, a[1], b[1]);
 }
-// `width` elements of two rows as pairs; either row may be null, which reads as zeros.
-VELO_INLINE void interleave(bf16* p, const bf16* even, const bf16* odd) {
-  const __m512i none = _mm512_setzero_si512();
-  const __m512i low = even == nullptr ? none : _mm512_castps_si512(load(even).v);
-  const __m512i high = odd == nullptr ? none : _mm512_castps_si512(load(odd).v);
-  _mm512_storeu_si512(p, _mm512_or_si512(_mm512_srli_epi32(low, 16), high));
-}
-// The inverse for one vector of words.
-VELO_INLINE void split(const void* words, bf16* even, bf16* odd) {
-  const __m512i w = _mm512_loadu_si512(words);
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(even), _mm512_cvtepi32_epi16(w));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(odd),
-                      _mm512_cvtepi32_epi16(_mm512_srli_epi32(w, 16)));
-}
-// A square of width x width words; strides in words.
-VELO_INLINE void transpose(const float* from, long from_ld, float* to, long to_ld) {
-  __m512 a[16], b[16];
-  for (int i = 0; i < 16; ++i) a[i] = _mm512_loadu_ps(from + i * from_ld);
-  for (int i = 0; i < 16; i += 2) {
-    b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
-    b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+// Vectors of words, for what moves them: the first n of a row, or all of them when n is width
+// (twice as many halves); missing lanes are zero.
+struct words {
+  static constexpr int width = 16;
+  __m512i v;
+
+  static __mmask32 halves_mask(int n) { return static_cast<__mmask32>((uint64_t{1} << n) - 1); }
+
+  static words zero() { return {_mm512_setzero_si512()}; }
+  static words load(const uint32_t* p, int n) {
+    return n == width ? words{_mm512_loadu_si512(p)} : words{_mm512_maskz_loadu_epi32(first(n), p)};
   }
-  for (int i = 0; i < 16; i += 4) {
-    for (int h = 0; h < 2; ++h) {
-      const __m512d x = _mm512_castps_pd(b[i + h]), y = _mm512_castps_pd(b[i + h + 2]);
-      a[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y));
-      a[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+  static words load_halves(const uint16_t* p, int n) {
+    return n == 2 * width ? words{_mm512_loadu_si512(p)}
+                          : words{_mm512_maskz_loadu_epi16(halves_mask(n), p)};
+  }
+  static __m512i spread(const uint16_t* p, int n) {  // n bf16, one to a word
+    const __m256i halves = n == width ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))
+                                      : _mm256_maskz_loadu_epi16(first(n), p);
+    return _mm512_cvtepu16_epi32(halves);
+  }
+  static words widen(const uint16_t* p, int n) { return {_mm512_slli_epi32(spread(p, n), 16)}; }
+  static words pair(const uint16_t* p, const uint16_t* q, int n) {
+    const __m512i even = spread(p, n);
+    if (q == nullptr) return {even};
+    return {_mm512_or_si512(even, _mm512_slli_epi32(spread(q, n), 16))};
+  }
+  void store(uint32_t* p) const { _mm512_storeu_si512(p, v); }
+  void store_eights(uint32_t* p, int64_t stride) const {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(v));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + stride), _mm512_extracti64x4_epi64(v, 1));
+  }
+
+  static void turn(words (&r)[width]) {
+    __m512i t[width];
+#pragma GCC unroll 8
+    for (int i = 0; i < width; i += 2) {  // words of neighboring rows side by side
+      t[i] = _mm512_unpacklo_epi32(r[i].v, r[i + 1].v);
+      t[i + 1] = _mm512_unpackhi_epi32(r[i].v, r[i + 1].v);
+    }
+    __m512i q[width];
+#pragma GCC unroll 4
+    for (int i = 0; i < width; i += 4) {  // four rows of one column in each quarter
+      q[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+      q[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+      q[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+      q[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) {  // quarters to their columns
+      const __m512i low = _mm512_shuffle_i32x4(q[c], q[4 + c], 0x88);
+      const __m512i high = _mm512_shuffle_i32x4(q[8 + c], q[12 + c], 0x88);
+      const __m512i low_odd = _mm512_shuffle_i32x4(q[c], q[4 + c], 0xdd);
+      const __m512i high_odd = _mm512_shuffle_i32x4(q[8 + c], q[12 + c], 0xdd);
+      r[c].v = _mm512_shuffle_i32x4(low, high, 0x88);
+      r[8 + c].v = _mm512_shuffle_i32x4(low, high, 0xdd);
+      r[4 + c].v = _mm512_shuffle_i32x4(low_odd, high_odd, 0x88);
+      r[12 + c].v = _mm512_shuffle_i32x4(low_odd, high_odd, 0xdd);
     }
   }
-  for (int h = 0; h < 4; ++h) {
-    const __m512 even0 = _mm512_shuffle_f32x4(a[h], a[h + 4], 0x88);
-    const __m512 odd0 = _mm512_shuffle_f32x4(a[h], a[h + 4], 0xdd);
-    const __m512 even1 = _mm512_shuffle_f32x4(a[h + 8], a[h + 12], 0x88);
-    const __m512 odd1 = _mm512_shuffle_f32x4(a[h + 8], a[h + 12], 0xdd);
-    _mm512_storeu_ps(to + h * to_ld, _mm512_shuffle_f32x4(even0, even1, 0x88));
-    _mm512_storeu_ps(to + (h + 4) * to_ld, _mm512_shuffle_f32x4(odd0, odd1, 0x88));
-    _mm512_storeu_ps(to + (h + 8) * to_ld, _mm512_shuffle_f32x4(even0, even1, 0xdd));
-    _mm512_storeu_ps(to + (h + 12) * to_ld, _mm512_shuffle_f32x4(odd0, odd1, 0xdd));
+
+  // Columns 0 to 7 turned in the lower halves of vectors, 8 to 15 in the upper.
+  static void store_eight(const words (&r)[8], uint32_t* p) {
+    __m512i t[8], q[8];
+#pragma GCC unroll 4
+    for (int i = 0; i < 8; i += 2) {  // words of neighboring rows side by side
+      t[i] = _mm512_unpacklo_epi32(r[i].v, r[i + 1].v);
+      t[i + 1] = _mm512_unpackhi_epi32(r[i].v, r[i + 1].v);
+    }
+#pragma GCC unroll 2
+    for (int i = 0; i < 8; i += 4) {  // four rows of one column in each quarter
+      q[i] = _mm512_unpacklo_epi64(t[i], t[i + 2]);
+      q[i + 1] = _mm512_unpackhi_epi64(t[i], t[i + 2]);
+      q[i + 2] = _mm512_unpacklo_epi64(t[i + 1], t[i + 3]);
+      q[i + 3] = _mm512_unpackhi_epi64(t[i + 1], t[i + 3]);
+    }
+    const __m512i even = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+    const __m512i odd = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; ++c) {
+      words{_mm512_permutex2var_epi64(q[c], even, q[4 + c])}.store_eights(p + 8 * c, 64);
+      words{_mm512_permutex2var_epi64(q[c], odd, q[4 + c])}.store_eights(p + 32 + 8 * c, 64);
+    }
   }
-}
+};
+
+// Rows and vectors of a block of sums that the registers hold beside a row of vectors.
+inline constexpr int sum_rows = 8, sum_vectors = 3;
+
+using dot_operand = void;  // nothing multiplies pairs of bf16 here
 
 }  // namespace velo::simd::avx512

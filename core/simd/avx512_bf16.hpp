@@ -39,8 +39,8 @@ template <bool Bypass>
 VELO_INLINE void put2(bf16* to, vec a, vec b) {
   put_words<Bypass>(to, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b.v, a.v)));
 }
-VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, bf16* pairs, const vec (&a)[2],
-                                      const vec (&b)[2]) {
+VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, uint32_t* pairs0, uint32_t* pairs1,
+                                      const vec (&a)[2], const vec (&b)[2]) {
   const auto first = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(a[1].v, a[0].v));
   const auto second = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b[1].v, b[0].v));
   _mm512_storeu_si512(even, first);
@@ -51,8 +51,24 @@ VELO_INLINE void store_rows_and_pairs(bf16* even, bf16* odd, bf16* pairs, const 
       _mm512_mullo_epi32(_mm512_set1_epi32(0x00010001),
                          _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)));
   const __m512i upper = _mm512_add_epi32(lanes, _mm512_set1_epi32(0x00100010));
-  _mm512_storeu_si512(pairs, _mm512_permutex2var_epi16(first, lanes, second));
-  _mm512_storeu_si512(pairs + 32, _mm512_permutex2var_epi16(first, upper, second));
+  _mm512_storeu_si512(pairs0, _mm512_permutex2var_epi16(first, lanes, second));
+  _mm512_storeu_si512(pairs1, _mm512_permutex2var_epi16(first, upper, second));
 }
+
+// Pairs of bf16 side by side, multiplied and added to a float each.
+struct dot_operand {
+  __m512i v;
+
+  static dot_operand load(const uint32_t* p) { return {_mm512_loadu_si512(p)}; }
+  static dot_operand broadcast(const uint32_t* p) {  // the pair need not lie on a word
+    int word;
+    __builtin_memcpy(&word, p, sizeof word);
+    return {_mm512_set1_epi32(word)};
+  }
+  static vec multiply_add(vec sums, dot_operand b, dot_operand a) {
+    return {
+        _mm512_dpbf16_ps(sums.v, reinterpret_cast<__m512bh>(b.v), reinterpret_cast<__m512bh>(a.v))};
+  }
+};
 
 }  // namespace velo::simd::avx512_bf16

@@ -8,7 +8,7 @@
 // h / (heads / kv_heads). Rows see keys j <= i (left_up), j <= i + Skv - Sq (right_down) or all;
 // a row that sees none gives 0, with lowest-finite maximum and sum 0.
 // Invariant: bits depend on the problem and the instruction set, never on threads. Cost: products
-// at the speed of block.hpp plus one exp a score; memory O(S D) a thread, never S x S.
+// at the speed of ops/gemm/panel_product.hpp plus one exp a score; memory O(S D) a thread, never S x S.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 #include "core/cpu.hpp"
 #include "core/parallel.hpp"
-#include "ops/gemm/block.hpp"
+#include "ops/gemm/element_type.hpp"
 
 namespace velo::ops {
 
@@ -28,7 +28,7 @@ struct attention_strides {
 };
 
 struct attention_problem {
-  block_type type = block_type::f32;
+  element_type type = element_type::f32;
   std::int64_t batch = 0, heads = 0, kv_heads = 0;
   std::int64_t d = 0, dv = 0;            // of queries and keys; of values and outputs
   std::int64_t sq = 0, skv = 0;          // without lists: every sequence; with lists: the longest
@@ -56,13 +56,12 @@ struct attention_gradients {
 // How the walks run: the isa whose kernels are used (avx2 or above), and where.
 struct attention_run {
   core::isa isa;
-  bool jit;
   const core::parallel& threads;
   void* scratch;  // attention_*_bytes, aligned to 64
 };
 
-std::size_t attention_forward_bytes(const attention_problem& problem, int threads);
-std::size_t attention_backward_bytes(const attention_problem& problem, int threads);
+std::size_t attention_forward_bytes(const attention_problem& problem, core::isa isa, int threads);
+std::size_t attention_backward_bytes(const attention_problem& problem, core::isa isa, int threads);
 
 void attention_forward(const attention_problem& problem, const attention_tensors& tensors,
                        const attention_run& run);

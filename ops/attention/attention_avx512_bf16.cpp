@@ -1,21 +1,17 @@
-// Attention's vector work in bf16 with the processor's own conversion: the algorithms of
-// attention.inl once more.
+// Attention's vector work for AVX-512 BF16: the algorithms of attention_kernels.inl with the
+// processor's own conversion.
 #include "core/simd/avx512_bf16.hpp"
 #include "ops/attention/attention_kernels.hpp"
 
-namespace velo::ops::avx512_bf16 {
+namespace velo::ops {
 namespace {
 
 namespace v = simd::avx512_bf16;
 using simd::bf16;
-#include "ops/attention/attention.inl"
-
-constexpr attention_kernels bf16_kernels = kernels_of<bf16>();
+#include "ops/attention/attention_kernels.inl"
 
 }  // namespace
 
-const attention_kernels& attention_bf16() {
-  return bf16_kernels;
-}
+extern const attention_kernels attention_kernels_avx512_bf16 = all_kernels();
 
-}  // namespace velo::ops::avx512_bf16
+}  // namespace velo::ops

@@ -18,74 +18,12 @@ namespace {
 
 constexpr int strip = 32;  // keys between two products
 constexpr int query_block = 128;
-constexpr int depth_step = 64;  // keys of a block are padded to this for the product with K^T
 constexpr int largest_key_block = 512;
 
 // Keys whose operands and sums stay in the second cache during a pass over the queries.
-int key_block_of(block_type type) {
-  return type == block_type::bf16 ? 512 : 256;
+int key_block_of(element_type words) {
+  return words == element_type::bf16 ? 512 : 256;
 }
-
-// The products of a strip of keys with some columns of a query block; rows of score buffers are
-// always query_block floats apart.
-struct strip_products {
-  block_kernel scores, products, values, keys;
-};
-
-struct backward_plan {
-  attention_shape shape;
-  int key_block;
-  strip_products strips[query_block / strip];  // by columns / 32 - 1
-  block_kernel queries[query_block / strip][2][largest_key_block / depth_step];  // first, later
-
-  backward_plan(const attention_problem& problem, const attention_run& run)
-      : shape(problem, run.isa), key_block(key_block_of(problem.type)) {
-    bool used[query_block / strip] = {};
-    for (std::int64_t b = 0; b < problem.batch; ++b) {
-      const std::int64_t sq = sequence_of(problem, b).sq;
-      if (sq >= query_block) used[query_block / strip - 1] = true;
-      if (sq % query_block > 0) used[(sq % query_block - 1) / strip] = true;
-      if (problem.q_ends == nullptr) break;
-    }
-    bool wider = false;
-    for (int i = query_block / strip - 1; i >= 0; --i) {
-      if (used[i]) make_queries(i, problem.type, run);
-      // On the diagonal a strip leaves out the columns before it.
-      wider = wider || used[i];
-      if (used[i] || (wider && problem.causal != causal_mask::none)) {
-        make_strip(i, problem.type, run);
-      }
-    }
-  }
-
- private:
-  void make_strip(int i, block_type type, const attention_run& run) {
-    const auto d = static_cast<int>(shape.d), dv = static_cast<int>(shape.dv);
-    const int wide = (i + 1) * strip;
-    const auto made = [&](int m, int n, int k, std::int64_t lda, std::int64_t ldb, std::int64_t ldc,
-                          bool more) {
-      return block_kernel::make({m, n, k, lda, ldb, ldc, type, more}, run.isa, run.jit);
-    };
-    strip_products& to = strips[i];
-    to.scores = made(strip, wide, d, d, query_block, query_block, false);
-    to.products = made(strip, wide, dv, dv, query_block, query_block, false);
-    // Probabilities and gradients lie where the scores lay.
-    const std::int64_t halves = query_block * shape.per_word;
-    to.values = made(strip, dv, wide, halves, dv, dv, true);
-    to.keys = made(strip, d, wide, halves, d, d, true);
-  }
-
-  void make_queries(int i, block_type type, const attention_run& run) {
-    for (int k = 0; k < key_block / depth_step; ++k) {
-      for (const bool more : {false, true}) {
-        queries[i][more][k] =
-            block_kernel::make({static_cast<int>(shape.d), (i + 1) * strip, (k + 1) * depth_step,
-                                key_block, query_block, query_block, type, more},
-                               run.isa, run.jit);
-      }
-    }
-  }
-};
 
 // How the keys of a head are cut: enough units for many threads even where key heads are few.
 struct chunking {
@@ -108,31 +46,29 @@ struct chunk_state {
   float *dk, *dv;
 
   chunk_state(attention_arena& arena, const attention_shape& shape, std::int64_t keys)
-      : k_rows(arena.take<char>(keys * shape.d * shape.bytes)),
-        v_rows(arena.take<char>(keys * shape.dv * shape.bytes)),
-        k_columns(arena.take<char>(keys * shape.d * shape.bytes)),
+      : k_rows(arena.take<char>(keys * shape.d * shape.form.bytes())),
+        v_rows(arena.take<char>(keys * shape.dv * shape.form.bytes())),
+        k_columns(arena.take<char>(keys * shape.d * shape.form.bytes())),
         dk(arena.take<float>(keys * shape.d)),
         dv(arena.take<float>(keys * shape.dv)) {}
 };
 
-// One query head, packed as the products read it.
+// One query head, packed as the products read it: right sides of a block of queries each.
 struct head_state {
-  char *q_columns, *dy_columns, *q_depth, *dy_depth;
+  std::uint32_t *q_columns, *dy_columns, *q_depth, *dy_depth;
   float *minus_lse, *delta, *scores, *products;
-  char* pairs;
-  char* words;  // K transposed on its way to K^T
+  std::uint32_t* gradients;  // dS^T of a block of keys, a right side
 
   head_state(attention_arena& arena, const attention_shape& shape, std::int64_t queries)
-      : q_columns(arena.take<char>(queries * shape.d * shape.bytes)),
-        dy_columns(arena.take<char>(queries * shape.dv * shape.bytes)),
-        q_depth(arena.take<char>(queries * shape.d * shape.bytes)),
-        dy_depth(arena.take<char>(queries * shape.dv * shape.bytes)),
+      : q_columns(arena.take<std::uint32_t>(shape.words(queries * shape.d))),
+        dy_columns(arena.take<std::uint32_t>(shape.words(queries * shape.dv))),
+        q_depth(arena.take<std::uint32_t>(shape.words(queries * shape.d))),
+        dy_depth(arena.take<std::uint32_t>(shape.words(queries * shape.dv))),
         minus_lse(arena.take<float>(queries)),
         delta(arena.take<float>(queries)),
         scores(arena.take<float>(strip * query_block)),
         products(arena.take<float>(strip * query_block)),
-        pairs(arena.take<char>(largest_key_block * query_block * shape.bytes)),
-        words(arena.take<char>(largest_key_block * shape.d * shape.bytes)) {}
+        gradients(arena.take<std::uint32_t>(shape.words(largest_key_block * query_block))) {}
 };
 
 // One chunk of one key head at one query head.
@@ -146,19 +82,25 @@ struct chunk {
 class backward_walk {
  public:
   backward_walk(const attention_problem& problem, const attention_gradients& tensors,
-                const backward_plan& plan, const attention_run& run)
+                const attention_run& run)
       : p_(problem),
         t_(tensors),
-        plan_(plan),
-        shape_(plan.shape),
+        shape_(problem, run.isa),
         run_(run),
-        cut_(problem, plan.shape.pairs),
-        queries_(round_up(problem.sq, query_block)) {}
+        cut_(problem, shape_.pairs),
+        queries_(round_up(problem.sq, query_block)),
+        key_block_(key_block_of(shape_.form.compute)) {
+    for (int j = 0; j < query_block; j += 16) {
+      const right_side side = gradients_of(nullptr);
+      const int q = j / shape_.form.panel;
+      places_[j / 16] = {q * side.panel_words + j % shape_.form.panel, side.width(shape_.form, q)};
+    }
+  }
 
   void operator()() const { cut_.chunks == 1 ? whole_sequences() : chunks(); }
 
-  static std::size_t bytes(const attention_problem& problem, int threads) {
-    const attention_shape shape(problem, core::isa::amx);
+  static std::size_t bytes(const attention_problem& problem, core::isa isa, int threads) {
+    const attention_shape shape(problem, isa);
     const chunking cut(problem, shape.pairs);
     const layout sizes(problem, shape, cut);
     const std::int64_t units =
@@ -202,7 +144,7 @@ class backward_walk {
       total += p_.kv_heads * pair_cost(sequence_of(p_, b));
     if (total == 0) return;
     run_.threads(threads, [&](std::int64_t index, int thread) {
-      const block_session session(run_.isa);
+      const tile_session session(shape_.form.kernels.tiles);
       attention_arena arena(base + thread * each);
       const chunk_state state(arena, shape_, cut_.keys);
       const head_state head(arena, shape_, queries_);
@@ -220,7 +162,7 @@ class backward_walk {
   }
 
   void pair(const chunk& c, const chunk_state& state, const head_state& head, float* dq) const {
-    begin(c, state, head);
+    begin(c, state);
     for (std::int64_t h = c.kv_head * shape_.group; h < (c.kv_head + 1) * shape_.group; ++h) {
       one_head(c, h, state, head, dq);
       for (std::int64_t q0 = 0; q0 < c.s.sq; q0 += query_block)
@@ -242,7 +184,7 @@ class backward_walk {
       const std::int64_t now = std::min(pairs, shape_.pairs - first);
       for (std::int64_t i = 0; i < shape_.group; ++i) {
         run_.threads(threads, [&](std::int64_t index, int thread) {
-          const block_session session(run_.isa);
+          const tile_session session(shape_.form.kernels.tiles);
           attention_arena arena(heads + thread * sizes.head);
           const head_state head(arena, shape_, queries_);
           // Early chunks are seen by more queries: deal them out and back, so that sums are even.
@@ -277,7 +219,7 @@ class backward_walk {
             sequence_of(p_, pair / p_.kv_heads)};
     c.keys = std::clamp<std::int64_t>(c.s.skv - c.first, 0, cut_.keys);
     if (c.keys == 0) return;
-    if (i == 0) begin(c, state, head);
+    if (i == 0) begin(c, state);
     one_head(c, c.kv_head * shape_.group + i, state, head, reinterpret_cast<float*>(dq));
     if (i == shape_.group - 1) end(c, state);
   }
@@ -286,32 +228,34 @@ class backward_walk {
 
   row_block rows_of(const void* data, const attention_strides& strides, std::int64_t start,
                     std::int64_t first, std::int64_t rows, std::int64_t columns) const {
-    return {static_cast<const char*>(data) + (start + first * strides.token) * shape_.bytes,
+    return {static_cast<const char*>(data) + (start + first * strides.token) * shape_.element,
             strides.token, static_cast<int>(rows), static_cast<int>(columns)};
   }
 
-  void begin(const chunk& c, const chunk_state& state, const head_state& head) const {
-    const attention_kernels& kernels = shape_.kernels;
+  // Rows of `columns` elements as products read them, from `row` on.
+  char* rows_at(char* first, std::int64_t row, std::int64_t columns) const {
+    return first + row * columns * shape_.form.bytes();
+  }
+
+  void begin(const chunk& c, const chunk_state& state) const {
     const std::int64_t k_start = place(p_, p_.k, c.b, c.s.kv_first, c.kv_head);
     const std::int64_t v_start = place(p_, p_.v, c.b, c.s.kv_first, c.kv_head);
-    for (std::int64_t k0 = 0; k0 < c.keys; k0 += plan_.key_block) {
-      const std::int64_t rows = std::min<std::int64_t>(plan_.key_block, c.keys - k0);
-      const auto padded = static_cast<int>(round_up(rows, depth_step));
+    const word_moves& moves = shape_.form.kernels.moves(shape_.form.type, shape_.form.compute);
+    for (std::int64_t k0 = 0; k0 < c.keys; k0 += key_block_) {
+      const std::int64_t rows = std::min<std::int64_t>(key_block_, c.keys - k0);
+      const auto padded = static_cast<int>(round_up(rows, strip));
       const row_block k = rows_of(t_.k, p_.k, k_start, c.first + k0, rows, p_.d);
       const row_block v = rows_of(t_.v, p_.v, v_start, c.first + k0, rows, p_.dv);
-      const std::int64_t at = k0 * shape_.d * shape_.bytes;
-      kernels.copy_rows(k, state.k_rows + at, padded, shape_.d, false);
-      kernels.copy_rows(v, state.v_rows + k0 * shape_.dv * shape_.bytes, padded, shape_.dv, false);
-      const bool halves = shape_.per_word == 2;
-      kernels.transpose_words(k, halves ? head.words : state.k_columns + at,
-                              static_cast<int>(shape_.d / shape_.per_word), padded,
-                              plan_.key_block);
-      if (halves) {
-        kernels.split_words(head.words, plan_.key_block, state.k_columns + at,
-                            static_cast<int>(shape_.d), padded, plan_.key_block);
-      }
+      shape_.steps.copy_rows(k, rows_at(state.k_rows, k0, shape_.d), padded, shape_.d, false);
+      shape_.steps.copy_rows(v, rows_at(state.v_rows, k0, shape_.dv), padded, shape_.dv, false);
+      // K^T in plain rows, of which the tiles read what pads them, too.
+      auto* columns = reinterpret_cast<std::uint32_t*>(rows_at(state.k_columns, k0, shape_.d));
+      const std::int64_t ld = shape_.words(key_block_);
+      moves.turn_rows({k.data, k.stride, k.rows, k.columns, columns, ld,
+                       static_cast<int>(round_up(shape_.words(padded), 16))});
+      std::memset(columns + p_.d * ld, 0, static_cast<std::size_t>((shape_.d - p_.d) * ld) * 4);
     }
-    const std::int64_t padded = round_up(c.keys, depth_step);
+    const std::int64_t padded = round_up(c.keys, strip);
     std::memset(state.dk, 0, sizeof(float) * static_cast<std::size_t>(padded * shape_.d));
     std::memset(state.dv, 0, sizeof(float) * static_cast<std::size_t>(padded * shape_.dv));
   }
@@ -321,9 +265,8 @@ class backward_walk {
                            void* to, const attention_strides& strides) {
       const std::int64_t start =
           place(p_, strides, c.b, c.s.kv_first, c.kv_head) + c.first * strides.token;
-      shape_.kernels.write_rows(from, ld, static_cast<int>(c.keys), static_cast<int>(columns),
-                                scale, static_cast<char*>(to) + start * shape_.bytes,
-                                strides.token);
+      shape_.steps.write_rows(from, ld, static_cast<int>(c.keys), static_cast<int>(columns), scale,
+                              static_cast<char*>(to) + start * shape_.element, strides.token);
     };
     write(state.dk, shape_.d, p_.d, p_.scale, t_.dk, p_.dk);
     write(state.dv, shape_.dv, p_.dv, 1.0f, t_.dv, p_.dv_rows);
@@ -333,75 +276,109 @@ class backward_walk {
   void one_head(const chunk& c, std::int64_t h, const chunk_state& state, const head_state& head,
                 float* dq) const {
     for (std::int64_t q0 = 0; q0 < c.s.sq; q0 += query_block) {
-      if (c.meets(q0, rows_at(c.s, q0))) pack_queries(c, h, q0, head);
+      if (c.meets(q0, queries_at(c.s, q0))) pack_queries(c, h, q0, head);
     }
-    for (std::int64_t k0 = 0; k0 < c.keys; k0 += plan_.key_block) {
+    for (std::int64_t k0 = 0; k0 < c.keys; k0 += key_block_) {
       for (std::int64_t q0 = 0; q0 < c.s.sq; q0 += query_block) meet(c, q0, k0, state, head, dq);
     }
   }
 
-  static std::int64_t rows_at(const attention_sequence& s, std::int64_t q0) {
+  static std::int64_t queries_at(const attention_sequence& s, std::int64_t q0) {
     return std::min<std::int64_t>(query_block, s.sq - q0);
   }
 
   void pack_queries(const chunk& c, std::int64_t h, std::int64_t q0, const head_state& head) const {
-    const attention_kernels& kernels = shape_.kernels;
-    const std::int64_t rows = rows_at(c.s, q0);
+    const std::int64_t rows = queries_at(c.s, q0);
     const auto wide = static_cast<int>(round_up(rows, strip));
     const auto rows_from = [&](const void* data, const attention_strides& strides,
                                std::int64_t columns) {
       return rows_of(data, strides, place(p_, strides, c.b, c.s.q_first, h), q0, rows, columns);
     };
-    const row_block q = rows_from(t_.q, p_.q, p_.d);
-    const row_block dy = rows_from(t_.dy, p_.dy, p_.dv);
-    const row_block out = rows_from(t_.out, p_.out, p_.dv);
-    const std::int64_t at = q0 * shape_.d * shape_.bytes, at_v = q0 * shape_.dv * shape_.bytes;
-    const auto words = [&](std::int64_t d) { return static_cast<int>(d / shape_.per_word); };
-    kernels.transpose_words(q, head.q_columns + at, words(shape_.d), wide, query_block);
-    kernels.transpose_words(dy, head.dy_columns + at_v, words(shape_.dv), wide, query_block);
-    kernels.pack_depth(q, head.q_depth + at, wide, shape_.d);
-    kernels.pack_depth(dy, head.dy_depth + at_v, wide, shape_.dv);
+    const row_block dy = rows_from(t_.dy, p_.dy, p_.dv), out = rows_from(t_.out, p_.out, p_.dv);
+    pack_sides(rows_from(t_.q, p_.q, p_.d), shape_.d, wide,
+               columns_of(head.q_columns, q0, shape_.d), depth_of(head.q_depth, q0, shape_.d));
+    pack_sides(dy, shape_.dv, wide, columns_of(head.dy_columns, q0, shape_.dv),
+               depth_of(head.dy_depth, q0, shape_.dv));
     const std::int64_t stats = place(p_, p_.stats, c.b, c.s.q_first, h) + q0 * p_.stats.token;
-    kernels.row_terms(dy, out, t_.max + stats, t_.sum + stats, p_.stats.token, wide,
-                      head.minus_lse + q0, head.delta + q0);
+    shape_.steps.row_terms(dy, out, t_.max + stats, t_.sum + stats, p_.stats.token, wide,
+                           head.minus_lse + q0, head.delta + q0);
+  }
+
+  // Rows of queries, `wide` with what pads them, as columns and as the depth of right sides.
+  void pack_sides(const row_block& rows, std::int64_t d, int wide, const right_side& columns,
+                  const right_side& depth) const {
+    pack_right(shape_.form, {rows.data, rows.stride, true}, rows.columns, rows.rows,
+               static_cast<int>(shape_.words(d)), columns);
+    pack_right(shape_.form, {rows.data, rows.stride, false}, rows.rows, rows.columns,
+               static_cast<int>(shape_.words(wide)), depth);
+  }
+
+  // A block of queries as right sides: queries as columns, or as the depth.
+  right_side columns_of(std::uint32_t* first, std::int64_t q0, std::int64_t d) const {
+    return shape_.side(first + shape_.words(q0 * d), query_block, d);
+  }
+  right_side depth_of(std::uint32_t* first, std::int64_t q0, std::int64_t d) const {
+    return shape_.side(first + shape_.words(q0 * d), d, query_block);
+  }
+  right_side gradients_of(std::uint32_t* first) const {
+    return shape_.side(first, query_block, largest_key_block);
   }
 
   // A block of queries against a block of keys.
   void meet(const chunk& c, std::int64_t q0, std::int64_t k0, const chunk_state& state,
             const head_state& head, float* dq) const {
-    const std::int64_t rows = rows_at(c.s, q0);
+    const std::int64_t rows = queries_at(c.s, q0);
     const std::int64_t key0 = c.first + k0;
     const std::int64_t seen =
-        std::min<std::int64_t>({plan_.key_block, c.keys - k0, c.s.visible(q0 + rows - 1) - key0});
+        std::min<std::int64_t>({key_block_, c.keys - k0, c.s.visible(q0 + rows - 1) - key0});
     if (seen <= 0) return;
     const std::int64_t wide = round_up(rows, strip);
-    const std::int64_t depth = round_up(seen, depth_step), done = round_up(seen, strip);
     for (std::int64_t r = 0; r < seen; r += strip) {
-      strip_of_keys(c, q0, wide, k0 + r, head.pairs + r * query_block * shape_.bytes, state, head);
+      strip_of_keys(c, q0, wide, k0, r, state, head);
     }
-    std::memset(head.pairs + done * query_block * shape_.bytes, 0,
-                static_cast<std::size_t>((depth - done) * query_block * shape_.bytes));
-    plan_.queries[wide / strip - 1][k0 > 0][depth / depth_step - 1](
-        state.k_columns + k0 * shape_.d * shape_.bytes, head.pairs, dq + q0 * shape_.d);
+    panel_product queries{};
+    queries.a = rows_at(state.k_columns, k0, shape_.d);
+    queries.a_row = shape_.words(key_block_);
+    queries.b = gradients_of(head.gradients);
+    queries.columns = static_cast<int>(wide);
+    queries.words = static_cast<int>(shape_.words(round_up(seen, strip)));
+    queries.c = dq + q0 * shape_.d;
+    queries.ldc = query_block;
+    queries.rows = static_cast<int>(shape_.d);
+    queries.add = k0 > 0;
+    multiply(shape_.form, queries);
   }
 
-  void strip_of_keys(const chunk& c, std::int64_t q0, std::int64_t wide, std::int64_t k,
-                     char* pairs, const chunk_state& state, const head_state& head) const {
+  // A strip of keys, from `r` of the block at `k0`, against the block of queries at `q0`.
+  void strip_of_keys(const chunk& c, std::int64_t q0, std::int64_t wide, std::int64_t k0,
+                     std::int64_t r, const chunk_state& state, const head_state& head) const {
+    const std::int64_t k = k0 + r;
     // Whole groups of columns that do not see even the strip's first key are left out.
     const std::int64_t first_query = c.s.causal ? c.first + k - c.s.shift - q0 : 0;
     const std::int64_t first =
         std::clamp<std::int64_t>(first_query, 0, wide - strip) / strip * strip;
-    const strip_products& products = plan_.strips[(wide - first) / strip - 1];
-    const std::int64_t word = 4, side = first * shape_.bytes;
-    const std::int64_t at_q = q0 * shape_.d * shape_.bytes, at_dy = q0 * shape_.dv * shape_.bytes;
-    products.scores(state.k_rows + k * shape_.d * shape_.bytes,
-                    head.q_columns + at_q + first * word, head.scores + first);
-    products.products(state.v_rows + k * shape_.dv * shape_.bytes,
-                      head.dy_columns + at_dy + first * word, head.products + first);
+    const auto across_queries = [&](const char* a, std::int64_t d, const right_side& b, float* to) {
+      panel_product x{};
+      x.a = rows_at(const_cast<char*>(a), k, d);
+      x.a_row = shape_.words(d);
+      x.b = b;
+      x.first_column = static_cast<int>(first);
+      x.columns = static_cast<int>(wide - first);
+      x.words = static_cast<int>(shape_.words(d));
+      x.c = to;
+      x.ldc = query_block;
+      x.rows = strip;
+      multiply(shape_.form, x);
+    };
+    across_queries(state.k_rows, shape_.d, columns_of(head.q_columns, q0, shape_.d), head.scores);
+    across_queries(state.v_rows, shape_.dv, columns_of(head.dy_columns, q0, shape_.dv),
+                   head.products);
     gradient_rows x{};
     x.scores = head.scores;
     x.products = head.products;
-    x.pairs = pairs;
+    x.places = places_;
+    x.words = head.gradients;
+    x.first_word = static_cast<int>(shape_.words(r));
     x.ld = query_block;
     x.rows = strip;
     x.first = static_cast<int>(first);
@@ -412,47 +389,56 @@ class backward_walk {
     x.factor = p_.scale * 1.44269504f;
     x.minus_lse = head.minus_lse + q0;
     x.delta = head.delta + q0;
-    shape_.kernels.gradient(x);
-    const char* p = reinterpret_cast<const char*>(head.scores) + side;
-    const char* ds =
-        (shape_.per_word == 2 ? reinterpret_cast<const char*>(head.products) : pairs) + side;
-    products.values(p, head.dy_depth + at_dy + first * shape_.dv * shape_.bytes,
-                    state.dv + k * shape_.dv);
-    products.keys(ds, head.q_depth + at_q + first * shape_.d * shape_.bytes,
-                  state.dk + k * shape_.d);
+    shape_.steps.gradient(x);
+    // Probabilities and gradients lie where the scores and products lay.
+    const auto over_queries = [&](const float* a, std::int64_t d, const right_side& b, float* to) {
+      panel_product x{};
+      x.a = a + shape_.words(first);
+      x.a_row = query_block;
+      x.b = b;
+      x.columns = static_cast<int>(d);
+      x.first_word = static_cast<int>(shape_.words(first));
+      x.words = static_cast<int>(shape_.words(wide - first));
+      x.c = to + k * d;
+      x.ldc = d;
+      x.rows = strip;
+      x.add = true;
+      multiply(shape_.form, x);
+    };
+    over_queries(head.scores, shape_.dv, depth_of(head.dy_depth, q0, shape_.dv), state.dv);
+    over_queries(head.products, shape_.d, depth_of(head.q_depth, q0, shape_.d), state.dk);
   }
 
   // dQ of a block of queries from the chunks they saw; `stride` floats apart.
   void write_queries(std::int64_t b, std::int64_t h, const attention_sequence& s, std::int64_t q0,
                      const float* dq, std::int64_t stride) const {
-    const std::int64_t rows = rows_at(s, q0);
+    const std::int64_t rows = queries_at(s, q0);
     const std::int64_t parts = blocks_of(s.visible(q0 + rows - 1), cut_.keys);
     const std::int64_t start = place(p_, p_.dq, b, s.q_first, h) + q0 * p_.dq.token;
-    shape_.kernels.write_transposed(dq + q0 * shape_.d, query_block, static_cast<int>(parts),
-                                    stride, static_cast<int>(rows), static_cast<int>(p_.d),
-                                    p_.scale, static_cast<char*>(t_.dq) + start * shape_.bytes,
-                                    p_.dq.token);
+    shape_.steps.write_transposed(dq + q0 * shape_.d, query_block, static_cast<int>(parts), stride,
+                                  static_cast<int>(rows), static_cast<int>(p_.d), p_.scale,
+                                  static_cast<char*>(t_.dq) + start * shape_.element, p_.dq.token);
   }
 
   const attention_problem& p_;
   const attention_gradients& t_;
-  const backward_plan& plan_;
-  const attention_shape& shape_;
+  const attention_shape shape_;
   const attention_run& run_;
   chunking cut_;
   std::int64_t queries_;  // padded
+  int key_block_;
+  column_place places_[query_block / 16];  // of the gradients
 };
 
 }  // namespace
 
-std::size_t attention_backward_bytes(const attention_problem& problem, int threads) {
-  return backward_walk::bytes(problem, threads);
+std::size_t attention_backward_bytes(const attention_problem& problem, core::isa isa, int threads) {
+  return backward_walk::bytes(problem, isa, threads);
 }
 
 void attention_backward(const attention_problem& problem, const attention_gradients& tensors,
                         const attention_run& run) {
-  const backward_plan plan(problem, run);
-  backward_walk(problem, tensors, plan, run)();
+  backward_walk(problem, tensors, run)();
 }
 
 }  // namespace velo::ops

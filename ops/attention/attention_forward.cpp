@@ -1,55 +1,36 @@
 // The forward walk: online softmax over blocks of keys, a block of queries at a time.
 //
-// Keys and values of one key head are packed once, transposed words and depth pairs, and serve all
-// query heads of the group. A unit of work is a block of query rows of one head; inside it a strip
+// Keys and values of one key head are packed once and serve all query heads of the group. A unit of work is a block of query rows of one head; inside it a strip
 // of 32 rows meets a block of keys: scores, softmax, product with the values, all in the first two
 // caches. Every unit computes its rows alone, so threads do not matter to the bits.
 // Where key heads are plenty each slice packs for itself and there is one parallel region; where
 // they are few all of them are packed together first.
 #include <cstring>
 
-#include "ops/attention/attention_amx.hpp"
 #include "ops/attention/attention_plan.hpp"
 
 namespace velo::ops {
 namespace {
 
 constexpr int strip = 32;         // query rows between two products
-constexpr int key_block = 256;    // scores of a strip: 32 KiB
-constexpr int width_step = 64;    // the last keys of a row are padded to this
+constexpr int key_block = 288;    // whole panels, of tiles too; scores of a strip: 36 KiB
+constexpr int width_step = 32;    // the last keys of a row are padded to this
 constexpr int query_block = 256;  // rows that share a pass over the keys
 
-static_assert(tile_key_block == key_block && tile_strip == strip);
-static_assert(width_step % tile_panel == 0);
-
-struct forward_plan {
-  attention_shape shape;
-  bool tiles;  // the pipeline of attention_amx.hpp instead of block products
-  block_kernel scores[key_block / width_step];
-  block_kernel outputs[2][key_block / width_step];  // first block of keys, later ones
-
-  forward_plan(const attention_problem& problem, const attention_run& run)
-      : shape(problem, run.isa),
-        tiles(run.isa == core::isa::amx && problem.type == block_type::bf16) {
-    if (tiles) return;
-    const auto d = static_cast<int>(shape.d), dv = static_cast<int>(shape.dv);
-    for (int i = 0; i < key_block / width_step; ++i) {
-      const int width = (i + 1) * width_step;
-      scores[i] = block_kernel::make(
-          {strip, width, d, d, key_block, key_block, problem.type, false}, run.isa, run.jit);
-      for (const bool more : {false, true}) {
-        outputs[more][i] = block_kernel::make(
-            {strip, dv, width, key_block * shape.per_word, dv, dv, problem.type, more}, run.isa,
-            run.jit);
-      }
-    }
-  }
-};
+static_assert(key_block % panel_columns(false) == 0 && key_block % panel_columns(true) == 0);
 
 // Packed keys and values of one key head, block after block.
 struct packed_keys {
-  char *keys, *values;
+  std::uint32_t *keys, *values;
   std::int64_t ready = 0;  // blocks
+
+  // The sides of the block of keys that begins at `k0` and has `columns` of them, padded.
+  right_side keys_at(const attention_shape& shape, std::int64_t k0, std::int64_t columns) const {
+    return shape.side(keys + k0 * shape.words(shape.d), columns, shape.d);
+  }
+  right_side values_at(const attention_shape& shape, std::int64_t k0) const {
+    return shape.side(values + shape.words(k0) * shape.dv, shape.dv, key_block);
+  }
 };
 
 std::int64_t packed_length(const attention_problem& problem) {
@@ -59,8 +40,8 @@ std::int64_t packed_length(const attention_problem& problem) {
 packed_keys take_keys(attention_arena& arena, const attention_problem& problem,
                       const attention_shape& shape) {
   const std::int64_t length = packed_length(problem);
-  return {arena.take<char>(length * shape.d * shape.bytes),
-          arena.take<char>(length * shape.dv * shape.bytes)};
+  return {arena.take<std::uint32_t>(shape.words(length * shape.d)),
+          arena.take<std::uint32_t>(shape.words(length * shape.dv))};
 }
 
 struct forward_scratch {
@@ -68,7 +49,7 @@ struct forward_scratch {
   float *scores, *out, *max, *reference, *sum;
 
   forward_scratch(attention_arena& arena, const attention_shape& shape)
-      : q(arena.take<char>(query_block * shape.d * shape.bytes)),
+      : q(arena.take<char>(query_block * shape.d * shape.form.bytes())),
         scores(arena.take<float>(strip * key_block)),
         out(arena.take<float>(query_block * shape.dv)),
         max(arena.take<float>(query_block)),
@@ -84,8 +65,8 @@ bool pack_first(const attention_shape& shape, int threads) {
 class forward_walk {
  public:
   forward_walk(const attention_problem& problem, const attention_tensors& tensors,
-               const forward_plan& plan, const attention_run& run)
-      : p_(problem), t_(tensors), plan_(plan), shape_(plan.shape), run_(run) {}
+               const attention_run& run)
+      : p_(problem), t_(tensors), shape_(problem, run.isa), run_(run) {}
 
   void operator()() {
     const int threads = run_.threads.threads();
@@ -99,15 +80,15 @@ class forward_walk {
     for (std::int64_t b = 0; b < p_.batch; ++b) total += p_.heads * head_cost(sequence_of(p_, b));
     if (total == 0) return;
     run_.threads(threads, [&](std::int64_t index, int thread) {
-      const block_session session(run_.isa);
+      const tile_session session(shape_.form.kernels.tiles);
       attention_arena mine(scratch + thread * scratch_bytes());
       const forward_scratch work(mine, shape_);
       slice({total, index, threads}, keys, shared ? -1 : thread, work);
     });
   }
 
-  static std::size_t bytes(const attention_problem& problem, int threads) {
-    const attention_shape shape(problem, core::isa::amx);
+  static std::size_t bytes(const attention_problem& problem, core::isa isa, int threads) {
+    const attention_shape shape(problem, isa);
     attention_arena keys(nullptr), scratch(nullptr), all(nullptr);
     take_keys(keys, problem, shape);
     forward_scratch(scratch, shape);
@@ -146,37 +127,16 @@ class forward_walk {
     const std::int64_t k0 = block * key_block;
     const auto rows = static_cast<int>(std::min<std::int64_t>(key_block, s.skv - k0));
     const auto padded = static_cast<int>(round_up(rows, width_step));
-    const auto from = [&](const void* data, const attention_strides& strides,
-                          std::int64_t columns) {
+    const auto from = [&](const void* data, const attention_strides& strides, bool turned) {
       const std::int64_t start = place(p_, strides, b, s.kv_first, kv_head) + k0 * strides.token;
-      return row_block{static_cast<const char*>(data) + start * shape_.bytes, strides.token, rows,
-                       static_cast<int>(columns)};
+      return source_matrix{static_cast<const char*>(data) + start * shape_.element, strides.token,
+                           turned};
     };
-    const row_block k = from(t_.k, p_.k, p_.d), v = from(t_.v, p_.v, p_.dv);
-    char* keys = to.keys + k0 * shape_.d * shape_.bytes;
-    char* values = to.values + k0 * shape_.dv * shape_.bytes;
-    if (plan_.tiles) return pack_panels(k, v, padded, keys, values);
-    shape_.kernels.transpose_words(k, keys, static_cast<int>(shape_.d / shape_.per_word), padded,
-                                   key_block);
-    shape_.kernels.pack_depth(v, values, padded, shape_.dv);
-  }
-
-  // A block as the tile pipeline reads it: panels one tile pair wide.
-  void pack_panels(const row_block& k, const row_block& v, int padded, char* keys,
-                   char* values) const {
-    for (int r = 0; r < padded; r += tile_panel) {
-      const row_block part{static_cast<const char*>(k.data) + r * k.stride * shape_.bytes, k.stride,
-                           std::clamp(k.rows - r, 0, tile_panel), k.columns};
-      shape_.kernels.transpose_words(part, keys + r * shape_.d * shape_.bytes,
-                                     static_cast<int>(shape_.d / shape_.per_word), tile_panel,
-                                     tile_panel);
-    }
-    for (int c = 0; c < shape_.dv; c += tile_panel) {
-      row_block part = v;
-      part.columns = std::clamp(v.columns - c, 0, tile_panel);
-      part.data = static_cast<const char*>(part.data) + std::min(c, v.columns) * shape_.bytes;
-      shape_.kernels.pack_depth(part, values + c * key_block * shape_.bytes, padded, tile_panel);
-    }
+    const auto words = [&](std::int64_t depth) { return static_cast<int>(shape_.words(depth)); };
+    pack_right(shape_.form, from(t_.k, p_.k, true), static_cast<int>(p_.d), rows, words(shape_.d),
+               to.keys_at(shape_, k0, padded));
+    pack_right(shape_.form, from(t_.v, p_.v, false), rows, static_cast<int>(p_.dv), words(padded),
+               to.values_at(shape_, k0));
   }
 
   void pack_all(char* keys) const {
@@ -225,14 +185,10 @@ class forward_walk {
     for (; packed.ready * key_block < end; ++packed.ready) {
       pack_block(packed, b, head / shape_.group, s, packed.ready);
     }
-    if (plan_.tiles) {
-      pass_on_tiles(s, q0, rows, q, packed, work);
-    } else {
-      for (std::int64_t k0 = 0; k0 < end; k0 += key_block) {
-        for (int r = 0; r < padded; r += strip) {
-          const std::int64_t seen = s.visible(q0 + std::min(r + strip, rows) - 1);
-          if (seen > k0) meet(s, q0, r, k0, seen, q, packed, work);
-        }
+    for (std::int64_t k0 = 0; k0 < end; k0 += key_block) {
+      for (int r = 0; r < padded; r += strip) {
+        const std::int64_t seen = s.visible(q0 + std::min(r + strip, rows) - 1);
+        if (seen > k0) meet(s, q0, r, k0, seen, q, packed, work);
       }
     }
     write(b, head, s, q0, rows, work);
@@ -242,50 +198,38 @@ class forward_walk {
   const char* queries(std::int64_t b, std::int64_t head, const attention_sequence& s,
                       std::int64_t q0, int rows, int padded, const forward_scratch& work) const {
     const std::int64_t start = place(p_, p_.q, b, s.q_first, head) + q0 * p_.q.token;
-    const char* q = static_cast<const char*>(t_.q) + start * shape_.bytes;
-    const bool dense = p_.q.token == shape_.d && p_.d == shape_.d && rows == padded;
+    const char* q = static_cast<const char*>(t_.q) + start * shape_.element;
+    const bool dense = p_.q.token == shape_.d && p_.d == shape_.d && rows == padded &&
+                       shape_.form.type == shape_.form.compute;
     if (dense && p_.scale >= 0) return q;
-    shape_.kernels.copy_rows({q, p_.q.token, rows, static_cast<int>(p_.d)}, work.q, padded,
-                             shape_.d, p_.scale < 0);
+    shape_.steps.copy_rows({q, p_.q.token, rows, static_cast<int>(p_.d)}, work.q, padded, shape_.d,
+                           p_.scale < 0);
     return work.q;
-  }
-
-  void pass_on_tiles(const attention_sequence& s, std::int64_t q0, int rows, const char* q,
-                     const packed_keys& packed, const forward_scratch& work) const {
-    tile_query_block x{};
-    x.q = q;
-    x.keys = packed.keys;
-    x.values = packed.values;
-    x.d = static_cast<int>(shape_.d);
-    x.dv = static_cast<int>(shape_.dv);
-    x.rows = rows;
-    x.skv = s.skv;
-    x.visible = s.causal ? q0 + 1 + s.shift : s.skv;
-    x.step = s.causal ? 1 : 0;
-    x.factor = __builtin_fabsf(p_.scale) * 1.44269504f;
-    x.scores = work.scores;
-    x.weights = work.scores + strip * key_block / 2;
-    x.out = work.out;
-    x.max = work.max;
-    x.reference = work.reference;
-    x.sum = work.sum;
-    amx::attention_query_block(x);
   }
 
   // A strip of queries against a block of keys, of which its last row sees those below `seen`.
   void meet(const attention_sequence& s, std::int64_t q0, int r, std::int64_t k0, std::int64_t seen,
             const char* q, const packed_keys& packed, const forward_scratch& work) const {
     const std::int64_t keys = std::min<std::int64_t>(key_block, seen - k0);
-    const std::int64_t step = (keys - 1) / width_step;
+    const auto width = static_cast<int>(round_up(keys, width_step));
+    const std::int64_t packed_keys = std::min<std::int64_t>(key_block, s.skv - k0);
     float* out = work.out + r * shape_.dv;
-    plan_.scores[step](q + r * shape_.d * shape_.bytes, packed.keys + k0 * shape_.d * shape_.bytes,
-                       work.scores);
+    panel_product scores{};
+    scores.a = q + r * shape_.d * shape_.form.bytes();
+    scores.a_row = shape_.words(shape_.d);
+    scores.b = packed.keys_at(shape_, k0, round_up(packed_keys, width_step));
+    scores.columns = width;
+    scores.words = static_cast<int>(shape_.words(shape_.d));
+    scores.c = work.scores;
+    scores.ldc = key_block;
+    scores.rows = strip;
+    multiply(shape_.form, scores);
     softmax_rows rows{};
     rows.scores = work.scores;
     rows.ld = key_block;
     rows.probabilities = work.scores;
-    rows.p_ld = key_block * shape_.per_word;
-    rows.width = static_cast<int>(step + 1) * width_step;
+    rows.p_ld = key_block * shape_.form.per_word();
+    rows.width = width;
     rows.valid = static_cast<int>(keys);
     rows.visible = s.causal ? q0 + r + 1 + s.shift - k0 : keys;
     rows.step = s.causal ? 1 : 0;
@@ -296,8 +240,18 @@ class forward_walk {
     rows.out = out;
     rows.out_ld = shape_.dv;
     rows.out_columns = k0 == 0 ? 0 : static_cast<int>(shape_.dv);
-    shape_.kernels.softmax(rows);
-    plan_.outputs[k0 > 0][step](work.scores, packed.values + k0 * shape_.dv * shape_.bytes, out);
+    shape_.steps.softmax(rows);
+    panel_product values{};
+    values.a = work.scores;
+    values.a_row = key_block;
+    values.b = packed.values_at(shape_, k0);
+    values.columns = static_cast<int>(shape_.dv);
+    values.words = static_cast<int>(shape_.words(width));
+    values.c = out;
+    values.ldc = shape_.dv;
+    values.rows = strip;
+    values.add = k0 > 0;
+    multiply(shape_.form, values);
   }
 
   void write(std::int64_t b, std::int64_t head, const attention_sequence& s, std::int64_t q0,
@@ -320,31 +274,29 @@ class forward_walk {
     x.reference = work.reference;
     x.scale = __builtin_fabsf(p_.scale);
     x.factor = x.scale * 1.44269504f;
-    x.out = static_cast<char*>(t_.out) + start * shape_.bytes;
+    x.out = static_cast<char*>(t_.out) + start * shape_.element;
     x.out_stride = p_.out.token;
     x.max_out = t_.max == nullptr ? nullptr : t_.max + stats;
     x.sum_out = t_.sum == nullptr ? nullptr : t_.sum + stats;
     x.stats_stride = p_.stats.token;
-    shape_.kernels.finish(x);
+    shape_.steps.finish(x);
   }
 
   const attention_problem& p_;
   const attention_tensors& t_;
-  const forward_plan& plan_;
-  const attention_shape& shape_;
+  const attention_shape shape_;
   const attention_run& run_;
 };
 
 }  // namespace
 
-std::size_t attention_forward_bytes(const attention_problem& problem, int threads) {
-  return forward_walk::bytes(problem, threads);
+std::size_t attention_forward_bytes(const attention_problem& problem, core::isa isa, int threads) {
+  return forward_walk::bytes(problem, isa, threads);
 }
 
 void attention_forward(const attention_problem& problem, const attention_tensors& tensors,
                        const attention_run& run) {
-  const forward_plan plan(problem, run);
-  forward_walk(problem, tensors, plan, run)();
+  forward_walk(problem, tensors, run)();
 }
 
 }  // namespace velo::ops

@@ -1,9 +1,8 @@
-// What the walks ask of a vector instruction set: laying blocks out for the products, and the work
-// between two products.
+// What the walks ask of a vector instruction set: the work before, between and after products.
 //
 // Matrices here are small, dense and padded: rows to what the products need, missing elements zero.
-// "Words" are 32 bits: one float, or two neighboring bf16. Cost: packing O(S D), softmax and
-// gradient one pass over scores that lie in the first or second cache.
+// "Words" are 32 bits: one float, or two neighboring bf16 (ops/gemm). Cost: copies O(S D), softmax
+// and gradient one pass over scores that lie in the first or second cache.
 #pragma once
 
 #include <stdint.h>
@@ -23,7 +22,7 @@ struct row_block {
 struct softmax_rows {
   const float* scores;  // [32][ld]
   int64_t ld;
-  void* probabilities;  // [32][p_ld] in the element type; may be where the scores are
+  void* probabilities;  // [32][p_ld] as the product reads them; may be where the scores are
   int64_t p_ld;
   int width;        // columns the next product reads, a multiple of 32
   int valid;        // columns from here on are padding
@@ -36,7 +35,6 @@ struct softmax_rows {
   float* out;  // [32][out_ld], rescaled where the reference moves
   int64_t out_ld;
   int out_columns;  // a multiple of 16; 0 while `out` holds nothing
-  int earlier;      // columns before `probabilities` whose product is still to come, rescaled too
 };
 
 // Rows of finished outputs: out = accumulated / sum, with the statistics.
@@ -55,14 +53,21 @@ struct finish_rows {
   int64_t stats_stride;
 };
 
+// Where sixteen columns of a right side begin, and how far its words of the depth lie apart.
+struct column_place {
+  int64_t offset, step;
+};
+
 // Probabilities and score gradients of some keys (rows) against a block of queries (columns).
 struct gradient_rows {
-  float* scores;    // K Q^T, [rows][ld]; replaced by P^T in the element type
-  float* products;  // V dY^T, [rows][ld]; bf16: replaced by dS^T
-  void* pairs;      // dS^T again: bf16 as pairs of rows [rows/2][ld][2], f32 as rows
+  float* scores;               // K Q^T, [rows][ld]; replaced by P^T in the type that products read
+  float* products;             // V dY^T, [rows][ld]; replaced by dS^T
+  uint32_t* words;             // dS^T again, as a right side with these rows in its depth
+  const column_place* places;  // of its columns, sixteen by sixteen
+  int first_word;              // of the depth, where these rows begin
   int64_t ld;
   int rows;             // a multiple of 2
-  int first, columns;   // columns [first, columns) are worked on, those before are 0 in pairs;
+  int first, columns;   // columns [first, columns) are worked on, those before are 0 in words;
                         // multiples of 32
   int valid;            // rows below are padding
   int64_t first_query;  // the first column that row 0 is visible to; row r: r later when step = 1
@@ -72,16 +77,10 @@ struct gradient_rows {
   const float* delta;      // sum of dY * out, per column
 };
 
-struct attention_kernels {
+// For one type of the tensors' elements and one of what products read.
+struct attention_steps {
   // to[row][ld] = from, rows and columns padded with zeros; negate flips the sign.
   void (*copy_rows)(const row_block& from, void* to, int rows, int64_t ld, bool negate);
-  // Words transposed: to[word][ld], `columns` of them (>= from.rows), words padded to `words`.
-  void (*transpose_words)(const row_block& from, void* to, int words, int columns, int64_t ld);
-  // What a product reads as its right side with rows as depth: f32 rows, bf16 pairs of rows.
-  void (*pack_depth)(const row_block& from, void* to, int rows, int64_t ld);
-  // Elements of transposed words side by side again: to[element][ld], element < elements.
-  void (*split_words)(const void* words, int64_t words_ld, void* to, int elements, int columns,
-                      int64_t ld);
   void (*softmax)(const softmax_rows&);
   void (*finish)(const finish_rows&);
   // minus_lse and delta of the queries, padded to `padded`; max, sum have stats_stride.
@@ -96,16 +95,10 @@ struct attention_kernels {
                            int columns, float scale, void* out, int64_t out_stride);
 };
 
-namespace avx2 {
-const attention_kernels& attention_f32();
-const attention_kernels& attention_bf16();
-}  // namespace avx2
-namespace avx512 {
-const attention_kernels& attention_f32();
-const attention_kernels& attention_bf16();
-}  // namespace avx512
-namespace avx512_bf16 {
-const attention_kernels& attention_bf16();
-}  // namespace avx512_bf16
+struct attention_kernels {
+  attention_steps floats;  // f32
+  attention_steps wide;    // bf16 that products read as floats
+  attention_steps pairs;   // bf16 as it is; empty where there is no dot product
+};
 
 }  // namespace velo::ops

@@ -15,23 +15,29 @@ attention_sequence sequence_of(const attention_problem& problem, std::int64_t ba
   return s;
 }
 
-const attention_kernels& attention_kernels_for(block_type type, core::isa isa) {
-  const bool bf16 = type == block_type::bf16;
-  if (isa < core::isa::avx512) return bf16 ? avx2::attention_bf16() : avx2::attention_f32();
-  if (!bf16) return avx512::attention_f32();
-  return isa < core::isa::avx512_bf16 ? avx512::attention_bf16() : avx512_bf16::attention_bf16();
+extern const attention_kernels attention_kernels_avx2, attention_kernels_avx512,
+    attention_kernels_avx512_bf16;
+
+namespace {
+
+const attention_steps& steps_for(const product_form& form, core::isa isa) {
+  const attention_kernels& kernels = isa >= core::isa::avx512_bf16 ? attention_kernels_avx512_bf16
+                                     : isa == core::isa::avx512    ? attention_kernels_avx512
+                                                                   : attention_kernels_avx2;
+  return form.type == element_type::f32      ? kernels.floats
+         : form.compute == element_type::f32 ? kernels.wide
+                                             : kernels.pairs;
 }
 
+}  // namespace
+
 attention_shape::attention_shape(const attention_problem& problem, core::isa isa)
-    : bytes(problem.type == block_type::bf16 ? 2 : 4),
-      per_word(4 / bytes),
+    : form(problem.type, isa),
+      steps(steps_for(form, isa)),
+      element(problem.type == element_type::bf16 ? 2 : 4),
+      d(round_up(problem.d, form.unit)),
+      dv(round_up(problem.dv, form.unit)),
       group(problem.heads / problem.kv_heads),
-      pairs(problem.batch * problem.kv_heads),
-      kernels(attention_kernels_for(problem.type, isa)) {
-  // Whole tiles of 32 where there are tiles: a rest would cost a second configuration each product.
-  const bool tiles = isa == core::isa::amx && problem.type == block_type::bf16;
-  d = round_up(problem.d, tiles ? 32 : 16);
-  dv = round_up(problem.dv, tiles ? 32 : 16);
-}
+      pairs(problem.batch * problem.kv_heads) {}
 
 }  // namespace velo::ops

@@ -10,12 +10,10 @@
 
 #include "ops/attention/attention.hpp"
 #include "ops/attention/attention_kernels.hpp"
+#include "ops/gemm/panel_product.hpp"
 
 namespace velo::ops {
 
-inline std::int64_t round_up(std::int64_t x, std::int64_t to) {
-  return (x + to - 1) / to * to;
-}
 inline std::int64_t blocks_of(std::int64_t x, std::int64_t size) {
   return (x + size - 1) / size;
 }
@@ -42,17 +40,22 @@ inline std::int64_t place(const attention_problem& problem, const attention_stri
 }
 
 struct attention_shape {
-  explicit attention_shape(const attention_problem& problem, core::isa isa);
+  attention_shape(const attention_problem& problem, core::isa isa);
 
-  std::int64_t bytes;     // of an element
-  std::int64_t per_word;  // elements in 32 bits
-  std::int64_t d, dv;     // padded to what every product takes
-  std::int64_t group;     // query heads of a key head
-  std::int64_t pairs;     // (sequence, key head)
-  const attention_kernels& kernels;
+  product_form form;
+  const attention_steps& steps;
+  std::int64_t element;  // bytes of one of the tensors'
+  std::int64_t d, dv;    // padded to what every product takes
+  std::int64_t group;    // query heads of a key head
+  std::int64_t pairs;    // (sequence, key head)
+
+  // Words that so many elements take.
+  std::int64_t words(std::int64_t elements) const { return elements / form.per_word(); }
+  // A right side of `columns` and so many elements of the depth.
+  right_side side(std::uint32_t* at, std::int64_t columns, std::int64_t depth) const {
+    return {at, form.panel * words(depth), static_cast<int>(columns)};
+  }
 };
-
-const attention_kernels& attention_kernels_for(block_type type, core::isa isa);
 
 class attention_arena {
  public:

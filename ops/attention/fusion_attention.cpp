@@ -2,7 +2,7 @@
 // kernels there are.
 //
 // A layout becomes three strides a tensor and the engine of attention.hpp knows no other. Each
-// candidate is the same walk with the block products and vector code of one instruction set; the
+// candidate is the same walk with the products and vector code of one instruction set; the
 // reference is another algorithm.
 #include <algorithm>
 #include <iterator>
@@ -182,7 +182,7 @@ attention_problem describe(const Args& a) {
   }
 
   attention_problem p;
-  p.type = query.dtype == f32 ? block_type::f32 : block_type::bf16;
+  p.type = query.dtype == f32 ? element_type::f32 : element_type::bf16;
   p.batch = q.batch, p.heads = q.heads, p.kv_heads = k.heads;
   p.d = q.head, p.dv = v.head;
   p.sq = q.length, p.skv = k.length;
@@ -307,22 +307,22 @@ void run(const velo_fusion_attention_args& a, const attention_problem& problem,
          const fusion_attention_kernels& kernels, core::execution& on) {
   const attention_problem p = placed(a, problem);
   if (kernels.plain) return attention_forward_reference(p, tensors_of(a), on.threads);
-  void* scratch = on.scratch.take(attention_forward_bytes(p, on.threads.threads()));
-  attention_forward(p, tensors_of(a), {kernels.on, on.jit, on.threads, scratch});
+  void* scratch = on.scratch.take(attention_forward_bytes(p, kernels.on, on.threads.threads()));
+  attention_forward(p, tensors_of(a), {kernels.on, on.threads, scratch});
 }
 
 void run_backward(const velo_fusion_attention_backward_args& a, const attention_problem& problem,
                   const fusion_attention_kernels& kernels, core::execution& on) {
   const attention_problem p = placed(a, problem);
   if (kernels.plain) return attention_backward_reference(p, tensors_of(a), on.threads);
-  void* scratch = on.scratch.take(attention_backward_bytes(p, on.threads.threads()));
-  attention_backward(p, tensors_of(a), {kernels.on, on.jit, on.threads, scratch});
+  void* scratch = on.scratch.take(attention_backward_bytes(p, kernels.on, on.threads.threads()));
+  attention_backward(p, tensors_of(a), {kernels.on, on.threads, scratch});
 }
 
 template <class Args>
 const char* reject(const Args&, const attention_problem& p, const kernel_entry& kernel) {
   const bool bf16_only = kernel.isa > core::isa::avx512;
-  return bf16_only && p.type != block_type::bf16 ? "serves bfloat16 alone" : nullptr;
+  return bf16_only && p.type != element_type::bf16 ? "serves bfloat16 alone" : nullptr;
 }
 
 constexpr fusion_attention_kernels walks[] = {{core::isa::amx, false},

@@ -164,15 +164,15 @@ void backward(const attention_problem& p, const attention_gradients& t,
 
 void attention_forward_reference(const attention_problem& problem, const attention_tensors& tensors,
                                  const core::parallel& threads) {
-  problem.type == block_type::f32 ? forward<float>(problem, tensors, threads)
-                                  : forward<bf16>(problem, tensors, threads);
+  problem.type == element_type::f32 ? forward<float>(problem, tensors, threads)
+                                    : forward<bf16>(problem, tensors, threads);
 }
 
 void attention_backward_reference(const attention_problem& problem,
                                   const attention_gradients& tensors,
                                   const core::parallel& threads) {
-  problem.type == block_type::f32 ? backward<float>(problem, tensors, threads)
-                                  : backward<bf16>(problem, tensors, threads);
+  problem.type == element_type::f32 ? backward<float>(problem, tensors, threads)
+                                    : backward<bf16>(problem, tensors, threads);
 }
 
 }  // namespace velo::ops

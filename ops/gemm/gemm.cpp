@@ -6,10 +6,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "ops/gemm/amx_panel.hpp"
 #include "ops/gemm/gemm_plan.hpp"
-#include "ops/gemm/micro_kernel.hpp"
-#include "ops/gemm/moves.hpp"
 #include "ops/gemm/panel_feed.hpp"
 
 namespace velo::ops {
@@ -18,19 +15,19 @@ namespace {
 // Pass `p` of panels whose passes follow each other. A narrow last panel has narrower rows, so its
 // passes lie closer.
 void pack_pass(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t first,
-               std::int64_t end, const packed_target& to, core::isa isa) {
+               std::int64_t end, const packed_target& to, const gemm_kernels& kernels) {
   const std::int64_t rows_before = p * form.pass / form.per_word();
   const std::int64_t even = form.width(end - 1) == form.panel ? end : end - 1;
   pack_panels(form, b, p, first, even,
-              {to.words + rows_before * form.panel, to.panel_stride, to.origin}, isa);
+              {to.words + rows_before * form.panel, to.panel_stride, to.origin}, kernels);
   if (even == end) return;
   const packed_target narrow{to.words + rows_before * form.width(even), to.panel_stride, to.origin};
-  pack_panels(form, b, p, even, end, narrow, isa);
+  pack_panels(form, b, p, even, end, narrow, kernels);
 }
 
 }  // namespace
 
-packed_matrix::packed_matrix(std::int64_t k, std::int64_t n, block_type type,
+packed_matrix::packed_matrix(std::int64_t k, std::int64_t n, element_type type,
                              const gemm_target& target)
     : k_(k), n_(n), type_(type), target_(target) {}
 
@@ -58,13 +55,14 @@ float packed_matrix::at(std::int64_t k, std::int64_t n) const {
 void packed_matrix::update(const void* weight, std::int64_t ld, bool turned,
                            const core::parallel& threads) {
   const packed_form form(k_, n_, type_, target_);
+  const gemm_kernels& kernels = gemm_kernels_for(target_.isa);
   constexpr std::int64_t group = 4;  // panels a task
   const std::int64_t groups = (form.panels() + group - 1) / group;
   const std::int64_t panel_words = form.padded_k() / form.per_word() * form.panel;
   threads(groups * form.passes(), [&](std::int64_t task, int) {
     const std::int64_t first = task / form.passes() * group, p = task % form.passes();
     const std::int64_t end = std::min(first + group, form.panels());
-    pack_pass(form, {weight, ld, turned}, p, first, end, {words_, panel_words, 0}, target_.isa);
+    pack_pass(form, {weight, ld, turned}, p, first, end, {words_, panel_words, 0}, kernels);
   });
 }
 
@@ -76,9 +74,8 @@ class gemm_run {
       : p_(problem),
         plan_(problem, pack != nullptr, target),
         form_(plan_.form),
-        isa_(target.isa),
-        moves_(moves_for(target.isa)),
-        multiply_(micro_kernel_for(form_.compute, target.isa)),
+        kernels_(gemm_kernels_for(target.isa)),
+        moves_(kernels_.moves(form_.type, form_.compute)),
         pack_(pack == nullptr ? nullptr : pack->words_),
         scratch_(static_cast<char*>(scratch)) {}
 
@@ -125,9 +122,8 @@ class gemm_run {
   const gemm_problem& p_;
   const gemm_plan plan_;
   const packed_form& form_;
-  const core::isa isa_;
-  const move_table& moves_;
-  const micro_kernel multiply_;
+  const gemm_kernels& kernels_;
+  const word_moves& moves_;
   const std::uint32_t* pack_;
   char* scratch_;
 };
@@ -140,7 +136,7 @@ void gemm_run::run(const core::parallel& threads) {
     if (plan_.shared_b != 0) pack_phase(first, end, threads);
     const std::int64_t columns = end - first;
     threads(plan_.row_tiles * columns, [&](std::int64_t task, int thread) {
-      const block_session session(plan_.amx ? isa_ : core::isa::scalar);
+      const tile_session session(plan_.on_tiles ? kernels_.tiles : nullptr);
       multiply(task / columns, first + task % columns, first, thread);
     });
   }
@@ -156,7 +152,7 @@ void gemm_run::pack_phase(std::int64_t first_tile, std::int64_t end_tile,
   threads(groups * form_.passes(), [&](std::int64_t task, int) {
     const std::int64_t first = origin + task / form_.passes() * group, p = task % form_.passes();
     const std::int64_t end = std::min(first + group, origin + panels);
-    pack_pass(form_, source_of_b(), p, first, end, {words, panel_words(), origin}, isa_);
+    pack_pass(form_, source_of_b(), p, first, end, {words, panel_words(), origin}, kernels_);
   });
 }
 
@@ -172,12 +168,13 @@ const char* gemm_run::rows_of_a(const tile& t, std::int64_t p) const {
 const char* gemm_run::source_of_a(std::int64_t row, std::int64_t p) const {
   const std::int64_t k = p * form_.pass;
   const std::int64_t place = p_.turn_a ? k * p_.lda + row : row * p_.lda + k;
-  return static_cast<const char*>(p_.a) + place * (form_.type == block_type::bf16 ? 2 : 4);
+  return static_cast<const char*>(p_.a) + place * (form_.type == element_type::bf16 ? 2 : 4);
 }
 
 // Where rows packed for all begin; `row` is a multiple of 32.
 std::uint32_t* gemm_run::shared_rows(std::int64_t row, std::int64_t p) const {
-  const std::int64_t row_words = plan_.amx ? form_.padded_depth(p) / form_.per_word() : words_of(p);
+  const std::int64_t row_words =
+      plan_.on_tiles ? form_.padded_depth(p) / form_.per_word() : words_of(p);
   auto* words = reinterpret_cast<std::uint32_t*>(scratch_ + plan_.shared_b);
   return words + p * round_up(p_.m, 32) * a_words() + row * row_words;
 }
@@ -192,25 +189,21 @@ void gemm_run::pack_a_for_all(const core::parallel& threads) {
 }
 
 void gemm_run::pack_a(std::int64_t row, int rows, std::int64_t p, std::uint32_t* to) const {
-  const bool pairs = form_.compute == block_type::bf16;
-  const bool wide = form_.type == block_type::bf16 && !pairs;
   const char* from = source_of_a(row, p);
   const int depth = form_.depth(p), padded = static_cast<int>(round_up(rows, micro_rows));
   const std::int64_t micro_panel = std::int64_t{micro_rows} * words_of(p);
-  if (plan_.amx) {
+  if (plan_.on_tiles) {
     pack_strips(from, rows, p, to);
   } else if (p_.turn_a) {
-    const move m{from, p_.lda, depth, rows, to, micro_panel, padded};
-    (pairs ? moves_.micro_turn_pairs : wide ? moves_.micro_turn16_wide : moves_.micro_turn32)(m);
+    moves_.micro_turn({from, p_.lda, depth, rows, to, micro_panel, padded});
   } else {
-    const move m{from, p_.lda, rows, depth, to, micro_panel, padded};
-    (pairs ? moves_.micro_rows16 : wide ? moves_.micro_rows16_wide : moves_.micro_rows32)(m);
+    moves_.micro_rows({from, p_.lda, rows, depth, to, micro_panel, padded});
   }
 }
 
-// A in strips of 32 rows for the tiles of AMX: every step of 32 of the depth is 2 KiB in one piece.
+// A in strips of 32 rows for tiles: every step of 32 of the depth is 2 KiB in one piece.
 void gemm_run::pack_strips(const char* from, int rows, std::int64_t p, std::uint32_t* to) const {
-  constexpr int side = amx_side, step_words = side * side / 2;
+  constexpr int side = tile_side, step_words = side * side / 2;
   const int depth = form_.depth(p), steps = form_.padded_depth(p) / side;
   const int strips = (rows + side - 1) / side;
   const int odd_rows = rows % side;
@@ -219,16 +212,16 @@ void gemm_run::pack_strips(const char* from, int rows, std::int64_t p, std::uint
                 static_cast<std::size_t>(steps) * step_words * 4);
   }
   if (!p_.turn_a) {
-    moves_.strips16(
+    kernels_.strips(
         {from, p_.lda, rows, depth, to, std::int64_t{steps} * step_words, steps * side / 2});
     return;
   }
   for (int step = 0; step < steps; ++step) {
     for (int strip = 0; strip < strips; ++strip) {
       const char* square = from + (step * side * p_.lda + strip * side) * 2;
-      moves_.turn16({square, p_.lda, std::min(side, depth - step * side),
-                     std::min(side, rows - strip * side),
-                     to + (std::int64_t{strip} * steps + step) * step_words, side / 2, side / 2});
+      moves_.turn_rows(
+          {square, p_.lda, std::min(side, depth - step * side), std::min(side, rows - strip * side),
+           to + (std::int64_t{strip} * steps + step) * step_words, side / 2, side / 2});
     }
   }
 }
@@ -252,7 +245,7 @@ const std::uint32_t* gemm_run::panel_of_b(const tile& t, std::int64_t p, std::in
 void gemm_run::pack_inside(const tile& t, std::int64_t p, std::int64_t q) const {
   const std::int64_t stride = form_.padded_depth(0) / form_.per_word() * form_.panel;
   const std::int64_t end = std::min(q + plan_.inside_panels, t.end);
-  pack_panels(form_, source_of_b(), p, q, end, {t.own_b, stride, q}, isa_);
+  pack_panels(form_, source_of_b(), p, q, end, {t.own_b, stride, q}, kernels_);
 }
 
 // What is read after pass p of panel q.
@@ -266,7 +259,7 @@ panel_feed gemm_run::feed_after(const tile& t, std::int64_t p, std::int64_t q) c
 panel_feed gemm_run::feed_of(const tile& t, std::int64_t p, std::int64_t q) const {
   const int calls = (t.rows + micro_rows - 1) / micro_rows;
   if (plan_.pack_inside) {
-    return panel_feed(form_, source_of_b(), p, q, own_panel(t, p, q), isa_, calls);
+    return panel_feed(form_, source_of_b(), p, q, own_panel(t, p, q), kernels_, calls);
   }
   return panel_feed(panel_of_b(t, p, q), words_of(p), form_.width(q), calls);
 }
@@ -281,7 +274,7 @@ void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t
   x.a_step = plan_.reads_a ? 1 : micro_rows;
   x.b = panel_of_b(t, p, q);
   x.words = words_of(p);
-  x.width = form_.width(q);
+  x.b_step = x.width = form_.width(q);
   x.first = p == 0;
   x.last = p >= last_pass;
   x.ld_sums = plan_.sums_stride();
@@ -291,11 +284,12 @@ void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t
   const std::int64_t sums_step = keeps ? micro_rows * x.ld_sums : 0;
   const std::int64_t result_step = micro_rows * p_.ldc * (x.result.bf16 ? 2 : 4);
   panel_feed feed = feed_after(t, p, q);
+  const micro_kernel multiply = kernels_.multiply(form_.compute);
   for (int call = 0; x.result.rows > 0; ++call) {
     x.fetch = feed.fetch(call);
     x.sums = x.next_sums;
     x.next_sums += sums_step;
-    multiply_(x);
+    multiply(x);
     feed.pack_after(call);
     x.a += a_next;
     x.result.rows -= micro_rows;
@@ -305,12 +299,12 @@ void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t
 }
 
 void gemm_run::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, const char* a) const {
-  const int steps = form_.padded_depth(p) / amx_side;
-  amx_panel panel{};
+  const int steps = form_.padded_depth(p) / tile_side;
+  tile_panel panel{};
   panel.a = a;
   panel.a_row = plan_.reads_a ? p_.lda * 2 : 64;
-  panel.a_step = plan_.reads_a ? 64 : amx_side * 64;
-  panel.a_strip = amx_side * (plan_.reads_a ? p_.lda * 2 : std::int64_t{steps} * 64);
+  panel.a_step = plan_.reads_a ? 64 : tile_side * 64;
+  panel.a_strip = tile_side * (plan_.reads_a ? p_.lda * 2 : std::int64_t{steps} * 64);
   panel.b = reinterpret_cast<const char*>(panel_of_b(t, p, q));
   const bool next_known = q + 1 < t.end || (p + 1 < form_.passes() && !plan_.pack_inside);
   const std::uint32_t* next =
@@ -322,15 +316,16 @@ void gemm_run::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, con
   panel.first = p == 0;
   panel.last = p == form_.passes() - 1;
   const bool kept = form_.passes() > 1;  // sums of a single pass leave at once, so two squares do
-  const std::int64_t strips = (t.rows + amx_side - 1) / amx_side;
-  panel.sums = kept ? t.sums + (q - t.first) * strips * amx_side * amx_side : t.sums;
-  panel.square = kept ? amx_side * amx_side : 0;
+  const std::int64_t strips = (t.rows + tile_side - 1) / tile_side;
+  panel.sums = kept ? t.sums + (q - t.first) * strips * tile_side * tile_side : t.sums;
+  panel.ld_sums = tile_side;
+  panel.square = kept ? tile_side * tile_side : 0;
   panel.result = result_of(t.row, t.rows, q);
-  amx_multiply_panel(panel);
+  kernels_.tiles->multiply(panel);
 }
 
 result_part gemm_run::result_of(std::int64_t row, int rows, std::int64_t q) const {
-  const bool bf16 = p_.c_type == block_type::bf16;
+  const bool bf16 = p_.c_type == element_type::bf16;
   const std::int64_t column = q * form_.panel;
   char* c = static_cast<char*>(p_.c) + (row * p_.ldc + column) * (bf16 ? 2 : 4);
   const float* bias = p_.bias == nullptr ? nullptr : p_.bias + column;
@@ -357,7 +352,7 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
     for (std::int64_t q = t.first; q < t.end; ++q) {
       const bool next_group = (q - t.first) % plan_.inside_panels == 0;
       if (plan_.pack_inside && !plan_.feeds && next_group) pack_inside(t, p, q);
-      if (plan_.amx) {
+      if (plan_.on_tiles) {
         multiply_tiles(t, p, q, a);
       } else {
         multiply_micro_panels(t, p, q, reinterpret_cast<const std::uint32_t*>(a));

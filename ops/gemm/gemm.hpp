@@ -3,7 +3,7 @@
 //
 // C is cut into tiles of mc x nt, one task each; a task walks the depth in passes of kc and the
 // columns in panels, and hands micro-panels of eight rows of A to the micro-kernel
-// (micro_kernel.hpp; on AMX strips of 32 to amx_panel.hpp). B is packed beforehand by the caller
+// (micro_kernel.hpp; on tiles strips of 32, tile_panel.hpp). B is packed beforehand by the caller
 // (packed_matrix), once for all tasks, or inside each task when there is one row of tiles, while it
 // multiplies the panel before (panel_feed.hpp). Sums wait in scratch between passes and are
 // finished from registers in the last. Invariant: tiles, passes and panels depend on problem and
@@ -16,13 +16,13 @@
 
 #include "core/cpu.hpp"
 #include "core/parallel.hpp"
-#include "ops/gemm/block.hpp"
+#include "ops/gemm/element_type.hpp"
 
 namespace velo::ops {
 
 // What products run on. `dot`: bf16 is multiplied as it is, by tiles or the dot product;
 // otherwise it is widened to f32 while it is packed, which is the faster way where the dot product
-// is slow or missing (block.cpp).
+// is slow or missing.
 struct gemm_target {
   core::isa isa;
   bool dot;
@@ -31,10 +31,13 @@ struct gemm_target {
   gemm_target(core::isa l, bool d) : isa(l), dot(d) {}
 };
 
+// Whether the bf16 dot product beats widening to f32 on this processor.
+bool dot_product_pays();
+
 struct gemm_problem {
   std::int64_t m = 0, n = 0, k = 0;
-  block_type type = block_type::f32;  // of A and B
-  const void* a = nullptr;            // [m][k], or [k][m] when turned
+  element_type type = element_type::f32;  // of A and B
+  const void* a = nullptr;                // [m][k], or [k][m] when turned
   std::int64_t lda = 0;  // elements between stored rows; within a row elements are neighbors
   bool turn_a = false;
   const void* b = nullptr;  // [k][n], or [n][k] when turned; unused when a pack is given
@@ -42,7 +45,7 @@ struct gemm_problem {
   bool turn_b = false;
   void* c = nullptr;  // [m][n]
   std::int64_t ldc = 0;
-  block_type c_type = block_type::f32;
+  element_type c_type = element_type::f32;
   const float* bias = nullptr;  // one a column, or null
   bool accumulate = false;      // add to C; the sum is rounded once
 };
@@ -52,11 +55,11 @@ struct gemm_problem {
 class packed_matrix {
  public:
   packed_matrix() = default;
-  packed_matrix(std::int64_t k, std::int64_t n, block_type type, const gemm_target& target);
+  packed_matrix(std::int64_t k, std::int64_t n, element_type type, const gemm_target& target);
 
   std::int64_t k() const { return k_; }
   std::int64_t n() const { return n_; }
-  block_type type() const { return type_; }
+  element_type type() const { return type_; }
   bool serves(const gemm_target& target) const;  // whether its products read this form
   std::size_t bytes() const;                     // of the memory it wants, 64-byte aligned
   void place(void* memory) { words_ = static_cast<std::uint32_t*>(memory); }
@@ -69,7 +72,7 @@ class packed_matrix {
  private:
   friend class gemm_run;
   std::int64_t k_ = 0, n_ = 0;
-  block_type type_ = block_type::f32;
+  element_type type_ = element_type::f32;
   gemm_target target_{core::isa::scalar, false};
   std::uint32_t* words_ = nullptr;
 };
@@ -78,7 +81,7 @@ class packed_matrix {
 std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
                                const gemm_target& target);
 
-// `b`: op(B) in a form that serves this target, or null. `jit` false keeps to velo's own kernels.
+// `b`: op(B) in a form that serves this target, or null.
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
           void* scratch, const gemm_target& target);
 

@@ -4,36 +4,34 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ops/gemm/block_kernels.hpp"
-#include "ops/gemm/micro_kernel.hpp"
-#include "ops/gemm/moves.hpp"
+#include "ops/gemm/gemm_kernels.hpp"
 
 namespace velo::ops {
 namespace {
 
 struct tile_rule {
-  int panel, pass, rows, columns;
+  int pass, rows, columns;
 };
 
-tile_rule rule_for(block_type compute, std::int64_t k, core::isa isa) {
-  // AMX: a panel of 32 KiB lives in the first cache; 512 KiB of A and 1 MiB of sums share the
+tile_rule rule_for(const packed_form& form, const gemm_target& target) {
+  // Tiles: a panel of 32 KiB lives in the first cache; 512 KiB of A and 1 MiB of sums share the
   // second.
-  if (compute == block_type::bf16 && isa == core::isa::amx) return {32, 512, 512, 512};
+  if (form.on_tiles(target)) return {512, 512, 512};
   // FMA and dot product: panels of three vectors, eight rows against them in registers. Few passes
   // are worth more than a small A, until A comes from the third cache for every panel. Processors
-  // with AMX have 2 MiB of second cache, others 1.
-  const int pass = compute == block_type::bf16 ? 1024 : k <= 2048 ? 1024 : 512;
-  return {48, pass, isa == core::isa::amx ? 512 : 256, 480};
+  // with tiles have 2 MiB of second cache, others 1.
+  const int pass = form.compute == element_type::bf16 ? 1024 : form.k <= 2048 ? 1024 : 512;
+  return {pass, gemm_kernels_for(target.isa).tiles != nullptr ? 512 : 256, 480};
 }
 
 // Tiles for the threads to share. More of them read A and B more often, which small products feel,
-// and tiles of AMX first.
-int least_tiles(const gemm_problem& p, bool amx) {
+// and products on tiles first.
+int least_tiles(const gemm_problem& p, bool on_tiles) {
   constexpr double large = 1 << 30;  // multiplications
   const auto size = [](std::int64_t x) { return static_cast<double>(x); };
   const double work = size(p.m) * size(p.n) * size(p.k);
   if (work >= large) return 8;
-  return amx && work < large / 2 ? 2 : 4;
+  return on_tiles && work < large / 2 ? 2 : 4;
 }
 
 // The most of A that is packed for all tasks, and of B packed at a time.
@@ -41,11 +39,11 @@ constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
 constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;
 
 // Whether A is read in place: nothing has to be turned, widened or filled up, and its rows do not
-// fall on few sets of the caches. Tiles of AMX read sixteen rows at once and want them close
+// fall on few sets of the caches. Tiles read sixteen rows at once and want them close
 // together; others gain where few panels would share the cost of packing.
-bool readable(const gemm_problem& p, const packed_form& form, bool amx) {
+bool readable(const gemm_problem& p, const packed_form& form, bool on_tiles) {
   if (p.turn_a || form.type != form.compute) return false;
-  if (amx) return p.k % 32 == 0 && p.lda % 2 == 0 && p.m % 32 == 0 && p.lda <= 1024;
+  if (on_tiles) return p.k % 32 == 0 && p.lda % 2 == 0 && p.m % 32 == 0 && p.lda <= 1024;
   const std::int64_t words = p.lda / form.per_word();
   const bool whole_words = p.k % form.per_word() == 0 && p.lda % form.per_word() == 0 &&
                            reinterpret_cast<std::uintptr_t>(p.a) % 4 == 0;
@@ -54,14 +52,11 @@ bool readable(const gemm_problem& p, const packed_form& form, bool amx) {
 
 }  // namespace
 
-gemm_target::gemm_target(core::isa l)
-    : isa(l), dot(l == core::isa::amx || (l == core::isa::avx512_bf16 && dot_product_pays())) {}
-
-packed_form::packed_form(std::int64_t k_, std::int64_t n_, block_type type_,
+packed_form::packed_form(std::int64_t k_, std::int64_t n_, element_type type_,
                          const gemm_target& target)
-    : type(type_), compute(target.dot ? type_ : block_type::f32), k(k_), n(n_) {
-  const tile_rule rule = rule_for(compute, k, target.isa);
-  panel = rule.panel;
+    : type(type_), compute(target.dot ? type_ : element_type::f32), k(k_), n(n_) {
+  panel = panel_columns(on_tiles(target));
+  const tile_rule rule = rule_for(*this, target);
   // Passes of nearly equal depth.
   const std::int64_t count = std::max<std::int64_t>((k + rule.pass - 1) / rule.pass, 1);
   const std::int64_t depth = std::max<std::int64_t>((k + count - 1) / count, 1);
@@ -69,14 +64,14 @@ packed_form::packed_form(std::int64_t k_, std::int64_t n_, block_type type_,
 }
 
 void gemm_plan::choose_tiles(const gemm_problem& p, bool packed, const gemm_target& target) {
-  const tile_rule rule = rule_for(form.compute, p.k, target.isa);
+  const tile_rule rule = rule_for(form, target);
   const std::int64_t units = round_up(std::max<std::int64_t>(m, 1), 32) / 32;
   const std::int64_t panels = std::max<std::int64_t>(form.panels(), 1);
   const auto parts = [](std::int64_t all, std::int64_t most) { return (all + most - 1) / most; };
   // A weight that one row of tiles reads is packed by its tasks and multiplied from the second
   // cache; that is worth tiles of twice the height, with A from the third.
-  const int least = least_tiles(p, amx);
-  const bool one_row = !packed && !amx && m <= 2 * rule.rows && panels >= 2 * least;
+  const int least = least_tiles(p, on_tiles);
+  const bool one_row = !packed && !on_tiles && m <= 2 * rule.rows && panels >= 2 * least;
   row_tiles = one_row ? 1 : parts(units, rule.rows / 32);
   column_tiles = parts(panels, rule.columns / form.panel);
   while (row_tiles * column_tiles < least) {  // halve the longer side: square tiles read least
@@ -104,13 +99,13 @@ void gemm_plan::choose_tiles(const gemm_problem& p, bool packed, const gemm_targ
 
 gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& target)
     : form(p.k, p.n, p.type, target), m(p.m) {
-  amx = form.compute == block_type::bf16 && target.isa == core::isa::amx && p.k > 0;
+  on_tiles = form.on_tiles(target) && p.k > 0;
   choose_tiles(p, packed, target);
-  reads_a = readable(p, form, amx);
+  reads_a = readable(p, form, on_tiles);
   pack_inside = !packed && row_tiles == 1;
   // Few rows read a panel too fast for the next one to be packed meanwhile.
-  feeds = pack_inside && !amx && m > 2 * micro_rows;
-  inside_panels = amx ? tile_columns / form.panel : 2;
+  feeds = pack_inside && !on_tiles && m > 2 * micro_rows;
+  inside_panels = on_tiles ? tile_columns / form.panel : 2;
 
   const std::int64_t column_bytes = form.padded_k() / form.per_word() * tile_columns * 4;
   phase_columns = std::clamp<std::int64_t>(phase_bytes / std::max<std::int64_t>(column_bytes, 1), 1,
@@ -122,11 +117,11 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
     return static_cast<std::size_t>(round_up(bytes, 4096) + 64);
   };
   shared_b = packed || pack_inside ? 0 : area(phase_columns * column_bytes);
-  // Tiles of AMX want their rows in the second cache anyway, and a copy brings them there; only
+  // Tiles want their rows in the second cache anyway, and a copy brings them there; only
   // turning is worth saving.
   const std::int64_t a_words = round_up(m, 32) * form.passes() * form.pass / form.per_word();
   packs_a_once =
-      !reads_a && column_tiles > 1 && a_words * 4 <= shared_a_bytes && (p.turn_a || !amx);
+      !reads_a && column_tiles > 1 && a_words * 4 <= shared_a_bytes && (p.turn_a || !on_tiles);
   shared_a = packs_a_once ? area(a_words * 4) : 0;
   own_a = reads_a || packs_a_once
               ? 0
@@ -135,7 +130,7 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
   // Sums of a single pass stay in registers, or in two squares.
   constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;
   const std::int64_t all_sums = std::int64_t{tile_rows} * sums_stride() * 4;
-  own_sums = area(form.passes() > 1 ? all_sums : amx ? two_squares : 0);
+  own_sums = area(form.passes() > 1 ? all_sums : on_tiles ? two_squares : 0);
   own = own_a + own_b + own_sums;
 }
 
@@ -145,32 +140,31 @@ std::int64_t packed_form::place(const source_matrix& b, std::int64_t p, std::int
 }
 
 void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
-                int begin, int end, std::uint32_t* to, core::isa isa) {
-  const move_table& moves = moves_for(isa);
-  const bool pairs = form.compute == block_type::bf16;
-  const bool wide = form.type == block_type::bf16 && !pairs;
-  const std::int64_t bytes = form.type == block_type::bf16 ? 2 : 4;
+                int begin, int end, std::uint32_t* to, const gemm_kernels& kernels) {
+  const word_moves& moves = kernels.moves(form.type, form.compute);
+  const std::int64_t bytes = form.type == element_type::bf16 ? 2 : 4;
   const int width = form.width(q), columns = form.columns(q), rows = end - begin;
   const std::int64_t place = form.place(b, p, q) + begin * (b.turned ? 1 : b.ld);
   const void* from = static_cast<const char*>(b.data) + place * bytes;
   std::uint32_t* target = to + std::int64_t{begin} / form.per_word() * width;
   if (b.turned) {
     const move m{from, b.ld, columns, rows, target, width, width};
-    (pairs ? moves.turn_pairs : wide ? moves.turn16_wide : moves.turn32)(m);
+    moves.turn(m);
   } else {
     const move m{from, b.ld, rows, columns, target, width, width};
-    (pairs ? moves.pairs : wide ? moves.rows16_wide : moves.rows32)(m);
+    moves.rows(m);
   }
 }
 
 void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
-                 std::int64_t first, std::int64_t end, const packed_target& to, core::isa isa) {
+                 std::int64_t first, std::int64_t end, const packed_target& to,
+                 const gemm_kernels& kernels) {
   const int depth = form.depth(p), padded = form.padded_depth(p);
   constexpr int strip = 32;  // rows of a strip stay in the TLB while its panels are packed
   const int step = b.turned ? depth : strip;
   for (int k = 0; k < depth; k += step) {
     for (std::int64_t q = first; q < end; ++q) {
-      pack_strip(form, b, p, q, k, std::min(k + step, depth), to.panel(q), isa);
+      pack_strip(form, b, p, q, k, std::min(k + step, depth), to.panel(q), kernels);
     }
   }
   const int used = (depth + form.per_word() - 1) / form.per_word();

@@ -5,32 +5,41 @@
 // heights and widths only decide what stays in cache together.
 #pragma once
 
+#include "core/round_up.hpp"
 #include "ops/gemm/gemm.hpp"
+#include "ops/gemm/gemm_kernels.hpp"
 
 namespace velo::ops {
 
-inline std::int64_t round_up(std::int64_t x, std::int64_t unit) {
-  return (x + unit - 1) / unit * unit;
+using core::round_up;
+
+// Columns of a panel of B: two tiles, or three vectors of sixteen.
+constexpr int panel_columns(bool on_tiles) {
+  return on_tiles ? tile_side : 48;
 }
 
 struct packed_form {
-  block_type type, compute;  // of the source, of the words
+  element_type type, compute;  // of the source, of the words
   std::int64_t k, n;
   int panel;  // columns of a panel
   int pass;   // depth of a pass
 
-  packed_form(std::int64_t k, std::int64_t n, block_type type, const gemm_target& target);
+  packed_form(std::int64_t k, std::int64_t n, element_type type, const gemm_target& target);
 
   int per_word() const {
-    return compute == block_type::bf16 ? 2 : 1;
+    return compute == element_type::bf16 ? 2 : 1;
   }  // elements of the depth in a word
+  // Whether the products of `target` over this form run on tiles.
+  bool on_tiles(const gemm_target& target) const {
+    return compute == element_type::bf16 && gemm_kernels_for(target.isa).tiles != nullptr;
+  }
   std::int64_t panels() const { return (n + panel - 1) / panel; }
   std::int64_t passes() const { return (k + pass - 1) / pass; }
   int depth(std::int64_t p) const {
     return static_cast<int>(k - p * pass < pass ? k - p * pass : pass);
   }
   int padded_depth(std::int64_t p) const {
-    return static_cast<int>(round_up(depth(p), compute == block_type::bf16 ? 32 : 16));
+    return static_cast<int>(round_up(depth(p), compute == element_type::bf16 ? 32 : 16));
   }
   std::int64_t padded_k() const {
     return passes() == 0 ? 0 : (passes() - 1) * pass + padded_depth(passes() - 1);
@@ -63,11 +72,12 @@ struct source_matrix {
 
 // Packs steps [begin, end) of the depth of pass `p` into panel `q` at `to`; begin is even.
 void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
-                int begin, int end, std::uint32_t* to, core::isa isa);
+                int begin, int end, std::uint32_t* to, const gemm_kernels& kernels);
 
 // Packs panels [first, end) of pass `p`.
 void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
-                 std::int64_t first, std::int64_t end, const packed_target& to, core::isa isa);
+                 std::int64_t first, std::int64_t end, const packed_target& to,
+                 const gemm_kernels& kernels);
 
 struct gemm_plan {
   packed_form form;
@@ -83,7 +93,7 @@ struct gemm_plan {
   }
   std::int64_t first_panel(std::int64_t tile) const { return form.panels() * tile / column_tiles; }
 
-  bool amx;                    // panels are multiplied by amx_multiply_panel, sums lie in squares
+  bool on_tiles;               // panels are multiplied on tiles, sums lie in squares
   bool reads_a;                // A is read where it lies; otherwise
   bool packs_a_once;           // it is packed before all tasks, or by each task
   bool pack_inside;            // each task packs the B it needs:

@@ -5,8 +5,8 @@
 namespace velo::ops::reference {
 namespace {
 
-double element(const void* data, block_type type, std::int64_t place) {
-  if (type == block_type::f32) return static_cast<const float*>(data)[place];
+double element(const void* data, element_type type, std::int64_t place) {
+  if (type == element_type::f32) return static_cast<const float*>(data)[place];
   return simd::to_float(static_cast<const simd::bf16*>(data)[place]);
 }
 
@@ -30,7 +30,7 @@ void gemm(const gemm_problem& p, const packed_matrix* b, const core::parallel& t
       double sum = sum_of(p, b, i, j);
       if (p.bias != nullptr) sum += p.bias[j];
       if (p.accumulate) sum += element(p.c, p.c_type, place);
-      if (p.c_type == block_type::f32) {
+      if (p.c_type == element_type::f32) {
         simd::assign(static_cast<float*>(p.c)[place], sum);
       } else {
         simd::assign(static_cast<simd::bf16*>(p.c)[place], sum);

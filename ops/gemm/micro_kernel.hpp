@@ -13,8 +13,6 @@
 
 #include <stdint.h>
 
-#include "core/cpu.hpp"
-#include "ops/gemm/block.hpp"
 #include "ops/gemm/finish.hpp"
 
 namespace velo::ops {
@@ -32,9 +30,11 @@ struct micro_args {
   const uint32_t* a;
   int64_t a_row, a_step;  // words between its rows and between its steps: 1 and 8 when packed
   const uint32_t* b;
-  int words, width;  // width: 16, 32 or 48
+  int64_t b_step;    // words between its steps
+  int words, width;  // steps; columns: 16, 32 or 48
+  bool near;         // all operands lie in the first caches: nothing is fetched; not the last pass
   bool first, last;  // pass: whether sums begin at zero, whether they are finished
-  float* sums;       // [8][width] between passes; unused where one pass is all
+  float* sums;       // [8][ld_sums] between passes; unused where one pass is all
   float* next_sums;  // what the next call takes for them
   int64_t ld_sums;
   line_run fetch;      // into the second cache, along with the steps of the depth
@@ -42,17 +42,5 @@ struct micro_args {
 };
 
 using micro_kernel = void (*)(const micro_args&);
-
-void micro_f32_scalar(const micro_args& x);
-void micro_f32_avx2(const micro_args& x);
-void micro_f32_avx512(const micro_args& x);
-void micro_bf16_avx512_bf16(const micro_args& x);  // the dot product
-
-// What multiplies words of type `compute` on `isa`; bf16 from avx512_bf16 up only.
-inline micro_kernel micro_kernel_for(block_type compute, core::isa isa) {
-  if (compute == block_type::bf16) return micro_bf16_avx512_bf16;
-  if (isa >= core::isa::avx512) return micro_f32_avx512;
-  return isa == core::isa::avx2 ? micro_f32_avx2 : micro_f32_scalar;
-}
 
 }  // namespace velo::ops

@@ -1,13 +1,28 @@
 // The micro-kernel over the vectors of one instruction set; included by one thin file each.
 //
-// That file names `simd`, the vector header's namespace, and defines `most_rows` and `most_vectors`
-// of a register block, and `operand`: load(p) of a vector of words, broadcast(p) of one, and
+// That file names `simd`, the vector header's namespace, which says how many rows and vectors of
+// sums the registers hold. An Operand has load(p) of a vector of words, broadcast(p) of one, and
 // multiply_add(sums, b, a).
 #include "ops/gemm/finish.inl"
 
+constexpr int most_rows = simd::sum_rows, most_vectors = simd::sum_vectors;
 constexpr int steps_ahead = 64;  // at which A is fetched
 constexpr int tail = 64;         // steps left when sums and results are fetched
 constexpr int line = 64;         // bytes
+
+struct float_operand {
+  simd::vec v;
+
+  static float_operand load(const uint32_t* p) {
+    return {simd::load(reinterpret_cast<const float*>(p))};
+  }
+  static float_operand broadcast(const uint32_t* p) {
+    return {simd::set(*reinterpret_cast<const float*>(p))};
+  }
+  static simd::vec multiply_add(simd::vec sums, float_operand b, float_operand a) {
+    return simd::fma(a.v, b.v, sums);
+  }
+};
 
 template <int Rows, int Vectors>
 using register_block = simd::vec[Rows][Vectors];
@@ -18,17 +33,18 @@ struct cursor {
   int64_t fetch_step, fetch_beside;
 };
 
-template <bool Fetch, int Rows, int Vectors>
+enum class fetching { nothing, a, all };
+
+template <class Operand, fetching Fetch, int Rows, int Vectors>
 VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
                                 const micro_args& x, int steps) {
-  const int64_t a_row = x.a_row, a_step = x.a_step;
-  const int width = x.width;
+  const int64_t a_row = x.a_row, a_step = x.a_step, b_step = x.b_step;
   for (; steps > 0; --steps) {
-    operand row[Vectors];
+    Operand row[Vectors];
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) row[j] = operand::load(at.b + j * simd::width);
-    __builtin_prefetch(at.a + steps_ahead * micro_rows);
-    if (Fetch) {
+    for (int j = 0; j < Vectors; ++j) row[j] = Operand::load(at.b + j * simd::width);
+    if (Fetch != fetching::nothing) __builtin_prefetch(at.a + steps_ahead * micro_rows);
+    if (Fetch == fetching::all) {
       __builtin_prefetch(at.fetch, 0, 2);
       __builtin_prefetch(at.fetch + at.fetch_beside, 0, 2);
       __builtin_prefetch(at.fetch + 2 * at.fetch_beside, 0, 2);
@@ -36,13 +52,13 @@ VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
     }
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      const operand a = operand::broadcast((i < 4 ? at.a : at.a4) + i % 4 * a_row);
+      const Operand a = Operand::broadcast((i < 4 ? at.a : at.a4) + i % 4 * a_row);
 #pragma GCC unroll 4
-      for (int j = 0; j < Vectors; ++j) sums[i][j] = multiply_add(sums[i][j], row[j], a);
+      for (int j = 0; j < Vectors; ++j) sums[i][j] = Operand::multiply_add(sums[i][j], row[j], a);
     }
     at.a += a_step;
     at.a4 += a_step;
-    at.b += width;
+    at.b += b_step;
   }
 }
 
@@ -118,7 +134,7 @@ VELO_INLINE void fetch_ends(const micro_args& x, int row, int column) {
   }
 }
 
-template <int Rows, int Vectors>
+template <class Operand, int Rows, int Vectors>
 VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
   register_block<Rows, Vectors> sums;
   float* kept = x.sums + row * x.ld_sums + column;
@@ -130,16 +146,21 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
             static_cast<const char*>(x.fetch.first),
             x.fetch.step,
             x.fetch.beside};
+  if (x.near) {
+    multiply_steps<Operand, fetching::nothing, Rows, Vectors>(sums, at, x, x.words);
+    leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
+    return;
+  }
   const int last_steps = x.words < tail ? x.words : tail, steps = x.words - last_steps;
   const int fetch_steps = row == 0 && column == 0 ? x.fetch.steps : 0;
-  const int fetching = fetch_steps < steps ? fetch_steps : steps;
-  multiply_steps<true, Rows, Vectors>(sums, at, x, fetching);
-  multiply_steps<false, Rows, Vectors>(sums, at, x, steps - fetching);
+  const int with_fetch = fetch_steps < steps ? fetch_steps : steps;
+  multiply_steps<Operand, fetching::all, Rows, Vectors>(sums, at, x, with_fetch);
+  multiply_steps<Operand, fetching::a, Rows, Vectors>(sums, at, x, steps - with_fetch);
   fetch_ends<Rows, Vectors>(x, row, column);
   if (fetch_steps > steps) {
-    multiply_steps<true, Rows, Vectors>(sums, at, x, last_steps);
+    multiply_steps<Operand, fetching::all, Rows, Vectors>(sums, at, x, last_steps);
   } else {
-    multiply_steps<false, Rows, Vectors>(sums, at, x, last_steps);
+    multiply_steps<Operand, fetching::a, Rows, Vectors>(sums, at, x, last_steps);
   }
   if (!x.last) {
     leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
@@ -150,28 +171,29 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
   }
 }
 
-template <int Rows>
+template <class Operand, int Rows>
 VELO_INLINE void multiply_rows(const micro_args& x, int row) {
   int column = 0;
   for (; x.width - column >= most_vectors * simd::width; column += most_vectors * simd::width) {
-    multiply_block<Rows, most_vectors>(x, row, column);
+    multiply_block<Operand, Rows, most_vectors>(x, row, column);
   }
   if (most_vectors > 2 && x.width - column >= 2 * simd::width) {
-    multiply_block<Rows, 2>(x, row, column);
+    multiply_block<Operand, Rows, 2>(x, row, column);
     column += 2 * simd::width;
   }
-  if (column < x.width) multiply_block<Rows, 1>(x, row, column);
+  if (column < x.width) multiply_block<Operand, Rows, 1>(x, row, column);
 }
 
 // A in place ends with its last row; packed it is filled up, and rows may be rounded up.
-VELO_INLINE void multiply_micro_panel(const micro_args& x) {
+template <class Operand>
+void multiply_micro_panel(const micro_args& x) {
   const int rows = x.result.rows < micro_rows ? x.result.rows : micro_rows;
   const bool exact = x.a_step == 1;
   int row = 0;
   for (; rows - row > (exact ? most_rows - 1 : most_rows / 2); row += most_rows) {
-    multiply_rows<most_rows>(x, row);
+    multiply_rows<Operand, most_rows>(x, row);
   }
-  for (; rows - row > (exact ? 3 : 2); row += 4) multiply_rows<4>(x, row);
-  for (; rows - row > 1; row += 2) multiply_rows<2>(x, row);
-  if (row < rows) multiply_rows<1>(x, row);
+  for (; rows - row > (exact ? 3 : 2); row += 4) multiply_rows<Operand, 4>(x, row);
+  for (; rows - row > 1; row += 2) multiply_rows<Operand, 2>(x, row);
+  if (row < rows) multiply_rows<Operand, 1>(x, row);
 }

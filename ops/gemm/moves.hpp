@@ -8,8 +8,6 @@
 
 #include <stdint.h>
 
-#include "core/cpu.hpp"
-
 namespace velo::ops {
 
 struct move {
@@ -21,38 +19,18 @@ struct move {
   int padded;     // words of a target row
 };
 
-// s is the source, t the target, i and j run over rows and columns of the source.
-struct move_table {
-  // B into a panel.
-  void (*rows32)(const move&);       // t[i][j] = s[i][j], f32
-  void (*rows16_wide)(const move&);  // bf16 widened to f32
-  void (*pairs)(const move&);        // t[i / 2][j] = (s[i][j], s[i + 1][j]) for even i, bf16
-  void (*turn32)(const move&);       // t[j][i] = s[i][j], f32
-  void (*turn16_wide)(const move&);  // bf16 widened to f32
-  void (*turn_pairs)(const move&);   // t[j / 2][i] = (s[i][j], s[i][j + 1]) for even j, bf16
-
-  // A into micro-panels of eight rows, ld_to words apart: row r of A to words [.][r % 8] of
-  // micro-panel r / 8. Up to `padded` rows those that A lacks are zero; a vector's worth is
-  // written.
-  void (*micro_rows32)(const move&);       // r = i, word j = s[i][j], f32
-  void (*micro_rows16)(const move&);       // word j / 2 = (s[i][j], s[i][j + 1]) for even j, bf16
-  void (*micro_rows16_wide)(const move&);  // bf16 widened to f32
-  void (*micro_turn32)(const move&);       // r = j, word i = s[i][j], f32
-  void (*micro_turn_pairs)(const move&);   // word i / 2 = (s[i][j], s[i + 1][j]) for even i, bf16
-  void (*micro_turn16_wide)(const move&);  // bf16 widened to f32
-
-  // A for the tiles of AMX, bf16.
-  void (*strips16)(const move&);  // t[i][j] = s[i][j], two to a word: 32 rows are a strip of ld_to
-                                  // words, in it 16 words of every row after each other, then the
-                                  // next 16
-  void (*turn16)(const move&);    // t[j][i / 2] = (s[i][j], s[i + 1][j]) for even i
+// The moves that make words of one kind from sources of one kind: f32, bf16 widened to f32, or bf16
+// in pairs along the depth. s is the source, t the target; i and j run over rows and columns of the
+// source, and w(..) is a word: s[i][j], or the pair of it and its neighbor along the depth.
+struct word_moves {
+  void (*rows)(const move&);        // a right side: t[i][j] = w; of pairs t[i / 2][j], even i
+  void (*turn)(const move&);        // one stored turned: t[j][i] = w; of pairs t[j / 2][i], even j
+  void (*micro_rows)(const move&);  // a left side in micro-panels of eight rows, ld_to words apart:
+                                    // row i to words [.][i % 8] of micro-panel i / 8. Up to
+                                    // `padded` rows those that are missing are zero; a vector's
+                                    // worth is written
+  void (*micro_turn)(const move&);  // one stored turned: the row is j
+  void (*turn_rows)(const move&);   // the same in plain rows: t[j][i] = w; of pairs t[j][i / 2]
 };
-
-extern const move_table moves_scalar, moves_avx2, moves_avx512;
-
-inline const move_table& moves_for(core::isa isa) {
-  if (isa >= core::isa::avx512) return moves_avx512;
-  return isa == core::isa::avx2 ? moves_avx2 : moves_scalar;
-}
 
 }  // namespace velo::ops

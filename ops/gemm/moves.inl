@@ -1,11 +1,13 @@
 // The moves over a vector of words; included by one thin file per instruction set.
 //
-// That file names `simd` (the vector header's namespace) and defines `words`: width, and load(p, n)
+// That file names `simd`, the vector header's namespace; its `words` has a width, and load(p, n)
 // of n words, load_halves(p, n) of n bf16 as words, widen(p, n) of n bf16 to f32 words, pair(p, q,
 // n) of n words (p[i], q[i]), zero, store(p), and turn(words[width]), the transposition. Missing
 // lanes are zero; loads with n = width (2 * width halves) are whole. store_eights(p, stride): eight
 // words to p and eight to p + stride, as far as a vector has them. store_eight(words[8], p): word j
 // of row i to p[8 * j + i].
+
+using words = simd::words;
 
 // One target row from `count` source words, zero to `padded`.
 template <class Load>
@@ -214,3 +216,8 @@ void micro_turn_pairs(const move& m) {
 void micro_turn16_wide(const move& m) {
   deal_all<1, uint16_t>(m, wide_words_of(m));
 }
+
+constexpr word_moves f32_moves{rows32, turn32, micro_rows32, micro_turn32, turn32};
+constexpr word_moves wide_moves{rows16_wide, turn16_wide, micro_rows16_wide, micro_turn16_wide,
+                                turn16_wide};
+constexpr word_moves pair_moves{pairs, turn_pairs, micro_rows16, micro_turn_pairs, turn16};

@@ -34,10 +34,10 @@ panel_feed::panel_feed(const std::uint32_t* words, int depth_words, int width, i
 }
 
 panel_feed::panel_feed(const packed_form& form, const source_matrix& b, std::int64_t p,
-                       std::int64_t q, std::uint32_t* to, core::isa isa, int calls)
-    : form_(&form), source_(b), p_(p), q_(q), to_(to), isa_(isa), depth_(form.depth(p)) {
+                       std::int64_t q, std::uint32_t* to, const gemm_kernels& kernels, int calls)
+    : form_(&form), source_(b), p_(p), q_(q), to_(to), kernels_(&kernels), depth_(form.depth(p)) {
   if (depth_ == 0) return;
-  const int element = form.type == block_type::bf16 ? 2 : 4;
+  const int element = form.type == element_type::bf16 ? 2 : 4;
   first_ = static_cast<const char*>(b.data) + form.place(b, p, q) * element;
   line_step_ = b.ld * element;
   run_step_ = line;
@@ -73,7 +73,7 @@ void panel_feed::pack_after(int call) {
 void panel_feed::pack_to(int depth) {
   const int end = std::min(depth, depth_);
   if (end <= packed_) return;
-  pack_strip(*form_, source_, p_, q_, packed_, end, to_, isa_);
+  pack_strip(*form_, source_, p_, q_, packed_, end, to_, *kernels_);
   packed_ = end;
 }
 

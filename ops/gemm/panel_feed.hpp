@@ -9,7 +9,6 @@
 #pragma once
 
 #include "ops/gemm/gemm_plan.hpp"
-#include "ops/gemm/micro_kernel.hpp"
 
 namespace velo::ops {
 
@@ -22,7 +21,7 @@ class panel_feed {
 
   // Pass p of panel q, to be packed to `to`.
   panel_feed(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
-             std::uint32_t* to, core::isa isa, int calls);
+             std::uint32_t* to, const gemm_kernels& kernels, int calls);
 
   line_run fetch(int call) const;
   void pack_after(int call);
@@ -35,7 +34,7 @@ class panel_feed {
   source_matrix source_{};
   std::int64_t p_ = 0, q_ = 0;
   std::uint32_t* to_ = nullptr;
-  core::isa isa_ = core::isa::scalar;
+  const gemm_kernels* kernels_ = nullptr;
   int depth_ = 0, packed_ = 0, strip_ = 0;
 
   // What is fetched: strips (a packed panel is one), each of them runs of lines side by side, a run

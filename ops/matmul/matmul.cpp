@@ -6,7 +6,6 @@
 #include <iterator>
 
 #include "core/simd/scalar.hpp"
-#include "ops/gemm/block_kernels.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/gemm_plan.hpp"
 #include "ops/matmul/pack.hpp"
@@ -20,8 +19,8 @@ using core::fail;
 using core::isa;
 using core::text;
 
-block_type type_of(const velo_tensor& t) {
-  return t.dtype == f32 ? block_type::f32 : block_type::bf16;
+element_type type_of(const velo_tensor& t) {
+  return t.dtype == f32 ? element_type::f32 : element_type::bf16;
 }
 
 // A tensor as a matrix: all dimensions but the last folded into rows.
@@ -77,7 +76,7 @@ std::int64_t check_weight(const velo_matmul_args& a, std::int64_t k) {
     }
     if (pack.type() != type_of(*a.a)) {
       fail(VELO_ERR_DTYPE, "args.packed", text("a pack of %s", dtype_name(a.a->dtype).buffer),
-           pack.type() == block_type::f32 ? "one of float32" : "one of bfloat16");
+           pack.type() == element_type::f32 ? "one of float32" : "one of bfloat16");
     }
     if (pack.k() != k) {
       fail(VELO_ERR_SHAPE, "args.packed", text("a pack of %lld rows", static_cast<long long>(k)),
@@ -212,7 +211,7 @@ void run(const Args& a, const matmul_problem& problem, const matmul_kernels& ker
   const gemm_problem p = placed(a, problem, on);
   const packed_matrix* pack = pack_of(a);
   if (kernels.plain) return reference::gemm(p, pack, on.threads);
-  const core::isa isa = isa_for(kernels.on, p.type == block_type::f32, on.isa);
+  const core::isa isa = isa_for(kernels.on, p.type == element_type::f32, on.isa);
   void* scratch =
       on.scratch.take(gemm_scratch_bytes(p, pack != nullptr, on.threads.threads(), isa));
   gemm(p, pack, on.threads, scratch, isa);
@@ -221,7 +220,7 @@ void run(const Args& a, const matmul_problem& problem, const matmul_kernels& ker
 template <class Args>
 const char* reject(const Args& a, const matmul_problem& problem, const kernel_entry& kernel) {
   if (static_cast<const matmul_kernels*>(kernel.kernels)->plain) return nullptr;
-  if (problem.product.type == block_type::f32 && kernel.isa > isa::avx512)
+  if (problem.product.type == element_type::f32 && kernel.isa > isa::avx512)
     return "float32 products gain nothing over avx512";
   if (kernel.isa == isa::avx512_bf16 && !dot_product_pays())
     return "the bfloat16 dot product is slower than float32 on this processor";

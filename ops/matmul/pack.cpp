@@ -11,12 +11,12 @@ namespace {
 using core::fail;
 using core::text;
 
-block_type type_of(velo_dtype dtype) {
-  if (dtype == f32) return block_type::f32;
+element_type type_of(velo_dtype dtype) {
+  if (dtype == f32) return element_type::f32;
   if (!(dtype == bf16)) {
     fail(VELO_ERR_DTYPE, "desc.dtype", "float32 or bfloat16", dtype_name(dtype));
   }
-  return block_type::bf16;
+  return element_type::bf16;
 }
 
 void require_size(std::int64_t size, const char* name) {
@@ -51,7 +51,7 @@ void weight_pack::check(const velo_tensor& weight) const {
   if (weight.shape[0] != sizes[0] || weight.shape[1] != sizes[1]) {
     fail(VELO_ERR_SHAPE, "weight.shape", shape_name(2, sizes), shape_name(2, weight.shape));
   }
-  const velo_dtype dtype = matrix_.type() == block_type::f32 ? f32 : bf16;
+  const velo_dtype dtype = matrix_.type() == element_type::f32 ? f32 : bf16;
   if (!(weight.dtype == dtype)) {
     fail(VELO_ERR_DTYPE, "weight.dtype", dtype_name(dtype), dtype_name(weight.dtype));
   }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/round_up.hpp"
 #include "core/simd/scalar.hpp"
 #include "tests/ops/compared_rows.hpp"
 #include "tests/ops/levels.hpp"
@@ -56,10 +57,10 @@ struct serial {
 // A stored matrix with NaN between its rows: what reads there shows.
 struct matrix {
   std::int64_t rows, columns, ld;
-  block_type type;
+  element_type type;
   std::vector<unsigned char> bytes;
 
-  matrix(std::int64_t r, std::int64_t c, std::int64_t gap, block_type t, std::uint64_t seed)
+  matrix(std::int64_t r, std::int64_t c, std::int64_t gap, element_type t, std::uint64_t seed)
       : rows(r),
         columns(c),
         ld(c + gap),
@@ -73,17 +74,17 @@ struct matrix {
       }
     }
   }
-  std::size_t size() const { return type == block_type::bf16 ? 2 : 4; }
+  std::size_t size() const { return type == element_type::bf16 ? 2 : 4; }
   std::size_t place(std::int64_t i, std::int64_t j) const {
     return static_cast<std::size_t>(i * ld + j) * size();
   }
   void set(std::int64_t i, std::int64_t j, float value) {
     const bf16 half = to_bf16(value);
     std::memcpy(bytes.data() + place(i, j),
-                type == block_type::bf16 ? static_cast<const void*>(&half) : &value, size());
+                type == element_type::bf16 ? static_cast<const void*>(&half) : &value, size());
   }
   double at(std::int64_t i, std::int64_t j) const {
-    if (type == block_type::bf16) {
+    if (type == element_type::bf16) {
       bf16 half;
       std::memcpy(&half, bytes.data() + place(i, j), 2);
       return static_cast<double>(to_float(half));
@@ -95,7 +96,7 @@ struct matrix {
 };
 
 struct variant {
-  block_type type = block_type::f32, c_type = block_type::f32;
+  element_type type = element_type::f32, c_type = element_type::f32;
   bool turn_a = false, turn_b = false, bias = false, accumulate = false, packed = false;
   bool dot = false;  // whether bf16 stays bf16 where the level would widen it
   std::int64_t gap = 0;
@@ -180,7 +181,7 @@ struct product {
         if (v.bias) sum += static_cast<double>(bias[static_cast<std::size_t>(j)]), size += 1;
         if (v.accumulate) sum += c.at(i, j), size += std::fabs(c.at(i, j));
         double bound = 6e-8 * size * (3 + std::sqrt(static_cast<double>(k)));
-        if (v.c_type == block_type::bf16) bound += std::fabs(sum) / 256 + 1e-30;
+        if (v.c_type == element_type::bf16) bound += std::fabs(sum) / 256 + 1e-30;
         const double units = std::fabs(out.at(i, j) - sum) / (bound + 1e-38);
         if (!(units <= 1)) return std::isnan(units) ? INFINITY : units;
         worst = std::fmax(worst, units);
@@ -205,8 +206,8 @@ TEST_CASE("products agree with double precision for every level, type, turn and 
     int checked = 0;
     for (int bits = 0; bits < 512; ++bits) {
       variant v;
-      v.type = bits & 1 ? block_type::bf16 : block_type::f32;
-      v.c_type = bits & 2 ? block_type::bf16 : block_type::f32;
+      v.type = bits & 1 ? element_type::bf16 : element_type::f32;
+      v.c_type = bits & 2 ? element_type::bf16 : element_type::f32;
       v.turn_a = bits & 4, v.turn_b = bits & 8, v.bias = bits & 16, v.accumulate = bits & 32;
       v.packed = bits & 64, v.gap = bits & 128 ? 3 : 0;
       v.dot = bits & 256 && level >= dot_level;
@@ -227,10 +228,11 @@ TEST_CASE("products agree with double precision for every level, type, turn and 
 
 TEST_CASE("several tiles, passes and panels add up") {
   for (int level = 0; level < levels(); ++level) {
-    for (const block_type type : {block_type::f32, block_type::bf16}) {
+    for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool packed : {false, true}) {
         variant v;
-        v.type = type, v.c_type = packed ? type : block_type::f32, v.packed = packed, v.bias = true;
+        v.type = type, v.c_type = packed ? type : element_type::f32, v.packed = packed,
+        v.bias = true;
         v.turn_a = packed, v.turn_b = !packed;
         for (const auto& [m, n, k] :
              {std::array<std::int64_t, 3>{45, 1100, 1300}, {700, 70, 600}, {300, 600, 40}}) {
@@ -245,7 +247,7 @@ TEST_CASE("several tiles, passes and panels add up") {
 
 TEST_CASE("the bits of a product do not depend on the number of threads or the order of tasks") {
   for (int level = 1; level < levels(); ++level) {
-    for (const block_type type : {block_type::f32, block_type::bf16}) {
+    for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool packed : {false, true}) {
         variant v;
         v.type = v.c_type = type, v.packed = packed, v.accumulate = true;
@@ -263,7 +265,7 @@ TEST_CASE("the bits of a product do not depend on the number of threads or the o
 // In place A is read by words; where it does not lie on words it is packed.
 TEST_CASE("the bits of a product do not depend on where A begins") {
   for (int level = 1; level < levels(); ++level) {
-    for (const block_type type : {block_type::f32, block_type::bf16}) {
+    for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type;
       product p(v, 37, 100, 64);
@@ -282,7 +284,7 @@ TEST_CASE("the bits of a product do not depend on where A begins") {
 
 TEST_CASE("an empty depth leaves the bias, or C as it was") {
   for (int level = 0; level < levels(); ++level) {
-    for (const block_type type : {block_type::f32, block_type::bf16}) {
+    for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type, v.bias = true;
       const product p(v, 5, 40, 0);
@@ -310,7 +312,7 @@ TEST_CASE("empty results touch nothing") {
 
 TEST_CASE("infinities and NaN go where the arithmetic sends them and no further") {
   for (int level = 0; level < levels(); ++level) {
-    for (const block_type type : {block_type::f32, block_type::bf16}) {
+    for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type;
       product p(v, 37, 50, 33);
@@ -333,7 +335,8 @@ TEST_CASE("infinities and NaN go where the arithmetic sends them and no further"
 // Memory that ends where a page without rights begins: one byte too far is a crash.
 class cliff {
  public:
-  explicit cliff(const std::vector<unsigned char>& bytes) : size_(round_up(bytes.size()) + page) {
+  explicit cliff(const std::vector<unsigned char>& bytes)
+      : size_(velo::core::round_up(bytes.size(), page) + page) {
     void* memory = mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     REQUIRE(memory != MAP_FAILED);
     base_ = static_cast<unsigned char*>(memory);
@@ -348,7 +351,6 @@ class cliff {
 
  private:
   static constexpr std::size_t page = 4096;
-  static std::size_t round_up(std::size_t n) { return (n + page - 1) / page * page; }
   unsigned char* base_;
   std::size_t size_;
 };
@@ -359,7 +361,7 @@ TEST_CASE("no operand is read past its end") {
       for (const auto& [m, n, k] :
            {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}}) {
         variant v;
-        v.type = v.c_type = bits & 1 ? block_type::bf16 : block_type::f32;
+        v.type = v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
         v.turn_a = bits & 2, v.turn_b = bits & 4, v.dot = bits & 8 && level >= dot_level;
         const product p(v, m, n, k);
         const cliff a(p.a.bytes), b(p.b.bytes), c(p.c.bytes);
@@ -382,7 +384,7 @@ TEST_CASE("no operand is read past its end") {
 
 TEST_CASE("a pack can be updated in place") {
   const isa level = velo::testing::highest_level();
-  for (const block_type type : {block_type::f32, block_type::bf16}) {
+  for (const element_type type : {element_type::f32, element_type::bf16}) {
     packed_matrix pack(100, 90, type, level), again(100, 90, type, level);
     product::aligned one(pack.bytes()), two(pack.bytes());
     pack.place(one.start);

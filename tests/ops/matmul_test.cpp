@@ -1,7 +1,7 @@
 // matmul and matmul_add_fp32 against double: shapes, transposes, strides, packs, every kernel,
 // threads, and what they refuse.
 #include "operator_testing.hpp"
-#include "ops/gemm/block_kernels.hpp"
+#include "ops/gemm/gemm.hpp"
 
 using namespace velo::testing;
 

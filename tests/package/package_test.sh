@@ -37,7 +37,7 @@ subproject)
   ;;
 install)
   for file in include/velo/velo.h include/velo/velo.hpp include/velo/api.h include/velo/detail/call.hpp \
-    share/doc/velo/THIRD_PARTY share/doc/velo/LICENSE; do
+    share/doc/velo/LICENSE; do
     [ -f "$prefix/$file" ] || fail "$file was not installed"
   done
   [ "$(readlink "$libdir/libvelo.so")" = libvelo.so.1 ] || fail "libvelo.so does not lead to libvelo.so.1"

@@ -42,7 +42,6 @@ EXTERNAL = {
     r"jansson\.h": r"^(core/json|examples/|abi/|tests/|bench/)",
     r"ffi\.h": r"^(core/invoke|tests/)",
     r"zlib\.h": r"^(core/checksum|examples/|tests/|bench/)",
-    r"libxsmm.*": r"^(ops/gemm/|tests/|bench/)",
     r"(iostream|typeinfo)": r"^(examples/|tests/|bench/|abi/)",
     r"omp\.h": r"^bench/",
     r"mpi\.h": r"^comm/transport/mpi/",

@@ -1,5 +1,5 @@
-// Packing, online softmax and score gradients over whichever vector type `v` names, for T = float
-// and bf16; included once per instruction set.
+// Online softmax and score gradients over whichever vector type `v` names; included once per
+// instruction set. E is the type of the tensors' elements, T that of what products read.
 //
 // exp runs in base two: the factor handed in holds log2 e, so that one fma makes the exponent of
 // every score. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 5 (relative error
@@ -38,94 +38,20 @@ VELO_INLINE int clamped(int64_t x, int most) {
   return x < 0 ? 0 : x > most ? most : static_cast<int>(x);
 }
 
-// ---- packing ----
+// ---- copying ----
 
-template <class T>
+template <class E, class T>
 void copy_rows(const row_block& from, void* to, int rows, int64_t ld, bool negate) {
-  const auto bytes = sizeof(T) * static_cast<size_t>(from.columns);
+  const v::vec sign = v::set(negate ? -1.0f : 1.0f);
   for (int i = 0; i < rows; ++i) {
     T* row = static_cast<T*>(to) + i * ld;
-    if (i >= from.rows) {
-      __builtin_memset(row, 0, sizeof(T) * static_cast<size_t>(ld));
-      continue;
-    }
-    __builtin_memcpy(row, row_of<T>(from, i), bytes);
-    __builtin_memset(row + from.columns, 0, sizeof(T) * static_cast<size_t>(ld) - bytes);
-    if (!negate) continue;
-    for (int j = 0; j < from.columns; ++j) {
-      auto* sign = reinterpret_cast<unsigned char*>(row + j) + sizeof(T) - 1;
-      *sign = static_cast<unsigned char>(*sign ^ 0x80);
-    }
-  }
-}
-
-// A square at the edge: what exists of the source, zeros around it, and what exists of the target.
-template <class T>
-void transpose_edge(const row_block& from, int row, int word, float* to, int64_t ld, int words) {
-  float square[W * W], turned[W * W];
-  __builtin_memset(square, 0, sizeof square);
-  const int rows = clamped(from.rows - row, W);
-  const int elements = clamped(from.columns - word * per_word<T>, W * per_word<T>);
-  for (int i = 0; i < rows; ++i) {
-    __builtin_memcpy(square + i * W, row_of<T>(from, row + i) + word * per_word<T>,
-                     sizeof(T) * static_cast<size_t>(elements));
-  }
-  v::transpose(square, W, turned, W);
-  for (int i = 0; i < words; ++i) v::store(to + i * ld, v::load(turned + i * W));
-}
-
-template <class T>
-void transpose_words(const row_block& from, void* to, int words, int columns, int64_t ld) {
-  auto* target = static_cast<float*>(to);
-  const int64_t stride = from.stride / per_word<T>;
-  const bool word_stride = from.stride % per_word<T> == 0;
-  for (int i = 0; i < columns; i += W) {
-    for (int w = 0; w < words; w += W) {
-      float* place = target + w * ld + i;
-      const bool inside = word_stride && i + W <= from.rows &&
-                          (w + W) * per_word<T> <= from.columns && w + W <= words;
-      if (inside) {
-        v::transpose(reinterpret_cast<const float*>(row_of<T>(from, i)) + w, stride, place, ld);
-      } else {
-        transpose_edge<T>(from, i, w, place, ld, clamped(words - w, W));
-      }
-    }
-  }
-}
-
-inline void pack_pairs(const row_block& from, bf16* to, int rows, int64_t ld) {
-  for (int i = 0; i < rows; i += 2) {
-    bf16* pairs = to + i * ld;
-    const bf16* even = i < from.rows ? row_of<bf16>(from, i) : nullptr;
-    const bf16* odd = i + 1 < from.rows ? row_of<bf16>(from, i + 1) : nullptr;
+    const int columns = i < from.rows ? from.columns : 0;
+    const E* source = columns > 0 ? row_of<E>(from, i) : nullptr;
     int j = 0;
-    for (; j + W <= from.columns; j += W) {
-      v::interleave(pairs + 2 * j, even == nullptr ? even : even + j,
-                    odd == nullptr ? odd : odd + j);
+    for (; j + W <= columns; j += W) v::store(row + j, v::load(source + j) * sign);
+    for (; j < ld; j += W) {
+      v::store(row + j, j < columns ? v::load(source + j, columns - j) * sign : v::zero());
     }
-    for (; j < ld; ++j) {
-      const bool some = j < from.columns;
-      pairs[2 * j] = some && even != nullptr ? even[j] : bf16{0};
-      pairs[2 * j + 1] = some && odd != nullptr ? odd[j] : bf16{0};
-    }
-  }
-}
-template <class T>
-void pack_depth(const row_block& from, void* to, int rows, int64_t ld) {
-  if constexpr (sizeof(T) == sizeof(float)) {
-    copy_rows<T>(from, to, rows, ld, false);
-  } else {
-    pack_pairs(from, static_cast<T*>(to), rows, ld);
-  }
-}
-
-// elements even, columns a multiple of 16
-inline void split_words(const void* words, int64_t words_ld, void* to, int elements, int columns,
-                        int64_t ld) {
-  for (int e = 0; e < elements; e += 2) {
-    const auto* from = static_cast<const uint32_t*>(words) + (e / 2) * words_ld;
-    bf16* even = static_cast<bf16*>(to) + e * ld;
-    for (int j = 0; j < columns; j += W) v::split(from + j, even + j, even + ld + j);
   }
 }
 
@@ -169,7 +95,7 @@ VELO_INLINE void softmax_tops(const softmax_rows& x, softmax_state& state) {
 }
 
 // Returns whether any reference moved.
-template <class T>
+template <class E>
 VELO_INLINE bool softmax_raise(const softmax_rows& x, softmax_state& state) {
   const v::vec factor = v::set(x.factor), none = v::set(-__builtin_inff()), one = v::set(1.0f);
   const v::vec leeway = v::set(8.0f);
@@ -179,7 +105,7 @@ VELO_INLINE bool softmax_raise(const softmax_rows& x, softmax_state& state) {
     const v::vec max = v::max(v::load(state.top + i), v::load(x.max + i));  // top may be NaN
     const v::vec far = v::if_greater((max - before) * factor, leeway, max, before);
     const v::vec after = v::if_equal(before, none, max, far);
-    const v::vec shrink = exp2<T>((before - after) * factor);
+    const v::vec shrink = exp2<E>((before - after) * factor);
     v::store(x.max + i, max);
     v::store(x.reference + i, after);
     v::store(state.base + i, v::zero() - after * factor);
@@ -205,7 +131,7 @@ VELO_INLINE void store_sum(float* to, const row_sum& sum) {
 }
 
 // All rows see all columns.
-template <class T>
+template <class E, class T>
 VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state) {
   const v::vec factor = v::set(x.factor);
   for (int i = 0; i < 32; ++i) {
@@ -214,8 +140,8 @@ VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state)
     const v::vec base = v::set(state.base[i]);
     row_sum sum = load_sum(x.sum + i * 16, state.shrink[i]);
     for (int j = 0; j < x.width; j += 2 * W) {
-      const v::vec a = exp2<T>(v::fma(v::load(s + j), factor, base));
-      const v::vec b = exp2<T>(v::fma(v::load(s + j + W), factor, base));
+      const v::vec a = exp2<E>(v::fma(v::load(s + j), factor, base));
+      const v::vec b = exp2<E>(v::fma(v::load(s + j + W), factor, base));
       sum.even = sum.even + a;
       sum.odd = sum.odd + b;
       v::store2(p + j, a, b);
@@ -225,7 +151,7 @@ VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state)
 }
 
 // Rows see the first columns each, some perhaps none.
-template <class T>
+template <class E, class T>
 void softmax_partial(const softmax_rows& x, const softmax_state& state) {
   const v::vec factor = v::set(x.factor), none = v::zero();
   for (int i = 0; i < 32; ++i) {
@@ -236,8 +162,8 @@ void softmax_partial(const softmax_rows& x, const softmax_state& state) {
     row_sum sum = load_sum(x.sum + i * 16, state.shrink[i]);
     int j = 0;
     for (; j < n; j += 2 * W) {
-      const v::vec a = exp2<T>(v::fma(v::load(s + j), factor, base));
-      const v::vec b = exp2<T>(v::fma(v::load(s + j + W), factor, base));
+      const v::vec a = exp2<E>(v::fma(v::load(s + j), factor, base));
+      const v::vec b = exp2<E>(v::fma(v::load(s + j + W), factor, base));
       const v::vec seen_a = v::keep_first(n - j, a, none);
       const v::vec seen_b = v::keep_first(n - j - W, b, none);
       sum.even = sum.even + seen_a;
@@ -249,25 +175,22 @@ void softmax_partial(const softmax_rows& x, const softmax_state& state) {
   }
 }
 
-template <class T>
-void softmax_shrink(const softmax_rows& x, const softmax_state& state) {
+VELO_INLINE void softmax_shrink(const softmax_rows& x, const softmax_state& state) {
   for (int i = 0; i < 32; ++i) {
     if (state.shrink[i] == 1.0f) continue;
     const v::vec shrink = v::set(state.shrink[i]);
     float* out = x.out + i * x.out_ld;
     for (int j = 0; j < x.out_columns; j += W) v::store(out + j, v::load(out + j) * shrink);
-    T* p = static_cast<T*>(x.probabilities) + i * x.p_ld - x.earlier;
-    for (int j = 0; j < x.earlier; j += W) v::store(p + j, v::load(p + j) * shrink);
   }
 }
 
-template <class T>
+template <class E, class T>
 void softmax(const softmax_rows& x) {
   softmax_state state;
   softmax_tops(x, state);
-  if (softmax_raise<T>(x, state)) softmax_shrink<T>(x, state);
+  if (softmax_raise<E>(x, state)) softmax_shrink(x, state);
   const bool full = seen(x, 0) == x.width && seen(x, 31) == x.width;
-  full ? softmax_full<T>(x, state) : softmax_partial<T>(x, state);
+  full ? softmax_full<E, T>(x, state) : softmax_partial<E, T>(x, state);
 }
 
 template <class T>
@@ -319,20 +242,19 @@ void row_terms(const row_block& dy, const row_block& out, const float* max, cons
 }
 
 // One row of probabilities and score gradients for 2 W queries.
-template <class T>
 struct gradient_pair {
   v::vec p[2], ds[2];
 };
 
-template <class T>
-VELO_INLINE gradient_pair<T> gradient_of(const gradient_rows& x, int row, int j, v::vec factor,
-                                         int64_t hidden) {
-  gradient_pair<T> g;
+template <class E>
+VELO_INLINE gradient_pair gradient_of(const gradient_rows& x, int row, int j, v::vec factor,
+                                      int64_t hidden) {
+  gradient_pair g;
   for (int h = 0; h < 2; ++h) {
     const int column = j + h * W;
     const int64_t place = row * x.ld + column;
     const v::vec t = v::fma(v::load(x.scores + place), factor, v::load(x.minus_lse + column));
-    g.p[h] = exp2<T>(t);
+    g.p[h] = exp2<E>(t);
     g.ds[h] = g.p[h] * (v::load(x.products + place) - v::load(x.delta + column));
     if (hidden > column) {
       const int n = clamped(hidden - column, W);
@@ -343,50 +265,55 @@ VELO_INLINE gradient_pair<T> gradient_of(const gradient_rows& x, int row, int j,
   return g;
 }
 
+// Where word `row` of these rows lies for the columns from `column`.
+VELO_INLINE uint32_t* word_at(const gradient_rows& x, int row, int column) {
+  const column_place& place = x.places[column / 16];
+  return x.words + place.offset + (x.first_word + row) * place.step + column % 16;
+}
+
 // `hidden` columns of a row come before the first it is visible to.
-template <class T>
+template <class E, class T>
 VELO_INLINE void gradient_two_rows(const gradient_rows& x, int row, int64_t hidden0,
                                    int64_t hidden1) {
   const v::vec factor = v::set(x.factor);
-  const int64_t start = row * x.ld;
+  const int64_t start = row * x.ld, next = x.ld * per_word<T>;
   for (int j = x.first; j < x.columns; j += 2 * W) {
-    const gradient_pair<T> a = gradient_of<T>(x, row, j, factor, hidden0);
-    const gradient_pair<T> b = gradient_of<T>(x, row + 1, j, factor, hidden1);
+    const gradient_pair a = gradient_of<E>(x, row, j, factor, hidden0);
+    const gradient_pair b = gradient_of<E>(x, row + 1, j, factor, hidden1);
     T* p = reinterpret_cast<T*>(x.scores + start) + j;
-    const int64_t next = x.ld * per_word<T>;
+    T* ds = reinterpret_cast<T*>(x.products + start) + j;
     v::store2(p, a.p[0], a.p[1]);
     v::store2(p + next, b.p[0], b.p[1]);
-    if constexpr (sizeof(T) == sizeof(float)) {
-      auto* ds = static_cast<float*>(x.pairs) + start + j;
-      v::store2(ds, a.ds[0], a.ds[1]);
-      v::store2(ds + x.ld, b.ds[0], b.ds[1]);
+    if constexpr (per_word<T> == 2) {
+      v::store_rows_and_pairs(ds, ds + next, word_at(x, row / 2, j), word_at(x, row / 2, j + W),
+                              a.ds, b.ds);
     } else {
-      T* ds = reinterpret_cast<T*>(x.products + start) + j;
-      v::store_rows_and_pairs(ds, ds + next, static_cast<T*>(x.pairs) + start + 2 * j, a.ds, b.ds);
+      v::store2(ds, a.ds[0], a.ds[1]);
+      v::store2(ds + next, b.ds[0], b.ds[1]);
+      for (int h = 0; h < 2; ++h) {
+        v::store(reinterpret_cast<float*>(word_at(x, row, j + h * W)), a.ds[h]);
+        v::store(reinterpret_cast<float*>(word_at(x, row + 1, j + h * W)), b.ds[h]);
+      }
     }
   }
 }
 
-template <class T>
+template <class E, class T>
 void gradient(const gradient_rows& x) {
   for (int i = 0; i < x.rows; i += 2) {
     int64_t hidden[2];
     for (int r = 0; r < 2; ++r) {
       hidden[r] = i + r < x.valid ? x.first_query + (i + r) * x.step : x.columns;
     }
-    // Two rows of elements before the first column lie together only as pairs.
-    T* pairs = static_cast<T*>(x.pairs) + i * x.ld;
-    const auto bytes = sizeof(T) * static_cast<size_t>(x.first);
-    if (per_word<T> == 2) {
-      __builtin_memset(pairs, 0, 2 * bytes);
-    } else {
-      __builtin_memset(pairs, 0, bytes);
-      __builtin_memset(pairs + x.ld, 0, bytes);
+    for (int j = 0; j < x.first; j += 16) {
+      for (int r = 0; r < 2 / per_word<T>; ++r) {
+        __builtin_memset(word_at(x, i / per_word<T> + r, j), 0, 64);
+      }
     }
     if (hidden[0] <= x.first && hidden[1] <= x.first) {
-      gradient_two_rows<T>(x, i, 0, 0);
+      gradient_two_rows<E, T>(x, i, 0, 0);
     } else {
-      gradient_two_rows<T>(x, i, hidden[0], hidden[1]);
+      gradient_two_rows<E, T>(x, i, hidden[0], hidden[1]);
     }
   }
 }
@@ -404,6 +331,15 @@ void write_rows(const float* from, int64_t ld, int rows, int columns, float scal
   }
 }
 
+VELO_INLINE void turn_square(const float* from, float* to) {
+  v::words square[W];
+  for (int i = 0; i < W; ++i) {
+    square[i] = v::words::load(reinterpret_cast<const uint32_t*>(from) + i * W, W);
+  }
+  v::words::turn(square);
+  for (int i = 0; i < W; ++i) square[i].store(reinterpret_cast<uint32_t*>(to) + i * W);
+}
+
 template <class T>
 void write_transposed(const float* from, int64_t ld, int parts, int64_t part_stride, int rows,
                       int columns, float scale, void* out, int64_t out_stride) {
@@ -419,7 +355,7 @@ void write_transposed(const float* from, int64_t ld, int parts, int64_t part_str
         for (int part = 1; part < parts; ++part) all = all + v::load(place + part * part_stride);
         v::store(square + c * W, all * factor);
       }
-      v::transpose(square, W, turned, W);
+      turn_square(square, turned);
       const int high = clamped(rows - i, W);
       for (int r = 0; r < high; ++r) {
         T* to = static_cast<T*>(out) + (i + r) * out_stride + j;
@@ -433,8 +369,14 @@ void write_transposed(const float* from, int64_t ld, int parts, int64_t part_str
   }
 }
 
-template <class T>
-constexpr attention_kernels kernels_of() {
-  return {copy_rows<T>, transpose_words<T>, pack_depth<T>, split_words,   softmax<T>,
-          finish<T>,    row_terms<T>,       gradient<T>,   write_rows<T>, write_transposed<T>};
+template <class E, class T>
+constexpr attention_steps steps_of() {
+  return {copy_rows<E, T>, softmax<E, T>, finish<E>,          row_terms<E>,
+          gradient<E, T>,  write_rows<E>, write_transposed<E>};
+}
+
+constexpr attention_kernels all_kernels() {
+  attention_kernels all{steps_of<float, float>(), steps_of<bf16, float>(), {}};
+  if constexpr (!__is_same(v::dot_operand, void)) all.pairs = steps_of<bf16, bf16>();
+  return all;
 }

@@ -1,28 +1,46 @@
-// The loop of four tile products, four tile loads a step, that the engine's bf16 products on AMX
-// spend their time in.
+// The engine's kernels on AMX: those of AVX-512 BF16, and the loop of four tile products, four tile
+// loads a step, that products of bf16 spend their time in.
 //
 // Measured on Granite Rapids: a tile load takes 16 cycles when its lines are in the first cache, as
 // long as a product, so the 2 x 2 form has them exactly overlap. Two things keep the lines there: A
 // is loaded with the hint not to keep it (a strip is used once per panel; 0.70 against 0.53 of the
 // peak at a depth of 512), and the next panel of B is fetched
 // along with the steps of this one.
-#include "ops/gemm/amx_panel.hpp"
-
 #include <immintrin.h>
 
 #include "core/simd/avx512_bf16.hpp"
+#include "ops/gemm/gemm_kernels.hpp"
 
 namespace velo::ops {
 namespace {
 
 namespace simd = velo::simd::avx512_bf16;
-#include "ops/gemm/finish.inl"
+#include "ops/gemm/gemm_kernels.inl"
+
+// Tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B: all of 16 rows of 64 bytes.
+struct alignas(64) configuration {
+  uint8_t palette = 1, start_row = 0, reserved[14] = {};
+  uint16_t bytes[16] = {64, 64, 64, 64, 64, 64, 64, 64};
+  uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
+};
+
+void load_configuration() {
+  const configuration c;
+  // The intrinsic tells the compiler of its first bytes only.
+  __asm__ volatile("" : : "r"(&c) : "memory");
+  _tile_loadconfig(&c);
+}
+
+void release_configuration() {
+  _tile_release();
+}
 
 struct square_args {
   const char *a, *b;
   int64_t a_row, a_step;
   int steps;
   float* sums;
+  int64_t ld_sums;
   bool first;
   const char* ahead;  // lines to bring near, `lines` a step
   int lines;
@@ -33,7 +51,9 @@ inline __attribute__((always_inline)) void fetch(const char*& line, int lines) {
 }
 
 void square_2x2(const square_args& s) {
-  constexpr int64_t row = amx_side * 4, b_row = amx_side * 4, b_step = 16 * b_row;
+  constexpr int64_t b_row = tile_side * 4, b_step = 16 * b_row;
+  const int64_t row = s.ld_sums * 4;
+  float* lower = s.sums + 16 * s.ld_sums;
   if (s.first) {
     _tile_zero(0);
     _tile_zero(1);
@@ -42,8 +62,8 @@ void square_2x2(const square_args& s) {
   } else {
     _tile_loadd(0, s.sums, row);
     _tile_loadd(1, s.sums + 16, row);
-    _tile_loadd(2, s.sums + 16 * amx_side, row);
-    _tile_loadd(3, s.sums + 16 * amx_side + 16, row);
+    _tile_loadd(2, lower, row);
+    _tile_loadd(3, lower + 16, row);
   }
   const char *a = s.a, *b = s.b, *ahead = s.ahead;
   const int64_t below = 16 * s.a_row;
@@ -72,22 +92,24 @@ void square_2x2(const square_args& s) {
   _tile_dpbf16ps(3, 5, 7);
   _tile_stored(0, s.sums, row);
   _tile_stored(1, s.sums + 16, row);
-  _tile_stored(2, s.sums + 16 * amx_side, row);
-  _tile_stored(3, s.sums + 16 * amx_side + 16, row);
+  _tile_stored(2, lower, row);
+  _tile_stored(3, lower + 16, row);
 }
 
 // Few rows (at most 16) or a narrow panel: what remains at an edge. Two sums do not hide the
 // product's latency, but such products wait for memory anyway.
 template <bool Two_rows, bool Two_columns>
 void square_edge(const square_args& s) {
-  constexpr int64_t row = amx_side * 4, b_row = Two_columns ? 128 : 64, b_step = 16 * b_row;
+  constexpr int64_t b_row = Two_columns ? 128 : 64, b_step = 16 * b_row;
+  const int64_t row = s.ld_sums * 4;
+  float* lower = s.sums + 16 * s.ld_sums;
   _tile_zero(0);
   _tile_zero(1);
   _tile_zero(2);
   if (!s.first) {
     _tile_loadd(0, s.sums, row);
     if (Two_columns) _tile_loadd(1, s.sums + 16, row);
-    if (Two_rows) _tile_loadd(2, s.sums + 16 * amx_side, row);
+    if (Two_rows) _tile_loadd(2, lower, row);
   }
   const char *a = s.a, *b = s.b, *ahead = s.ahead;
   for (int step = 0; step < s.steps; ++step) {
@@ -108,14 +130,14 @@ void square_edge(const square_args& s) {
   }
   _tile_stored(0, s.sums, row);
   if (Two_columns) _tile_stored(1, s.sums + 16, row);
-  if (Two_rows) _tile_stored(2, s.sums + 16 * amx_side, row);
+  if (Two_rows) _tile_stored(2, lower, row);
 }
 
 // The first `rows` of a square of sums into the result.
 template <class T>
 void finish_rows(const float* sums, int rows, const result_part& to) {
   T* c = static_cast<T*>(to.c);
-  for (int i = 0; i < rows; ++i, sums += amx_side, c += to.ldc) {
+  for (int i = 0; i < rows; ++i, sums += tile_side, c += to.ldc) {
     finish_vector(to, c, 0, simd::load(sums));
     finish_vector(to, c, simd::width, simd::load(sums + simd::width));
   }
@@ -131,7 +153,7 @@ void finish_square(const float* sums, int rows, const result_part& to) {
   const __m512 bias0 = to.bias == nullptr ? zero : _mm512_loadu_ps(to.bias);
   const __m512 bias1 = to.bias == nullptr ? zero : _mm512_loadu_ps(to.bias + 16);
   uint16_t* c = static_cast<uint16_t*>(to.c);
-  for (int i = 0; i < rows; ++i, sums += amx_side, c += to.ldc) {
+  for (int i = 0; i < rows; ++i, sums += tile_side, c += to.ldc) {
     __m512 x0 = _mm512_load_ps(sums), x1 = _mm512_load_ps(sums + 16);
     if (to.bias != nullptr) {
       x0 = _mm512_add_ps(x0, bias0);
@@ -145,31 +167,29 @@ void finish_square(const float* sums, int rows, const result_part& to) {
   }
 }
 
-}  // namespace
-
-void amx_multiply_panel(const amx_panel& p) {
-  const int strips = (p.rows + amx_side - 1) / amx_side;
+void multiply_tile_panel(const tile_panel& p) {
+  const int strips = (p.rows + tile_side - 1) / tile_side;
   // The next panel's lines, shared out among the steps of this one.
   const int lines = p.next_b == nullptr ? 0 : (p.width + strips - 1) / strips;
-  square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.first, p.next_b, lines};
+  square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.ld_sums, p.first, p.next_b, lines};
   result_part to = p.result;
-  const auto finish = !to.bf16                ? finish_rows<float>
-                      : to.columns < amx_side ? finish_rows<velo::simd::bf16>
-                                              : finish_square;
-  const int64_t below = amx_side * to.ldc * (to.bf16 ? 2 : 4);
+  const auto finish = !to.bf16                 ? finish_rows<float>
+                      : to.columns < tile_side ? finish_rows<velo::simd::bf16>
+                                               : finish_square;
+  const int64_t below = tile_side * to.ldc * (to.bf16 ? 2 : 4);
   const auto sums_of = [&p](int strip) {
-    return p.sums + (p.square == 0 ? strip % 2 * amx_side * amx_side : strip * p.square);
+    return p.sums + (p.square == 0 ? strip % 2 * tile_side * tile_side : strip * p.square);
   };
   const auto rows_of = [&p](int strip) {
-    const int left = p.rows - strip * amx_side;
-    return left < amx_side ? left : amx_side;
+    const int left = p.rows - strip * tile_side;
+    return left < tile_side ? left : tile_side;
   };
   // A strip is finished after the next one's product: by then its stores have reached the cache.
   for (int strip = 0; strip <= strips; ++strip) {
     if (strip < strips) {
       s.sums = sums_of(strip);
       const bool few = rows_of(strip) <= 16;
-      if (p.width < amx_side) {
+      if (p.width < tile_side) {
         few ? square_edge<false, false>(s) : square_edge<true, false>(s);
       } else {
         few ? square_edge<false, true>(s) : square_2x2(s);
@@ -182,5 +202,11 @@ void amx_multiply_panel(const amx_panel& p) {
     to.c = static_cast<char*>(to.c) + below;
   }
 }
+
+constexpr tile_kernels tiles{multiply_tile_panel, load_configuration, release_configuration};
+
+}  // namespace
+
+extern const gemm_kernels gemm_kernels_amx = kernels_with(&tiles);
 
 }  // namespace velo::ops

@@ -1,9 +1,9 @@
-// One panel of packed B against all rows of a tile, on AMX: what the matrix product engine runs for
-// bf16 at isa amx.
+// One panel of packed B against some rows of A on a processor's tiles: what products of bf16 run on
+// where there are any.
 //
 // A comes in strips of 32 rows: for every step of 32 of the depth two tiles of 16 rows. Sums of a
-// strip and a panel form one square of 32 x 32 floats that lies by itself, and is finished into the
-// result right after its last pass, while it is hot.
+// strip and a panel form one square of 32 x 32 floats. In products of matrices it lies by itself
+// and is finished into the result right after its last pass, while it is hot.
 #pragma once
 
 #include <stdint.h>
@@ -12,9 +12,9 @@
 
 namespace velo::ops {
 
-constexpr int amx_side = 32;  // of a square of sums: rows of a strip, columns of a panel
+constexpr int tile_side = 32;  // of a square of sums: rows of a strip, columns of a panel
 
-struct amx_panel {
+struct tile_panel {
   const char* a;                   // first strip
   int64_t a_row, a_step, a_strip;  // bytes from row to row, step to step, strip to strip
   const char* b;                   // steps of 16 rows of pairs, `width` pairs each
@@ -22,13 +22,12 @@ struct amx_panel {
   int width;                       // 16 or 32
   int rows, steps;
   float* sums;       // first square
+  int64_t ld_sums;   // floats between its rows
   int64_t square;    // floats from the square of a strip to the next one's; 0: two squares in turn
   bool first, last;  // pass
-  result_part result;  // of the first strip; `rows` is ignored
-};
+  result_part result;  // of the first strip, and of the last pass; `rows` is ignored
 
-// Inside a block_session of isa amx. Rows of the last strip beyond `rows` are read and must be
-// zero or finite.
-void amx_multiply_panel(const amx_panel& p);
+  // Rows of the last strip beyond `rows` are read and must be zero or finite.
+};
 
 }  // namespace velo::ops

@@ -1,0 +1,60 @@
+// What products ask of an instruction set: one table of functions, one constant instance an ISA.
+//
+// Every ISA multiplies words that are floats with the micro-kernel; pairs of bf16 where it has a
+// dot product, and on tiles where it has those. Cost of a choice: none inside a product.
+#pragma once
+
+#include "core/cpu.hpp"
+#include "ops/gemm/element_type.hpp"
+#include "ops/gemm/micro_kernel.hpp"
+#include "ops/gemm/moves.hpp"
+#include "ops/gemm/tile_panel.hpp"
+
+namespace velo::ops {
+
+using micro_kernel = void (*)(const micro_args&);
+
+// Tiles, and the configuration that a thread holds while it uses them.
+struct tile_kernels {
+  void (*multiply)(const tile_panel&);
+  void (*load)();
+  void (*release)();
+};
+
+struct gemm_kernels {
+  micro_kernel multiply_floats;
+  micro_kernel multiply_pairs;  // null where there is no dot product
+  const tile_kernels* tiles;    // null where there are none
+  word_moves floats, wide, pairs;
+  void (*strips)(const move&);  // a left side for tiles, in strips of 32 rows, ld_to words apart:
+                                // t[i][j] = s[i][j], two to a word; 16 words of every row after
+                                // each other, then the next 16
+
+  // From elements of type `from` to words of type `to`.
+  const word_moves& moves(element_type from, element_type to) const {
+    return from == element_type::f32 ? floats : to == element_type::f32 ? wide : pairs;
+  }
+  micro_kernel multiply(element_type words) const {
+    return words == element_type::f32 ? multiply_floats : multiply_pairs;
+  }
+};
+
+const gemm_kernels& gemm_kernels_for(core::isa isa);
+
+// Held by a thread while it multiplies on tiles: loads and releases their configuration.
+class tile_session {
+ public:
+  explicit tile_session(const tile_kernels* tiles) : tiles_(tiles) {
+    if (tiles_ != nullptr) tiles_->load();
+  }
+  ~tile_session() {
+    if (tiles_ != nullptr) tiles_->release();
+  }
+  tile_session(const tile_session&) = delete;
+  tile_session& operator=(const tile_session&) = delete;
+
+ private:
+  const tile_kernels* tiles_;
+};
+
+}  // namespace velo::ops

@@ -1,0 +1,109 @@
+// Panels of B against rows of A, by the micro-kernel or on tiles.
+#include "ops/gemm/panel_product.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace velo::ops {
+namespace {
+
+// Columns [column, column + columns) of one panel, of rows of `width` words.
+struct panel_part {
+  const std::uint32_t* b;
+  int column, columns, width;
+};
+
+void multiply_on_tiles(const product_form& form, const panel_product& x, const panel_part& part) {
+  tile_panel panel{};
+  panel.a = static_cast<const char*>(x.a);
+  panel.a_row = x.a_row * 4;
+  panel.a_step = 64;
+  panel.a_strip = tile_side * panel.a_row;
+  panel.b = reinterpret_cast<const char*>(part.b);
+  panel.width = part.width;
+  panel.rows = x.rows;
+  panel.steps = x.words / 16;
+  panel.sums = x.c + part.column;
+  panel.ld_sums = x.ldc;
+  panel.square = tile_side * x.ldc;
+  panel.first = !x.add;
+  form.kernels.tiles->multiply(panel);
+}
+
+void multiply_in_registers(const product_form& form, const panel_product& x,
+                           const panel_part& part) {
+  const micro_kernel multiply = form.kernels.multiply(form.compute);
+  micro_args m{};
+  m.a = static_cast<const std::uint32_t*>(x.a);
+  m.a_row = x.a_row;
+  m.a_step = 1;
+  m.b = part.b;
+  m.b_step = part.width;
+  m.words = x.words;
+  m.width = part.columns;
+  m.near = true;
+  m.first = !x.add;
+  m.ld_sums = x.ldc;
+  m.next_sums = x.c + part.column;
+  for (m.result.rows = x.rows; m.result.rows > 0; m.result.rows -= micro_rows) {
+    m.sums = m.next_sums;
+    m.next_sums += micro_rows * m.ld_sums;
+    multiply(m);
+    m.a += micro_rows * m.a_row;
+  }
+}
+
+}  // namespace
+
+product_form::product_form(element_type type_, const gemm_target& target)
+    : type(type_),
+      compute(target.dot ? type_ : element_type::f32),
+      kernels(gemm_kernels_for(target.isa)),
+      on_tiles(compute == element_type::bf16 && kernels.tiles != nullptr),
+      panel(panel_columns(on_tiles)),
+      unit(on_tiles ? tile_side : 16) {}
+
+void pack_right(const product_form& form, const source_matrix& from, int depth, int columns,
+                int words, const right_side& to) {
+  const word_moves& moves = form.kernels.moves(form.type, form.compute);
+  const std::int64_t element = form.type == element_type::bf16 ? 2 : 4;
+  const int panels = (to.columns + form.panel - 1) / form.panel;
+  const auto move_part = [&](int q, int k, int rows) {
+    const int first = std::min(q * form.panel, columns), width = to.width(form, q);
+    const int valid = std::min(columns - first, width);
+    const std::int64_t place = from.turned ? first * from.ld + k : k * from.ld + first;
+    const void* source = static_cast<const char*>(from.data) + place * element;
+    std::uint32_t* target =
+        to.words + q * to.panel_words + std::int64_t{k} / form.per_word() * width;
+    if (from.turned) {
+      moves.turn({source, from.ld, valid, rows, target, width, width});
+    } else {
+      moves.rows({source, from.ld, rows, valid, target, width, width});
+    }
+  };
+  constexpr int strip = 16;  // rows read in one go by all panels, so that memory sees whole rows
+  const int step = from.turned ? std::max(depth, 1) : strip;
+  for (int k = 0; k < depth; k += step) {
+    for (int q = 0; q < panels; ++q) move_part(q, k, std::min(step, depth - k));
+  }
+  const int used = (depth + form.per_word() - 1) / form.per_word();
+  for (int q = 0; q < panels && used < words; ++q) {
+    const int width = to.width(form, q);
+    std::memset(to.words + q * to.panel_words + std::int64_t{used} * width, 0,
+                static_cast<std::size_t>(words - used) * static_cast<std::size_t>(width) * 4);
+  }
+}
+
+void multiply(const product_form& form, const panel_product& x) {
+  const int end = x.first_column + x.columns;
+  for (int column = x.first_column, q = column / form.panel; column < end; ++q) {
+    const int width = x.b.width(form, q), offset = column - q * form.panel;
+    const std::uint32_t* b =
+        x.b.words + q * x.b.panel_words + std::int64_t{x.first_word} * width + offset;
+    const panel_part part{b, column, std::min(width - offset, end - column), width};
+    form.on_tiles ? multiply_on_tiles(form, x, part) : multiply_in_registers(form, x, part);
+    column += part.columns;
+  }
+}
+
+}  // namespace velo::ops

@@ -1,0 +1,61 @@
+// Small products  C[m x n] (+)= A[m x k] B[k x n]  whose operands lie in the caches, already in the
+// forms that the engine's kernels read: what attention is built from.
+//
+// A is plain rows of words. B is panels of columns, each panel's rows in one run (right_side). Sums
+// are rows of floats, so that what comes between two products finds them in order. Invariant: an
+// element is one chain in ascending depth that begins at zero or at what C holds, wherever it
+// lies. Cost: 2 m n k FLOP at the speed of micro_kernel.hpp, or of tiles.
+#pragma once
+
+#include "ops/gemm/gemm_plan.hpp"
+
+namespace velo::ops {
+
+// How a target multiplies elements of one type.
+struct product_form {
+  element_type type, compute;  // of the source, of the words
+  const gemm_kernels& kernels;
+  bool on_tiles;
+  int panel;  // columns of a panel
+  int unit;   // what columns and depth are padded to
+
+  product_form(element_type type, const gemm_target& target);
+
+  int per_word() const { return compute == element_type::bf16 ? 2 : 1; }
+  int bytes() const { return 4 / per_word(); }  // of an element of A, and of B by and large
+};
+
+// Word w of column j lies at words + (j / panel) * panel_words + w * width + j % panel, width being
+// the panel's own.
+struct right_side {
+  std::uint32_t* words;
+  std::int64_t panel_words;  // from panel to panel
+  int columns;               // a multiple of 16; the last panel may be narrower than the others
+
+  int width(const product_form& form, int panel) const {
+    const int left = columns - panel * form.panel;
+    return left < form.panel ? left : form.panel;
+  }
+};
+
+// Fills a right side from `depth` x `columns` of a matrix; what it lacks up to the side's columns
+// and `words` of the depth becomes zero.
+void pack_right(const product_form& form, const source_matrix& from, int depth, int columns,
+                int words, const right_side& to);
+
+struct panel_product {
+  const void* a;
+  std::int64_t a_row;  // words between rows
+  right_side b;
+  int first_column, columns;  // of B and C, multiples of the form's unit or, off tiles, of 16
+  int first_word, words;      // of B's depth; on tiles multiples of 16
+  float* c;                   // its column 0
+  std::int64_t ldc;
+  int rows;  // on tiles a multiple of 32
+  bool add;  // to what C holds
+};
+
+// On tiles inside a tile_session.
+void multiply(const product_form& form, const panel_product& x);
+
+}  // namespace velo::ops

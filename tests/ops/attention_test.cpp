@@ -1,0 +1,139 @@
+// Both walks of attention on every isa, tiles in software among them (tests/amx), against the plain
+// loops; what the operator's tests cannot force.
+#include "ops/attention/attention.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core/simd/scalar.hpp"
+#include "tests/ops/levels.hpp"
+
+using namespace velo::ops;
+using velo::core::isa;
+using velo::core::parallel;
+using velo::simd::bf16;
+using velo::simd::to_bf16;
+using velo::simd::to_float;
+
+namespace {
+
+const parallel one_thread(
+    nullptr,
+    [](void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
+      for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
+    },
+    1);
+
+// A tensor of either type.
+struct elements {
+  element_type type;
+  std::vector<unsigned char> bytes;
+
+  elements(element_type t, std::int64_t count, unsigned seed)
+      : type(t), bytes(static_cast<std::size_t>(count) * size(), 0xff) {
+    for (std::size_t i = 0; seed != 0 && i < bytes.size() / size(); ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      const float value = static_cast<float>(seed >> 16) / 32768.0f - 1.0f;
+      const bf16 half = to_bf16(value);
+      std::memcpy(&bytes[i * size()],
+                  size() == 2 ? static_cast<const void*>(&half) : static_cast<const void*>(&value),
+                  size());
+    }
+  }
+  std::size_t size() const { return type == element_type::bf16 ? 2 : 4; }
+  double at(std::size_t i) const {
+    bf16 half;
+    float value;
+    if (size() == 2) {
+      std::memcpy(&half, &bytes[i * 2], 2);
+      value = to_float(half);
+    } else {
+      std::memcpy(&value, &bytes[i * 4], 4);
+    }
+    return static_cast<double>(value);
+  }
+};
+
+double distance(const elements& a, const elements& b) {
+  double worst = 0, largest = 1e-30;
+  for (std::size_t i = 0; i < a.bytes.size() / a.size(); ++i) {
+    const double off = std::fabs(a.at(i) - b.at(i));
+    if (std::isnan(off)) return INFINITY;
+    worst = std::fmax(worst, off), largest = std::fmax(largest, std::fabs(b.at(i)));
+  }
+  return worst / largest;
+}
+
+attention_problem problem_of(element_type type, std::int64_t sq, std::int64_t skv, std::int64_t d,
+                             std::int64_t dv, causal_mask causal) {
+  attention_problem p;
+  p.type = type, p.batch = 1, p.heads = 2, p.kv_heads = 1;
+  p.d = d, p.dv = dv, p.sq = sq, p.skv = skv;
+  p.causal = causal, p.scale = 1 / std::sqrt(static_cast<float>(d));
+  p.q = p.dq = {0, d, sq * d};
+  p.k = p.dk = {0, d, skv * d};
+  p.v = p.dv_rows = {0, dv, skv * dv};
+  p.out = p.dy = {0, dv, sq * dv};
+  p.stats = {0, 1, sq};
+  return p;
+}
+
+struct results {
+  elements out, dq, dk, dv;
+  std::vector<float> max, sum;
+};
+
+// Forward and backward on `level`; of the plain loops where it is scalar.
+results walk(const attention_problem& p, isa level) {
+  const elements q(p.type, 2 * p.sq * p.d, 1), k(p.type, p.skv * p.d, 2),
+      v(p.type, p.skv * p.dv, 3), dy(p.type, 2 * p.sq * p.dv, 4);
+  const auto rows = static_cast<std::size_t>(2 * p.sq);
+  results r{{p.type, 2 * p.sq * p.dv, 0}, {p.type, 2 * p.sq * p.d, 0}, {p.type, p.skv * p.d, 0},
+            {p.type, p.skv * p.dv, 0},    std::vector<float>(rows),    std::vector<float>(rows)};
+  const attention_tensors forward{q.bytes.data(),     k.bytes.data(), v.bytes.data(),
+                                  r.out.bytes.data(), r.max.data(),   r.sum.data()};
+  const attention_gradients backward{
+      q.bytes.data(), k.bytes.data(), v.bytes.data(),    dy.bytes.data(),   r.out.bytes.data(),
+      r.max.data(),   r.sum.data(),   r.dq.bytes.data(), r.dk.bytes.data(), r.dv.bytes.data()};
+  if (level == isa::scalar) {
+    attention_forward_reference(p, forward, one_thread);
+    attention_backward_reference(p, backward, one_thread);
+    return r;
+  }
+  const std::size_t bytes =
+      std::max(attention_forward_bytes(p, level, 1), attention_backward_bytes(p, level, 1));
+  std::vector<unsigned char> memory(bytes + 64, 0xff);  // NaN: no zeros to rely on
+  void* scratch = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
+  attention_forward(p, forward, {level, one_thread, scratch});
+  attention_backward(p, backward, {level, one_thread, scratch});
+  return r;
+}
+
+}  // namespace
+
+TEST_CASE("both walks of attention agree with the plain loops on every isa") {
+  struct sizes {
+    std::int64_t sq, skv, d, dv;
+  };
+  for (const element_type type : {element_type::f32, element_type::bf16}) {
+    for (const sizes& s : {sizes{40, 40, 32, 32}, {131, 330, 40, 24}, {70, 600, 128, 80}}) {
+      for (const causal_mask mask : {causal_mask::none, causal_mask::right_down}) {
+        const attention_problem p = problem_of(type, s.sq, s.skv, s.d, s.dv, mask);
+        const results wanted = walk(p, isa::scalar);
+        for (int level = 1; level < velo::testing::levels(); ++level) {
+          INFO("isa " << level << " bf16 " << (type == element_type::bf16) << " sq " << s.sq
+                      << " skv " << s.skv << " mask " << static_cast<int>(mask));
+          const results got = walk(p, static_cast<isa>(level));
+          const double bound = type == element_type::bf16 ? 2e-2 : 2e-5;
+          CHECK(distance(got.out, wanted.out) <= bound);
+          CHECK(distance(got.dq, wanted.dq) <= bound);
+          CHECK(distance(got.dk, wanted.dk) <= bound);
+          CHECK(distance(got.dv, wanted.dv) <= bound);
+        }
+      }
+    }
+  }
+}

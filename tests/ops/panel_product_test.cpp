@@ -1,0 +1,162 @@
+// Products of the caches' size against double precision: every isa, both types, parts of columns
+// and depth, adding or not.
+#include "ops/gemm/panel_product.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "core/simd/scalar.hpp"
+#include "tests/ops/levels.hpp"
+
+using namespace velo::ops;
+using velo::core::isa;
+using velo::simd::bf16;
+using velo::simd::to_bf16;
+using velo::simd::to_float;
+using velo::testing::levels;
+
+namespace {
+
+// [rows][columns] of values that both types hold exactly, as stored elements and as floats.
+struct values {
+  std::int64_t columns;
+  std::vector<float> exact;
+  std::vector<unsigned char> stored;
+
+  values(std::int64_t rows, std::int64_t columns_, element_type type, unsigned seed)
+      : columns(columns_), exact(static_cast<std::size_t>(rows * columns_)) {
+    const std::size_t bytes = type == element_type::bf16 ? 2 : 4;
+    stored.resize(exact.size() * bytes);
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      const bf16 half = to_bf16(static_cast<float>(seed >> 16) / 32768.0f - 1.0f);
+      exact[i] = to_float(half);
+      std::memcpy(&stored[i * bytes],
+                  bytes == 2 ? static_cast<const void*>(&half) : static_cast<void*>(&exact[i]),
+                  bytes);
+    }
+  }
+  double at(std::int64_t i, std::int64_t j) const {
+    return static_cast<double>(exact[static_cast<std::size_t>(i * columns + j)]);
+  }
+};
+
+struct part {
+  int rows, depth, columns;  // of the operands
+  int first_column, used_columns, first_depth, used_depth;
+};
+
+// A as products read it: rows of floats, or of bf16.
+std::vector<std::uint32_t> words_of(const product_form& form, const values& a, int rows) {
+  std::vector<std::uint32_t> words(a.exact.size());
+  for (std::size_t i = 0; i < static_cast<std::size_t>(rows * a.columns); ++i) {
+    const bf16 half = to_bf16(a.exact[i]);
+    auto* to = reinterpret_cast<unsigned char*>(words.data());
+    const auto bytes = static_cast<std::size_t>(form.bytes());
+    std::memcpy(
+        to + i * bytes,
+        bytes == 2 ? static_cast<const void*>(&half) : static_cast<const void*>(&a.exact[i]),
+        bytes);
+  }
+  return words;
+}
+
+void check(const product_form& form, const part& p, bool turned, bool add) {
+  INFO("rows " << p.rows << " depth " << p.depth << " columns " << p.columns << " from column "
+               << p.first_column << " turned " << turned << " add " << add << " bf16 "
+               << (form.compute == element_type::bf16));
+  const values a(p.rows, p.depth, form.type, 7);
+  const values b(turned ? p.columns : p.depth, turned ? p.depth : p.columns, form.type, 9);
+  const int packed_words = p.depth / form.per_word();
+  std::vector<std::uint32_t> words(
+      static_cast<std::size_t>((p.columns / form.panel + 1) * form.panel * packed_words),
+      0xffffffffu);
+  const right_side side{words.data(), std::int64_t{form.panel} * packed_words, p.columns};
+  pack_right(form, {b.stored.data(), b.columns, turned}, p.depth, p.columns, packed_words, side);
+
+  const std::int64_t ldc = p.columns + 3;
+  std::vector<float> c(static_cast<std::size_t>(p.rows * ldc), 0.5f);
+  const std::vector<std::uint32_t> left = words_of(form, a, p.rows);
+  panel_product x{};
+  x.a = left.data() + p.first_depth / form.per_word();
+  x.a_row = packed_words;
+  x.b = side;
+  x.first_column = p.first_column, x.columns = p.used_columns;
+  x.first_word = p.first_depth / form.per_word(), x.words = p.used_depth / form.per_word();
+  x.c = c.data(), x.ldc = ldc, x.rows = p.rows, x.add = add;
+  {
+    const tile_session session(form.on_tiles ? form.kernels.tiles : nullptr);
+    multiply(form, x);
+  }
+  double worst = 0;
+  for (int i = 0; i < p.rows; ++i) {
+    for (std::int64_t j = 0; j < ldc; ++j) {
+      const bool asked = j >= p.first_column && j < p.first_column + p.used_columns;
+      double wanted = asked && !add ? 0 : 0.5;
+      for (int k = p.first_depth; asked && k < p.first_depth + p.used_depth; ++k) {
+        wanted += a.at(i, k) * (turned ? b.at(j, k) : b.at(k, j));
+      }
+      const double got = static_cast<double>(c[static_cast<std::size_t>(i * ldc + j)]);
+      worst = std::fmax(worst, std::fabs(got - wanted));
+    }
+  }
+  CHECK(worst <= 1e-6 * p.depth);
+}
+
+}  // namespace
+
+TEST_CASE("small products agree with double precision and write what was asked for alone") {
+  const part parts[] = {{32, 64, 128, 0, 128, 0, 64},
+                        {32, 128, 96, 32, 64, 32, 96},
+                        {64, 32, 160, 96, 64, 0, 32},
+                        {96, 288, 64, 0, 64, 256, 32}};
+  for (int level = 0; level < levels(); ++level) {
+    for (const element_type type : {element_type::f32, element_type::bf16}) {
+      for (const bool widen : {false, true}) {
+        const gemm_target natural(static_cast<isa>(level));
+        if (widen && (type == element_type::f32 || !natural.dot)) continue;
+        const product_form form(type, widen ? gemm_target(natural.isa, false) : natural);
+        for (const part& p : parts) {
+          for (const bool turned : {false, true}) {
+            for (const bool add : {false, true}) check(form, p, turned, add);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("rows and columns off tiles come in any number of eights and sixteens") {
+  for (int level = 0; level < levels(); ++level) {
+    const product_form form(element_type::f32, static_cast<isa>(level));
+    check(form, {1, 5, 16, 0, 16, 0, 5}, false, false);
+    check(form, {13, 7, 80, 16, 48, 2, 5}, true, true);
+  }
+}
+
+TEST_CASE("a right side is zero where the matrix ends") {
+  for (int level = 0; level < levels(); ++level) {
+    for (const element_type type : {element_type::f32, element_type::bf16}) {
+      const product_form form(type, static_cast<isa>(level));
+      const values b(5, 37, type, 3);
+      const int depth_words = 32 / form.per_word();
+      std::vector<std::uint32_t> words(static_cast<std::size_t>(64 * depth_words), 0xffffffffu);
+      const right_side side{words.data(), std::int64_t{form.panel} * depth_words, 64};
+      pack_right(form, {b.stored.data(), b.columns, false}, 5, 37, depth_words, side);
+      const int used = (5 + form.per_word() - 1) / form.per_word();
+      bool right = true;
+      for (int j = 0; j < 64; ++j) {
+        const int q = j / form.panel, width = side.width(form, q);
+        for (int w = 0; w < depth_words; ++w) {
+          const std::uint32_t word =
+              words[static_cast<std::size_t>(q * side.panel_words + w * width + j % form.panel)];
+          right = right && (word == 0) == (w >= used || j >= 37);
+        }
+      }
+      CHECK(right);
+    }
+  }
+}
