@@ -69,12 +69,6 @@ constexpr row table[] = {
        s.optimization = read_int(value, 0, 2, argument);
      },
      [](const settings& s) { return std::to_string(s.optimization); }},
-    {"kernel.jit",
-     "on = block products of attention may be generated at run time; off = velo's own.",
-     [](settings& s, const char* value, isa, const char* argument) {
-       s.jit = read_switch(value, argument);
-     },
-     [](const settings& s) { return std::string(s.jit ? "on" : "off"); }},
     {"closures", "on = closures may be generated at run time; off = precompiled slots alone.",
      [](settings& s, const char* value, isa, const char* argument) {
        s.closures = read_switch(value, argument);
@@ -101,7 +95,7 @@ std::size_t find_row(const char* key) {
   return i;
 }
 
-// The operator of a key kernel.<op>, or nullptr. The rows come first: kernel.jit is not one.
+// The operator of a key kernel.<op>, or nullptr.
 const char* operator_of(const char* key) {
   const std::size_t length = std::strlen(kernel_prefix);
   return std::strncmp(key, kernel_prefix, length) == 0 && key[length] != 0 ? key + length : nullptr;

@@ -25,7 +25,6 @@ struct settings {
   int threads = 0;  // 0 = choose
   core::isa isa = core::isa::scalar;
   int optimization = 2;
-  bool jit = true;
   bool closures = true;
   velo_log_level log = VELO_LOG_OFF;
 
@@ -40,8 +39,7 @@ struct settings {
 
   bool operator==(const settings& other) const {
     return threads == other.threads && isa == other.isa && optimization == other.optimization &&
-           jit == other.jit && closures == other.closures && log == other.log &&
-           kernels == other.kernels;
+           closures == other.closures && log == other.log && kernels == other.kernels;
   }
 };
 

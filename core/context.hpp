@@ -2,7 +2,7 @@
 // turn in which work runs.
 //
 // All work that computes, inline or queued, runs under one turn lock: there is one thread pool and
-// one scratch arena. Work that waits runs beside it. What kernels and checks ask for (isa, jit,
+// one scratch arena. Work that waits runs beside it. What kernels and checks ask for (isa,
 // forced kernels) is a load from the published settings. Nothing here is shared with another
 // context. Cost of a turn: about 12 ns.
 #pragma once
@@ -50,7 +50,6 @@ class context : public handle_owner {
 
   velo_device device() const noexcept { return device_; }
   core::isa isa() const noexcept { return config_.now().isa; }
-  bool jit() const noexcept { return config_.now().jit; }
   int optimization() const noexcept { return config_.now().optimization; }
   cache_sizes caches() const noexcept { return caches_; }
   // The kernel the configuration forces for an operator, or nullptr. Valid as long as the context.
@@ -135,7 +134,7 @@ class context : public handle_owner {
   }
   execution run_state(stream& on, const parallel& threads, arena& scratch) noexcept {
     const settings& now = config_.now();
-    return {*this, on, threads, scratch, now.isa, now.jit, now.optimization, caches_};
+    return {*this, on, threads, scratch, now.isa, now.optimization, caches_};
   }
   void start_threads();
 

@@ -21,7 +21,6 @@ struct execution {
   const parallel& threads;
   arena& scratch;
   core::isa isa;     // highest instruction set kernels may use
-  bool jit;          // whether block kernels may be made at run time
   int optimization;  // 0 reference, 1 fused, 2 everything
   cache_sizes caches;
 };

@@ -58,7 +58,7 @@ def grow_norm(text):
 
 
 def grow_introspect(text):
-    text = re.sub(r"(VELO_CAP_JIT = 2)(.*\n)", r"\1,\2#if VELO_TARGET_ABI >= 101\n  VELO_CAP_GROWTH = 3\n#endif\n", text)
+    text = re.sub(r"(VELO_CAP_CLOSURES = 1)(.*\n)", r"\1,\2#if VELO_TARGET_ABI >= 101\n  VELO_CAP_GROWTH = 3\n#endif\n", text)
     return text.replace("VELO_END_C", "#if VELO_TARGET_ABI >= 101\n"
                         "VELO_API velo_status velo_growth_double(int64_t value, int64_t* doubled);\n#endif\n\nVELO_END_C")
 

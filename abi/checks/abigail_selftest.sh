@@ -95,7 +95,7 @@ library members_exchanged
 verdict members_exchanged lock
 
 tree enumerator_renumbered
-edit enumerator_renumbered include/velo/introspect.h 's/VELO_CAP_JIT = 2/VELO_CAP_JIT = 3/'
+edit enumerator_renumbered include/velo/introspect.h 's/VELO_CAP_CLOSURES = 1/VELO_CAP_CLOSURES = 2/'
 library enumerator_renumbered
 verdict enumerator_renumbered lock
 

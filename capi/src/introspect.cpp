@@ -7,7 +7,6 @@
 #include "capi/src/boundary.hpp"
 #include "core/guard.hpp"
 #include "core/invoke.hpp"
-#include "core/os.hpp"
 #include "core/stream.hpp"
 #include "ops/call/by_name.hpp"
 #include "ops/call/callee.hpp"
@@ -100,9 +99,6 @@ velo_status velo_capability_query(velo_capability capability, int32_t* available
     switch (capability) {
       case VELO_CAP_CLOSURES:
         *available = core::can_make_functions() ? 1 : 0;
-        return;
-      case VELO_CAP_JIT:
-        *available = core::can_map_code() ? 1 : 0;
         return;
       default:
         fail(VELO_ERR_ARGUMENT, "capability", "a velo_capability", text("%d", capability));

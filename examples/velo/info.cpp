@@ -57,11 +57,11 @@ json gather(velo::context& context, bool measured) {
                                  found.f32, "bf16_gflops", found.bf16, "read_gbytes", found.read,
                                  "copy_gbytes", found.copy));
   return json(json_pack(
-      "{s:s,s:s,s:s,s:s,s:s,s:i,s:o,s:o,s:[],s:{s:b,s:b},s:o}", "version", release.c_str(), "abi",
+      "{s:s,s:s,s:s,s:s,s:s,s:i,s:o,s:o,s:[],s:{s:b},s:o}", "version", release.c_str(), "abi",
       abi.c_str(), "library", library_file().c_str(), "processor", processor_name().c_str(), "isa",
       context.config<std::string>("isa").c_str(), "threads", context.stats().threads, "limits",
       rates.release(), "operators", operators().release(), "transports", "capabilities", "closures",
-      velo::has(VELO_CAP_CLOSURES), "jit", velo::has(VELO_CAP_JIT), "configuration",
+      velo::has(VELO_CAP_CLOSURES), "configuration",
       parse(context.config_list<std::string>()).release()));
 }
 
@@ -95,7 +95,6 @@ void show(const json_t* all) {
   }
   const json_t* capabilities = member(all, "capabilities");
   facts.add({"closures", json_is_true(member(capabilities, "closures")) ? "yes" : "no"});
-  facts.add({"jit", json_is_true(member(capabilities, "jit")) ? "yes" : "no"});
   const std::string transports = joined(member(all, "transports"), " ");
   facts.add({"transports", transports.empty() ? "none" : transports});
   facts.add({"operators", joined(member(all, "operators"), " ")});

@@ -115,13 +115,13 @@ TEST_CASE("configuration shows values and origins and refuses what is late") {
   CHECK(origin == "environment");
   CHECK(value_of(context, "threads", &origin) == "2");
   CHECK(origin == "code");
-  CHECK(value_of(context, "kernel.jit", &origin) == "on");
+  CHECK(value_of(context, "closures", &origin) == "on");
   CHECK(origin == "default");
   CHECK(context.stats().threads == 2);
 
   CHECK(velo_config_set(context, "level", "2") == VELO_ERR_STATE);
-  CHECK(velo_config_set(context, "kernel.jit", "off") == VELO_OK);
-  CHECK(value_of(context, "kernel.jit") == "off");
+  CHECK(velo_config_set(context, "closures", "off") == VELO_OK);
+  CHECK(value_of(context, "closures") == "off");
   CHECK(velo_config_set(context, "threads", "3") == VELO_OK);
   CHECK(context.stats().threads == 3);
   CHECK(velo_config_set(context, "threads", "-1") == VELO_ERR_ARGUMENT);

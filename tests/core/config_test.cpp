@@ -33,13 +33,13 @@ TEST_CASE("defaults, then code, each with its origin") {
   CHECK(shown(c, "threads") == "0 by default");
   CHECK(shown(c, "isa") == "avx512 by default");
   CHECK(shown(c, "level") == "2 by default");
-  CHECK(shown(c, "kernel.jit") == "on by default");
+  CHECK(shown(c, "closures") == "on by default");
   CHECK(shown(c, "log") == "off by default");
   c.set("level", "1", "value");
-  c.set("kernel.jit", "off", "value");
+  c.set("closures", "off", "value");
   CHECK(shown(c, "level") == "1 by code");
   CHECK(c.now().optimization == 1);
-  CHECK_FALSE(c.now().jit);
+  CHECK_FALSE(c.now().closures);
 }
 
 TEST_CASE("isa only lowers") {
@@ -53,13 +53,13 @@ TEST_CASE("isa only lowers") {
 
 TEST_CASE("the environment rules over code, visibly") {
   const bare_environment bare;
-  const environment isa_variable("VELO_ISA", "scalar"), jit("VELO_KERNEL_JIT", "off"),
+  const environment isa_variable("VELO_ISA", "scalar"), closures("VELO_CLOSURES", "off"),
       nothing("VELO_LEVEL", ""), forced("VELO_KERNEL_RMS_NORM", "reference");
   config c(isa::avx512, VELO_LOG_OFF, &knows);
   c.set("isa", "avx2", "value");
   c.read_environment();
   CHECK(shown(c, "isa") == "scalar by environment");
-  CHECK(shown(c, "kernel.jit") == "off by environment");
+  CHECK(shown(c, "closures") == "off by environment");
   CHECK(shown(c, "level") == "2 by default");
   CHECK(shown(c, "kernel.rms_norm") == "reference by environment");
   const failure late = failure_of([&] { c.set("isa", "avx2", "value"); });
@@ -103,7 +103,7 @@ TEST_CASE("unknown keys and bad values change nothing") {
                            {"threads", "99999999999"},
                            {"isa", "sse"},
                            {"level", "3"},
-                           {"kernel.jit", "maybe"},
+                           {"closures", "maybe"},
                            {"log", "loud"}}) {
     const failure f = failure_of([&] { c.set(each.first, each.second, "value"); });
     CHECK(f.code == VELO_ERR_ARGUMENT);
@@ -114,11 +114,11 @@ TEST_CASE("unknown keys and bad values change nothing") {
 
 TEST_CASE("JSON sets keys by their own types and says what is wrong with it") {
   config c(isa::avx512, VELO_LOG_OFF, &knows);
-  c.set_json(R"({"threads": 3, "isa": "avx2", "kernel.jit": false, "kernel.matmul": "scalar"})",
+  c.set_json(R"({"threads": 3, "isa": "avx2", "closures": false, "kernel.matmul": "scalar"})",
              "desc.config_json");
   CHECK(c.now().threads == 3);
   CHECK(c.now().isa == isa::avx2);
-  CHECK_FALSE(c.now().jit);
+  CHECK_FALSE(c.now().closures);
   CHECK(shown(c, "kernel.matmul") == "scalar by code");
   const auto fails = [&](const char* text) {
     return failure_of([&] { c.set_json(text, "desc.config_json"); });

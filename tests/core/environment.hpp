@@ -33,7 +33,7 @@ class environment {
 // No variable that velo reads is set.
 struct bare_environment {
   environment threads{"VELO_THREADS", nullptr}, isa{"VELO_ISA", nullptr},
-      level{"VELO_LEVEL", nullptr}, jit{"VELO_KERNEL_JIT", nullptr}, log{"VELO_LOG", nullptr};
+      level{"VELO_LEVEL", nullptr}, closures{"VELO_CLOSURES", nullptr}, log{"VELO_LOG", nullptr};
 };
 
 }  // namespace velo::test

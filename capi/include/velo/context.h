@@ -11,7 +11,6 @@
  * - threads: 0 = as many as the affinity mask and the cgroup quota allow
  * - isa: scalar | avx2 | avx512 | avx512_bf16 | amx; may only lower what the processor offers
  * - level: 0 reference kernels, no overlap; 1 fused kernels; 2 everything (default)
- * - kernel.jit: on | off; off = no code is generated: attention uses velo's own blocks
  * - kernel.<op>: name of the kernel to force for an operator, empty = choose
  * - closures: on | off; off makes closures from precompiled slots alone
  * - log: off | error | warn | info | debug; what reaches the sink (stderr when the host gave none);

@@ -31,8 +31,7 @@ VELO_API velo_status velo_version(int32_t* major, int32_t* minor, int32_t* patch
 /* Capabilities a host may ask for before it relies on them. */
 typedef int32_t velo_capability;
 enum {
-  VELO_CAP_CLOSURES = 1, /* executable memory for closures can be had in this process */
-  VELO_CAP_JIT = 2       /* executable memory for the matrix kernels can be had */
+  VELO_CAP_CLOSURES = 1 /* executable memory for closures can be had in this process */
 };
 
 /* *available = 1 or 0, probed on first use.
