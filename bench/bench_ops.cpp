@@ -233,7 +233,7 @@ void bench::report() const {
     if (options_.json) print_json(stdout, r);
   }
   std::fprintf(out_, "\n");
-  print_judgement(out_, judge(options_.folder + "/goals.json", machine_.kind, results_));
+  print_judgement(out_, judge(options_.folder + "/goals.json", "goals", machine_.kind, results_));
 }
 
 void bench::print_limits_json() const {

@@ -63,6 +63,8 @@ double measure_statistic(const json_t* clause, const result& r, const std::vecto
         return r.rate() / one.rate();
     return 0;
   }
+  if (statistic == "nanoseconds")
+    return r.p25s.empty() ? 0 : 1e9 * *std::max_element(r.p25s.begin(), r.p25s.end());
   const std::string wanted = text_of(clause, "peer");
   const peer_result* found = wanted == "best" ? r.best_peer() : nullptr;
   for (const peer_result& peer : r.peers)
@@ -92,8 +94,10 @@ bool judge_row(const json_t* goal, const std::string& kind, const result& r,
     const double bound = bound_for(clause, kind);
     std::string name;
     const double value = bound > 0 ? measure_statistic(clause, r, all, name) : 0;
-    if (value <= 0 || (!best.measured.empty() && value / bound <= best.fraction)) continue;
-    best.fraction = value / bound;
+    if (value <= 0) continue;
+    const double fraction = name == "nanoseconds" ? bound / value : value / bound;
+    if (!best.measured.empty() && fraction <= best.fraction) continue;
+    best.fraction = fraction;
     best.measured = describe(name.c_str(), value, bound);
   }
   if (best.measured.empty()) return false;
@@ -103,7 +107,7 @@ bool judge_row(const json_t* goal, const std::string& kind, const result& r,
 
 }  // namespace
 
-judgement judge(const std::string& file, const std::string& cpu_kind,
+judgement judge(const std::string& file, const char* list, const std::string& cpu_kind,
                 const std::vector<result>& results) {
   json_error_t problem;
   const document parsed(json_load_file(file.c_str(), 0, &problem));
@@ -113,7 +117,7 @@ judgement judge(const std::string& file, const std::string& cpu_kind,
   judgement j;
   std::size_t index;
   json_t* goal;
-  json_array_foreach(json_object_get(parsed.get(), "goals"), index, goal) {
+  json_array_foreach(json_object_get(parsed.get(), list), index, goal) {
     bool judged = false;
     for (const result& r : results)
       if (row_matches(goal, r)) judged = judge_row(goal, cpu_kind, r, results, j) || judged;

@@ -2,7 +2,8 @@
 //
 // A goal names rows by fields (a string must equal the row's, "~..." is a regular expression), the
 // thread count, and one or more clauses of which one must hold: a statistic (ratio to a peer, or to
-// the best; share of the limit; speed-up over one thread) and a bound, general or per CPU kind. A
+// the best; share of the limit; speed-up over one thread; nanoseconds a call, whose bound is an
+// upper one) and a bound, general or per CPU kind. A
 // clause without a bound for this kind does not count, and a goal without a clause left is not
 // judged. Every row that matches must reach the goal, in every pass.
 #pragma once
@@ -27,7 +28,8 @@ struct judgement {
 };
 
 // Throws std::runtime_error with line and column when the file does not parse.
-judgement judge(const std::string& file, const std::string& cpu_kind,
+// list: the file's list to judge by, "goals" of bench_ops or "calls" of bench_call.
+judgement judge(const std::string& file, const char* list, const std::string& cpu_kind,
                 const std::vector<result>& results);
 
 void print_judgement(FILE* out, const judgement& j);

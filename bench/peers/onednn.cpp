@@ -113,4 +113,13 @@ bound_call add(dtype type, std::int64_t rows, std::int64_t columns, const void* 
                                      {DNNL_ARG_DST, wrap(shape, c)}});
 }
 
+bound_call layer_norm(dtype type, std::int64_t rows, std::int64_t columns, const void* x, void* y) {
+  const auto shape = describe(rows, columns, type);
+  const dnnl::layer_normalization_forward::primitive_desc chosen(
+      {dnnl::prop_kind::forward_inference, shape, 1e-5f, dnnl::normalization_flags::none},
+      engine());
+  return bind(dnnl::layer_normalization_forward(chosen),
+              {{DNNL_ARG_SRC, wrap(shape, x)}, {DNNL_ARG_DST, wrap(shape, y)}});
+}
+
 }  // namespace velo::bench::onednn

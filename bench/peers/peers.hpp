@@ -34,6 +34,7 @@ bound_call cast(dtype from, dtype to, std::int64_t rows, std::int64_t columns, c
                 void* out);
 bound_call add(dtype type, std::int64_t rows, std::int64_t columns, const void* a, const void* b,
                void* c);
+bound_call layer_norm(dtype type, std::int64_t rows, std::int64_t columns, const void* x, void* y);
 }  // namespace onednn
 
 namespace openblas {

@@ -17,24 +17,31 @@ using core::text;
 
 // First byte and one past the last byte a view can reach.
 struct extent {
-  std::uintptr_t begin = 0, end = 0;
+  std::uintptr_t begin, end;  // the same: no element
 };
 
-extent extent_of(const velo_tensor& t) {
-  if (numel(t) == 0) return {};
-  std::int64_t last = 0;
-  if (t.strides == nullptr) {
-    last = numel(t) - 1;
-  } else {
+std::uintptr_t first_byte(const velo_tensor& t) {
+  return reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
+}
+
+std::uintptr_t bytes_reached(const velo_tensor& t) {
+  const std::int64_t count = numel(t);
+  if (count == 0) return 0;
+  std::int64_t last = count - 1;
+  if (t.strides != nullptr) {
+    last = 0;
     for (int i = 0; i < t.ndim; ++i) last += t.strides[i] * (t.shape[i] - 1);
   }
-  const auto begin = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-  return {begin, begin + static_cast<std::uintptr_t>(bytes_of(t.dtype, last + 1))};
+  return static_cast<std::uintptr_t>(bytes_of(t.dtype, last + 1));
+}
+
+extent extent_of(const velo_tensor& t) {
+  return {first_byte(t), first_byte(t) + bytes_reached(t)};
 }
 
 bool same_view(const velo_tensor& a, const velo_tensor& b) {
-  return extent_of(a).begin == extent_of(b).begin && numel(a) == numel(b) &&
-         a.dtype.bits == b.dtype.bits && is_compact(a) == is_compact(b);
+  return first_byte(a) == first_byte(b) && numel(a) == numel(b) && a.dtype.bits == b.dtype.bits &&
+         is_compact(a) == is_compact(b);
 }
 
 // Bytes from the first to past the last element that a view reaches inside one period, or 0 where
@@ -57,7 +64,7 @@ std::int64_t reach_in_period(const velo_tensor& t, std::int64_t period) {
 // row.
 bool side_by_side(const velo_tensor& a, const velo_tensor& b) {
   if (a.strides == nullptr || a.dtype.bits < 8 || b.dtype.bits < 8) return false;
-  const std::uintptr_t first_a = extent_of(a).begin, first_b = extent_of(b).begin;
+  const std::uintptr_t first_a = first_byte(a), first_b = first_byte(b);
   for (int i = 0; i < a.ndim; ++i) {
     const std::int64_t period = a.strides[i] * element_bytes(a.dtype);
     if (a.shape[i] == 1 || period == 0) continue;
@@ -129,19 +136,24 @@ void check_lists(const op_spec& spec, const args_block::slot* slots) {
 
 void check_overlap(const op_spec& spec, const void* args) {
   const args_block::slot* slots = slots_of(args);
-  extent extents[max_fields];
+  view given[max_fields];  // that have elements, in field order
+  int count = 0;
   for (int i = 0; i < spec.field_count; ++i) {
     if (slots[i].pointer == nullptr) continue;
     if (spec.fields[i].kind == field_kind::tensors) return check_lists(spec, slots);
-    if (spec.fields[i].kind == field_kind::tensor) extents[i] = extent_of(*slots[i].tensor);
+    if (spec.fields[i].kind != field_kind::tensor) continue;
+    const velo_tensor& t = *slots[i].tensor;
+    const std::uintptr_t bytes = bytes_reached(t);
+    if (bytes == 0) continue;
+    view& v = given[count++];
+    v.tensor = &t, v.field = i, v.index = -1;
+    v.at.begin = first_byte(t), v.at.end = first_byte(t) + bytes;
   }
-  for (int o = 0; o < spec.field_count; ++o) {
-    const extent w = extents[o];
-    if (!spec.fields[o].output || w.begin == w.end) continue;
-    for (int i = 0; i < spec.field_count; ++i) {
-      const extent e = extents[i];
-      if (i == o || w.begin >= e.end || e.begin >= w.end) continue;
-      check_apart(spec, {slots[o].tensor, w, o, -1}, {slots[i].tensor, e, i, -1});
+  for (const view* o = given; o < given + count; ++o) {
+    if (!spec.fields[o->field].output) continue;
+    for (const view* other = given; other < given + count; ++other) {
+      if (o == other || o->at.begin >= other->at.end || other->at.begin >= o->at.end) continue;
+      check_apart(spec, *o, *other);
     }
   }
 }
