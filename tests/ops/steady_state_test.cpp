@@ -1,8 +1,9 @@
 // A warmed-up sequence of operators, or of queued work and events, asks nobody for memory: not
-// malloc, not the kernel, not the host's allocator.
+// malloc, not the operating system, not the host's allocator. And nothing is made executable but a
+// closure.
 //
-// A program of its own, because it stands in for malloc and mmap: it counts calls and hands them
-// on.
+// A program of its own, because it stands in for malloc, mmap and mprotect: it counts calls and
+// hands them on.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@
 namespace {
 
 std::atomic<bool> counting{false};
-std::atomic<int> allocations{0}, mappings{0}, requests{0};
+std::atomic<int> allocations{0}, mappings{0}, executable{0}, requests{0};
 
 void count(std::atomic<int>& what) {
   if (counting.load(std::memory_order_relaxed)) what.fetch_add(1, std::memory_order_relaxed);
@@ -25,6 +26,7 @@ void count(std::atomic<int>& what) {
 
 }  // namespace
 
+#pragma GCC visibility push(default)  // shared libraries are to call these, too
 extern "C" {
 
 void* __libc_malloc(std::size_t bytes);
@@ -55,11 +57,17 @@ int posix_memalign(void** memory, std::size_t alignment, std::size_t bytes) {
 }
 void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, off_t offset) {
   count(mappings);
+  if ((protection & PROT_EXEC) != 0) count(executable);
   return reinterpret_cast<void*>(
       syscall(SYS_mmap, address, bytes, protection, flags, file, offset));
 }
+int mprotect(void* address, std::size_t bytes, int protection) {
+  if ((protection & PROT_EXEC) != 0) count(executable);
+  return static_cast<int>(syscall(SYS_mprotect, address, bytes, protection));
+}
 
 }  // extern "C"
+#pragma GCC visibility pop
 
 using namespace velo;
 using namespace velo::testing;
@@ -139,6 +147,31 @@ TEST_CASE("a warmed-up sequence of operators allocates nothing, for any number o
     CHECK(mappings == 0);
     CHECK(requests == 0);
   }
+}
+
+// Memory that is made executable is the only way to run code that was written here.
+TEST_CASE("with closures off nothing is made executable, whatever runs") {
+  int made[2] =
+      {};  // closures off, on; asking whether they are available makes one, so that is last
+  for (const bool closures : {false, true}) {
+    std::deque<example_call> calls;
+    for (const hosts::sample& sample : hosts::samples(true)) calls.emplace_back(sample);
+    executable = 0;
+    counting = true;
+    {
+      session s(2, closures ? R"({"closures": true})" : R"({"closures": false})");
+      CHECK(run_all(calls, s.stream()) == 0);
+      void* function = nullptr;
+      velo_closure closure = nullptr;
+      CHECK(velo_closure_create(s.stream(), "add", "a, b, y", &function, &closure) == VELO_OK);
+    }
+    counting = false;
+    made[closures] = executable;
+  }
+  CHECK(made[0] == 0);
+  std::int32_t available = 0;
+  REQUIRE(velo_capability_query(VELO_CAP_CLOSURES, &available) == VELO_OK);
+  if (available == 1) CHECK(made[1] > 0);
 }
 
 TEST_CASE("operators, other work and events on a warmed-up queue allocate nothing") {
