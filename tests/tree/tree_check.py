@@ -6,7 +6,8 @@
 
 Rules: includes (who may include whom), external (which file may know which foreign header), sizes (line budgets), share (of
 generated and frozen lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
-helpers, common; nothing left to do), snippets (code in README.md is cut from compiled examples).
+helpers, common; nothing left to do), isas (operators' headers name no instruction set), snippets (code in README.md is cut from
+compiled examples).
 """
 import os
 import re
@@ -148,6 +149,19 @@ def rule_names(root):
             yield f"{path}: private headers are .hpp"
 
 
+def rule_isas(root):
+    # By the names of today's ISAs: a header that knows one has to be touched when there is another.
+    isa = re.compile(r"(?<![a-z0-9])(avx2|avx512|amx)(?![a-z0-9])")
+    comment = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
+    for path in committed(root):
+        if not re.match(r"ops/.*\.(hpp|inl)$", path):
+            continue
+        code = comment.sub(lambda found: "\n" * found.group().count("\n"), "\n".join(lines_of(root, path)))
+        for number, line in enumerate(code.split("\n"), 1):
+            if isa.search(line):
+                yield f"{path}:{number}: names an ISA: {line.strip()[:60]}"
+
+
 def rule_snippets(root):
     readme = os.path.join(root, "README.md")
     if not os.path.exists(readme):
@@ -190,6 +204,9 @@ PLANTED = [
     ("names", "ops/common.hpp", "// a\n"),
     ("names", "ops/a.h", "// a\n"),
     ("names", "ops/b.cpp", "// " + "TO" + "DO later\n"),
+    ("isas", "ops/norm/a.hpp", "// a\nnamespace avx2 {}\n"),
+    ("isas", "ops/norm/a.hpp", '// a\n#include "core/simd/avx512.hpp"\n'),
+    ("isas", "ops/norm/a.inl", "/* a\n*/ kernels_amx();  // what runs\n"),
     ("snippets", "README.md", "```c\nint invented(void);\n```\n"),
     ("snippets", "README.md", "no code\n"),
 ]
