@@ -7,7 +7,6 @@
 #include "core/handle.hpp"
 #include "core/stream.hpp"
 #include "example_call.hpp"
-#include "operator_testing.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -43,38 +42,6 @@ std::unique_ptr<unsigned char[]> resized(const example_call& call, std::uint32_t
   std::memcpy(bytes.get(), &size, sizeof size);
   if (size > call.spec().struct_size) bytes[size - 1] = final;
   return bytes;
-}
-
-double element(const hosts::array& a, std::size_t i) {
-  const unsigned char* at = a.bytes.data() + i * (a.dtype.bits / 8);
-  if (a.dtype.bits == 64) return *reinterpret_cast<const double*>(at);
-  return a.dtype.bits == 32 ? value_of(*reinterpret_cast<const float*>(at))
-                            : value_of(*reinterpret_cast<const bf16*>(at));
-}
-
-bool is_mixed(example_call& call) {
-  bool found = false;
-  for (std::size_t t = 0; t < call.tensors(); ++t) {
-    const velo_dtype type = call.memory(t).dtype;
-    found = found || (type.bits == 16 && type.code != VELO_DTYPE_INT);
-  }
-  return found;
-}
-
-// Outputs of two kernels, each within the operator's bound of the exact value.
-void require_agreement(const hosts::array& got, const hosts::array& reference,
-                       const ops::error_bound& bound) {
-  const auto count = static_cast<std::size_t>(got.count());
-  double largest = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    largest = std::max(largest, std::abs(element(reference, i)));
-  for (std::size_t i = 0; i < count; ++i) {
-    INFO("element " << i << " of " << ops::dtype_name(got.dtype).buffer);
-    const double exact = element(reference, i);
-    const double allowed =
-        bound.absolute + bound.relative * std::abs(exact) + bound.largest * largest;
-    CHECK(std::abs(element(got, i) - exact) <= 2 * allowed);
-  }
 }
 
 }  // namespace
@@ -219,26 +186,14 @@ TEST_CASE("a call that fails on a queue is kept there until the stream is cleare
   velo_stream_destroy(queue);
 }
 
-TEST_CASE("every operator at level 0 runs its reference and agrees with level 2") {
-  session fast(1, R"({"level": 2})"), plain(1, R"({"level": 0})");
+TEST_CASE("every operator at level 0 chooses its reference") {
+  session plain(1, R"({"level": 0})");
   for_each_example([&](example_call& call) {
     const core::context& context = core::resolve<core::stream>(plain.stream(), "stream").owner();
     ops::problem_storage problem;
     ops::check(call.op(), &call.args, context, ops::purpose::run, problem, nullptr);
     CHECK(ops::choose(call.op(), &call.args, problem, context) ==
           ops::definition_of(call.op()).kernels->count - 1);
-    VELO_RUN(call.run(fast.stream()));
-    std::vector<hosts::array> tuned;
-    for (std::size_t t = 0; t < call.tensors(); ++t) tuned.push_back(call.memory(t));
-    call.reset();
-    VELO_RUN(call.run(plain.stream()));
-    for (std::size_t t = 0; t < call.tensors(); ++t) {
-      const ops::field& f = call.spec().fields[call.field(t)];
-      INFO(f.name);
-      if (f.output)
-        require_agreement(tuned[t], call.memory(t),
-                          ops::bound_of(call.spec(), tuned[t].dtype, is_mixed(call)));
-    }
   });
 }
 

@@ -12,6 +12,7 @@
 #include "hosts/samples.hpp"
 #include "ops/call/call.hpp"
 #include "ops/operator/registry.hpp"
+#include "tests/ops/operator_testing.hpp"
 #include "velo/velo.h"
 
 namespace velo::testing {
@@ -117,5 +118,13 @@ class example_call {
   std::deque<velo_ints> lists_;
   std::vector<int> fields_;
 };
+
+// An element of a floating tensor.
+inline double element(const hosts::array& a, std::size_t i) {
+  const unsigned char* at = a.bytes.data() + i * (a.dtype.bits / 8);
+  if (a.dtype.bits == 64) return *reinterpret_cast<const double*>(at);
+  return a.dtype.bits == 32 ? value_of(*reinterpret_cast<const float*>(at))
+                            : value_of(*reinterpret_cast<const bf16*>(at));
+}
 
 }  // namespace velo::testing

@@ -1,21 +1,9 @@
 // The known results among the examples of abi/spec, held against the reference and against the
 // kernels of this machine, in float32 and in bfloat16.
 #include "example_call.hpp"
-#include "operator_testing.hpp"
 
 using namespace velo;
 using namespace velo::testing;
-
-namespace {
-
-double element(const hosts::array& a, std::size_t i) {
-  const unsigned char* at = a.bytes.data() + i * (a.dtype.bits / 8);
-  if (a.dtype.bits == 64) return *reinterpret_cast<const double*>(at);
-  return a.dtype.bits == 32 ? value_of(*reinterpret_cast<const float*>(at))
-                            : value_of(*reinterpret_cast<const bf16*>(at));
-}
-
-}  // namespace
 
 TEST_CASE("every operator gives the known results of its examples, at every level") {
   int known = 0;

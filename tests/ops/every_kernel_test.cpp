@@ -1,0 +1,343 @@
+// Every kernel of every operator, forced in turn, over the operator's examples and calls of other
+// sizes made from them: against the reference within the bounds of its spec, wherever tensors
+// begin, on any number of threads, with NaN and Inf among the inputs. A new operator is held to it
+// by being there.
+#include <array>
+#include <set>
+
+#include "example_call.hpp"
+#include "operator_testing.hpp"
+
+using namespace velo;
+using namespace velo::testing;
+
+namespace {
+
+using bits = std::vector<std::vector<unsigned char>>;
+
+bool is_floating(const hosts::array& a) {
+  return a.dtype.code == VELO_DTYPE_FLOAT || a.dtype.code == VELO_DTYPE_BFLOAT;
+}
+
+// A tensor of another shape with the elements of `of` in random order: no two rows are alike, and
+// indices stay in their range.
+hosts::array resized(const hosts::array& of, const std::vector<std::int64_t>& shape) {
+  hosts::array out = hosts::filled(of.dtype, shape, 0);
+  const std::size_t size = of.dtype.bits / 8, count = of.bytes.size() / size;
+  std::uint64_t state = 1;
+  for (std::size_t i = 0; i * size < out.bytes.size(); ++i) {
+    state = state * 6364136223846793005ull + 1442695040888963407ull;
+    std::memcpy(&out.bytes[i * size], &of.bytes[(state >> 33) % count * size], size);
+  }
+  return out;
+}
+
+// The example with every size of its tensors mapped, outputs as the operator infers them; false
+// when it does not take such sizes.
+template <class Map>
+bool with_sizes(const hosts::sample& example, const session& s, const Map& map,
+                hosts::sample& out) {
+  out = example;
+  out.outputs.clear(), out.known.clear();
+  for (hosts::named_array& in : out.inputs) {
+    std::vector<std::int64_t> shape = in.data.shape;
+    for (std::int64_t& size : shape) size = map(size);
+    if (shape != in.data.shape) in.data = resized(in.data, shape);
+  }
+  const example_call inputs(out);
+  const auto values = inputs.values(false);
+  std::array<velo_shape, ops::max_fields> shapes{};
+  shapes[0].struct_size = sizeof(velo_shape);
+  std::int64_t count = 0;
+  if (velo_op_infer(s.context(), out.op.c_str(), values.data(),
+                    static_cast<std::int64_t>(values.size()), shapes.data(), ops::max_fields,
+                    &count) != VELO_OK)
+    return false;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const velo_shape& shape = shapes[static_cast<std::size_t>(i)];
+    out.outputs.push_back(
+        {shape.name, hosts::filled(shape.dtype, {shape.sizes, shape.sizes + shape.ndim}, 0xcd)});
+  }
+  return example_call(out).run(s.stream()) == VELO_OK;
+}
+
+std::int64_t largest_count(const hosts::sample& sample) {
+  std::int64_t most = 0;
+  for (const hosts::named_array& in : sample.inputs) most = std::max(most, in.data.count());
+  for (const hosts::named_array& out : sample.outputs) most = std::max(most, out.data.count());
+  return most;
+}
+
+// All sizes but 1, which may stand for broadcasting, times a factor that leaves no tensor with more
+// elements than `limit`.
+hosts::sample grown(const hosts::sample& example, const session& s, std::int64_t limit) {
+  hosts::sample best = example;
+  for (std::int64_t factor = 2;; factor *= 2) {
+    hosts::sample next;
+    const auto times = [&](std::int64_t size) { return size == 1 ? size : size * factor; };
+    if (!with_sizes(example, s, times, next) || largest_count(next) > limit ||
+        largest_count(next) == largest_count(best))
+      return best;
+    best = std::move(next);
+  }
+}
+
+std::string text_of(const hosts::sample& sample) {
+  std::string out = sample.op;
+  for (const hosts::named_array& in : sample.inputs) {
+    out += " " + in.field + "=" + ops::dtype_name(in.data.dtype).buffer + "[";
+    for (const std::int64_t size : in.data.shape) out += std::to_string(size) + ",";
+    if (!in.data.shape.empty()) out.pop_back();
+    out += "]";
+  }
+  return out + " " + sample.attributes_json();
+}
+
+std::vector<hosts::sample> examples_of(const std::string& op) {
+  std::vector<hosts::sample> out;
+  for (const hosts::sample& example : hosts::samples(true))
+    if (example.op == op) out.push_back(example);
+  return out;
+}
+
+// An operator's examples, each also with each of its sizes replaced where the operator allows it,
+// and grown.
+std::vector<hosts::sample> calls_of(const std::string& op, const session& s) {
+  std::vector<hosts::sample> out;
+  bool empty = false, longer = false;
+  for (const hosts::sample& example : examples_of(op)) {
+    std::set<std::int64_t> sizes;
+    for (const hosts::named_array& in : example.inputs)
+      sizes.insert(in.data.shape.begin(), in.data.shape.end());
+    sizes.erase(0), sizes.erase(1);
+    for (const std::int64_t from : sizes) {
+      for (const std::int64_t to : {0, 1, 18, 67}) {
+        hosts::sample next;
+        const auto replaced = [&](std::int64_t size) { return size == from ? to : size; };
+        if (!with_sizes(example, s, replaced, next)) continue;
+        empty = empty || to == 0, longer = longer || to > from;
+        out.push_back(std::move(next));
+      }
+    }
+    out.push_back(example);
+    if (example.known.empty()) out.push_back(grown(example, s, 20000));
+  }
+  CHECK(empty);
+  CHECK(longer);
+  return out;
+}
+
+void for_each_operator(const std::function<void(const std::string&)>& check) {
+  for (const std::string& op : hosts::operator_names()) {
+    INFO(op);
+    check(op);
+  }
+}
+
+// The tensors of a call moved to memory between guards, so many elements past a cache line.
+class moved {
+ public:
+  moved(example_call& call, std::size_t elements) : call_(call), blocks_(call.tensors()) {
+    for (std::size_t t = 0; t < blocks_.size(); ++t) {
+      const hosts::array& from = call.memory(t);
+      std::vector<unsigned char>& memory = blocks_[t].memory;
+      memory.assign(from.bytes.size() + 4 * line, guard);
+      const auto first = reinterpret_cast<std::uintptr_t>(memory.data());
+      blocks_[t].at = line + (line - first % line) + elements * (from.dtype.bits / 8);
+      std::copy(from.bytes.begin(), from.bytes.end(), start(t));
+      call.view(t).data = start(t);
+    }
+  }
+  moved(const moved&) = delete;
+  ~moved() {
+    for (std::size_t t = 0; t < blocks_.size(); ++t) call_.view(t) = call_.memory(t).view();
+  }
+  // Brings the tensors back; false when something around them was written.
+  bool back() {
+    bool intact = true;
+    for (std::size_t t = 0; t < blocks_.size(); ++t) {
+      std::vector<unsigned char>& bytes = call_.memory(t).bytes;
+      std::copy(start(t), start(t) + bytes.size(), bytes.begin());
+      const unsigned char *first = blocks_[t].memory.data(),
+                          *last = first + blocks_[t].memory.size();
+      const auto guards =
+          std::count(first, static_cast<const unsigned char*>(start(t)), guard) +
+          std::count(static_cast<const unsigned char*>(start(t)) + bytes.size(), last, guard);
+      intact = intact && guards == 4 * static_cast<std::ptrdiff_t>(line);
+    }
+    return intact;
+  }
+
+ private:
+  static constexpr std::size_t line = 64;
+  static constexpr unsigned char guard = 0xa5;
+  struct block {
+    std::vector<unsigned char> memory;
+    std::size_t at = 0;
+  };
+  unsigned char* start(std::size_t t) { return blocks_[t].memory.data() + blocks_[t].at; }
+  example_call& call_;
+  std::vector<block> blocks_;
+};
+
+// The outputs of a call, or nothing when the kernel that is forced does not serve it.
+std::vector<hosts::array> outputs(example_call& call, const session& s, std::size_t elements = 0) {
+  call.reset();
+  moved to(call, elements);
+  const velo_status status = call.run(s.stream());
+  if (status == VELO_ERR_UNSUPPORTED) return {};
+  VELO_RUN(status);
+  CHECK(to.back());
+  std::vector<hosts::array> out;
+  for (std::size_t t = 0; t < call.tensors(); ++t)
+    if (call.spec().fields[call.field(t)].output) out.push_back(call.memory(t));
+  return out;
+}
+
+bool is_mixed(example_call& call) {
+  bool found = false;
+  for (std::size_t t = 0; t < call.tensors(); ++t)
+    found = found || (is_floating(call.memory(t)) && call.memory(t).dtype.bits == 16);
+  return found;
+}
+
+// Outputs of two kernels, each within the operator's bound of the exact value.
+void require_agreement(const hosts::array& got, const hosts::array& reference,
+                       const ops::error_bound& bound) {
+  const auto count = static_cast<std::size_t>(got.count());
+  double largest = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    largest = std::max(largest, std::abs(element(reference, i)));
+  for (std::size_t i = 0; i < count; ++i) {
+    const double exact = element(reference, i), value = element(got, i);
+    const double allowed =
+        2 * (bound.absolute + bound.relative * std::abs(exact) + bound.largest * largest);
+    if (value == exact || std::abs(value - exact) <= allowed) continue;
+    INFO("element " << i << " of " << count << " of " << ops::dtype_name(got.dtype).buffer
+                    << ": got " << value << ", reference " << exact << ", allowed " << allowed);
+    FAIL("outside the bound");
+  }
+}
+
+// NaN belongs where the reference has it and nowhere else, but for two families. Attention
+// multiplies whole blocks: what a row does not see has weight 0 there, and 0 * NaN is NaN where the
+// reference leaves the product out. The gradient of swiglu keeps its exponential finite, so that a
+// gate of -Inf has an infinite slope instead of 0 * Inf.
+bool may_differ(const std::string& op, double value) {
+  if (op == "swiglu_backward") return std::isinf(value);
+  return (op == "fusion_attention" || op == "fusion_attention_backward") && std::isnan(value);
+}
+
+void require_nans(const std::string& op, const hosts::array& got, const hosts::array& reference) {
+  for (std::size_t i = 0, count = static_cast<std::size_t>(got.count()); i < count; ++i) {
+    const double value = element(got, i), exact = element(reference, i);
+    if (std::isnan(value) == std::isnan(exact) || may_differ(op, value)) continue;
+    INFO("element " << i << ": got " << value << ", reference " << exact);
+    FAIL("one is NaN");
+  }
+}
+
+// Makes one element of a floating tensor what is not finite.
+void plant(hosts::array& to, std::size_t i, double value) {
+  const auto narrow = static_cast<float>(value);
+  if (to.dtype.bits == 64)
+    reinterpret_cast<double*>(to.bytes.data())[i] = value;
+  else if (to.dtype.bits == 32)
+    reinterpret_cast<float*>(to.bytes.data())[i] = narrow;
+  else
+    reinterpret_cast<bf16*>(to.bytes.data())[i] = simd::to_bf16(narrow);
+}
+
+struct spoiled_call {
+  hosts::sample sample;
+  std::string what;
+  std::vector<hosts::array> reference;
+};
+
+// An operator's examples, each with each floating input in turn made NaN or infinite at its first,
+// middle or last element.
+std::vector<spoiled_call> spoiled_calls_of(const std::string& op) {
+  session plain(1, R"({"level": 0})");
+  std::vector<spoiled_call> out;
+  for (const hosts::sample& example : examples_of(op)) {
+    for (std::size_t i = 0; i < example.inputs.size(); ++i) {
+      const hosts::named_array& input = example.inputs[i];
+      if (!is_floating(input.data)) continue;
+      const auto count = static_cast<std::size_t>(input.data.count());
+      for (const std::size_t at : std::set<std::size_t>{0, count / 2, count - 1}) {
+        for (const double value : {std::nan(""), HUGE_VAL, -HUGE_VAL}) {
+          out.push_back({example, "", {}});
+          plant(out.back().sample.inputs[i].data, at, value);
+          out.back().what =
+              std::to_string(value) + " in element " + std::to_string(at) + " of " + input.field;
+          example_call call(out.back().sample);
+          out.back().reference = outputs(call, plain);
+        }
+      }
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("every kernel of every operator agrees with the reference, wherever tensors begin") {
+  session plain(1, R"({"level": 0})");
+  for_each_operator([&](const std::string& op) {
+    for (const hosts::sample& sample : calls_of(op, plain)) {
+      INFO(text_of(sample));
+      example_call call(sample);
+      const std::vector<hosts::array> reference = outputs(call, plain);
+      const bool mixed = is_mixed(call);
+      for_each_kernel(op.c_str(), [&](session& s) {
+        for (const std::size_t elements : {0, 1}) {
+          INFO(elements << " elements past a cache line");
+          const std::vector<hosts::array> got = outputs(call, s, elements);
+          for (std::size_t i = 0; i < got.size(); ++i)
+            require_agreement(got[i], reference[i],
+                              ops::bound_of(call.spec(), got[i].dtype, mixed));
+        }
+      });
+    }
+  });
+}
+
+TEST_CASE("every kernel of every operator gives the same bits for any number of threads") {
+  session free;
+  for_each_operator([&](const std::string& op) {
+    std::vector<hosts::sample> calls;
+    for (const hosts::sample& example : examples_of(op))
+      calls.push_back(example.known.empty() ? grown(example, free, 400000) : example);
+    std::vector<bits> first;
+    for (const int threads : {1, 2, 3}) {
+      INFO(threads << " threads");
+      std::size_t runs = 0;
+      const auto compare = [&](session& s) {
+        for (const hosts::sample& sample : calls) {
+          INFO(text_of(sample));
+          example_call call(sample);
+          bits now;
+          for (const hosts::array& a : outputs(call, s)) now.push_back(a.bytes);
+          if (threads == 1) first.push_back(now);
+          CHECK(now == first[runs++]);
+        }
+      };
+      for_each_kernel(op.c_str(), compare, threads);
+    }
+  });
+}
+
+TEST_CASE("every kernel of every operator has NaN where the reference has it") {
+  for_each_operator([&](const std::string& op) {
+    const std::vector<spoiled_call> calls = spoiled_calls_of(op);
+    CHECK(!calls.empty());
+    for_each_kernel(op.c_str(), [&](session& s) {
+      for (const spoiled_call& c : calls) {
+        INFO(text_of(c.sample) << ", " << c.what);
+        example_call call(c.sample);
+        const std::vector<hosts::array> got = outputs(call, s);
+        for (std::size_t i = 0; i < got.size(); ++i) require_nans(op, got[i], c.reference[i]);
+      }
+    });
+  });
+}
