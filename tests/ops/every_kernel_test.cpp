@@ -319,7 +319,7 @@ TEST_CASE("every kernel of every operator gives the same bits for any number of 
           bits now;
           for (const hosts::array& a : outputs(call, s)) now.push_back(a.bytes);
           if (threads == 1) first.push_back(now);
-          CHECK(now == first[runs++]);
+          CHECK((now == first[runs++]));
         }
       };
       for_each_kernel(op.c_str(), compare, threads);
