@@ -1,6 +1,7 @@
 // velo_gen: reads abi/spec and writes every generated file, or compares them with what is there.
 //
-//   velo_gen --spec abi/spec --root .          writes the files that changed
+//   velo_gen --spec abi/spec --root .          writes the files that changed, and adds new functions
+//   to the end of slots.json
 //   velo_gen --spec abi/spec --root . --check  names the files that differ; exit code 1 when there
 //   are any
 //   velo_gen --spec abi/spec --gates FOLDER    writes what the ABI gates need into a build's folder
@@ -76,7 +77,13 @@ int write_for_gates(const std::string& spec_folder, const std::string& folder) {
 }
 
 int run(const std::string& spec_folder, const std::string& root, bool check) {
-  const files wanted = emit_all(read_spec(spec_folder));
+  const spec read = read_spec(spec_folder, check ? missing_slots::refuse : missing_slots::append);
+  const std::string slots = spec_folder + "/slots.json";
+  if (!check && contents(slots) != slots_text(read)) {
+    write(slots, slots_text(read));
+    std::printf("%s\n", slots.c_str());
+  }
+  const files wanted = emit_all(read);
   int differing = 0;
   for (const auto& [path, want] : wanted) {
     const std::string have = contents(root + "/" + path);

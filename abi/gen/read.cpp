@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "abi/gen/read_parts.hpp"
@@ -11,8 +12,9 @@ namespace velo::gen {
 namespace {
 
 // Puts the functions in the order of slots.json, which only grows at its end: an operator may join
-// its family anywhere, a function its header, and no slot moves.
-void order_slots(const std::string& file, spec& out) {
+// its family anywhere, a function its header, and no slot moves. Functions that the list lacks come
+// last.
+void order_slots(const std::string& file, spec& out, missing_slots missing) {
   const document list(file);
   const node root(list);
   root.only({"module", "functions"});
@@ -27,8 +29,11 @@ void order_slots(const std::string& file, spec& out) {
     ordered.push_back(std::move(*found));
     out.functions.erase(found);
   }
-  if (!out.functions.empty())
-    root["functions"].fail("append \"" + out.functions.front().name + "\": it has no slot yet");
+  if (!out.functions.empty() && missing == missing_slots::refuse) {
+    root["functions"].fail("\"" + out.functions.front().name +
+                           "\" has no slot yet: build the target `generate`");
+  }
+  std::move(out.functions.begin(), out.functions.end(), std::back_inserter(ordered));
   out.functions = std::move(ordered);
 }
 
@@ -55,7 +60,7 @@ void read_modules(const std::string& folder, spec& out, std::set<std::string>& n
 
 }  // namespace
 
-spec read_spec(const std::string& folder) {
+spec read_spec(const std::string& folder, missing_slots missing) {
   spec out;
   std::set<std::string> names;
   read_modules(folder, out, names);
@@ -70,7 +75,7 @@ spec read_spec(const std::string& folder) {
     check_new(at, names, "family " + name);
     read_family(folder + "/ops/" + name + ".json", name, out, names);
   }
-  order_slots(folder + "/slots.json", out);
+  order_slots(folder + "/slots.json", out, missing);
   for (const auto& entry : std::filesystem::directory_iterator(folder + "/ops")) {
     const std::string file = entry.path().filename().string();
     if (names.count("family " + entry.path().stem().string()) == 0) {
@@ -78,6 +83,13 @@ spec read_spec(const std::string& folder) {
     }
   }
   return out;
+}
+
+std::string slots_text(const spec& s) {
+  std::string out = "{\n  \"module\": \"slots\",\n  \"functions\": [\n";
+  for (const function& f : s.functions)
+    out += "    \"" + f.name + (&f == &s.functions.back() ? "\"\n" : "\",\n");
+  return out + "  ]\n}\n";
 }
 
 std::vector<const op*> spec::ops() const {

@@ -9,7 +9,11 @@
 namespace velo::gen {
 
 // `folder` holds core.json and a file for each other module, ops.json, ops/<family>.json and
-// slots.json.
-spec read_spec(const std::string& folder);
+// slots.json. A function that slots.json lacks is refused, or comes last.
+enum class missing_slots { refuse, append };
+spec read_spec(const std::string& folder, missing_slots missing = missing_slots::refuse);
+
+// slots.json with the functions of `s`.
+std::string slots_text(const spec& s);
 
 }  // namespace velo::gen

@@ -119,9 +119,14 @@ fi
 rm -rf "$work/spec"
 cp -r "$spec" "$work/spec"
 sed -i '/"velo_event_query"/d' "$work/spec/slots.json"
-message=$("$gen" --spec "$work/spec" --root "$work/out" 2>&1)
-if [ $? -ne 2 ] || ! grep -q 'slots.json:3: functions: append "velo_event_query"' <<<"$message"; then
+message=$("$gen" --spec "$work/spec" --root "$work/out" --check 2>&1)
+if [ $? -ne 2 ] || ! grep -q 'slots.json:3: functions: "velo_event_query" has no slot yet' <<<"$message"; then
   echo "a function without a slot goes unnoticed: $message"
+  failures=$((failures + 1))
+fi
+message=$("$gen" --spec "$work/spec" --root "$work/out" 2>&1)
+if [ $? -ne 0 ] || [ "$(tail -n 3 "$work/spec/slots.json" | head -n 1)" != '    "velo_event_query"' ]; then
+  echo "a function without a slot does not get the last one: $message"
   failures=$((failures + 1))
 fi
 

@@ -10,14 +10,6 @@ import subprocess
 import sys
 
 
-def append(path, key, names):
-    with open(path, encoding="utf-8") as file:
-        spec = json.load(file)
-    spec[key] += names
-    with open(path, "w", encoding="utf-8") as file:
-        json.dump(spec, file, indent=1)
-
-
 def main():
     source, tree, generator = sys.argv[1:]
     shutil.rmtree(tree, ignore_errors=True)
@@ -26,8 +18,12 @@ def main():
     spec = os.path.join(tree, "abi/spec")
     shutil.copytree(os.path.join(source, "tests/toy/spec"), spec, dirs_exist_ok=True)
     shutil.copy(os.path.join(source, "tests/toy/toy.h"), os.path.join(tree, "capi/include/velo"))
-    append(os.path.join(spec, "ops.json"), "families", ["toy"])
-    append(os.path.join(spec, "slots.json"), "functions", ["velo_toy_create", "velo_toy_destroy", "velo_toy_scale"])
+    families = os.path.join(spec, "ops.json")
+    with open(families, encoding="utf-8") as file:
+        ops = json.load(file)
+    ops["families"].append("toy")
+    with open(families, "w", encoding="utf-8") as file:
+        json.dump(ops, file, indent=1)
     subprocess.run([generator, "--spec", spec, "--root", tree], check=True, stdout=subprocess.DEVNULL)
 
 
