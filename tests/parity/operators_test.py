@@ -3,6 +3,7 @@
 torch computes in float32 (from the same bfloat16 values where the operator takes those) with its own autograd; velo must agree
 norm-wise within the bound of the element type. Usage: operators_test.py LIBVELO
 """
+import inspect
 import sys
 import unittest
 
@@ -236,10 +237,8 @@ class Operators(unittest.TestCase):
         self.assertTrue(torch.equal(back, x.bfloat16().float()))
 
     def test_every_operator_is_compared(self):
-        covered = {"rms_norm", "swiglu", "rotary_position_embedding", "matmul", "matmul_add_fp32", "fusion_attention",
-                   "embedding", "cross_entropy", "apply_fused_adamw", "global_norm", "add", "cast"}
-        names = {name[: -len("_backward")] if name.endswith("_backward") else name for name in self.velo.names}
-        self.assertEqual(names, covered)
+        source = inspect.getsource(Operators)
+        self.assertEqual([name for name in self.velo.names if f"self.velo.{name}(" not in source], [])
 
     def test_views_are_read_where_they_lie_or_refused(self):
         x, gamma = values(8, 64), torch.ones(32)
