@@ -8,7 +8,7 @@ is about to measure, so that both figures come from the same minute.
     {"name": "rms_norm", "dtype": "f32", "shape": "8192x4096", "threads": 1, "sets": 2, "budget": 1.0}
     {"name": ..., "results": [{"peer": "torch eager", "calls": 31, "min": 0.012, "p25": 0.0124}]}  or  {"error": "why"}
 
-"Memory kept" means that malloc never gives blocks back to the kernel: as shipped, torch pays a page fault for every 4 KiB of
+"Memory kept" means that malloc never gives blocks back to the operating system: as shipped, torch pays a page fault for every 4 KiB of
 every fresh result, 3 to 6 times the cost of the operator itself. The settings must precede the first malloc, hence the re-exec.
 """
 import argparse
@@ -297,7 +297,7 @@ class Bench:
             switches, cpu, start = resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw, time.thread_time(), time.perf_counter()
             result = call()
             wall, cpu = time.perf_counter() - start, time.thread_time() - cpu
-            # As bench_ops does: the CPU time of a call that the kernel interrupted, where one thread does all the work.
+            # As bench_ops does: the CPU time of a call that Linux interrupted, where one thread does all the work.
             alone = self.row["threads"] == 1 and resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw != switches
             seconds.append(cpu if alone else wall)
             del result

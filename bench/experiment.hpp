@@ -4,7 +4,7 @@
 // A row says what it is (name, dtype, shape), how much work a call does (bytes moved or flop),
 // which limit bounds it, and how to fill an experiment with one set of tensors and the calls bound
 // to it. DRAM rows get several sets, used in turn, so that no candidate finds in cache what another
-// left there. velo is called through its C++ face, by the operator's name.
+// left there. velo is called through its C++ layer, by the operator's name.
 #pragma once
 
 #include <functional>

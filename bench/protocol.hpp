@@ -5,7 +5,7 @@
 // median over 31 blocks of p25 peer / p25 velo; of longer calls, which a block cannot hold many of,
 // the ratio of p25 over all calls, and the whole run is repeated at other moments (passes). There
 // are fewer blocks, never fewer than 7, only where the time budget forces it. A call during which
-// the kernel took a processor away is set aside as long as enough undisturbed ones remain; where it
+// Linux took a processor away is set aside as long as enough undisturbed ones remain; where it
 // must count and one thread does all the work, its CPU time counts. A cache row's call follows an
 // untimed one of the same candidate, so that each finds its buffers as it left them; so does every
 // call with two threads, after a pause in which the other libraries' workers stop spinning. Calls

@@ -69,7 +69,7 @@ constexpr row table[] = {
        s.optimization = read_int(value, 0, 2, argument);
      },
      [](const settings& s) { return std::to_string(s.optimization); }},
-    {"closures", "on = closures may be generated at run time; off = precompiled slots alone.",
+    {"closures", "on = closures may be generated at run time; off = precompiled functions alone.",
      [](settings& s, const char* value, isa, const char* argument) {
        s.closures = read_switch(value, argument);
      },

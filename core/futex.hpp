@@ -1,4 +1,4 @@
-// Sleeping on a 32-bit word until somebody changes it, as the kernel offers it (Linux futex,
+// Sleeping on a 32-bit word until somebody changes it, as Linux offers it (futex,
 // private to the process).
 //
 // wait returns when woken, when the word no longer holds `seen`, on a signal, or when the deadline

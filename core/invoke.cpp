@@ -14,7 +14,7 @@
 #include <mutex>
 
 #include "core/failure.hpp"
-#include "core/invoke_slots.hpp"
+#include "core/precompiled.hpp"
 
 namespace velo::core {
 
@@ -143,33 +143,34 @@ bool made_function::write_code(const signature& shape, body_fn body, void* user)
   return true;
 }
 
-void made_function::take_slot(const signature& shape, body_fn body, void* user,
-                              const char* reason) {
+void made_function::take_precompiled(const signature& shape, body_fn body, void* user,
+                                     const char* reason) {
   for (int i = 0; i < shape.count; ++i) {
     if (shape.parameters[i] == passing::f32 || shape.parameters[i] == passing::f64)
-      fail(VELO_ERR_UNSUPPORTED, "fields", "pointers and integers, all a precompiled slot can take",
+      fail(VELO_ERR_UNSUPPORTED, "fields",
+           "pointers and integers, all a precompiled function can take",
            text("a real number as parameter %d", i), reason);
   }
-  if (shape.count > slots::max_words)
+  if (shape.count > precompiled::max_words)
     fail(VELO_ERR_UNSUPPORTED, "fields",
-         text("at most %d parameters for a precompiled slot", slots::max_words),
+         text("at most %d parameters for a precompiled function", precompiled::max_words),
          text("%d", shape.count), reason);
-  slot_ = slots::take(body, user);
-  if (slot_ < 0)
-    fail(VELO_ERR_UNSUPPORTED, "closure", text("one of %d precompiled slots", slots::count),
-         "all of them taken", reason);
-  address_ = slots::entry_of(slot_, shape.count > 6);
+  place_ = precompiled::take(body, user);
+  if (place_ < 0)
+    fail(VELO_ERR_UNSUPPORTED, "closure",
+         text("one of %d precompiled functions", precompiled::count), "all of them taken", reason);
+  address_ = precompiled::entry_of(place_, shape.count > 6);
 }
 
 made_function::made_function(const signature& shape, body_fn body, void* user, bool allow_code) {
   if (allow_code && can_make_functions() && write_code(shape, body, user)) return;
-  take_slot(shape, body, user,
-            allow_code ? "the process may not make code at run time"
-                       : "closures are off in the configuration");
+  take_precompiled(shape, body, user,
+                   allow_code ? "the process may not make code at run time"
+                              : "closures are off in the configuration");
 }
 
 made_function::~made_function() {
-  if (slot_ >= 0) slots::give_back(slot_);
+  if (place_ >= 0) precompiled::give_back(place_);
   if (code_ == nullptr) return;
   ffi_closure_free(code_->writable);
   delete code_;

@@ -75,15 +75,15 @@ class made_function {
   made_function& operator=(const made_function&) = delete;
 
   void* address() const noexcept { return address_; }
-  bool precompiled() const noexcept { return slot_ >= 0; }
+  bool precompiled() const noexcept { return place_ >= 0; }
 
  private:
   struct code;  // what libffi writes to, and what the code reads
   bool write_code(const signature& shape, body_fn body, void* user);
-  void take_slot(const signature& shape, body_fn body, void* user, const char* reason);
+  void take_precompiled(const signature& shape, body_fn body, void* user, const char* reason);
 
   code* code_ = nullptr;
-  int slot_ = -1;
+  int place_ = -1;
   void* address_ = nullptr;
 };
 

@@ -1,7 +1,7 @@
 // Which process this is, counted in forks: a number that changes in a child and nowhere else.
 //
 // It is read at every call, so it must cost a load and not a system call: the number stands on a
-// page that the kernel hands to a child wiped (MADV_WIPEONFORK). Where the kernel is too old for
+// page that Linux hands to a child wiped (MADV_WIPEONFORK). Where Linux is too old for
 // that, a fork handler wipes it.
 #pragma once
 

@@ -102,7 +102,7 @@ std::string emit_cpp_ops(const spec& s) {
        "computes.",
        "", "Generated from abi/spec: change that and build the target `generate`."});
   out += "#pragma once\n\n#include <cstddef>\n#include <cstdint>\n\n#include \"velo/api.h\"\n";
-  out += "#include \"velo/detail/call.hpp\"\n#include \"velo/detail/door.hpp\"\n";
+  out += "#include \"velo/detail/call.hpp\"\n#include \"velo/detail/function.hpp\"\n";
   out += "#include \"velo/stream.hpp\"\n\nVELO_CPP_BEGIN\n";
   unsigned state = 100;
   for (const family& f : s.families) {

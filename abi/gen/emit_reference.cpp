@@ -169,7 +169,7 @@ std::string operators(const spec& s) {
   std::string out =
       "\n## Operators\n\nEach is `velo_<name>(stream, args)`; each args struct begins with "
       "`struct_size` and "
-      "`reserved` and then has one 8-byte slot per field in the order below, starting at byte 8. "
+      "`reserved` and then has one 8-byte word per field in the order below, starting at byte 8. "
       "Accuracy ends with numbers: how far an output of a dtype may be from the exact value, as "
       "the "
       "sum of an absolute part, a share of the value and a share of the largest magnitude in the "

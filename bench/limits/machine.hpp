@@ -23,7 +23,7 @@ struct machine {
   std::vector<int> cpus;         // the processors this process may use, in order of use
 };
 
-// Both ask the kernel for permission to use AMX. Without a name VELO_ISA gives the highest
+// Both ask Linux for permission to use AMX. Without a name VELO_ISA gives the highest
 // instruction set that is reported; an unknown or empty name lowers nothing.
 machine identify_machine();
 machine identify_machine(const std::string& isa);
@@ -40,7 +40,7 @@ double run_pinned(const std::vector<int>& cpus, int threads, const std::function
 
 double load_average();  // of the last minute
 
-// Times a stretch of the calling thread. Where the kernel took the processor away meanwhile
+// Times a stretch of the calling thread. Where Linux took the processor away meanwhile
 // (an involuntary context switch of any thread of the process), the stretch counts as
 // disturbed; of work that this thread does alone its CPU time is then the better measure, and
 // is what seconds() gives.

@@ -7,7 +7,7 @@
 
 namespace velo::adapters {
 
-velo_value& call::slot(int f) {
+velo_value& call::value_of(int f) {
   if (index_[f] == 0) {
     values_[count_].name = op_.fields[f].name;
     values_[count_].value = {};
@@ -27,7 +27,7 @@ void call::wrong_kind(int f, const char* got) const {
 void call::tensor(int f, const velo_tensor& view) {
   if (op_.fields[f].kind != field_kind::tensor) wrong_kind(f, "a tensor");
   tensors_[f] = view;
-  velo_value& value = slot(f);
+  velo_value& value = value_of(f);
   value.kind = VELO_VALUE_TENSOR;
   value.as.tensor = &tensors_[f];
 }
@@ -35,7 +35,7 @@ void call::tensor(int f, const velo_tensor& view) {
 void call::tensors(int f, const velo_tensor* views, std::int64_t count) {
   if (op_.fields[f].kind != field_kind::tensors) wrong_kind(f, "a list of tensors");
   lists_[f].tensors = {views, count};
-  velo_value& value = slot(f);
+  velo_value& value = value_of(f);
   value.kind = VELO_VALUE_TENSORS;
   value.as.tensors = &lists_[f].tensors;
 }
@@ -51,14 +51,14 @@ void call::integer(int f, std::int64_t number) {
   if (kind == field_kind::tensor || kind == field_kind::tensors || kind == field_kind::ints ||
       kind == field_kind::text)
     wrong_kind(f, "an integer");
-  velo_value& value = slot(f);
+  velo_value& value = value_of(f);
   value.kind = VELO_VALUE_INT;
   value.as.i = number;
 }
 
 void call::real(int f, double number) {
   if (op_.fields[f].kind != field_kind::f64) wrong_kind(f, "a real number");
-  velo_value& value = slot(f);
+  velo_value& value = value_of(f);
   value.kind = VELO_VALUE_FLOAT;
   value.as.f = number;
 }
@@ -67,7 +67,7 @@ void call::string(int f, std::string_view text) {
   constexpr std::size_t room = sizeof strings_[0], places = sizeof strings_ / room;
   const field_kind kind = op_.fields[f].kind;
   if (kind != field_kind::enumeration && kind != field_kind::text) wrong_kind(f, "a string");
-  velo_value& value = slot(f);
+  velo_value& value = value_of(f);
   value.kind = VELO_VALUE_STRING;
   if (text.size() >= room || string_count_ == static_cast<int>(places)) {
     value.as.s = long_strings_.emplace_front(text).c_str();
@@ -82,14 +82,14 @@ void call::string(int f, std::string_view text) {
 void call::list(int f, const std::int64_t* data, std::int64_t count) {
   if (op_.fields[f].kind != field_kind::ints) wrong_kind(f, "a list of integers");
   lists_[f].ints = {data, count};
-  velo_value& value = slot(f);
+  velo_value& value = value_of(f);
   value.kind = VELO_VALUE_INTS;
   value.as.ints = &lists_[f].ints;
 }
 
 void call::pointer(int f, void* handle) {
   if (op_.fields[f].kind != field_kind::handle) wrong_kind(f, "a pointer");
-  velo_value& value = slot(f);
+  velo_value& value = value_of(f);
   value.kind = VELO_VALUE_HANDLE;
   value.as.p = handle;
 }

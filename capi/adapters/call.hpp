@@ -40,7 +40,7 @@ class call {
   void run(velo_stream stream) const;  // throws velo's refusal
 
  private:
-  velo_value& slot(int f);
+  velo_value& value_of(int f);
   [[noreturn]] void wrong_kind(int f, const char* got) const;
 
   const op_info& op_;

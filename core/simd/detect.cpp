@@ -1,4 +1,4 @@
-// Which ISA this machine has: CPUID, XCR0 and, for AMX, the kernel's permission.
+// Which ISA this machine has: CPUID, XCR0 and, for AMX, the permission of Linux.
 //
 // An ISA is granted only when every feature its kernels are compiled with is present, the system
 // saves its registers, and all ISAs below it are granted. Asking for AMX permission is the one

@@ -61,9 +61,9 @@ class counter {
     const double row = element_ * tokens_ * hidden_, row_kv = element_ * tokens_ * kv_;
     linear(layers_, hidden_, hidden_ + 2 * kv_);
     linear(layers_, hidden_, hidden_);
-    const double turned = row + row_kv;  // queries and keys, in place
-    stream("rotary_position_embedding", layers_, 2 * turned, turned, walk::update);
-    stream("rotary_position_embedding_backward", layers_, 2 * turned, turned, walk::update);
+    const double rotated = row + row_kv;  // queries and keys, in place
+    stream("rotary_position_embedding", layers_, 2 * rotated, rotated, walk::update);
+    stream("rotary_position_embedding_backward", layers_, 2 * rotated, rotated, walk::update);
     // Two products forward; backward four, and one to find the probabilities again. Half of
     // each is masked.
     const double forward = 2 * row + 2 * row_kv, backward = 4 * row + 4 * row_kv;

@@ -54,45 +54,45 @@ double real_value(const field& f, const velo_value& value) {
   return static_cast<double>(value.as.i);
 }
 
-void set_field(const field& f, const velo_value& value, args_block::slot& slot) {
+void set_field(const field& f, const velo_value& value, args_block::field_value& to) {
   switch (f.kind) {
     case field_kind::tensor:
       if (value.kind != VELO_VALUE_TENSOR) wrong_kind(f, "a tensor", value);
-      slot.tensor = value.as.tensor;
+      to.tensor = value.as.tensor;
       return;
     case field_kind::tensors:
       if (value.kind != VELO_VALUE_TENSORS) wrong_kind(f, "a list of tensors", value);
-      slot.tensors = value.as.tensors;
+      to.tensors = value.as.tensors;
       return;
     case field_kind::handle:
       if (value.kind != VELO_VALUE_HANDLE)
         wrong_kind(f, text("the handle of %s", f.handle->live()), value);
-      slot.pointer = value.as.p;
+      to.pointer = value.as.p;
       return;
     case field_kind::text:
       if (value.kind != VELO_VALUE_STRING) wrong_kind(f, "a string", value);
-      slot.text = value.as.s;
+      to.text = value.as.s;
       return;
     case field_kind::ints:
       if (value.kind != VELO_VALUE_INTS) wrong_kind(f, "a list of integers", value);
-      slot.ints = value.as.ints;
+      to.ints = value.as.ints;
       return;
     case field_kind::i64:
     case field_kind::boolean:
       if (value.kind != VELO_VALUE_INT) wrong_kind(f, "an integer", value);
-      slot.i = value.as.i;
+      to.i = value.as.i;
       return;
     case field_kind::enumeration:
       if (value.kind == VELO_VALUE_STRING) {
-        slot.i = enumerator_value(f, value.as.s);
+        to.i = enumerator_value(f, value.as.s);
       } else if (value.kind == VELO_VALUE_INT) {
-        slot.i = value.as.i;
+        to.i = value.as.i;
       } else {
         wrong_kind(f, "an enumerator, by name or number", value);
       }
       return;
     case field_kind::f64:
-      slot.f = real_value(f, value);
+      to.f = real_value(f, value);
       return;
   }
 }
@@ -158,7 +158,7 @@ field_set assign(const op_spec& spec, const velo_named_value* values, std::int64
            text("another in values[%d]", v));
     seen |= bit;
     if (named.value.kind == VELO_VALUE_NONE) continue;
-    set_field(spec.fields[i], named.value, block.slots[i]);
+    set_field(spec.fields[i], named.value, block.values[i]);
     given |= bit;
   }
   return given;

@@ -33,7 +33,7 @@ using core::text;
               spec.name),
          text("others: it %s", refusal(op, i, args, problem, context)));
   }
-  fail(VELO_ERR_UNSUPPORTED, "args", text("arguments that a kernel of %s serves", spec.name),
+  fail(VELO_ERR_UNSUPPORTED, "args", text("arguments that some kernel of %s can take", spec.name),
        "others; velo_op_explain lists each kernel's reason");
 }
 
@@ -45,9 +45,9 @@ void set_defaults(const op_spec& spec, args_block& block) {
   for (int i = 0; i < spec.field_count; ++i) {
     const field& f = spec.fields[i];
     if (f.kind == field_kind::f64) {
-      block.slots[i].f = f.default_real;
+      block.values[i].f = f.default_real;
     } else {
-      block.slots[i].i = f.default_int;  // zero, hence NULL, for tensors, packs and lists
+      block.values[i].i = f.default_int;  // zero, hence NULL, for tensors, packs and lists
     }
   }
 }
@@ -69,7 +69,7 @@ const void* complete(const op_spec& spec, const void* args, args_block& block) {
   }
   if (size > spec.struct_size) return args;
   set_defaults(spec, block);
-  std::memcpy(block.slots, bytes + 8, size - 8);
+  std::memcpy(block.values, bytes + 8, size - 8);
   return &block;
 }
 

@@ -20,9 +20,9 @@ namespace velo::ops {
 
 inline constexpr std::uint32_t max_struct_size = 4096;
 
-// An args struct of any operator, completed with defaults: slot i holds field i.
+// An args struct of any operator, completed with defaults: value i is that of field i.
 struct args_block {
-  union slot {
+  union field_value {
     std::int64_t i;
     double f;
     const velo_tensor* tensor;
@@ -33,11 +33,11 @@ struct args_block {
   };
   std::uint32_t struct_size;
   std::uint32_t reserved;
-  slot slots[max_fields];
+  field_value values[max_fields];
 };
 
-inline const args_block::slot* slots_of(const void* args) {
-  return static_cast<const args_block*>(args)->slots;
+inline const args_block::field_value* values_of(const void* args) {
+  return static_cast<const args_block*>(args)->values;
 }
 
 // Fields that were given a value: bit i for field i.

@@ -125,21 +125,21 @@ void check_count(std::int64_t count, const void* data, const field& f, const cha
   if (count > 0 && data == nullptr) fail(VELO_ERR_NULL, path_of(f.name, ".data"), expected, "NULL");
 }
 
-void check_number(const args_block::slot& slot, const field& f) {
+void check_number(const args_block::field_value& value, const field& f) {
   if (f.kind == field_kind::f64) {
-    if (!(slot.f >= f.minimum && slot.f <= f.maximum) || !std::isfinite(slot.f)) {
+    if (!(value.f >= f.minimum && value.f <= f.maximum) || !std::isfinite(value.f)) {
       fail(VELO_ERR_ARGUMENT, path_of(f.name),
-           text("a finite number in [%g, %g]", f.minimum, f.maximum), text("%g", slot.f));
+           text("a finite number in [%g, %g]", f.minimum, f.maximum), text("%g", value.f));
     }
     return;
   }
-  const auto got = static_cast<double>(slot.i);
-  if (f.kind == field_kind::boolean ? (slot.i != 0 && slot.i != 1)
+  const auto got = static_cast<double>(value.i);
+  if (f.kind == field_kind::boolean ? (value.i != 0 && value.i != 1)
                                     : !(got >= f.minimum && got <= f.maximum)) {
     fail(VELO_ERR_ARGUMENT, path_of(f.name),
          f.kind == field_kind::boolean ? text("0 or 1")
                                        : text("an integer in [%.0f, %.0f]", f.minimum, f.maximum),
-         text("%lld", static_cast<long long>(slot.i)));
+         text("%lld", static_cast<long long>(value.i)));
   }
 }
 
@@ -158,41 +158,42 @@ void check_enumerator(std::int64_t value, const field& f) {
 }
 
 // Whether a pointer was left out, which is refused where the field does not allow it.
-bool absent(const args_block::slot& slot, const field& f, purpose why, const char* expected) {
-  if (slot.pointer != nullptr) return false;
+bool absent(const args_block::field_value& value, const field& f, purpose why,
+            const char* expected) {
+  if (value.pointer != nullptr) return false;
   if (!f.optional && !(f.output && why == purpose::shapes_only))
     fail(VELO_ERR_NULL, path_of(f.name), expected, "NULL");
   return true;
 }
 
-void check_field(const args_block::slot& slot, const field& f, const core::context& context,
+void check_field(const args_block::field_value& value, const field& f, const core::context& context,
                  purpose why) {
   switch (f.kind) {
     case field_kind::tensor:
-      if (!absent(slot, f, why, "a tensor")) check_tensor(*slot.tensor, {f}, context, why);
+      if (!absent(value, f, why, "a tensor")) check_tensor(*value.tensor, {f}, context, why);
       return;
     case field_kind::tensors:
-      if (absent(slot, f, why, "a list of tensors")) return;
-      check_count(slot.tensors->count, slot.tensors->data, f, "count tensors");
-      for (std::int64_t i = 0; i < slot.tensors->count; ++i)
-        check_tensor(slot.tensors->data[i], {f, i}, context, why);
+      if (absent(value, f, why, "a list of tensors")) return;
+      check_count(value.tensors->count, value.tensors->data, f, "count tensors");
+      for (std::int64_t i = 0; i < value.tensors->count; ++i)
+        check_tensor(value.tensors->data[i], {f, i}, context, why);
       return;
     case field_kind::ints:
-      if (!absent(slot, f, why, "a list of integers"))
-        check_count(slot.ints->count, slot.ints->data, f, "count integers");
+      if (!absent(value, f, why, "a list of integers"))
+        check_count(value.ints->count, value.ints->data, f, "count integers");
       return;
     case field_kind::handle:
-      if (!absent(slot, f, why, f.handle->live())) check_handle(slot.pointer, f);
+      if (!absent(value, f, why, f.handle->live())) check_handle(value.pointer, f);
       return;
     case field_kind::text:
-      absent(slot, f, why, "a text");
+      absent(value, f, why, "a text");
       return;
     case field_kind::i64:
     case field_kind::f64:
     case field_kind::boolean:
-      return check_number(slot, f);
+      return check_number(value, f);
     case field_kind::enumeration:
-      return check_enumerator(slot.i, f);
+      return check_enumerator(value.i, f);
   }
 }
 
@@ -200,8 +201,8 @@ void check_field(const args_block::slot& slot, const field& f, const core::conte
 
 void check_fields(const op_spec& spec, const void* args, const core::context& context,
                   purpose why) {
-  const args_block::slot* slots = slots_of(args);
-  for (int i = 0; i < spec.field_count; ++i) check_field(slots[i], spec.fields[i], context, why);
+  const args_block::field_value* values = values_of(args);
+  for (int i = 0; i < spec.field_count; ++i) check_field(values[i], spec.fields[i], context, why);
 }
 
 void check(op_id op, const void* args, const core::context& context, purpose why,

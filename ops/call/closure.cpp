@@ -81,7 +81,7 @@ velo_status closure::enter(void* argument, const core::word* words) noexcept {
     args_block block;
     set_defaults(spec, block);
     for (int i = 0; i < self.parameters_.count; ++i)
-      block.slots[self.parameters_.fields[i]].i = words[i].i64;
+      block.values[self.parameters_.fields[i]].i = words[i].i64;
     self.callee_.execute(block, self.parameters_.given, self.stream_);
   });
 }

@@ -3,7 +3,7 @@
 // The function's parameters are fields of the operator in an order of the caller's; a call fills an
 // args struct from them and takes the usual way. The object must not move: the made function
 // knows its address. Cost of a call: the operator by struct and a pass through libffi; a
-// precompiled slot saves the latter.
+// precompiled function saves the latter.
 #pragma once
 
 #include "core/invoke.hpp"
@@ -14,7 +14,7 @@ namespace velo::ops {
 class closure {
  public:
   // Throws NULL, NOT_FOUND (operator, field), ARGUMENT (a field twice), UNSUPPORTED (neither code
-  // nor a slot).
+  // nor a precompiled function).
   closure(const core::context& context, velo_stream stream, const char* op, const char* fields);
 
   void* function() const { return made_.address(); }

@@ -28,11 +28,11 @@ class completed_outputs {
       : block(from) {
     for (int i = 0; i < spec.field_count; ++i) {
       const field& f = spec.fields[i];
-      if (!f.output || f.optional || !shapes[i].set || block.slots[i].tensor != nullptr) continue;
+      if (!f.output || f.optional || !shapes[i].set || block.values[i].tensor != nullptr) continue;
       // The shape is only read.
       auto* sizes = const_cast<std::int64_t*>(shapes[i].sizes);
       made_[i] = velo_tensor{nullptr, device, shapes[i].rank, shapes[i].dtype, sizes, nullptr, 0};
-      block.slots[i].tensor = &made_[i];
+      block.values[i].tensor = &made_[i];
     }
   }
   args_block block;
@@ -79,7 +79,7 @@ std::string explain(op_id op, const args_block& block, const core::context& cont
   std::string all = "[";
   for (int i = 0; i < kernels.count; ++i) {
     const char* reason = refusal(op, i, &completed.block, problem, context);
-    if (i != chosen && reason == nullptr) reason = "a kernel before it in this list serves";
+    if (i != chosen && reason == nullptr) reason = "an earlier kernel in this list is chosen";
     all += i == 0 ? "{" : ",\n {";
     append_member(all, "name", kernels.entries[i].name);
     all += ',';

@@ -106,17 +106,18 @@ void check_apart(const op_spec& spec, const view& written, const view& other) {
        text("memory shared with %s", shared.buffer));
 }
 
-void check_lists(const op_spec& spec, const args_block::slot* slots) {
+void check_lists(const op_spec& spec, const args_block::field_value* values) {
   std::vector<view> all;
   const auto add = [&](const velo_tensor& t, int field, std::int64_t index) {
     const extent at = extent_of(t);
     if (at.begin != at.end) all.push_back({&t, at, field, index});
   };
   for (int i = 0; i < spec.field_count; ++i) {
-    if (slots[i].pointer == nullptr) continue;
-    if (spec.fields[i].kind == field_kind::tensor) add(*slots[i].tensor, i, -1);
+    if (values[i].pointer == nullptr) continue;
+    if (spec.fields[i].kind == field_kind::tensor) add(*values[i].tensor, i, -1);
     if (spec.fields[i].kind != field_kind::tensors) continue;
-    for (std::int64_t k = 0; k < slots[i].tensors->count; ++k) add(slots[i].tensors->data[k], i, k);
+    for (std::int64_t k = 0; k < values[i].tensors->count; ++k)
+      add(values[i].tensors->data[k], i, k);
   }
   std::sort(all.begin(), all.end(),
             [](const view& a, const view& b) { return a.at.begin < b.at.begin; });
@@ -135,14 +136,14 @@ void check_lists(const op_spec& spec, const args_block::slot* slots) {
 }  // namespace
 
 void check_overlap(const op_spec& spec, const void* args) {
-  const args_block::slot* slots = slots_of(args);
+  const args_block::field_value* values = values_of(args);
   view given[max_fields];  // that have elements, in field order
   int count = 0;
   for (int i = 0; i < spec.field_count; ++i) {
-    if (slots[i].pointer == nullptr) continue;
-    if (spec.fields[i].kind == field_kind::tensors) return check_lists(spec, slots);
+    if (values[i].pointer == nullptr) continue;
+    if (spec.fields[i].kind == field_kind::tensors) return check_lists(spec, values);
     if (spec.fields[i].kind != field_kind::tensor) continue;
-    const velo_tensor& t = *slots[i].tensor;
+    const velo_tensor& t = *values[i].tensor;
     const std::uintptr_t bytes = bytes_reached(t);
     if (bytes == 0) continue;
     view& v = given[count++];

@@ -18,21 +18,21 @@ std::size_t in_words(std::size_t bytes) {
   return (bytes + 7) / 8 * 8;
 }
 
-std::size_t bytes_behind(const field& f, const args_block::slot& slot) {
-  if (slot.pointer == nullptr) return 0;
+std::size_t bytes_behind(const field& f, const args_block::field_value& value) {
+  if (value.pointer == nullptr) return 0;
   switch (f.kind) {
     case field_kind::tensor:
-      return bytes_of_tensor(*slot.tensor);
+      return bytes_of_tensor(*value.tensor);
     case field_kind::tensors: {
       std::size_t all = sizeof(velo_tensors);
-      for (std::int64_t i = 0; i < slot.tensors->count; ++i)
-        all += bytes_of_tensor(slot.tensors->data[i]);
+      for (std::int64_t i = 0; i < value.tensors->count; ++i)
+        all += bytes_of_tensor(value.tensors->data[i]);
       return all;
     }
     case field_kind::ints:
-      return sizeof(velo_ints) + bytes_of_sizes(slot.ints->count);
+      return sizeof(velo_ints) + bytes_of_sizes(value.ints->count);
     case field_kind::text:
-      return in_words(std::strlen(slot.text) + 1);
+      return in_words(std::strlen(value.text) + 1);
     default:
       return 0;
   }
@@ -88,20 +88,21 @@ queued_call::queued_call(op_id op, const kernel_entry& kernel, const void* args,
   std::memcpy(&problem_, &problem, definition_of(op).problem_bytes);
   piecewise copies(reinterpret_cast<char*>(this + 1));
   for (int i = 0; i < spec.field_count; ++i) {
-    args_block::slot& slot = block_.slots[i];
-    if (slot.pointer == nullptr) continue;
+    args_block::field_value& value = block_.values[i];
+    if (value.pointer == nullptr) continue;
     switch (spec.fields[i].kind) {
       case field_kind::tensor:
-        slot.tensor = copies.copy_tensor(*slot.tensor);
+        value.tensor = copies.copy_tensor(*value.tensor);
         break;
       case field_kind::tensors:
-        slot.tensors = copies.copy_tensors(*slot.tensors);
+        value.tensors = copies.copy_tensors(*value.tensors);
         break;
       case field_kind::ints:
-        slot.ints = copies.copy_ints(*slot.ints);
+        value.ints = copies.copy_ints(*value.ints);
         break;
       case field_kind::text:
-        slot.text = copies.copy(slot.text, static_cast<std::int64_t>(std::strlen(slot.text)) + 1);
+        value.text =
+            copies.copy(value.text, static_cast<std::int64_t>(std::strlen(value.text)) + 1);
         break;
       default:
         break;
@@ -114,7 +115,7 @@ core::work_ptr<core::work> queued_call::make(core::stream& on, op_id op, const k
   const op_spec& spec = spec_of(op);
   std::size_t behind = 0;
   for (int i = 0; i < spec.field_count; ++i)
-    behind += bytes_behind(spec.fields[i], slots_of(args)[i]);
+    behind += bytes_behind(spec.fields[i], values_of(args)[i]);
   return on.make_before<queued_call>(behind, op, kernel, args, problem);
 }
 

@@ -339,7 +339,7 @@ void binding::check(const args_block& block, field_set given) const {
         fail(VELO_ERR_ARGUMENT, text("args.%s", f.name), "a value for the attribute", "none");
       continue;
     }
-    const velo_tensor& t = *block.slots[i].tensor;
+    const velo_tensor& t = *block.values[i].tensor;
     if (t.ndim < least_rank_[i])
       fail(VELO_ERR_RANK, text("args.%s.ndim", f.name),
            text("at least %d dimensions, which the binding names", least_rank_[i]),
@@ -361,14 +361,14 @@ void binding::evaluate(const args_block& block, velo_stream stream, core::word* 
         words[p].pointer = stream;
         break;
       case source::what::attribute:
-        words[p] = fields_[at].kind == field_kind::i64 ? word_of(block.slots[at].i, to)
-                                                       : word_of(block.slots[at].f, to);
+        words[p] = fields_[at].kind == field_kind::i64 ? word_of(block.values[at].i, to)
+                                                       : word_of(block.values[at].f, to);
         break;
       case source::what::data:
-        words[p].pointer = data<char>(block.slots[at].tensor);
+        words[p].pointer = data<char>(block.values[at].tensor);
         break;
       default: {
-        const std::int64_t value = measure(from, *block.slots[at].tensor);
+        const std::int64_t value = measure(from, *block.values[at].tensor);
         if (to == passing::i32 && value > INT32_MAX)
           fail(VELO_ERR_SHAPE, text("args.%s", fields_[at].name),
                text("a size that parameter %zu, an int32, holds", p),

@@ -26,7 +26,7 @@ text path_of(const char* field, const char* part) {
 }  // namespace
 
 void output_shapes::set(output field, velo_dtype dtype, int rank, const std::int64_t* sizes) {
-  // An args struct is its size, a reserved word, and one slot of eight bytes a field.
+  // An args struct is its size, a reserved word, and one word of eight bytes a field.
   const auto index = (reinterpret_cast<const char*>(&field) - args_) / 8 - 1;
   const char* name = spec_.fields[index].name;
   if (field != nullptr) {

@@ -1,6 +1,6 @@
 // The field table of every operator, as the generator writes it from abi/spec/ops.json.
 //
-// An args struct is a uint32 struct_size, a reserved uint32, and then one 8-byte slot per field: a
+// An args struct is a uint32 struct_size, a reserved uint32, and then one 8-byte word per field: a
 // pointer, an int64_t or a double. That uniformity is what lets one piece of code check, copy,
 // name, describe and bind every operator. The tables are constant-initialized and live in read-only
 // memory.
@@ -50,8 +50,8 @@ struct field {
   const char* doc;
   field_kind kind;
   const core::handle_kind* handle;  // of a handle, else nullptr
-  bool output;        // tensor, tensors: written by the operator
-  bool optional;      // may be NULL: any pointer
+  bool output;                      // tensor, tensors: written by the operator
+  bool optional;                    // may be NULL: any pointer
   bool strided;  // tensor, tensors: the operator takes strides; otherwise views must be compact
   std::uint32_t
       dtypes;  // accepted element types of an input tensor, dtype_bit; 0 = decided by infer

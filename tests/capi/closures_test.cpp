@@ -1,4 +1,4 @@
-// Operators as C function pointers, made at run time and from precompiled slots.
+// Operators as C function pointers, made at run time and from precompiled functions.
 #include <string>
 #include <vector>
 
@@ -104,7 +104,9 @@ TEST_CASE("a foreign kernel can be handed out as well") {
   CHECK(y.data[0] == 7.0f);
 }
 
-TEST_CASE("64 slots stand in for code, each with its own operator, and come back when freed") {
+TEST_CASE(
+    "64 precompiled functions stand in for code, each with its own operator, and come back when "
+    "freed") {
   context c(R"({"closures": "off"})");
   tensor x({2, 4}, 2.0f), gamma({4}, 3.0f), y({2, 4});
   std::vector<velo_closure> all;
@@ -122,7 +124,7 @@ TEST_CASE("64 slots stand in for code, each with its own operator, and come back
     made_closure one_more(c.stream, "rms_norm", "x, gamma, y");
     CHECK(one_more.status == VELO_ERR_UNSUPPORTED);
     CHECK(last().argument == "closure");
-    CHECK(last().expected == "one of 64 precompiled slots");
+    CHECK(last().expected == "one of 64 precompiled functions");
     CHECK(last().cause == "closures are off in the configuration");
     for (void* f : functions)
       CHECK(reinterpret_cast<norm_function>(f)(&x.view, &gamma.view, &y.view) == VELO_OK);
@@ -141,7 +143,7 @@ TEST_CASE("without code, reals and long lists are refused with the reason") {
   CHECK(last().cause == "closures are off in the configuration");
 }
 
-TEST_CASE("slots taken by a context come back when it is destroyed") {
+TEST_CASE("precompiled functions taken by a context come back when it is destroyed") {
   for (int round = 0; round < 3; ++round) {
     context c(R"({"closures": "off"})");
     for (int i = 0; i < 60; ++i) {

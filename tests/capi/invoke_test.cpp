@@ -267,7 +267,7 @@ TEST_CASE("whatever foreign code throws becomes a foreign failure") {
   }
 }
 
-TEST_CASE("a precompiled slot receives words and gives the status back") {
+TEST_CASE("a precompiled function receives words and gives the status back") {
   struct seen {
     std::vector<std::int64_t> words;
     int count;

@@ -1,4 +1,4 @@
-// Detection of the processor: levels are named, ordered and bounded.
+// Detection of the processor: ISAs are named, ordered and bounded.
 #include "core/cpu.hpp"
 
 #include <catch2/catch.hpp>
@@ -6,15 +6,15 @@
 
 using namespace velo::core;
 
-TEST_CASE("every level has a name that parses back") {
+TEST_CASE("every ISA has a name that parses back") {
   for (int i = 0; i < 5; ++i) {
-    isa level{};
-    REQUIRE(parse_isa(isa_name(static_cast<isa>(i)), level));
-    CHECK(level == static_cast<isa>(i));
+    isa found{};
+    REQUIRE(parse_isa(isa_name(static_cast<isa>(i)), found));
+    CHECK(found == static_cast<isa>(i));
   }
-  isa level = isa::avx2;
-  CHECK_FALSE(parse_isa("sse9", level));
-  CHECK(level == isa::avx2);
+  isa found = isa::avx2;
+  CHECK_FALSE(parse_isa("sse9", found));
+  CHECK(found == isa::avx2);
 }
 
 TEST_CASE("the machine offers at least one thread and a first-level cache") {

@@ -60,12 +60,12 @@ TEST_CASE("element types map to DLPack's dtypes") {
 TEST_CASE("transposing exchanges sizes and strides and leaves the data") {
   float data[6] = {0, 1, 2, 3, 4, 5};
   const velo::tensor_view view(data, {2, 3});
-  const velo::tensor_view turned = view.transposed(0, 1);
-  CHECK(turned.size(0) == 3);
-  CHECK(turned.size(1) == 2);
-  CHECK(turned.stride(0) == 1);
-  CHECK(turned.stride(1) == 3);
-  CHECK(turned.data<float>() == data);
+  const velo::tensor_view transposed = view.transposed(0, 1);
+  CHECK(transposed.size(0) == 3);
+  CHECK(transposed.size(1) == 2);
+  CHECK(transposed.stride(0) == 1);
+  CHECK(transposed.stride(1) == 3);
+  CHECK(transposed.data<float>() == data);
 }
 
 TEST_CASE("sizes and strides of different lengths make a view that calls refuse") {

@@ -85,7 +85,7 @@ TEST_CASE("a shorter args struct means defaults for the fields it lacks, for eve
       if (status != VELO_OK) CHECK(names_argument());
       const auto bits = call.result();
       ops::set_defaults(call.spec(), call.args);
-      std::memcpy(call.args.slots, whole.slots, size - 8);
+      std::memcpy(call.args.values, whole.values, size - 8);
       call.reset();
       CHECK(call.run(s.stream()) == status);
       CHECK(call.result() == bits);

@@ -60,15 +60,15 @@ class example_call {
       v.name = f.name;
       if (f.kind == ops::field_kind::tensor) {
         const bool given = sample_.input(f.name) != nullptr || with_outputs;
-        if (args.slots[i].tensor == nullptr || !given) continue;
-        v.value.kind = VELO_VALUE_TENSOR, v.value.as.tensor = args.slots[i].tensor;
+        if (args.values[i].tensor == nullptr || !given) continue;
+        v.value.kind = VELO_VALUE_TENSOR, v.value.as.tensor = args.values[i].tensor;
       } else if (f.kind == ops::field_kind::ints) {
-        if (args.slots[i].ints == nullptr) continue;
-        v.value.kind = VELO_VALUE_INTS, v.value.as.ints = args.slots[i].ints;
+        if (args.values[i].ints == nullptr) continue;
+        v.value.kind = VELO_VALUE_INTS, v.value.as.ints = args.values[i].ints;
       } else if (f.kind == ops::field_kind::f64) {
-        v.value.kind = VELO_VALUE_FLOAT, v.value.as.f = args.slots[i].f;
+        v.value.kind = VELO_VALUE_FLOAT, v.value.as.f = args.values[i].f;
       } else if (f.kind != ops::field_kind::handle) {
-        v.value.kind = VELO_VALUE_INT, v.value.as.i = args.slots[i].i;
+        v.value.kind = VELO_VALUE_INT, v.value.as.i = args.values[i].i;
       }
       named.push_back(v);
     }
@@ -90,7 +90,7 @@ class example_call {
     memory_.push_back(*before);
     views_.push_back(memory_.back().view());
     fields_.push_back(i);
-    args.slots[i].tensor = &views_.back();
+    args.values[i].tensor = &views_.back();
   }
 
   void add_attribute(const hosts::attribute& a) {
@@ -98,15 +98,15 @@ class example_call {
       const ops::field& f = spec().fields[i];
       if (a.name != f.name) continue;
       if (a.kind == VELO_VALUE_FLOAT) {
-        args.slots[i].f = a.real;
+        args.values[i].f = a.real;
       } else if (a.kind == VELO_VALUE_INTS) {
         lists_.push_back({a.list.data(), static_cast<std::int64_t>(a.list.size())});
-        args.slots[i].ints = &lists_.back();
+        args.values[i].ints = &lists_.back();
       } else if (a.kind == VELO_VALUE_STRING) {
         for (int e = 0; e < f.enumerator_count; ++e)
-          if (a.text == f.enumerators[e].name) args.slots[i].i = f.enumerators[e].value;
+          if (a.text == f.enumerators[e].name) args.values[i].i = f.enumerators[e].value;
       } else {
-        args.slots[i].i = a.integer;
+        args.values[i].i = a.integer;
       }
     }
   }

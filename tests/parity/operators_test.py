@@ -83,10 +83,10 @@ class Operators(unittest.TestCase):
                 dcos, dsin = torch.empty_like(cos), torch.empty_like(sin)
                 a, c, s = leaf(x), leaf(cos), leaf(sin)
                 if mode == "half":
-                    turned = torch.cat((-a[..., 64:], a[..., :64]), -1)
+                    rotated = torch.cat((-a[..., 64:], a[..., :64]), -1)
                 else:
-                    turned = torch.stack((-a[..., 1::2], a[..., 0::2]), -1).flatten(-2)
-                truth = a * c + turned * s
+                    rotated = torch.stack((-a[..., 1::2], a[..., 0::2]), -1).flatten(-2)
+                truth = a * c + rotated * s
                 truth.backward(dy.float())
                 self.velo.rotary_position_embedding(x=x, cos=cos, sin=sin, y=y, mode=mode)
                 self.velo.rotary_position_embedding_backward(dy=dy, cos=cos, sin=sin, x=x, dx=dx, dcos=dcos, dsin=dsin,

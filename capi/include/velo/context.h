@@ -12,7 +12,7 @@
  * - isa: scalar | avx2 | avx512 | avx512_bf16 | amx; may only lower what the processor offers
  * - level: 0 reference kernels, no overlap; 1 fused kernels; 2 everything (default)
  * - kernel.<op>: name of the kernel to force for an operator, empty = choose
- * - closures: on | off; off makes closures from precompiled slots alone
+ * - closures: on | off; off makes closures from precompiled functions alone
  * - log: off | error | warn | info | debug; what reaches the sink (stderr when the host gave none);
  *   default off, or warn when the host gave a sink
  */

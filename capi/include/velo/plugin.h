@@ -93,11 +93,11 @@ VELO_API velo_status velo_kernel_list(velo_context context, char* buffer, uint64
  * order: "x, gamma, y, epsilon". A tensor is passed as const velo_tensor*, an integer as int64_t, a
  * real as double, a handle as pointer. All other fields keep their defaults. function: receives the
  * pointer, valid until velo_closure_destroy, which must not be called while it runs. Where the
- * process may not make code at run time, velo falls back on 64 precompiled slots for functions of
- * up to 8 pointer or integer parameters.
+ * process may not make code at run time, velo falls back on 64 precompiled functions
+ * of up to 8 pointer or integer parameters.
  * Thread class: any; calling the pointer: as the stream. Errors: NULL, HANDLE, NOT_FOUND (operator,
- * field), ARGUMENT (a field twice, too many), UNSUPPORTED (neither closures nor a slot; the record
- * says which), STATE, MEMORY. */
+ * field), ARGUMENT (a field twice, too many), UNSUPPORTED (neither closures nor a free
+ * precompiled function; the record says which), STATE, MEMORY. */
 VELO_API velo_status velo_closure_create(velo_stream stream, const char* op, const char* fields,
                                          void** function, velo_closure* closure);
 

@@ -4,7 +4,7 @@
 
 #include "velo/context.h"
 #include "velo/detail/call.hpp"
-#include "velo/detail/door.hpp"
+#include "velo/detail/function.hpp"
 #include "velo/detail/owner.hpp"
 #include "velo/stream.hpp"
 

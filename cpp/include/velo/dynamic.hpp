@@ -17,7 +17,7 @@
 
 #include "velo/api.h"
 #include "velo/detail/call.hpp"
-#include "velo/detail/door.hpp"
+#include "velo/detail/function.hpp"
 #include "velo/introspect.h"
 
 VELO_CPP_BEGIN

@@ -4,7 +4,7 @@
 // owns plain characters, about 1.6 KiB, so that copying it allocates nothing and cannot fail.
 #pragma once
 
-#include "velo/detail/door.hpp"
+#include "velo/detail/function.hpp"
 #include "velo/detail/mode.hpp"
 #include "velo/status.h"
 

@@ -10,7 +10,7 @@
 #include <type_traits>
 
 #include "velo/detail/call.hpp"
-#include "velo/detail/door.hpp"
+#include "velo/detail/function.hpp"
 #include "velo/introspect.h"
 #include "velo/stream.hpp"
 #include "velo/tensor.hpp"

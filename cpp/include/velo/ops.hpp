@@ -14,7 +14,7 @@
 
 #include "velo/api.h"
 #include "velo/detail/call.hpp"
-#include "velo/detail/door.hpp"
+#include "velo/detail/function.hpp"
 #include "velo/stream.hpp"
 
 VELO_CPP_BEGIN

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "velo/detail/call.hpp"
-#include "velo/detail/door.hpp"
+#include "velo/detail/function.hpp"
 #include "velo/detail/owner.hpp"
 #include "velo/pack.h"
 #include "velo/stream.hpp"

@@ -11,7 +11,7 @@
 
 #include "velo/bfloat16.hpp"
 #include "velo/detail/call.hpp"
-#include "velo/detail/door.hpp"
+#include "velo/detail/function.hpp"
 #include "velo/detail/owner.hpp"
 #include "velo/tensor.h"
 

@@ -48,10 +48,10 @@ class Stock:
     def rotary_position_embedding(x, cos, sin, mode="half"):
         if mode == "half":
             half = x.shape[-1] // 2
-            turned = jnp.concatenate((-x[..., half:], x[..., :half]), -1)
+            rotated = jnp.concatenate((-x[..., half:], x[..., :half]), -1)
         else:
-            turned = jnp.stack((-x[..., 1::2], x[..., ::2]), -1).reshape(x.shape)
-        return (x * cos + turned * sin).astype(x.dtype)
+            rotated = jnp.stack((-x[..., 1::2], x[..., ::2]), -1).reshape(x.shape)
+        return (x * cos + rotated * sin).astype(x.dtype)
 
     @staticmethod
     def fusion_attention(query, key, value, causal=False, scale=None):
@@ -221,7 +221,7 @@ class Jax(unittest.TestCase):
             self.assertEqual(velo.embedding(jnp.zeros((0,), jnp.int32), jnp.ones((12, 20), dtype)).shape, (0, 20))
 
     def test_layouts_are_read_right(self):
-        """Operators get compact buffers: XLA lays out anew what is turned or broadcast, inside a program as outside."""
+        """Operators get compact buffers: XLA lays out anew what is transposed or broadcast, inside a program as outside."""
         x, gain = self.values(40, 6), self.values(40)
         row = self.values(1, 40)
         for dtype in BOUND:
@@ -234,8 +234,8 @@ class Jax(unittest.TestCase):
             for array in (np.array(x).T, np.broadcast_to(np.array(row), (6, 40)), np.array(x)[::2].T):  # numpy's own strides
                 weight = gain[: array.shape[1]]
                 self.assertTrue(np.array_equal(velo.rms_norm(array, weight), velo.rms_norm(array.copy(), weight)))
-        turned = jax.grad(lambda x: (velo.swiglu(x.T) * self.values(6, 20)).sum())(self.values(40, 6))
-        self.assertEqual(turned.shape, (40, 6))
+        transposed = jax.grad(lambda x: (velo.swiglu(x.T) * self.values(6, 20)).sum())(self.values(40, 6))
+        self.assertEqual(transposed.shape, (40, 6))
 
     def test_a_pack_serves_calls_of_any_context(self):
         """The pack is made and filled in the adapters' own context; jax's calls run in the one on XLA's threads, or the host's."""

@@ -131,8 +131,8 @@ class ScaledMlp(torch.nn.Module):
 
 def apply_rotary_pos_emb(q, k, cos, sin, unsqueeze_dim=1):
     """Pairs neighbors, where the usual function of this name pairs halves."""
-    turned = [torch.stack((-t[..., 1::2], t[..., ::2]), -1).flatten(-2) for t in (q, k)]
-    return tuple(t * cos.unsqueeze(unsqueeze_dim) + r * sin.unsqueeze(unsqueeze_dim) for t, r in zip((q, k), turned))
+    rotated = [torch.stack((-t[..., 1::2], t[..., ::2]), -1).flatten(-2) for t in (q, k)]
+    return tuple(t * cos.unsqueeze(unsqueeze_dim) + r * sin.unsqueeze(unsqueeze_dim) for t, r in zip((q, k), rotated))
 
 
 class Torch(unittest.TestCase):
@@ -256,11 +256,11 @@ class Torch(unittest.TestCase):
         model = torch.nn.Sequential(ShiftedRMSNorm(), ScaledMlp())
         x, tables = torch.randn(4, 16), torch.rand(2, 1, 3, 8)
         heads = torch.randn(2, 1, 2, 3, 8)
-        want, turned = model(x), apply_rotary_pos_emb(*heads, *tables)
+        want, rotated = model(x), apply_rotary_pos_emb(*heads, *tables)
         with velo.enable(model) as done:
             self.assertTrue({"0", "1", __name__} <= {where for where, _ in done.left}, done.left)
             self.assertLessEqual(distance(model(x).detach(), want.detach()), 1e-6)
-            for have, right in zip(apply_rotary_pos_emb(*heads, *tables), turned):
+            for have, right in zip(apply_rotary_pos_emb(*heads, *tables), rotated):
                 self.assertTrue(torch.equal(have, right))
 
     def test_enabled_linear_layers(self):
@@ -327,9 +327,9 @@ class Torch(unittest.TestCase):
         self.assertTrue(torch.equal(x, torch.ones(1000)))
         wide = torch.arange(24.0).view(2, 3, 4).transpose(0, 1)
         cos = torch.ones(1, 3, 1, 4)
-        turned = torch.empty(1, 3, 2, 4)
-        velo.call("rotary_position_embedding", x=wide.unsqueeze(0), cos=cos, sin=torch.zeros_like(cos), y=turned)
-        self.assertTrue(torch.equal(turned[0], wide))
+        rotated = torch.empty(1, 3, 2, 4)
+        velo.call("rotary_position_embedding", x=wide.unsqueeze(0), cos=cos, sin=torch.zeros_like(cos), y=rotated)
+        self.assertTrue(torch.equal(rotated[0], wide))
         del y
 
     def test_layouts_are_read_right_or_refused_by_name(self):
@@ -366,7 +366,7 @@ class Torch(unittest.TestCase):
             wide[..., ::2] = t
             return wide[..., ::2]
 
-        views = {"turned": lambda t: t.transpose(0, -1).contiguous().transpose(0, -1), "with gaps": gaps,
+        views = {"transposed": lambda t: t.transpose(0, -1).contiguous().transpose(0, -1), "with gaps": gaps,
                  "broadcast": lambda t: t[:1].expand(t.shape)}
         for dtype in TYPES:
             for name, (function, leaves) in self.operators(dtype, 6).items():
@@ -386,7 +386,7 @@ class Torch(unittest.TestCase):
         """velo.call hands over tensors as they are: whatever it takes, it reads right."""
         for dtype, batch in itertools.product(TYPES, (6, 1)):
             x = torch.randn(batch, 8).to(dtype)
-            strided = {"turned": x.t().contiguous().t(), "gaps": x.repeat_interleave(2, -1)[..., ::2],
+            strided = {"transposed": x.t().contiguous().t(), "gaps": x.repeat_interleave(2, -1)[..., ::2],
                        "broadcast": x[:1].expand(6, 8), "rows apart": torch.cat((x, x), -1)[:, :8]}
             for layout, view in strided.items():
                 for name, values in (("rms_norm", {"x": view, "gamma": torch.ones(8, dtype=dtype)}), ("swiglu", {"x": view}),

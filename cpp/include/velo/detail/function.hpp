@@ -1,4 +1,4 @@
-// Which of the library's two doors a call takes: the linked symbol, or the slot of a loaded
+// How a call reaches a function of the library: through the linked symbol, or through a loaded
 // function table.
 //
 // With VELO_DYNAMIC the table pointer is hidden in the program or plugin that includes this, so

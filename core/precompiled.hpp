@@ -1,0 +1,62 @@
+// The functions that stand in for made ones: 64 places, each with an entry compiled beforehand.
+//
+// An entry knows its place by its template argument and hands the words it received to the place's
+// body. Two entries a place: one takes six words, which the calling conventions of x86-64 and
+// AArch64 pass in registers, one takes eight. A caller that passes fewer leaves the others unread.
+// Taking and giving back a place is one atomic exchange.
+#pragma once
+
+#include <atomic>
+#include <utility>
+
+#include "core/invoke.hpp"
+
+namespace velo::core::precompiled {
+
+inline constexpr int count = 64;
+inline constexpr int max_words = 8;
+
+struct place {
+  std::atomic<bool> taken{false};
+  made_function::body_fn body = nullptr;
+  void* user = nullptr;
+};
+inline place all[count];
+
+using words6 = std::int32_t (*)(void*, void*, void*, void*, void*, void*);
+using words8 = std::int32_t (*)(void*, void*, void*, void*, void*, void*, void*, void*);
+
+template <int Place, class... Words>
+std::int32_t entry(Words... words) {
+  word arguments[sizeof...(Words)];
+  int i = 0;
+  ((arguments[i++].pointer = words), ...);
+  return all[Place].body(all[Place].user, arguments);
+}
+
+template <int... Places>
+void* entry_of(int place, bool eight, std::integer_sequence<int, Places...>) {
+  static constexpr words6 sixes[] = {&entry<Places>...};
+  static constexpr words8 eights[] = {&entry<Places>...};
+  return eight ? reinterpret_cast<void*>(eights[place]) : reinterpret_cast<void*>(sixes[place]);
+}
+inline void* entry_of(int place, bool eight) {
+  return entry_of(place, eight, std::make_integer_sequence<int, count>());
+}
+
+// A free place with its body set, -1 when all are taken.
+inline int take(made_function::body_fn body, void* user) noexcept {
+  for (int i = 0; i < count; ++i) {
+    if (all[i].taken.exchange(true, std::memory_order_acquire)) continue;
+    all[i].body = body;
+    all[i].user = user;
+    return i;
+  }
+  return -1;
+}
+
+inline void give_back(int place) noexcept {
+  all[place].taken.store(false, std::memory_order_release);
+}
+
+}  // namespace velo::core::precompiled
