@@ -87,7 +87,6 @@ module() {
   rm -rf "$work/spec"
   cp -r "$spec" "$work/spec"
   printf '%s\n' "$1" >"$work/spec/pool.json"
-  sed -i '/"velo_cast"/s/$/,\n    "velo_pool_destroy"/' "$work/spec/slots.json"
   message=$("$gen" --spec "$work/spec" --root "$work/module" 2>&1)
 }
 pool='{"module": "pool", "headers": ["pool.h"],
