@@ -154,6 +154,13 @@ T& resolve(typename handle_traits<T>::handle handle, const char* argument) {
   return *object_in<T>(find_slot(handle, handle_traits<T>::kind, argument));
 }
 
+// The object behind a handle that was checked and cannot have been destroyed since.
+template <class T>
+T& object_of(typename handle_traits<T>::handle handle) {
+  const auto bits = reinterpret_cast<std::uintptr_t>(static_cast<const void*>(handle));
+  return *object_in<T>(reinterpret_cast<slot_header*>(bits & ~std::uintptr_t{63}));
+}
+
 // The handle of an object made by make_object.
 template <class T>
 typename handle_traits<T>::handle handle_of(const T& object) {

@@ -19,7 +19,7 @@ endif()
 set(avx512_bf16 ${avx512} -mavx512bf16)
 set(amx ${avx512_bf16} -mamx-tile -mamx-bf16)
 
-velo_isa(scalar)
+velo_isa(scalar FOR no_vectors)
 velo_isa(avx2 FLAGS ${avx2})
 velo_isa(avx512 FLAGS ${avx512})
 velo_isa(avx512_bf16 FLAGS ${avx512_bf16} FOR bf16_rounding)
@@ -48,16 +48,20 @@ function(velo_isa_sources isa)
   set_source_files_properties(${ARGN} TARGET_DIRECTORY velo_objects PROPERTIES COMPILE_OPTIONS "${options}")
 endfunction()
 
-# velo_kernels(<operator> [USES <feature>..]): compiles the folder's <operator>.inl for every vector ISA, <operator>_ref.cpp as it is,
-# and makes the list of them that <operator>.hpp declares (ops/operator/kernels.hpp).
+# velo_kernels(<operator> [FROM <name>] [USES <feature>..]): compiles the folder's <operator>.inl for every vector ISA, <operator>_ref.cpp
+# as it is, and makes the list of them that <operator>.hpp declares (ops/operator/kernels.hpp). FROM: <name>.inl and .hpp instead, where
+# several operators or files share the kernels.
 function(velo_kernels operator)
-  cmake_parse_arguments(PARSE_ARGV 1 kernel "" "" "USES")
+  cmake_parse_arguments(PARSE_ARGV 1 kernel "" "FROM" "USES")
+  set(source ${operator})
+  if(kernel_FROM)
+    set(source ${kernel_FROM})
+  endif()
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
   set(made ${VELO_GENERATED}/${folder}/${operator})
   set(declarations "")
   set(entries "")
   set(isas ${VELO_ISAS})
-  list(REMOVE_ITEM isas scalar)
   list(REVERSE isas)
   foreach(isa ${isas})
     if(VELO_ISA_FOR_${isa} AND NOT VELO_ISA_FOR_${isa} IN_LIST kernel_USES)

@@ -1,5 +1,5 @@
-// bfloat16 and float for plain code, and the contract of the vector headers
-// avx2.hpp and avx512.hpp.
+// bfloat16 and float for plain code, the contract of the vector headers, and the part of it that
+// products need for processors with no more than x86-64 has.
 //
 // Each vector header offers, in a namespace of its own: `width`; `vec`; set, zero, + - * /, fma(a,
 // b, c) = a * b + c, max, min, sqrt, power2, rough_reciprocal, swap_pairs, if_nan; load(p), load(p,
@@ -42,4 +42,64 @@ inline void assign(bf16& to, double from) {
   to = to_bf16(static_cast<float>(from));
 }
 
+// Four floats at a time, words one at a time: the plainest statement of what each move does.
+namespace scalar {
+
+#ifndef VELO_INLINE
+#define VELO_INLINE static inline __attribute__((always_inline))
+#endif
+
+inline constexpr int width = 4;
+
+struct vec {
+  using lanes = float __attribute__((vector_size(16)));
+  lanes v;
+};
+VELO_INLINE vec zero() {
+  return {vec::lanes{}};
+}
+VELO_INLINE vec operator+(vec a, vec b) {
+  return {a.v + b.v};
+}
+VELO_INLINE vec set(float x) {
+  return {vec::lanes{x, x, x, x}};
+}
+VELO_INLINE vec fma(vec a, vec b, vec c) {
+  return {a.v * b.v + c.v};
+}
+template <class T>
+VELO_INLINE vec load(const T* p, int n = width) {
+  vec x{};
+  for (int i = 0; i < n; ++i) x.v[i] = to_float(p[i]);
+  return x;
+}
+VELO_INLINE void store(float* p, vec a, int n = width) {
+  for (int i = 0; i < n; ++i) p[i] = a.v[i];
+}
+VELO_INLINE void store(bf16* p, vec a, int n = width) {
+  for (int i = 0; i < n; ++i) p[i] = to_bf16(a.v[i]);
+}
+struct words {
+  static constexpr int width = 1;
+  uint32_t v;
+
+  static words zero() { return {0}; }
+  static words load(const uint32_t* p, int) { return {*p}; }
+  static words load_halves(const uint16_t* p, int n) { return pair(p, n > 1 ? p + 1 : nullptr, 1); }
+  static words widen(const uint16_t* p, int) { return {static_cast<uint32_t>(*p) << 16}; }
+  static words pair(const uint16_t* p, const uint16_t* q, int) {
+    return {*p | (q == nullptr ? 0 : static_cast<uint32_t>(*q) << 16)};
+  }
+  void store(uint32_t* p) const { *p = v; }
+  void store_eights(uint32_t* p, int64_t) const { store(p); }
+  static void store_eight(const words (&r)[8], uint32_t* p) {
+    for (int i = 0; i < 8; ++i) p[i] = r[i].v;
+  }
+  static void turn(words (&)[width]) {}
+};
+
+inline constexpr int sum_rows = 4, sum_vectors = 2;
+using dot_operand = void;
+
+}  // namespace scalar
 }  // namespace velo::simd

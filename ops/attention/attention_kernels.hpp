@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#include "ops/operator/kernels.hpp"
+
 namespace velo::ops {
 
 // Rows of a tensor: `rows` of `columns` elements, `stride` elements apart.
@@ -96,9 +98,15 @@ struct attention_steps {
 };
 
 struct attention_kernels {
+  core::isa isa;
   attention_steps floats;  // f32
   attention_steps wide;    // bf16 that products read as floats
   attention_steps pairs;   // bf16 as it is; empty where there is no dot product
+
+  bool plain() const { return floats.softmax == nullptr; }
+  // Whether an ISA below has the same steps for f32: a dot product changes those of bf16 alone.
+  bool repeats_f32() const { return pairs.softmax != nullptr; }
 };
+extern const kernel_list attention_kernel_list;  // the reference is empty
 
 }  // namespace velo::ops

@@ -5,6 +5,8 @@
 // every score. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 5 (relative error
 // 9e-8) for f32, degree 3 (9e-5, a twentieth of bf16's half ulp) where the result becomes bf16.
 
+using simd::bf16;
+
 constexpr int W = v::width;
 
 template <class T>
@@ -376,7 +378,9 @@ constexpr attention_steps steps_of() {
 }
 
 constexpr attention_kernels all_kernels() {
-  attention_kernels all{steps_of<float, float>(), steps_of<bf16, float>(), {}};
+  attention_kernels all{this_isa, steps_of<float, float>(), steps_of<bf16, float>(), {}};
   if constexpr (!__is_same(v::dot_operand, void)) all.pairs = steps_of<bf16, bf16>();
   return all;
 }
+
+constexpr attention_kernels kernels = all_kernels();

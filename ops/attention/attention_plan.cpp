@@ -15,15 +15,12 @@ attention_sequence sequence_of(const attention_problem& problem, std::int64_t ba
   return s;
 }
 
-extern const attention_kernels attention_kernels_avx2, attention_kernels_avx512,
-    attention_kernels_avx512_bf16;
-
 namespace {
 
 const attention_steps& steps_for(const product_form& form, core::isa isa) {
-  const attention_kernels& kernels = isa >= core::isa::avx512_bf16 ? attention_kernels_avx512_bf16
-                                     : isa == core::isa::avx512    ? attention_kernels_avx512
-                                                                   : attention_kernels_avx2;
+  const kernel_entry* entry = attention_kernel_list.entries;
+  while (entry->isa > isa) ++entry;
+  const auto& kernels = *static_cast<const attention_kernels*>(entry->kernels);
   return form.type == element_type::f32      ? kernels.floats
          : form.compute == element_type::f32 ? kernels.wide
                                              : kernels.pairs;

@@ -5,9 +5,9 @@
 // candidate is the same walk with the products and vector code of one instruction set; the
 // reference is another algorithm.
 #include <algorithm>
-#include <iterator>
 
 #include "ops/attention/attention.hpp"
+#include "ops/attention/attention_kernels.hpp"
 #include "ops/operator/definition.hpp"
 #include "velo/ops_attention.h"
 
@@ -297,51 +297,34 @@ attention_gradients tensors_of(const velo_fusion_attention_backward_args& a) {
           data<char>(a.dvalue)};
 }
 
-// How a candidate walks: with the kernels of one ISA, or in plain loops.
-struct fusion_attention_kernels {
-  core::isa on;
-  bool plain;
-};
-
 void run(const velo_fusion_attention_args& a, const attention_problem& problem,
-         const fusion_attention_kernels& kernels, core::execution& on) {
+         const attention_kernels& kernels, core::execution& on) {
   const attention_problem p = placed(a, problem);
-  if (kernels.plain) return attention_forward_reference(p, tensors_of(a), on.threads);
-  void* scratch = on.scratch.take(attention_forward_bytes(p, kernels.on, on.threads.threads()));
-  attention_forward(p, tensors_of(a), {kernels.on, on.threads, scratch});
+  if (kernels.plain()) return attention_forward_reference(p, tensors_of(a), on.threads);
+  void* scratch = on.scratch.take(attention_forward_bytes(p, kernels.isa, on.threads.threads()));
+  attention_forward(p, tensors_of(a), {kernels.isa, on.threads, scratch});
 }
 
 void run_backward(const velo_fusion_attention_backward_args& a, const attention_problem& problem,
-                  const fusion_attention_kernels& kernels, core::execution& on) {
+                  const attention_kernels& kernels, core::execution& on) {
   const attention_problem p = placed(a, problem);
-  if (kernels.plain) return attention_backward_reference(p, tensors_of(a), on.threads);
-  void* scratch = on.scratch.take(attention_backward_bytes(p, kernels.on, on.threads.threads()));
-  attention_backward(p, tensors_of(a), {kernels.on, on.threads, scratch});
+  if (kernels.plain()) return attention_backward_reference(p, tensors_of(a), on.threads);
+  void* scratch = on.scratch.take(attention_backward_bytes(p, kernels.isa, on.threads.threads()));
+  attention_backward(p, tensors_of(a), {kernels.isa, on.threads, scratch});
 }
 
 template <class Args>
 const char* reject(const Args&, const attention_problem& p, const kernel_entry& kernel) {
-  const bool bf16_only = kernel.isa > core::isa::avx512;
-  return bf16_only && p.type != element_type::bf16 ? "serves bfloat16 alone" : nullptr;
+  const bool f32_repeats = static_cast<const attention_kernels*>(kernel.kernels)->repeats_f32();
+  return f32_repeats && p.type == element_type::f32 ? "serves bfloat16 alone" : nullptr;
 }
-
-constexpr fusion_attention_kernels walks[] = {{core::isa::amx, false},
-                                              {core::isa::avx512_bf16, false},
-                                              {core::isa::avx512, false},
-                                              {core::isa::avx2, false},
-                                              {core::isa::scalar, true}};
-constexpr kernel_entry entries[] = {
-    {"amx", core::isa::amx, &walks[0]},          {"avx512_bf16", core::isa::avx512_bf16, &walks[1]},
-    {"avx512", core::isa::avx512, &walks[2]},    {"avx2", core::isa::avx2, &walks[3]},
-    {"reference", core::isa::scalar, &walks[4]},
-};
-constexpr kernel_list kernels = {entries, static_cast<int>(std::size(entries))};
 
 }  // namespace
 
 extern const operator_def fusion_attention_operator =
-    define<infer, run, reject<velo_fusion_attention_args>>(kernels);
+    define<infer, run, reject<velo_fusion_attention_args>>(attention_kernel_list);
 extern const operator_def fusion_attention_backward_operator =
-    define<infer_backward, run_backward, reject<velo_fusion_attention_backward_args>>(kernels);
+    define<infer_backward, run_backward, reject<velo_fusion_attention_backward_args>>(
+        attention_kernel_list);
 
 }  // namespace velo::ops

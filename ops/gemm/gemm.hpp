@@ -73,7 +73,7 @@ class packed_matrix {
   friend class gemm_run;
   std::int64_t k_ = 0, n_ = 0;
   element_type type_ = element_type::f32;
-  gemm_target target_{core::isa::scalar, false};
+  gemm_target target_{core::isa{}, false};
   std::uint32_t* words_ = nullptr;
 };
 
@@ -85,11 +85,9 @@ std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int thr
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
           void* scratch, const gemm_target& target);
 
-namespace reference {
-
 // The same product in plain loops, every sum in double; truth for the engine, and optimization
 // level 0.
-void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads);
+void gemm_reference(const gemm_problem& problem, const packed_matrix* b,
+                    const core::parallel& threads);
 
-}  // namespace reference
 }  // namespace velo::ops

@@ -5,22 +5,10 @@
 
 namespace velo::ops {
 
-extern const gemm_kernels gemm_kernels_scalar, gemm_kernels_avx2, gemm_kernels_avx512,
-    gemm_kernels_avx512_bf16, gemm_kernels_amx;
-
 const gemm_kernels& gemm_kernels_for(core::isa isa) {
-  switch (isa) {
-    case core::isa::amx:
-      return gemm_kernels_amx;
-    case core::isa::avx512_bf16:
-      return gemm_kernels_avx512_bf16;
-    case core::isa::avx512:
-      return gemm_kernels_avx512;
-    case core::isa::avx2:
-      return gemm_kernels_avx2;
-    default:
-      return gemm_kernels_scalar;
-  }
+  const kernel_entry* entry = gemm_kernel_list.entries;
+  while (entry->isa > isa) ++entry;
+  return *static_cast<const gemm_kernels*>(entry->kernels);
 }
 
 // VDPBF16PS does two products a lane. Zen 4 and Zen 5 issue it as often as an FMA (235 of 117 and

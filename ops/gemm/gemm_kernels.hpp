@@ -1,14 +1,15 @@
-// What products ask of an instruction set: one table of functions, one constant instance an ISA.
+// What products ask of an instruction set: one table of functions, one constant instance an ISA, and
+// the reference, which has none.
 //
 // Every ISA multiplies words that are floats with the micro-kernel; pairs of bf16 where it has a
 // dot product, and on tiles where it has those. Cost of a choice: none inside a product.
 #pragma once
 
-#include "core/cpu.hpp"
 #include "ops/gemm/element_type.hpp"
 #include "ops/gemm/micro_kernel.hpp"
 #include "ops/gemm/moves.hpp"
 #include "ops/gemm/tile_panel.hpp"
+#include "ops/operator/kernels.hpp"
 
 namespace velo::ops {
 
@@ -22,13 +23,19 @@ struct tile_kernels {
 };
 
 struct gemm_kernels {
-  micro_kernel multiply_floats;
-  micro_kernel multiply_pairs;  // null where there is no dot product
-  const tile_kernels* tiles;    // null where there are none
+  core::isa isa;
+  int width;                     // floats of a vector
+  micro_kernel multiply_floats;  // null in the reference
+  micro_kernel multiply_pairs;   // null where there is no dot product
+  const tile_kernels* tiles;     // null where there are none
   word_moves floats, wide, pairs;
   void (*strips)(const move&);  // a left side for tiles, in strips of 32 rows, ld_to words apart:
                                 // t[i][j] = s[i][j], two to a word; 16 words of every row after
                                 // each other, then the next 16
+
+  bool plain() const { return multiply_floats == nullptr; }
+  // Whether an ISA below has the same kernels for f32: a dot product changes those of bf16 alone.
+  bool repeats_f32() const { return multiply_pairs != nullptr; }
 
   // From elements of type `from` to words of type `to`.
   const word_moves& moves(element_type from, element_type to) const {
@@ -39,7 +46,9 @@ struct gemm_kernels {
   }
 };
 
-const gemm_kernels& gemm_kernels_for(core::isa isa);
+extern const kernel_list gemm_kernel_list;
+
+const gemm_kernels& gemm_kernels_for(core::isa isa);  // the highest up to it
 
 // Held by a thread while it multiplies on tiles: loads and releases their configuration.
 class tile_session {

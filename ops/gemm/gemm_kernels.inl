@@ -1,5 +1,5 @@
 // The engine's kernels over the vectors of one instruction set: micro-kernels and moves; included by
-// one thin file each, which names `simd`, the vector header's namespace.
+// one generated file each, which names `v`, the vector header's namespace, and `this_isa`.
 #include "ops/gemm/micro_kernel.inl"
 #include "ops/gemm/moves.inl"
 
@@ -12,12 +12,19 @@ constexpr micro_kernel micro_kernel_of() {
   }
 }
 
-constexpr gemm_kernels kernels_with(const tile_kernels* tiles) {
-  return {micro_kernel_of<float_operand>(),
-          micro_kernel_of<simd::dot_operand>(),
-          tiles,
-          f32_moves,
-          wide_moves,
-          pair_moves,
-          strips16};
-}
+#ifdef VELO_TILES
+#include "ops/gemm/tile_kernels.inl"
+constexpr const tile_kernels* tiles_here = &tiles;
+#else
+constexpr const tile_kernels* tiles_here = nullptr;
+#endif
+
+constexpr gemm_kernels kernels = {this_isa,
+                                  v::width,
+                                  micro_kernel_of<float_operand>(),
+                                  micro_kernel_of<v::dot_operand>(),
+                                  tiles_here,
+                                  f32_moves,
+                                  wide_moves,
+                                  pair_moves,
+                                  strips16};

@@ -1,8 +1,9 @@
 // The product as its definition says, an element at a time with a double sum.
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
+#include "ops/gemm/gemm_kernels.hpp"
 
-namespace velo::ops::reference {
+namespace velo::ops {
 namespace {
 
 double element(const void* data, element_type type, std::int64_t place) {
@@ -23,7 +24,7 @@ double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std
 
 }  // namespace
 
-void gemm(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
+void gemm_reference(const gemm_problem& p, const packed_matrix* b, const core::parallel& threads) {
   threads(p.m, [&](std::int64_t i, int) {
     for (std::int64_t j = 0; j < p.n; ++j) {
       const std::int64_t place = i * p.ldc + j;
@@ -39,4 +40,8 @@ void gemm(const gemm_problem& p, const packed_matrix* b, const core::parallel& t
   });
 }
 
-}  // namespace velo::ops::reference
+namespace reference {
+extern const gemm_kernels gemm{};
+}
+
+}  // namespace velo::ops

@@ -1,31 +1,31 @@
-// The micro-kernel over the vectors of one instruction set; included by one thin file each.
+// The micro-kernel over the vectors of one instruction set; included by one generated file each.
 //
-// That file names `simd`, the vector header's namespace, which says how many rows and vectors of
+// That file names `v`, the vector header's namespace, which says how many rows and vectors of
 // sums the registers hold. An Operand has load(p) of a vector of words, broadcast(p) of one, and
 // multiply_add(sums, b, a).
 #include "ops/gemm/finish.inl"
 
-constexpr int most_rows = simd::sum_rows, most_vectors = simd::sum_vectors;
+constexpr int most_rows = v::sum_rows, most_vectors = v::sum_vectors;
 constexpr int steps_ahead = 64;  // at which A is fetched
 constexpr int tail = 64;         // steps left when sums and results are fetched
 constexpr int line = 64;         // bytes
 
 struct float_operand {
-  simd::vec v;
+  v::vec lanes;
 
   static float_operand load(const uint32_t* p) {
-    return {simd::load(reinterpret_cast<const float*>(p))};
+    return {v::load(reinterpret_cast<const float*>(p))};
   }
   static float_operand broadcast(const uint32_t* p) {
-    return {simd::set(*reinterpret_cast<const float*>(p))};
+    return {v::set(*reinterpret_cast<const float*>(p))};
   }
-  static simd::vec multiply_add(simd::vec sums, float_operand b, float_operand a) {
-    return simd::fma(a.v, b.v, sums);
+  static v::vec multiply_add(v::vec sums, float_operand b, float_operand a) {
+    return v::fma(a.lanes, b.lanes, sums);
   }
 };
 
 template <int Rows, int Vectors>
-using register_block = simd::vec[Rows][Vectors];
+using register_block = v::vec[Rows][Vectors];
 
 struct cursor {
   const uint32_t *a, *a4, *b;  // rows 0 and 4 of A
@@ -42,7 +42,7 @@ VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
   for (; steps > 0; --steps) {
     Operand row[Vectors];
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) row[j] = Operand::load(at.b + j * simd::width);
+    for (int j = 0; j < Vectors; ++j) row[j] = Operand::load(at.b + j * v::width);
     if (Fetch != fetching::nothing) __builtin_prefetch(at.a + steps_ahead * micro_rows);
     if (Fetch == fetching::all) {
       __builtin_prefetch(at.fetch, 0, 2);
@@ -69,14 +69,14 @@ VELO_INLINE void take_sums(register_block<Rows, Vectors>& sums, const float* fro
 #pragma GCC unroll 8
     for (auto& row : sums) {
 #pragma GCC unroll 4
-      for (simd::vec& x : row) x = simd::zero();
+      for (v::vec& x : row) x = v::zero();
     }
     return;
   }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) sums[i][j] = simd::load(from + i * ld + j * simd::width);
+    for (int j = 0; j < Vectors; ++j) sums[i][j] = v::load(from + i * ld + j * v::width);
   }
 }
 
@@ -85,7 +85,7 @@ VELO_INLINE void leave_sums(const register_block<Rows, Vectors>& sums, float* to
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) simd::store(to + i * ld + j * simd::width, sums[i][j]);
+    for (int j = 0; j < Vectors; ++j) v::store(to + i * ld + j * v::width, sums[i][j]);
   }
 }
 
@@ -95,13 +95,13 @@ VELO_INLINE void finish_block(const register_block<Rows, Vectors>& sums, const r
                               int row, int column) {
   T* c = static_cast<T*>(to.c) + row * to.ldc;
   const bool stores_only = to.bias == nullptr && !to.accumulate && row + Rows <= to.rows &&
-                           column + Vectors * simd::width <= to.columns;
+                           column + Vectors * v::width <= to.columns;
   if (stores_only) {
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
       for (int j = 0; j < Vectors; ++j) {
-        simd::store(c + i * to.ldc + column + j * simd::width, sums[i][j]);
+        v::store(c + i * to.ldc + column + j * v::width, sums[i][j]);
       }
     }
     return;
@@ -111,7 +111,7 @@ VELO_INLINE void finish_block(const register_block<Rows, Vectors>& sums, const r
     if (row + i >= to.rows) break;
 #pragma GCC unroll 4
     for (int j = 0; j < Vectors; ++j) {
-      finish_vector(to, c + i * to.ldc, column + j * simd::width, sums[i][j]);
+      finish_vector(to, c + i * to.ldc, column + j * v::width, sums[i][j]);
     }
   }
 }
@@ -124,13 +124,13 @@ VELO_INLINE void fetch_ends(const micro_args& x, int row, int column) {
     if (x.last && row + i < x.result.rows) {
       const char* c =
           static_cast<const char*>(x.result.c) + ((row + i) * x.result.ldc + column) * element;
-      const int64_t bytes = Vectors * simd::width * element;
+      const int64_t bytes = Vectors * v::width * element;
       for (int64_t j = 0; j < bytes; j += line) __builtin_prefetch(c + j, 1);
       __builtin_prefetch(c + bytes - 1, 1);
     }
     if (x.first) continue;
     const float* next = x.next_sums + (row + i) * x.ld_sums + column;
-    for (int j = 0; j < Vectors * simd::width; j += line / 4) __builtin_prefetch(next + j);
+    for (int j = 0; j < Vectors * v::width; j += line / 4) __builtin_prefetch(next + j);
   }
 }
 
@@ -165,7 +165,7 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
   if (!x.last) {
     leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
   } else if (x.result.bf16) {
-    finish_block<velo::simd::bf16, Rows, Vectors>(sums, x.result, row, column);
+    finish_block<simd::bf16, Rows, Vectors>(sums, x.result, row, column);
   } else {
     finish_block<float, Rows, Vectors>(sums, x.result, row, column);
   }
@@ -174,12 +174,12 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
 template <class Operand, int Rows>
 VELO_INLINE void multiply_rows(const micro_args& x, int row) {
   int column = 0;
-  for (; x.width - column >= most_vectors * simd::width; column += most_vectors * simd::width) {
+  for (; x.width - column >= most_vectors * v::width; column += most_vectors * v::width) {
     multiply_block<Operand, Rows, most_vectors>(x, row, column);
   }
-  if (most_vectors > 2 && x.width - column >= 2 * simd::width) {
+  if (most_vectors > 2 && x.width - column >= 2 * v::width) {
     multiply_block<Operand, Rows, 2>(x, row, column);
-    column += 2 * simd::width;
+    column += 2 * v::width;
   }
   if (column < x.width) multiply_block<Operand, Rows, 1>(x, row, column);
 }

@@ -1,13 +1,13 @@
-// The moves over a vector of words; included by one thin file per instruction set.
+// The moves over a vector of words; included by one generated file per instruction set.
 //
-// That file names `simd`, the vector header's namespace; its `words` has a width, and load(p, n)
+// That file names `v`, the vector header's namespace; its `words` has a width, and load(p, n)
 // of n words, load_halves(p, n) of n bf16 as words, widen(p, n) of n bf16 to f32 words, pair(p, q,
 // n) of n words (p[i], q[i]), zero, store(p), and turn(words[width]), the transposition. Missing
 // lanes are zero; loads with n = width (2 * width halves) are whole. store_eights(p, stride): eight
 // words to p and eight to p + stride, as far as a vector has them. store_eight(words[8], p): word j
 // of row i to p[8 * j + i].
 
-using words = simd::words;
+using words = v::words;
 
 // One target row from `count` source words, zero to `padded`.
 template <class Load>

@@ -3,7 +3,6 @@
 // Leading dimensions of `a` fold into its rows; what cannot fold is refused. matmul_add_fp32 is the
 // engine's product with a turned A that adds to a float32 C.
 #include <algorithm>
-#include <iterator>
 
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
@@ -16,7 +15,6 @@ namespace velo::ops {
 namespace {
 
 using core::fail;
-using core::isa;
 using core::text;
 
 element_type type_of(const velo_tensor& t) {
@@ -58,16 +56,16 @@ folded fold(const velo_tensor& t, const char* field) {
   return f;
 }
 
-struct sizes {
-  std::int64_t m, n, k;
-};
-
+// Of a handle that was checked before.
 const packed_matrix& matrix_of(velo_pack pack) {
-  return core::resolve<weight_pack>(pack, "args.packed").matrix();
+  return core::object_of<weight_pack>(pack).matrix();
 }
 
-// Returns the distance of the weight's rows; 0 for a pack.
-std::int64_t check_weight(const velo_matmul_args& a, std::int64_t k) {
+struct weight_shape {
+  std::int64_t n, ld;  // columns; elements between stored rows, 0 for a pack
+};
+
+weight_shape check_weight(const velo_matmul_args& a, std::int64_t k) {
   if (a.packed != nullptr) {
     const packed_matrix& pack = matrix_of(a.packed);
     if (a.b != nullptr) fail(VELO_ERR_ARGUMENT, "args.b", "NULL beside packed", "a tensor");
@@ -82,7 +80,7 @@ std::int64_t check_weight(const velo_matmul_args& a, std::int64_t k) {
       fail(VELO_ERR_SHAPE, "args.packed", text("a pack of %lld rows", static_cast<long long>(k)),
            text("one of %lld", static_cast<long long>(pack.k())));
     }
-    return 0;
+    return {pack.n(), 0};
   }
   if (a.b == nullptr) fail(VELO_ERR_NULL, "args.b", "a tensor, or packed", "NULL");
   require_rank(*a.b, "b", 2, 2);
@@ -90,15 +88,7 @@ std::int64_t check_weight(const velo_matmul_args& a, std::int64_t k) {
   const std::int64_t n = a.b->shape[a.transpose_b != 0 ? 0 : 1];
   const std::int64_t wanted[] = {a.transpose_b != 0 ? n : k, a.transpose_b != 0 ? k : n};
   require_shape(*a.b, "b", 2, wanted);
-  return fold(*a.b, "b").ld;
-}
-
-sizes sizes_of(const velo_matmul_args& a) {
-  const bool turned = a.transpose_a != 0;
-  const std::int64_t rows = row_count(*a.a), columns = a.a->shape[a.a->ndim - 1];
-  const std::int64_t n =
-      a.packed != nullptr ? matrix_of(a.packed).n() : a.b->shape[a.transpose_b != 0 ? 0 : 1];
-  return {turned ? columns : rows, n, turned ? rows : columns};
+  return {n, fold(*a.b, "b").ld};
 }
 
 void require_below_2_31(std::int64_t size, const char* field) {
@@ -115,20 +105,22 @@ struct matmul_problem {
 void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& outputs) {
   require_rank(*a.a, "a", 2, a.transpose_a != 0 ? 2 : max_rank);
   gemm_problem& p = problem.product;
-  p.lda = fold(*a.a, "a").ld;
-  p.ldb = check_weight(a, a.transpose_a != 0 ? a.a->shape[0] : a.a->shape[a.a->ndim - 1]);
-  const sizes s = sizes_of(a);
-  require_below_2_31(std::max(s.n, s.k), a.packed != nullptr ? "a" : "b");
+  const bool transposed = a.transpose_a != 0;
+  const folded left = fold(*a.a, "a");
+  p.m = transposed ? left.columns : left.rows, p.k = transposed ? left.rows : left.columns;
+  const weight_shape weight = check_weight(a, p.k);
+  p.n = weight.n, p.lda = left.ld, p.ldb = weight.ld;
+  require_below_2_31(std::max(p.n, p.k), a.packed != nullptr ? "a" : "b");
   if (a.bias != nullptr) {
-    require_shape(*a.bias, "bias", 1, &s.n);
+    require_shape(*a.bias, "bias", 1, &p.n);
     if (!(a.bias->dtype == f32)) require_dtype(*a.bias, "bias", a.a->dtype);
   }
   std::int64_t shape[max_rank];
   for (int i = 0; i < a.a->ndim; ++i) shape[i] = a.a->shape[i];
-  if (a.transpose_a != 0) shape[0] = s.m;
-  shape[a.a->ndim - 1] = s.n;
-  p.m = s.m, p.n = s.n, p.k = s.k, p.type = type_of(*a.a);
-  p.turn_a = a.transpose_a != 0, p.turn_b = a.transpose_b != 0;
+  if (transposed) shape[0] = p.m;
+  shape[a.a->ndim - 1] = p.n;
+  p.type = type_of(*a.a);
+  p.turn_a = transposed, p.turn_b = a.transpose_b != 0;
   p.accumulate = a.accumulate != 0;
   outputs.set(a.c, a.dtype == VELO_PRODUCT_DTYPE_FLOAT32 ? f32 : a.a->dtype, a.a->ndim, shape);
   if (a.c != nullptr && a.c->ndim >= 1) {
@@ -193,25 +185,29 @@ const packed_matrix* pack_of(const velo_matmul_add_fp32_args&) {
   return nullptr;
 }
 
-// How a candidate multiplies: by the engine on one ISA, or in plain loops.
-struct matmul_kernels {
-  isa on;
-  bool plain;
-};
+// When a call runs, which may be long after it was queued: the pack may have been destroyed.
+const packed_matrix* live_pack_of(const velo_matmul_args& a) {
+  if (a.packed == nullptr) return nullptr;
+  return &core::resolve<weight_pack>(a.packed, "args.packed").matrix();
+}
+const packed_matrix* live_pack_of(const velo_matmul_add_fp32_args&) {
+  return nullptr;
+}
 
-// The ISA the engine runs at for a candidate. float32 products are the same from avx512 up, and
-// may know of the larger caches above.
-isa isa_for(isa candidate, bool f32_inputs, isa highest) {
-  return f32_inputs && candidate >= isa::avx512 ? highest : std::min(candidate, highest);
+// The ISA the engine runs at for a candidate. float32 kernels of one vector width are the same, and
+// those of the highest ISA may know of larger caches.
+core::isa isa_for(const gemm_kernels& candidate, bool f32_inputs, core::isa highest) {
+  const bool same = f32_inputs && candidate.width == gemm_kernels_for(highest).width;
+  return same ? highest : std::min(candidate.isa, highest);
 }
 
 template <class Args>
-void run(const Args& a, const matmul_problem& problem, const matmul_kernels& kernels,
+void run(const Args& a, const matmul_problem& problem, const gemm_kernels& kernels,
          core::execution& on) {
   const gemm_problem p = placed(a, problem, on);
-  const packed_matrix* pack = pack_of(a);
-  if (kernels.plain) return reference::gemm(p, pack, on.threads);
-  const core::isa isa = isa_for(kernels.on, p.type == element_type::f32, on.isa);
+  const packed_matrix* pack = live_pack_of(a);
+  if (kernels.plain()) return gemm_reference(p, pack, on.threads);
+  const core::isa isa = isa_for(kernels, p.type == element_type::f32, on.isa);
   void* scratch =
       on.scratch.take(gemm_scratch_bytes(p, pack != nullptr, on.threads.threads(), isa));
   gemm(p, pack, on.threads, scratch, isa);
@@ -219,10 +215,11 @@ void run(const Args& a, const matmul_problem& problem, const matmul_kernels& ker
 
 template <class Args>
 const char* reject(const Args& a, const matmul_problem& problem, const kernel_entry& kernel) {
-  if (static_cast<const matmul_kernels*>(kernel.kernels)->plain) return nullptr;
-  if (problem.product.type == element_type::f32 && kernel.isa > isa::avx512)
-    return "float32 products gain nothing over avx512";
-  if (kernel.isa == isa::avx512_bf16 && !dot_product_pays())
+  const auto& kernels = *static_cast<const gemm_kernels*>(kernel.kernels);
+  if (kernels.plain()) return nullptr;
+  if (problem.product.type == element_type::f32 && kernels.repeats_f32())
+    return "the float32 kernels are those of an instruction set below";
+  if (kernels.multiply_pairs != nullptr && kernels.tiles == nullptr && !dot_product_pays())
     return "the bfloat16 dot product is slower than float32 on this processor";
   const packed_matrix* pack = pack_of(a);
   if (pack != nullptr && !pack->serves(kernel.isa))
@@ -230,21 +227,12 @@ const char* reject(const Args& a, const matmul_problem& problem, const kernel_en
   return nullptr;
 }
 
-constexpr matmul_kernels engines[] = {{isa::amx, false},    {isa::avx512_bf16, false},
-                                      {isa::avx512, false}, {isa::avx2, false},
-                                      {isa::scalar, false}, {isa::scalar, true}};
-constexpr kernel_entry entries[] = {
-    {"amx", isa::amx, &engines[0]},       {"avx512_bf16", isa::avx512_bf16, &engines[1]},
-    {"avx512", isa::avx512, &engines[2]}, {"avx2", isa::avx2, &engines[3]},
-    {"scalar", isa::scalar, &engines[4]}, {"reference", isa::scalar, &engines[5]},
-};
-constexpr kernel_list kernels = {entries, static_cast<int>(std::size(entries))};
-
 }  // namespace
 
 extern const operator_def matmul_operator =
-    define<infer, run<velo_matmul_args>, reject<velo_matmul_args>>(kernels);
+    define<infer, run<velo_matmul_args>, reject<velo_matmul_args>>(gemm_kernel_list);
 extern const operator_def matmul_add_fp32_operator =
-    define<infer_add, run<velo_matmul_add_fp32_args>, reject<velo_matmul_add_fp32_args>>(kernels);
+    define<infer_add, run<velo_matmul_add_fp32_args>, reject<velo_matmul_add_fp32_args>>(
+        gemm_kernel_list);
 
 }  // namespace velo::ops

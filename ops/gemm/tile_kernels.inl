@@ -1,21 +1,10 @@
-// The engine's kernels on AMX: those of AVX-512 BF16, and the loop of four tile products, four tile
-// loads a step, that products of bf16 spend their time in.
+// The engine's kernels on tiles: the loop of four tile products, four tile loads a step, that products
+// of bf16 spend their time in. Included by gemm_kernels.inl where the vector header has tiles.
 //
 // Measured on Granite Rapids: a tile load takes 16 cycles when its lines are in the first cache, as
 // long as a product, so the 2 x 2 form has them exactly overlap. Two things keep the lines there: A
 // is loaded with the hint not to keep it (a strip is used once per panel; 0.70 against 0.53 of the
-// peak at a depth of 512), and the next panel of B is fetched
-// along with the steps of this one.
-#include <immintrin.h>
-
-#include "core/simd/avx512_bf16.hpp"
-#include "ops/gemm/gemm_kernels.hpp"
-
-namespace velo::ops {
-namespace {
-
-namespace simd = velo::simd::avx512_bf16;
-#include "ops/gemm/gemm_kernels.inl"
+// peak at a depth of 512), and the next panel of B is fetched along with the steps of this one.
 
 // Tiles 0 to 3 are sums, 4 and 5 of A, 6 and 7 of B: all of 16 rows of 64 bytes.
 struct alignas(64) configuration {
@@ -138,8 +127,8 @@ template <class T>
 void finish_rows(const float* sums, int rows, const result_part& to) {
   T* c = static_cast<T*>(to.c);
   for (int i = 0; i < rows; ++i, sums += tile_side, c += to.ldc) {
-    finish_vector(to, c, 0, simd::load(sums));
-    finish_vector(to, c, simd::width, simd::load(sums + simd::width));
+    finish_vector(to, c, 0, v::load(sums));
+    finish_vector(to, c, v::width, v::load(sums + v::width));
   }
 }
 
@@ -174,7 +163,7 @@ void multiply_tile_panel(const tile_panel& p) {
   square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.ld_sums, p.first, p.next_b, lines};
   result_part to = p.result;
   const auto finish = !to.bf16                 ? finish_rows<float>
-                      : to.columns < tile_side ? finish_rows<velo::simd::bf16>
+                      : to.columns < tile_side ? finish_rows<simd::bf16>
                                                : finish_square;
   const int64_t below = tile_side * to.ldc * (to.bf16 ? 2 : 4);
   const auto sums_of = [&p](int strip) {
@@ -204,9 +193,3 @@ void multiply_tile_panel(const tile_panel& p) {
 }
 
 constexpr tile_kernels tiles{multiply_tile_panel, load_configuration, release_configuration};
-
-}  // namespace
-
-extern const gemm_kernels gemm_kernels_amx = kernels_with(&tiles);
-
-}  // namespace velo::ops

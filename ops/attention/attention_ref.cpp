@@ -175,4 +175,8 @@ void attention_backward_reference(const attention_problem& problem,
                                     : backward<bf16>(problem, tensors, threads);
 }
 
+namespace reference {
+extern const attention_kernels attention{};
+}
+
 }  // namespace velo::ops
