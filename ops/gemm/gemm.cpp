@@ -8,6 +8,7 @@
 
 #include "ops/gemm/gemm_plan.hpp"
 #include "ops/gemm/panel_feed.hpp"
+#include "ops/gemm/small_product.hpp"
 
 namespace velo::ops {
 namespace {
@@ -363,6 +364,7 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
 
 std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
                                const gemm_target& target) {
+  if (is_small(problem, packed)) return 0;
   return gemm_plan(problem, packed, target).scratch_bytes(threads);
 }
 
@@ -371,7 +373,11 @@ void gemm(const gemm_problem& problem, const packed_matrix* b, const core::paral
   if (problem.m == 0 || problem.n == 0) return;
   assert(b == nullptr || (b->serves(target) && b->type() == problem.type && b->k() == problem.k &&
                           b->n() == problem.n));
-  gemm_run(problem, b, scratch, target).run(threads);
+  if (is_small(problem, b != nullptr)) {
+    multiply_small(problem, gemm_kernels_for(target.isa));
+  } else {
+    gemm_run(problem, b, scratch, target).run(threads);
+  }
 }
 
 }  // namespace velo::ops

@@ -263,6 +263,27 @@ TEST_CASE("the bits of a product do not depend on the number of threads or the o
 }
 
 // In place A is read by words; where it does not lie on words it is packed.
+TEST_CASE("small products take no scratch and have the bits of those from a pack") {
+  for (int level = 0; level < levels(); ++level) {
+    for (int bits = 0; bits < 16; ++bits) {
+      variant v;
+      v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
+      v.bias = bits & 2, v.accumulate = bits & 4, v.gap = bits & 8 ? 3 : 0;
+      for (const auto& [m, n, k] :
+           {std::array<std::int64_t, 3>{1, 16, 1}, {13, 48, 7}, {16, 16, 16}, {64, 64, 64}}) {
+        const product p(v, m, n, k);
+        variant from_pack = v;
+        from_pack.packed = true;
+        gemm_problem g;
+        g.m = m, g.n = n, g.k = k, g.lda = k, g.ldb = n;
+        CHECK(gemm_scratch_bytes(g, false, 4, static_cast<isa>(level)) == 0);
+        CHECK(p.run(static_cast<isa>(level), serial::face()).bytes ==
+              product(from_pack, m, n, k).run(static_cast<isa>(level), serial::face()).bytes);
+      }
+    }
+  }
+}
+
 TEST_CASE("the bits of a product do not depend on where A begins") {
   for (int level = 1; level < levels(); ++level) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
@@ -359,7 +380,7 @@ TEST_CASE("no operand is read past its end") {
   for (int level = 0; level < levels(); ++level) {
     for (int bits = 0; bits < 16; ++bits) {
       for (const auto& [m, n, k] :
-           {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}}) {
+           {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}, {13, 48, 7}}) {
         variant v;
         v.type = v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
         v.turn_a = bits & 2, v.turn_b = bits & 4, v.dot = bits & 8 && level >= dot_level;
