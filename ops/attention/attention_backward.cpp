@@ -190,8 +190,8 @@ class backward_walk {
           // Early chunks are seen by more queries: deal them out and back, so that sums are even.
           const std::int64_t units = now * cut_.chunks;
           for (std::int64_t n = 0; n < units; ++n) {
-            const std::int64_t turn = n % (2 * threads);
-            if ((turn < threads ? turn : 2 * threads - 1 - turn) != index) continue;
+            const std::int64_t transpose = n % (2 * threads);
+            if ((transpose < threads ? transpose : 2 * threads - 1 - transpose) != index) continue;
             const std::int64_t chunk_index = n / now, place_in_wave = n % now;
             unit(first + place_in_wave, chunk_index, i, head,
                  states + (place_in_wave * cut_.chunks + chunk_index) * sizes.chunk,
@@ -251,8 +251,8 @@ class backward_walk {
       // K^T in plain rows, of which the tiles read what pads them, too.
       auto* columns = reinterpret_cast<std::uint32_t*>(rows_at(state.k_columns, k0, shape_.d));
       const std::int64_t ld = shape_.words(key_block_);
-      moves.turn_rows({k.data, k.stride, k.rows, k.columns, columns, ld,
-                       static_cast<int>(round_up(shape_.words(padded), 16))});
+      moves.transpose_rows({k.data, k.stride, k.rows, k.columns, columns, ld,
+                            static_cast<int>(round_up(shape_.words(padded), 16))});
       std::memset(columns + p_.d * ld, 0, static_cast<std::size_t>((shape_.d - p_.d) * ld) * 4);
     }
     const std::int64_t padded = round_up(c.keys, strip);

@@ -127,10 +127,10 @@ class forward_walk {
     const std::int64_t k0 = block * key_block;
     const auto rows = static_cast<int>(std::min<std::int64_t>(key_block, s.skv - k0));
     const auto padded = static_cast<int>(round_up(rows, width_step));
-    const auto from = [&](const void* data, const attention_strides& strides, bool turned) {
+    const auto from = [&](const void* data, const attention_strides& strides, bool transposed) {
       const std::int64_t start = place(p_, strides, b, s.kv_first, kv_head) + k0 * strides.token;
       return source_matrix{static_cast<const char*>(data) + start * shape_.element, strides.token,
-                           turned};
+                           transposed};
     };
     const auto words = [&](std::int64_t depth) { return static_cast<int>(shape_.words(depth)); };
     pack_right(shape_.form, from(t_.k, p_.k, true), static_cast<int>(p_.d), rows, words(shape_.d),

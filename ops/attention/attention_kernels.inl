@@ -333,7 +333,7 @@ void write_rows(const float* from, int64_t ld, int rows, int columns, float scal
   }
 }
 
-VELO_INLINE void turn_square(const float* from, float* to) {
+VELO_INLINE void transpose_square(const float* from, float* to) {
   v::words square[W];
   for (int i = 0; i < W; ++i) {
     square[i] = v::words::load(reinterpret_cast<const uint32_t*>(from) + i * W, W);
@@ -346,7 +346,7 @@ template <class T>
 void write_transposed(const float* from, int64_t ld, int parts, int64_t part_stride, int rows,
                       int columns, float scale, void* out, int64_t out_stride) {
   const v::vec factor = v::set(scale);
-  float square[W * W], turned[W * W];
+  float square[W * W], transposed[W * W];
   for (int j = 0; j < columns; j += W) {
     const int wide = clamped(columns - j, W);
     for (int i = 0; i < rows; i += W) {
@@ -357,14 +357,14 @@ void write_transposed(const float* from, int64_t ld, int parts, int64_t part_str
         for (int part = 1; part < parts; ++part) all = all + v::load(place + part * part_stride);
         v::store(square + c * W, all * factor);
       }
-      turn_square(square, turned);
+      transpose_square(square, transposed);
       const int high = clamped(rows - i, W);
       for (int r = 0; r < high; ++r) {
         T* to = static_cast<T*>(out) + (i + r) * out_stride + j;
         if (wide == W) {
-          v::store(to, v::load(turned + r * W));
+          v::store(to, v::load(transposed + r * W));
         } else {
-          v::store(to, v::load(turned + r * W), wide);
+          v::store(to, v::load(transposed + r * W), wide);
         }
       }
     }

@@ -53,7 +53,7 @@ float packed_matrix::at(std::int64_t k, std::int64_t n) const {
   return value;
 }
 
-void packed_matrix::update(const void* weight, std::int64_t ld, bool turned,
+void packed_matrix::update(const void* weight, std::int64_t ld, bool transposed,
                            const core::parallel& threads) {
   const packed_form form(k_, n_, type_, target_);
   const gemm_kernels& kernels = gemm_kernels_for(target_.isa);
@@ -63,7 +63,7 @@ void packed_matrix::update(const void* weight, std::int64_t ld, bool turned,
   threads(groups * form.passes(), [&](std::int64_t task, int) {
     const std::int64_t first = task / form.passes() * group, p = task % form.passes();
     const std::int64_t end = std::min(first + group, form.panels());
-    pack_pass(form, {weight, ld, turned}, p, first, end, {words_, panel_words, 0}, kernels);
+    pack_pass(form, {weight, ld, transposed}, p, first, end, {words_, panel_words, 0}, kernels);
   });
 }
 
@@ -113,7 +113,7 @@ class gemm_run {
   void multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
                 int thread) const;
 
-  source_matrix source_of_b() const { return {p_.b, p_.ldb, p_.turn_b}; }
+  source_matrix source_of_b() const { return {p_.b, p_.ldb, p_.transpose_b}; }
   int words_of(std::int64_t p) const {
     return (form_.depth(p) + form_.per_word() - 1) / form_.per_word();
   }
@@ -168,7 +168,7 @@ const char* gemm_run::rows_of_a(const tile& t, std::int64_t p) const {
 
 const char* gemm_run::source_of_a(std::int64_t row, std::int64_t p) const {
   const std::int64_t k = p * form_.pass;
-  const std::int64_t place = p_.turn_a ? k * p_.lda + row : row * p_.lda + k;
+  const std::int64_t place = p_.transpose_a ? k * p_.lda + row : row * p_.lda + k;
   return static_cast<const char*>(p_.a) + place * (form_.type == element_type::bf16 ? 2 : 4);
 }
 
@@ -195,8 +195,8 @@ void gemm_run::pack_a(std::int64_t row, int rows, std::int64_t p, std::uint32_t*
   const std::int64_t micro_panel = std::int64_t{micro_rows} * words_of(p);
   if (plan_.on_tiles) {
     pack_strips(from, rows, p, to);
-  } else if (p_.turn_a) {
-    moves_.micro_turn({from, p_.lda, depth, rows, to, micro_panel, padded});
+  } else if (p_.transpose_a) {
+    moves_.micro_transpose({from, p_.lda, depth, rows, to, micro_panel, padded});
   } else {
     moves_.micro_rows({from, p_.lda, rows, depth, to, micro_panel, padded});
   }
@@ -212,7 +212,7 @@ void gemm_run::pack_strips(const char* from, int rows, std::int64_t p, std::uint
     std::memset(to + std::int64_t{strips - 1} * steps * step_words, 0,
                 static_cast<std::size_t>(steps) * step_words * 4);
   }
-  if (!p_.turn_a) {
+  if (!p_.transpose_a) {
     kernels_.strips(
         {from, p_.lda, rows, depth, to, std::int64_t{steps} * step_words, steps * side / 2});
     return;
@@ -220,7 +220,7 @@ void gemm_run::pack_strips(const char* from, int rows, std::int64_t p, std::uint
   for (int step = 0; step < steps; ++step) {
     for (int strip = 0; strip < strips; ++strip) {
       const char* square = from + (step * side * p_.lda + strip * side) * 2;
-      moves_.turn_rows(
+      moves_.transpose_rows(
           {square, p_.lda, std::min(side, depth - step * side), std::min(side, rows - strip * side),
            to + (std::int64_t{strip} * steps + step) * step_words, side / 2, side / 2});
     }
@@ -230,7 +230,7 @@ void gemm_run::pack_strips(const char* from, int rows, std::int64_t p, std::uint
 // Pass `p` of panel `q` of B, packed or to be packed.
 std::uint32_t* gemm_run::own_panel(const tile& t, std::int64_t p, std::int64_t q) const {
   std::int64_t slot = q - t.first;
-  if (plan_.feeds) slot += p * (t.end - t.first);  // in turn, on into the next pass
+  if (plan_.feeds) slot += p * (t.end - t.first);  // round robin, on into the next pass
   slot %= plan_.inside_panels;
   return t.own_b + slot * form_.padded_depth(0) / form_.per_word() * form_.panel;
 }

@@ -37,12 +37,12 @@ bool dot_product_pays();
 struct gemm_problem {
   std::int64_t m = 0, n = 0, k = 0;
   element_type type = element_type::f32;  // of A and B
-  const void* a = nullptr;                // [m][k], or [k][m] when turned
+  const void* a = nullptr;                // [m][k], or [k][m] when transposed
   std::int64_t lda = 0;  // elements between stored rows; within a row elements are neighbors
-  bool turn_a = false;
-  const void* b = nullptr;  // [k][n], or [n][k] when turned; unused when a pack is given
+  bool transpose_a = false;
+  const void* b = nullptr;  // [k][n], or [n][k] when transposed; unused when a pack is given
   std::int64_t ldb = 0;
-  bool turn_b = false;
+  bool transpose_b = false;
   void* c = nullptr;  // [m][n]
   std::int64_t ldc = 0;
   element_type c_type = element_type::f32;
@@ -64,9 +64,9 @@ class packed_matrix {
   std::size_t bytes() const;                     // of the memory it wants, 64-byte aligned
   void place(void* memory) { words_ = static_cast<std::uint32_t*>(memory); }
 
-  // Copies a weight in: [k][n], or [n][k] when turned, `ld` elements between stored rows. Allocates
-  // nothing.
-  void update(const void* weight, std::int64_t ld, bool turned, const core::parallel& threads);
+  // Copies a weight in: [k][n], or [n][k] when transposed, `ld` elements between stored rows.
+  // Allocates nothing.
+  void update(const void* weight, std::int64_t ld, bool transposed, const core::parallel& threads);
   float at(std::int64_t k, std::int64_t n) const;  // one element back out, for the reference
 
  private:

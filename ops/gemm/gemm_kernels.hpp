@@ -1,5 +1,5 @@
-// What products ask of an instruction set: one table of functions, one constant instance an ISA, and
-// the reference, which has none.
+// What products ask of an instruction set: one table of functions, one constant instance an ISA,
+// and the reference, which has none.
 //
 // Every ISA multiplies words that are floats with the micro-kernel; pairs of bf16 where it has a
 // dot product, and on tiles where it has those. Cost of a choice: none inside a product.

@@ -1,5 +1,5 @@
-// The engine's kernels over the vectors of one instruction set: micro-kernels and moves; included by
-// one generated file each, which names `v`, the vector header's namespace, and `this_isa`.
+// The engine's kernels over the vectors of one instruction set: micro-kernels and moves; included
+// by one generated file each, which names `v`, the vector header's namespace, and `this_isa`.
 #include "ops/gemm/micro_kernel.inl"
 #include "ops/gemm/moves.inl"
 

@@ -38,11 +38,11 @@ int least_tiles(const gemm_problem& p, bool on_tiles) {
 constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
 constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;
 
-// Whether A is read in place: nothing has to be turned, widened or filled up, and its rows do not
-// fall on few sets of the caches. Tiles read sixteen rows at once and want them close
+// Whether A is read in place: nothing has to be transposed, widened or filled up, and its rows do
+// not fall on few sets of the caches. Tiles read sixteen rows at once and want them close
 // together; others gain where few panels would share the cost of packing.
 bool readable(const gemm_problem& p, const packed_form& form, bool on_tiles) {
-  if (p.turn_a || form.type != form.compute) return false;
+  if (p.transpose_a || form.type != form.compute) return false;
   if (on_tiles) return p.k % 32 == 0 && p.lda % 2 == 0 && p.m % 32 == 0 && p.lda <= 1024;
   const std::int64_t words = p.lda / form.per_word();
   const bool whole_words = p.k % form.per_word() == 0 && p.lda % form.per_word() == 0 &&
@@ -118,10 +118,10 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
   };
   shared_b = packed || pack_inside ? 0 : area(phase_columns * column_bytes);
   // Tiles want their rows in the second cache anyway, and a copy brings them there; only
-  // turning is worth saving.
+  // transposing is worth saving.
   const std::int64_t a_words = round_up(m, 32) * form.passes() * form.pass / form.per_word();
   packs_a_once =
-      !reads_a && column_tiles > 1 && a_words * 4 <= shared_a_bytes && (p.turn_a || !on_tiles);
+      !reads_a && column_tiles > 1 && a_words * 4 <= shared_a_bytes && (p.transpose_a || !on_tiles);
   shared_a = packs_a_once ? area(a_words * 4) : 0;
   own_a = reads_a || packs_a_once
               ? 0
@@ -136,7 +136,7 @@ gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& targ
 
 std::int64_t packed_form::place(const source_matrix& b, std::int64_t p, std::int64_t q) const {
   const std::int64_t row = p * pass, column = q * panel;
-  return b.turned ? column * b.ld + row : row * b.ld + column;
+  return b.transposed ? column * b.ld + row : row * b.ld + column;
 }
 
 void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
@@ -144,12 +144,12 @@ void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p,
   const word_moves& moves = kernels.moves(form.type, form.compute);
   const std::int64_t bytes = form.type == element_type::bf16 ? 2 : 4;
   const int width = form.width(q), columns = form.columns(q), rows = end - begin;
-  const std::int64_t place = form.place(b, p, q) + begin * (b.turned ? 1 : b.ld);
+  const std::int64_t place = form.place(b, p, q) + begin * (b.transposed ? 1 : b.ld);
   const void* from = static_cast<const char*>(b.data) + place * bytes;
   std::uint32_t* target = to + std::int64_t{begin} / form.per_word() * width;
-  if (b.turned) {
+  if (b.transposed) {
     const move m{from, b.ld, columns, rows, target, width, width};
-    moves.turn(m);
+    moves.transpose(m);
   } else {
     const move m{from, b.ld, rows, columns, target, width, width};
     moves.rows(m);
@@ -161,7 +161,7 @@ void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p
                  const gemm_kernels& kernels) {
   const int depth = form.depth(p), padded = form.padded_depth(p);
   constexpr int strip = 32;  // rows of a strip stay in the TLB while its panels are packed
-  const int step = b.turned ? depth : strip;
+  const int step = b.transposed ? depth : strip;
   for (int k = 0; k < depth; k += step) {
     for (std::int64_t q = first; q < end; ++q) {
       pack_strip(form, b, p, q, k, std::min(k + step, depth), to.panel(q), kernels);

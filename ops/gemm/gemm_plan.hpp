@@ -67,7 +67,7 @@ struct packed_target {
 struct source_matrix {
   const void* data;
   std::int64_t ld;
-  bool turned;  // stored [n][k]
+  bool transposed;  // stored [n][k]
 };
 
 // Packs steps [begin, end) of the depth of pass `p` into panel `q` at `to`; begin is even.

@@ -1,9 +1,9 @@
-// How matrices are brought into the forms products read: copies, widenings, turns.
+// How matrices are brought into the forms products read: copies, widenings, transpositions.
 //
 // The unit of a target is the 32-bit word: one f32 or one pair of bf16. A move fills whole target
 // rows: what lies beyond the source, up to `padded` words (a multiple of 16; of 8 for
 // micro-panels), becomes zero, so that padding adds nothing to a product. Invariant: nothing
-// outside the source's rows and columns is read. Cost: memory speed; turns go through registers.
+// outside the source's rows and columns is read. Cost: memory speed.
 #pragma once
 
 #include <stdint.h>
@@ -23,14 +23,15 @@ struct move {
 // in pairs along the depth. s is the source, t the target; i and j run over rows and columns of the
 // source, and w(..) is a word: s[i][j], or the pair of it and its neighbor along the depth.
 struct word_moves {
-  void (*rows)(const move&);        // a right side: t[i][j] = w; of pairs t[i / 2][j], even i
-  void (*turn)(const move&);        // one stored turned: t[j][i] = w; of pairs t[j / 2][i], even j
+  void (*rows)(const move&);  // a right side: t[i][j] = w; of pairs t[i / 2][j], even i
+  void (*transpose)(
+      const move&);  // one stored transposed: t[j][i] = w; of pairs t[j / 2][i], even j
   void (*micro_rows)(const move&);  // a left side in micro-panels of eight rows, ld_to words apart:
                                     // row i to words [.][i % 8] of micro-panel i / 8. Up to
                                     // `padded` rows those that are missing are zero; a vector's
                                     // worth is written
-  void (*micro_turn)(const move&);  // one stored turned: the row is j
-  void (*turn_rows)(const move&);   // the same in plain rows: t[j][i] = w; of pairs t[j][i / 2]
+  void (*micro_transpose)(const move&);  // one stored transposed: the row is j
+  void (*transpose_rows)(const move&);  // the same in plain rows: t[j][i] = w; of pairs t[j][i / 2]
 };
 
 }  // namespace velo::ops

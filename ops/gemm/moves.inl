@@ -101,10 +101,10 @@ VELO_INLINE auto row_pairs_of(const move& m) {
   };
 }
 
-// Turns a matrix of rows x columns words, a square of vectors at a time; along the source's rows
-// first, so that it is read in long streams.
+// Transposes a matrix of rows x columns words, a square of vectors at a time; along the source's
+// rows first, so that it is read in long streams.
 template <class Load>
-VELO_INLINE void turn_all(const move& m, int rows, int columns, Load load) {
+VELO_INLINE void transpose_all(const move& m, int rows, int columns, Load load) {
   constexpr int side = words::width;
   for (int i = 0; i < m.padded; i += side) {
     const int valid = rows - i < side ? rows - i : side;
@@ -126,17 +126,17 @@ VELO_INLINE void turn_all(const move& m, int rows, int columns, Load load) {
   }
 }
 
-void turn32(const move& m) {
-  turn_all(m, m.rows, m.columns, words_of(m));
+void transpose32(const move& m) {
+  transpose_all(m, m.rows, m.columns, words_of(m));
 }
-void turn16(const move& m) {
-  turn_all(m, (m.rows + 1) / 2, m.columns, row_pairs_of(m));
+void transpose16(const move& m) {
+  transpose_all(m, (m.rows + 1) / 2, m.columns, row_pairs_of(m));
 }
-void turn16_wide(const move& m) {
-  turn_all(m, m.rows, m.columns, wide_words_of(m));
+void transpose16_wide(const move& m) {
+  transpose_all(m, m.rows, m.columns, wide_words_of(m));
 }
-void turn_pairs(const move& m) {
-  turn_all(m, m.rows, (m.columns + 1) / 2, neighbors_of(m));
+void transpose_pairs(const move& m) {
+  transpose_all(m, m.rows, (m.columns + 1) / 2, neighbors_of(m));
 }
 
 // Eight rows at a time, read side by side: too many streams for the hardware to run far ahead of.
@@ -177,9 +177,9 @@ void micro_rows16_wide(const move& m) {
   interleave_all<uint16_t, 1>(m, wide_words_of(m));
 }
 
-// A source that is turned already: its rows, `Rows` of them for a step, are dealt out, a vector's
-// worth of columns at a time and so many steps that both sides stay in the first cache. Each column
-// of a strip asks for the one below it.
+// A source that is transposed already: its rows, `Rows` of them for a step, are dealt out, a
+// vector's worth of columns at a time and so many steps that both sides stay in the first cache.
+// Each column of a strip asks for the one below it.
 template <int Rows, class Element, class Load>
 VELO_INLINE void deal_all(const move& m, Load load) {
   constexpr int width = words::width, strip = 16;
@@ -207,17 +207,18 @@ VELO_INLINE void deal_all(const move& m, Load load) {
   }
 }
 
-void micro_turn32(const move& m) {
+void micro_transpose32(const move& m) {
   deal_all<1, uint32_t>(m, words_of(m));
 }
-void micro_turn_pairs(const move& m) {
+void micro_transpose_pairs(const move& m) {
   deal_all<2, uint16_t>(m, row_pairs_of(m));
 }
-void micro_turn16_wide(const move& m) {
+void micro_transpose16_wide(const move& m) {
   deal_all<1, uint16_t>(m, wide_words_of(m));
 }
 
-constexpr word_moves f32_moves{rows32, turn32, micro_rows32, micro_turn32, turn32};
-constexpr word_moves wide_moves{rows16_wide, turn16_wide, micro_rows16_wide, micro_turn16_wide,
-                                turn16_wide};
-constexpr word_moves pair_moves{pairs, turn_pairs, micro_rows16, micro_turn_pairs, turn16};
+constexpr word_moves f32_moves{rows32, transpose32, micro_rows32, micro_transpose32, transpose32};
+constexpr word_moves wide_moves{rows16_wide, transpose16_wide, micro_rows16_wide,
+                                micro_transpose16_wide, transpose16_wide};
+constexpr word_moves pair_moves{pairs, transpose_pairs, micro_rows16, micro_transpose_pairs,
+                                transpose16};

@@ -7,7 +7,7 @@ namespace velo::ops {
 namespace {
 
 constexpr int line = 64;        // bytes
-constexpr int least_rows = 32;  // of the depth in a strip: a whole line of a turned source
+constexpr int least_rows = 32;  // of the depth in a strip: a whole line of a transposed source
 
 int lines_of(const char* row, std::int64_t bytes) {
   const auto offset = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(row) % line);
@@ -43,7 +43,7 @@ panel_feed::panel_feed(const packed_form& form, const source_matrix& b, std::int
   run_step_ = line;
   const int panel_lines = lines_of(first_, std::int64_t{form.columns(q)} * element);
   const auto parts = [](int all, int most) { return (all + most - 1) / most; };
-  if (b.turned) {
+  if (b.transposed) {
     strip_ = static_cast<int>(round_up(parts(depth_, calls), least_rows));
     runs_ = lines_of(first_, std::int64_t{strip_} * element);
     steps_ = form.columns(q);
@@ -53,7 +53,7 @@ panel_feed::panel_feed(const packed_form& form, const source_matrix& b, std::int
     runs_ = panel_lines;
     steps_ = strip_;
   }
-  strip_step_ = strip_ * (b.turned ? element : line_step_);
+  strip_step_ = strip_ * (b.transposed ? element : line_step_);
   strips_ = parts(depth_, strip_);
   calls_a_strip_ = std::max(calls / strips_, 1);
 }

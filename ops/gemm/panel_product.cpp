@@ -71,18 +71,18 @@ void pack_right(const product_form& form, const source_matrix& from, int depth, 
   const auto move_part = [&](int q, int k, int rows) {
     const int first = std::min(q * form.panel, columns), width = to.width(form, q);
     const int valid = std::min(columns - first, width);
-    const std::int64_t place = from.turned ? first * from.ld + k : k * from.ld + first;
+    const std::int64_t place = from.transposed ? first * from.ld + k : k * from.ld + first;
     const void* source = static_cast<const char*>(from.data) + place * element;
     std::uint32_t* target =
         to.words + q * to.panel_words + std::int64_t{k} / form.per_word() * width;
-    if (from.turned) {
-      moves.turn({source, from.ld, valid, rows, target, width, width});
+    if (from.transposed) {
+      moves.transpose({source, from.ld, valid, rows, target, width, width});
     } else {
       moves.rows({source, from.ld, rows, valid, target, width, width});
     }
   };
   constexpr int strip = 16;  // rows read in one go by all panels, so that memory sees whole rows
-  const int step = from.turned ? std::max(depth, 1) : strip;
+  const int step = from.transposed ? std::max(depth, 1) : strip;
   for (int k = 0; k < depth; k += step) {
     for (int q = 0; q < panels; ++q) move_part(q, k, std::min(step, depth - k));
   }

@@ -12,7 +12,7 @@ bool is_small(const gemm_problem& p, bool packed) {
   // Rows of B further apart share few sets of the first cache, which more rows of A would feel.
   constexpr std::int64_t most_apart = 128, few_rows = 2 * micro_rows;
   return p.m <= most && p.n <= most && p.k <= most && p.k > 0 && !packed &&
-         p.type == element_type::f32 && !p.turn_a && !p.turn_b && p.n % 16 == 0 &&
+         p.type == element_type::f32 && !p.transpose_a && !p.transpose_b && p.n % 16 == 0 &&
          (p.ldb <= most_apart || p.m <= few_rows);
 }
 

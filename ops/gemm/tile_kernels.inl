@@ -1,5 +1,5 @@
-// The engine's kernels on tiles: the loop of four tile products, four tile loads a step, that products
-// of bf16 spend their time in. Included by gemm_kernels.inl where the vector header has tiles.
+// The engine's kernels on tiles: the loop of four tile products, four tile loads a step, that
+// products of bf16 spend their time in. For gemm_kernels.inl, where there are tiles.
 //
 // Measured on Granite Rapids: a tile load takes 16 cycles when its lines are in the first cache, as
 // long as a product, so the 2 x 2 form has them exactly overlap. Two things keep the lines there: A

@@ -21,10 +21,10 @@ struct tile_panel {
   const char* next_b;              // what will be read next, to be brought near; null when unknown
   int width;                       // 16 or 32
   int rows, steps;
-  float* sums;       // first square
-  int64_t ld_sums;   // floats between its rows
-  int64_t square;    // floats from the square of a strip to the next one's; 0: two squares in turn
-  bool first, last;  // pass
+  float* sums;         // first square
+  int64_t ld_sums;     // floats between its rows
+  int64_t square;      // floats from the square of a strip to the next one's; 0: two alternate
+  bool first, last;    // pass
   result_part result;  // of the first strip, and of the last pass; `rows` is ignored
 
   // Rows of the last strip beyond `rows` are read and must be zero or finite.

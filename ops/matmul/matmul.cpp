@@ -1,7 +1,7 @@
 // matmul and matmul_add_fp32 as operators: shapes, strides, and which form of the engine serves.
 //
 // Leading dimensions of `a` fold into its rows; what cannot fold is refused. matmul_add_fp32 is the
-// engine's product with a turned A that adds to a float32 C.
+// engine's product with a transposed A that adds to a float32 C.
 #include <algorithm>
 
 #include "core/simd/scalar.hpp"
@@ -120,7 +120,7 @@ void infer(const velo_matmul_args& a, matmul_problem& problem, output_shapes& ou
   if (transposed) shape[0] = p.m;
   shape[a.a->ndim - 1] = p.n;
   p.type = type_of(*a.a);
-  p.turn_a = transposed, p.turn_b = a.transpose_b != 0;
+  p.transpose_a = transposed, p.transpose_b = a.transpose_b != 0;
   p.accumulate = a.accumulate != 0;
   outputs.set(a.c, a.dtype == VELO_PRODUCT_DTYPE_FLOAT32 ? f32 : a.a->dtype, a.a->ndim, shape);
   if (a.c != nullptr && a.c->ndim >= 1) {
@@ -149,7 +149,7 @@ void infer_add(const velo_matmul_add_fp32_args& a, matmul_problem& problem,
   gemm_problem& p = problem.product;
   p.m = shape[0], p.n = shape[1], p.k = row_count(x);
   p.type = type_of(x);
-  p.lda = p.m, p.turn_a = true;
+  p.lda = p.m, p.transpose_a = true;
   p.ldb = p.n, p.ldc = p.n;
   p.accumulate = true;
 }

@@ -29,7 +29,7 @@ void require_size(std::int64_t size, const char* name) {
 }  // namespace
 
 weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
-    : owner_(owner), turned_(desc.transpose != 0) {
+    : owner_(owner), transposed_(desc.transpose != 0) {
   if (desc.transpose != 0 && desc.transpose != 1) {
     fail(VELO_ERR_ARGUMENT, "desc.transpose", "0 or 1", text("%d", desc.transpose));
   }
@@ -46,8 +46,8 @@ void weight_pack::check(const velo_tensor& weight) const {
     fail(VELO_ERR_RANK, "weight.ndim", "2 dimensions", text("%d", weight.ndim));
   }
   if (weight.shape == nullptr) fail(VELO_ERR_NULL, "weight.shape", "2 sizes", "NULL");
-  const std::int64_t sizes[] = {turned_ ? matrix_.n() : matrix_.k(),
-                                turned_ ? matrix_.k() : matrix_.n()};
+  const std::int64_t sizes[] = {transposed_ ? matrix_.n() : matrix_.k(),
+                                transposed_ ? matrix_.k() : matrix_.n()};
   if (weight.shape[0] != sizes[0] || weight.shape[1] != sizes[1]) {
     fail(VELO_ERR_SHAPE, "weight.shape", shape_name(2, sizes), shape_name(2, weight.shape));
   }
@@ -84,7 +84,7 @@ class weight_pack::queued_update final : public core::work {
     function = "velo_pack_update";
   }
   void run(core::execution& on) override {
-    pack_.matrix_.update(weight_, ld_, pack_.turned_, on.threads);
+    pack_.matrix_.update(weight_, ld_, pack_.transposed_, on.threads);
   }
 
  private:
@@ -101,7 +101,8 @@ void weight_pack::update(core::stream& stream, const velo_tensor& weight) {
   const void* from = data<const void>(&weight);
   const std::int64_t ld = weight.strides == nullptr ? weight.shape[1] : weight.strides[0];
   if (stream.is_inline()) {
-    stream.run_inline([&](core::execution& on) { matrix_.update(from, ld, turned_, on.threads); });
+    stream.run_inline(
+        [&](core::execution& on) { matrix_.update(from, ld, transposed_, on.threads); });
   } else {
     stream.enqueue(stream.make<queued_update>(*this, from, ld));
   }

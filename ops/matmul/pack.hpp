@@ -28,7 +28,7 @@ class weight_pack {
   void check(const velo_tensor& weight) const;
 
   core::context& owner_;
-  bool turned_;
+  bool transposed_;
   packed_matrix matrix_;
   std::size_t bytes_ = 0;
   void* memory_ = nullptr;

@@ -1,5 +1,5 @@
-// The matrix product engine against double precision: levels, types, turns, packs, strides, bias,
-// accumulation, threads.
+// The matrix product engine against double precision: levels, types, transposes, packs, strides,
+// bias, accumulation, threads.
 #include "ops/gemm/gemm.hpp"
 
 #include <sys/mman.h>
@@ -27,8 +27,8 @@ using velo::testing::levels;
 
 namespace {
 
-// Tasks dealt out to `count` threads in turn, the last first: an order the engine must not depend
-// on.
+// Tasks dealt out to `count` threads round robin, the last first: an order the engine must not
+// depend on.
 struct dealer {
   int count;
 
@@ -97,7 +97,7 @@ struct matrix {
 
 struct variant {
   element_type type = element_type::f32, c_type = element_type::f32;
-  bool turn_a = false, turn_b = false, bias = false, accumulate = false, packed = false;
+  bool transpose_a = false, transpose_b = false, bias = false, accumulate = false, packed = false;
   bool dot = false;  // whether bf16 stays bf16 where the level would widen it
   std::int64_t gap = 0;
 };
@@ -113,8 +113,8 @@ struct product {
         m(m_),
         n(n_),
         k(k_),
-        a(how.turn_a ? k_ : m_, how.turn_a ? m_ : k_, how.gap, how.type, 1),
-        b(how.turn_b ? n_ : k_, how.turn_b ? k_ : n_, how.gap, how.type, 2),
+        a(how.transpose_a ? k_ : m_, how.transpose_a ? m_ : k_, how.gap, how.type, 1),
+        b(how.transpose_b ? n_ : k_, how.transpose_b ? k_ : n_, how.gap, how.type, 2),
         c(m_, n_, how.gap, how.c_type, 3),
         bias(static_cast<std::size_t>(n_)) {
     for (std::size_t j = 0; j < bias.size(); ++j)
@@ -127,8 +127,8 @@ struct product {
     matrix out = c;
     gemm_problem p;
     p.m = m, p.n = n, p.k = k, p.type = v.type;
-    p.a = a.bytes.data() + skip, p.lda = a.ld, p.turn_a = v.turn_a;
-    p.b = b.bytes.data(), p.ldb = b.ld, p.turn_b = v.turn_b;
+    p.a = a.bytes.data() + skip, p.lda = a.ld, p.transpose_a = v.transpose_a;
+    p.b = b.bytes.data(), p.ldb = b.ld, p.transpose_b = v.transpose_b;
     p.c = out.bytes.data(), p.ldc = out.ld, p.c_type = v.c_type;
     p.bias = v.bias ? bias.data() : nullptr, p.accumulate = v.accumulate;
 
@@ -137,7 +137,7 @@ struct product {
     aligned pack_memory(v.packed ? pack.bytes() : 0);
     if (v.packed) {
       pack.place(pack_memory.start);
-      pack.update(p.b, p.ldb, p.turn_b, threads);
+      pack.update(p.b, p.ldb, p.transpose_b, threads);
       p.b = nullptr;
     }
     aligned scratch(gemm_scratch_bytes(p, v.packed, threads.threads(), target));
@@ -174,7 +174,7 @@ struct product {
         double sum = 0, size = 0;
         for (std::int64_t q = 0; q < k; ++q) {
           const double term =
-              (v.turn_a ? a.at(q, i) : a.at(i, q)) * (v.turn_b ? b.at(j, q) : b.at(q, j));
+              (v.transpose_a ? a.at(q, i) : a.at(i, q)) * (v.transpose_b ? b.at(j, q) : b.at(q, j));
           sum += term;
           size += std::fabs(term);
         }
@@ -201,14 +201,15 @@ const std::int64_t sizes[] = {1, 2, 15, 16, 31, 33, 64, 65, 127, 200};
 
 }  // namespace
 
-TEST_CASE("products agree with double precision for every level, type, turn and form of B") {
+TEST_CASE("products agree with double precision for every level, type, transpose and form of B") {
   for (int level = 0; level < levels(); ++level) {
     int checked = 0;
     for (int bits = 0; bits < 512; ++bits) {
       variant v;
       v.type = bits & 1 ? element_type::bf16 : element_type::f32;
       v.c_type = bits & 2 ? element_type::bf16 : element_type::f32;
-      v.turn_a = bits & 4, v.turn_b = bits & 8, v.bias = bits & 16, v.accumulate = bits & 32;
+      v.transpose_a = bits & 4, v.transpose_b = bits & 8, v.bias = bits & 16,
+      v.accumulate = bits & 32;
       v.packed = bits & 64, v.gap = bits & 128 ? 3 : 0;
       v.dot = bits & 256 && level >= dot_level;
       const auto pick = [&](int salt) {
@@ -233,7 +234,7 @@ TEST_CASE("several tiles, passes and panels add up") {
         variant v;
         v.type = type, v.c_type = packed ? type : element_type::f32, v.packed = packed,
         v.bias = true;
-        v.turn_a = packed, v.turn_b = !packed;
+        v.transpose_a = packed, v.transpose_b = !packed;
         for (const auto& [m, n, k] :
              {std::array<std::int64_t, 3>{45, 1100, 1300}, {700, 70, 600}, {300, 600, 40}}) {
           if (level == 0 && m * n * k > 30000000) continue;  // plain code is slow
@@ -383,13 +384,13 @@ TEST_CASE("no operand is read past its end") {
            {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}, {13, 48, 7}}) {
         variant v;
         v.type = v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
-        v.turn_a = bits & 2, v.turn_b = bits & 4, v.dot = bits & 8 && level >= dot_level;
+        v.transpose_a = bits & 2, v.transpose_b = bits & 4, v.dot = bits & 8 && level >= dot_level;
         const product p(v, m, n, k);
         const cliff a(p.a.bytes), b(p.b.bytes), c(p.c.bytes);
         gemm_problem g;
         g.m = m, g.n = n, g.k = k, g.type = v.type, g.c_type = v.c_type;
-        g.a = a.start, g.lda = p.a.ld, g.turn_a = v.turn_a;
-        g.b = b.start, g.ldb = p.b.ld, g.turn_b = v.turn_b;
+        g.a = a.start, g.lda = p.a.ld, g.transpose_a = v.transpose_a;
+        g.b = b.start, g.ldb = p.b.ld, g.transpose_b = v.transpose_b;
         g.c = c.start, g.ldc = p.c.ld;
         const gemm_target target = v.dot ? gemm_target(static_cast<isa>(level), true)
                                          : gemm_target(static_cast<isa>(level));

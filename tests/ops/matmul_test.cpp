@@ -336,7 +336,7 @@ TEST_CASE("matmul refuses what does not fit, by name, and leaves c alone") {
 
 TEST_CASE("matmul_add_fp32 refuses what does not fit, by name") {
   session s;
-  array<float> x({5, 8}), dy({5, 6}), grad({6, 8}), turned({8, 6}), few({4, 6});
+  array<float> x({5, 8}), dy({5, 6}), grad({6, 8}), transposed({8, 6}), few({4, 6});
   array<bf16> half({5, 6});
   velo_matmul_add_fp32_args good = VELO_MATMUL_ADD_FP32_ARGS_INIT;
   good.total_input = x.tensor(), good.grad_output = dy.tensor(), good.grad = grad.tensor();
@@ -346,7 +346,7 @@ TEST_CASE("matmul_add_fp32 refuses what does not fit, by name") {
     a = good;
   };
   a.grad = nullptr, refused(VELO_ERR_NULL, "args.grad");
-  a.grad = turned.tensor(), refused(VELO_ERR_SHAPE, "args.grad.shape");
+  a.grad = transposed.tensor(), refused(VELO_ERR_SHAPE, "args.grad.shape");
   a.grad = half.tensor(), refused(VELO_ERR_DTYPE, "args.grad.dtype");
   a.grad_output = few.tensor(), refused(VELO_ERR_SHAPE, "args.grad_output.shape");
   a.grad_output = half.tensor(), refused(VELO_ERR_DTYPE, "args.grad_output.dtype");

@@ -64,18 +64,19 @@ std::vector<std::uint32_t> words_of(const product_form& form, const values& a, i
   return words;
 }
 
-void check(const product_form& form, const part& p, bool turned, bool add) {
+void check(const product_form& form, const part& p, bool transposed, bool add) {
   INFO("rows " << p.rows << " depth " << p.depth << " columns " << p.columns << " from column "
-               << p.first_column << " turned " << turned << " add " << add << " bf16 "
+               << p.first_column << " transposed " << transposed << " add " << add << " bf16 "
                << (form.compute == element_type::bf16));
   const values a(p.rows, p.depth, form.type, 7);
-  const values b(turned ? p.columns : p.depth, turned ? p.depth : p.columns, form.type, 9);
+  const values b(transposed ? p.columns : p.depth, transposed ? p.depth : p.columns, form.type, 9);
   const int packed_words = p.depth / form.per_word();
   std::vector<std::uint32_t> words(
       static_cast<std::size_t>((p.columns / form.panel + 1) * form.panel * packed_words),
       0xffffffffu);
   const right_side side{words.data(), std::int64_t{form.panel} * packed_words, p.columns};
-  pack_right(form, {b.stored.data(), b.columns, turned}, p.depth, p.columns, packed_words, side);
+  pack_right(form, {b.stored.data(), b.columns, transposed}, p.depth, p.columns, packed_words,
+             side);
 
   const std::int64_t ldc = p.columns + 3;
   std::vector<float> c(static_cast<std::size_t>(p.rows * ldc), 0.5f);
@@ -97,7 +98,7 @@ void check(const product_form& form, const part& p, bool turned, bool add) {
       const bool asked = j >= p.first_column && j < p.first_column + p.used_columns;
       double wanted = asked && !add ? 0 : 0.5;
       for (int k = p.first_depth; asked && k < p.first_depth + p.used_depth; ++k) {
-        wanted += a.at(i, k) * (turned ? b.at(j, k) : b.at(k, j));
+        wanted += a.at(i, k) * (transposed ? b.at(j, k) : b.at(k, j));
       }
       const double got = static_cast<double>(c[static_cast<std::size_t>(i * ldc + j)]);
       worst = std::fmax(worst, std::fabs(got - wanted));
@@ -120,8 +121,8 @@ TEST_CASE("small products agree with double precision and write what was asked f
         if (widen && (type == element_type::f32 || !natural.dot)) continue;
         const product_form form(type, widen ? gemm_target(natural.isa, false) : natural);
         for (const part& p : parts) {
-          for (const bool turned : {false, true}) {
-            for (const bool add : {false, true}) check(form, p, turned, add);
+          for (const bool transposed : {false, true}) {
+            for (const bool add : {false, true}) check(form, p, transposed, add);
           }
         }
       }
