@@ -1,5 +1,7 @@
 // matmul and matmul_add_fp32 against double: shapes, transposes, strides, packs, every kernel,
 // threads, and what they refuse.
+#include <algorithm>
+
 #include "operator_testing.hpp"
 #include "ops/gemm/gemm.hpp"
 
@@ -128,13 +130,17 @@ bool check_add(session& s, std::int64_t t, std::int64_t n, std::int64_t k) {
   return true;
 }
 
-// Kernels that serve something here: two in plain code, and one for each isa that the machine and
-// VELO_ISA allow, less the dot product where it is slower than what it stands in for.
+// Kernels that serve something here: those of the list that the machine and VELO_ISA allow, less the
+// dot product where it is slower than what it stands in for.
 int kernels_that_serve() {
   using velo::core::isa;
-  const velo::core::isa isa = session().isa();
-  return 2 + (isa >= isa::avx2) + (isa >= isa::avx512) +
-         (isa >= isa::avx512_bf16 && velo::ops::dot_product_pays()) + (isa >= isa::amx);
+  velo::ops::op_id op{};
+  REQUIRE(velo::ops::find_op("matmul", op));
+  const velo::ops::kernel_list& all = *velo::ops::definition_of(op).kernels;
+  const isa highest = session().isa();
+  return static_cast<int>(std::count_if(all.entries, all.entries + all.count, [&](const auto& k) {
+    return k.isa <= highest && (k.isa != isa::avx512_bf16 || velo::ops::dot_product_pays());
+  }));
 }
 
 const std::int64_t some_sizes[] = {0, 1, 2, 15, 16, 17, 33, 64, 100};
