@@ -1,9 +1,7 @@
 // Names of ISAs; vendor and caches by CPUID; thread count by affinity mask and cgroup quota.
 #include "core/cpu.hpp"
 
-#include <cpuid.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,22 +11,10 @@
 #include <memory>
 #include <string>
 
+#include "core/cpuid.hpp"
+
 namespace velo::core {
 namespace {
-
-struct registers {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-};
-
-registers cpuid(unsigned leaf, unsigned subleaf = 0) {
-  registers r;
-  if (__get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d) == 0) return {};
-  return r;
-}
-
-constexpr bool bit(unsigned word, int index) {
-  return ((word >> index) & 1u) != 0;
-}
 
 // Deterministic cache parameters, leaf 4 (Intel) or 0x8000001d (AMD): the same format.
 void read_caches(unsigned leaf, cache_sizes& out) {

@@ -3,11 +3,11 @@
 // An ISA is granted only when every feature its kernels are compiled with is present, the system
 // saves its registers, and all ISAs below it are granted. Asking for AMX permission is the one
 // lasting act: Linux grants it to the whole process, once, and asking again is free.
-#include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "core/cpu.hpp"
+#include "core/cpuid.hpp"
 
 namespace velo::core {
 namespace {
@@ -18,20 +18,6 @@ struct machine {
 
   bool saves(std::uint64_t files) const { return (saved & files) == files; }
 };
-
-struct registers {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-};
-
-registers cpuid(unsigned leaf, unsigned subleaf = 0) {
-  registers r;
-  if (__get_cpuid_count(leaf, subleaf, &r.a, &r.b, &r.c, &r.d) == 0) return {};
-  return r;
-}
-
-constexpr bool bit(unsigned word, int index) {
-  return ((word >> index) & 1u) != 0;
-}
 
 machine this_machine() {
   const registers one = cpuid(1), seven = cpuid(7), seven_one = cpuid(7, 1);
