@@ -4,7 +4,8 @@
 // Order of checks: stream handle, struct size, fields one by one, the operator's own shapes and
 // its outputs against them, overlap. Nothing is written before all have passed. A struct of this
 // library's size is read where the caller has it; a shorter one is completed in a copy. Handles are
-// resolved once, shapes are worked out once. Cost: about 60 ns for three tensors (Zen 4).
+// resolved once, shapes are worked out once. Cost: an add of 64 elements takes 100 ns in all, inline
+// (Zen 4, bench_call).
 #pragma once
 
 #include "core/context.hpp"
