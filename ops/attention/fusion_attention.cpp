@@ -202,8 +202,6 @@ attention_problem describe(const Args& a) {
          text("%lld", static_cast<long long>(a.actual_seq_kvlen->count)));
   }
   p.batch = a.actual_seq_qlen->count;
-  p.q_ends = a.actual_seq_qlen->data;
-  p.kv_ends = a.actual_seq_kvlen->data;
   p.sq = longest(*a.actual_seq_qlen);
   p.skv = longest(*a.actual_seq_kvlen);
   p.stats = {0, q.heads, 1};
