@@ -13,17 +13,44 @@
 namespace velo::ops {
 namespace {
 
-// Pass `p` of panels whose passes follow each other. A narrow last panel has narrower rows, so its
-// passes lie closer.
-void pack_pass(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t first,
-               std::int64_t end, const packed_target& to, const gemm_kernels& kernels) {
+// Steps of pass `p` of panels whose passes follow each other. A narrow last panel has narrower
+// rows, so its passes lie closer.
+void pack_pass(const packed_form& form, const source_matrix& b, std::int64_t p, depth_range steps,
+               std::int64_t first, std::int64_t end, const packed_target& to,
+               const gemm_kernels& kernels) {
   const std::int64_t rows_before = p * form.pass / form.per_word();
   const std::int64_t even = form.width(end - 1) == form.panel ? end : end - 1;
-  pack_panels(form, b, p, first, even,
+  pack_panels(form, b, p, steps, first, even,
               {to.words + rows_before * form.panel, to.panel_stride, to.origin}, kernels);
   if (even == end) return;
   const packed_target narrow{to.words + rows_before * form.width(even), to.panel_stride, to.origin};
-  pack_panels(form, b, p, even, end, narrow, kernels);
+  pack_panels(form, b, p, steps, even, end, narrow, kernels);
+}
+
+// Panels [first, end), all passes, to `words`. Tasks take a few panels side by side, fewer where
+// there are many threads, and then parts of the depth.
+void pack_for_all(const packed_form& form, const source_matrix& b, std::int64_t first,
+                  std::int64_t end, std::uint32_t* words, const core::parallel& threads,
+                  const gemm_kernels& kernels) {
+  constexpr int least_depth = 64;
+  const std::int64_t panels = end - first, passes = form.passes();
+  const std::int64_t wanted = 2 * std::int64_t{threads.threads()};
+  const std::int64_t group = panels * passes / 4 < wanted ? 1 : 4;
+  const std::int64_t tasks = (panels + group - 1) / group * passes;
+  const std::int64_t parts =
+      std::clamp<std::int64_t>(wanted / std::max<std::int64_t>(tasks, 1), 1,
+                               std::max<std::int64_t>(form.pass / least_depth, 1));
+  const std::int64_t stride = form.padded_k() / form.per_word() * form.panel;
+  threads(tasks * parts, [&](std::int64_t task, int) {
+    const std::int64_t part = task % parts, p = task / parts % passes;
+    const std::int64_t q = first + task / parts / passes * group;
+    const int depth = form.depth(p);
+    const auto cut = [&](std::int64_t at) {
+      return at == parts ? depth : static_cast<int>(depth * at / parts / 32 * 32);
+    };
+    pack_pass(form, b, p, {cut(part), cut(part + 1)}, q, std::min(q + group, end),
+              {words, stride, first}, kernels);
+  });
 }
 
 }  // namespace
@@ -56,25 +83,19 @@ float packed_matrix::at(std::int64_t k, std::int64_t n) const {
 void packed_matrix::update(const void* weight, std::int64_t ld, bool transposed,
                            const core::parallel& threads) {
   const packed_form form(k_, n_, type_, target_);
-  const gemm_kernels& kernels = gemm_kernels_for(target_.isa);
-  constexpr std::int64_t group = 4;  // panels a task
-  const std::int64_t groups = (form.panels() + group - 1) / group;
-  const std::int64_t panel_words = form.padded_k() / form.per_word() * form.panel;
-  threads(groups * form.passes(), [&](std::int64_t task, int) {
-    const std::int64_t first = task / form.passes() * group, p = task % form.passes();
-    const std::int64_t end = std::min(first + group, form.panels());
-    pack_pass(form, {weight, ld, transposed}, p, first, end, {words_, panel_words, 0}, kernels);
-  });
+  pack_for_all(form, {weight, ld, transposed}, 0, form.panels(), words_, threads,
+               gemm_kernels_for(target_.isa));
 }
 
 // One call of gemm.
 class gemm_run {
  public:
-  gemm_run(const gemm_problem& problem, const packed_matrix* pack, void* scratch,
+  gemm_run(const gemm_problem& problem, const packed_matrix* pack, int threads, void* scratch,
            const gemm_target& target)
       : p_(problem),
-        plan_(problem, pack != nullptr, target),
+        plan_(problem, pack != nullptr, threads, target),
         form_(plan_.form),
+        grid_(plan_.grid),
         kernels_(gemm_kernels_for(target.isa)),
         moves_(kernels_.moves(form_.type, form_.compute)),
         pack_(pack == nullptr ? nullptr : pack->words_),
@@ -94,7 +115,6 @@ class gemm_run {
     float* sums;
   };
 
-  void pack_phase(std::int64_t first_tile, std::int64_t end_tile, const core::parallel& threads);
   const char* rows_of_a(const tile& t, std::int64_t p) const;
   const char* source_of_a(std::int64_t row, std::int64_t p) const;
   std::uint32_t* shared_rows(std::int64_t row, std::int64_t p) const;
@@ -123,6 +143,7 @@ class gemm_run {
   const gemm_problem& p_;
   const gemm_plan plan_;
   const packed_form& form_;
+  const tile_grid& grid_;
   const gemm_kernels& kernels_;
   const word_moves& moves_;
   const std::uint32_t* pack_;
@@ -131,30 +152,18 @@ class gemm_run {
 
 void gemm_run::run(const core::parallel& threads) {
   if (plan_.packs_a_once) pack_a_for_all(threads);
-  const std::int64_t step = plan_.shared_b == 0 ? plan_.column_tiles : plan_.phase_columns;
-  for (std::int64_t first = 0; first < plan_.column_tiles; first += step) {
-    const std::int64_t end = std::min(first + step, plan_.column_tiles);
-    if (plan_.shared_b != 0) pack_phase(first, end, threads);
+  for (std::int64_t first = 0; first < grid_.column_tiles; first += grid_.phase_columns) {
+    const std::int64_t end = std::min(first + grid_.phase_columns, grid_.column_tiles);
+    if (plan_.shared_b != 0) {
+      pack_for_all(form_, source_of_b(), grid_.first_panel(first), grid_.first_panel(end),
+                   reinterpret_cast<std::uint32_t*>(scratch_), threads, kernels_);
+    }
     const std::int64_t columns = end - first;
-    threads(plan_.row_tiles * columns, [&](std::int64_t task, int thread) {
+    threads(grid_.row_tiles * columns, [&](std::int64_t task, int thread) {
       const tile_session session(plan_.on_tiles ? kernels_.tiles : nullptr);
       multiply(task / columns, first + task % columns, first, thread);
     });
   }
-}
-
-void gemm_run::pack_phase(std::int64_t first_tile, std::int64_t end_tile,
-                          const core::parallel& threads) {
-  const std::int64_t origin = plan_.first_panel(first_tile);
-  const std::int64_t panels = plan_.first_panel(end_tile) - origin;
-  constexpr std::int64_t group = 4;  // panels a task
-  const std::int64_t groups = (panels + group - 1) / group;
-  auto* words = reinterpret_cast<std::uint32_t*>(scratch_);
-  threads(groups * form_.passes(), [&](std::int64_t task, int) {
-    const std::int64_t first = origin + task / form_.passes() * group, p = task % form_.passes();
-    const std::int64_t end = std::min(first + group, origin + panels);
-    pack_pass(form_, source_of_b(), p, first, end, {words, panel_words(), origin}, kernels_);
-  });
 }
 
 // The rows of A of a tile in pass `p`, ready to be multiplied: where they lie, where they were
@@ -172,7 +181,7 @@ const char* gemm_run::source_of_a(std::int64_t row, std::int64_t p) const {
   return static_cast<const char*>(p_.a) + place * (form_.type == element_type::bf16 ? 2 : 4);
 }
 
-// Where rows packed for all begin; `row` is a multiple of 32.
+// Where rows packed for all begin; `row` is where a tile or a group begins.
 std::uint32_t* gemm_run::shared_rows(std::int64_t row, std::int64_t p) const {
   const std::int64_t row_words =
       plan_.on_tiles ? form_.padded_depth(p) / form_.per_word() : words_of(p);
@@ -181,8 +190,10 @@ std::uint32_t* gemm_run::shared_rows(std::int64_t row, std::int64_t p) const {
 }
 
 void gemm_run::pack_a_for_all(const core::parallel& threads) {
-  constexpr std::int64_t group = 128;  // rows a task
-  const std::int64_t groups = (p_.m + group - 1) / group;
+  std::int64_t group = 128;  // rows a task, fewer where there are many threads
+  const auto groups_of = [&](std::int64_t rows) { return (p_.m + rows - 1) / rows; };
+  while (group > 32 && groups_of(group) * form_.passes() < 2 * threads.threads()) group /= 2;
+  const std::int64_t groups = groups_of(group);
   threads(groups * form_.passes(), [&](std::int64_t task, int) {
     const std::int64_t row = task % groups * group, p = task / groups;
     pack_a(row, static_cast<int>(std::min(group, p_.m - row)), p, shared_rows(row, p));
@@ -246,7 +257,7 @@ const std::uint32_t* gemm_run::panel_of_b(const tile& t, std::int64_t p, std::in
 void gemm_run::pack_inside(const tile& t, std::int64_t p, std::int64_t q) const {
   const std::int64_t stride = form_.padded_depth(0) / form_.per_word() * form_.panel;
   const std::int64_t end = std::min(q + plan_.inside_panels, t.end);
-  pack_panels(form_, source_of_b(), p, q, end, {t.own_b, stride, q}, kernels_);
+  pack_panels(form_, source_of_b(), p, {0, form_.depth(p)}, q, end, {t.own_b, stride, q}, kernels_);
 }
 
 // What is read after pass p of panel q.
@@ -336,11 +347,11 @@ result_part gemm_run::result_of(std::int64_t row, int rows, std::int64_t q) cons
 void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
                         int thread) const {
   tile t;
-  t.row = plan_.first_row(row_tile);
-  t.rows = static_cast<int>(plan_.first_row(row_tile + 1) - t.row);
-  t.first = plan_.first_panel(column_tile);
-  t.end = plan_.first_panel(column_tile + 1);
-  t.packed_panel = plan_.first_panel(phase_first);
+  t.row = grid_.first_row(row_tile);
+  t.rows = static_cast<int>(grid_.first_row(row_tile + 1) - t.row);
+  t.first = grid_.first_panel(column_tile);
+  t.end = grid_.first_panel(column_tile + 1);
+  t.packed_panel = grid_.first_panel(phase_first);
   t.own_a =
       scratch_ + plan_.shared_b + plan_.shared_a + static_cast<std::size_t>(thread) * plan_.own;
   t.own_b = reinterpret_cast<std::uint32_t*>(t.own_a + plan_.own_a);
@@ -365,7 +376,7 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
 std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,
                                const gemm_target& target) {
   if (is_small(problem, packed)) return 0;
-  return gemm_plan(problem, packed, target).scratch_bytes(threads);
+  return gemm_plan(problem, packed, threads, target).scratch_bytes(threads);
 }
 
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
@@ -376,7 +387,7 @@ void gemm(const gemm_problem& problem, const packed_matrix* b, const core::paral
   if (is_small(problem, b != nullptr)) {
     multiply_small(problem, gemm_kernels_for(target.isa));
   } else {
-    gemm_run(problem, b, scratch, target).run(threads);
+    gemm_run(problem, b, threads.threads(), scratch, target).run(threads);
   }
 }
 

@@ -6,9 +6,10 @@
 // (micro_kernel.hpp; on tiles strips of 32, tile_panel.hpp). B is packed beforehand by the caller
 // (packed_matrix), once for all tasks, or inside each task when there is one row of tiles, while it
 // multiplies the panel before (panel_feed.hpp). Sums wait in scratch between passes and are
-// finished from registers in the last. Invariant: tiles, passes and panels depend on problem and
-// isa only, an element's sum not even on the tile it lies in: the bits are the same for any
-// number of threads. Nothing is allocated. Cost: 2 m n k FLOP.
+// finished from registers in the last. Invariant: passes and panels depend on problem and isa only,
+// an element's sum not on the tile it lies in; tiles depend on the number of threads, too
+// (tile_grid.hpp), so the bits are the same for any number of threads. Nothing is allocated. Cost:
+// 2 m n k FLOP.
 #pragma once
 
 #include <cstddef>

@@ -24,19 +24,31 @@ tile_rule rule_for(const packed_form& form, const gemm_target& target) {
   return {pass, gemm_kernels_for(target.isa).tiles != nullptr ? 512 : 256, 480};
 }
 
-// Tiles for the threads to share. More of them read A and B more often, which small products feel,
-// and products on tiles first.
-int least_tiles(const gemm_problem& p, bool on_tiles) {
-  constexpr double large = 1 << 30;  // multiplications
-  const auto size = [](std::int64_t x) { return static_cast<double>(x); };
-  const double work = size(p.m) * size(p.n) * size(p.k);
-  if (work >= large) return 8;
-  return on_tiles && work < large / 2 ? 2 : 4;
+// Of a panel, packed, over the whole depth.
+std::int64_t panel_bytes(const packed_form& form) {
+  return form.padded_k() / form.per_word() * form.panel * 4;
 }
 
-// The most of A that is packed for all tasks, and of B packed at a time.
+grid_request request_for(const gemm_problem& p, const packed_form& form, bool packed, bool on_tiles,
+                         int threads, const tile_rule& rule) {
+  const auto size = [](std::int64_t x) { return static_cast<double>(x); };
+  grid_request r{};
+  r.m = p.m;
+  r.panels = form.panels();
+  r.panel = form.panel;
+  r.least_unit = on_tiles ? tile_side : micro_rows;
+  r.panel_bytes = panel_bytes(form);
+  r.packed = packed;
+  r.on_tiles = on_tiles;
+  r.work = size(p.m) * size(p.n) * size(p.k);
+  r.most_rows = rule.rows;
+  r.most_columns = rule.columns;
+  r.threads = threads;
+  return r;
+}
+
+// The most of A that is packed for all tasks.
 constexpr std::int64_t shared_a_bytes = std::int64_t{64} << 20;
-constexpr std::int64_t phase_bytes = std::int64_t{32} << 20;
 
 // Whether A is read in place: nothing has to be transposed, widened or filled up, and its rows do
 // not fall on few sets of the caches. Tiles read sixteen rows at once and want them close
@@ -63,73 +75,36 @@ packed_form::packed_form(std::int64_t k_, std::int64_t n_, element_type type_,
   pass = static_cast<int>(round_up(depth, 64));
 }
 
-void gemm_plan::choose_tiles(const gemm_problem& p, bool packed, const gemm_target& target) {
-  const tile_rule rule = rule_for(form, target);
-  const std::int64_t units = round_up(std::max<std::int64_t>(m, 1), 32) / 32;
-  const std::int64_t panels = std::max<std::int64_t>(form.panels(), 1);
-  const auto parts = [](std::int64_t all, std::int64_t most) { return (all + most - 1) / most; };
-  // A weight that one row of tiles reads is packed by its tasks and multiplied from the second
-  // cache; that is worth tiles of twice the height, with A from the third.
-  const int least = least_tiles(p, on_tiles);
-  const bool one_row = !packed && !on_tiles && m <= 2 * rule.rows && panels >= 2 * least;
-  row_tiles = one_row ? 1 : parts(units, rule.rows / 32);
-  column_tiles = parts(panels, rule.columns / form.panel);
-  while (row_tiles * column_tiles < least) {  // halve the longer side: square tiles read least
-    const std::int64_t rows = parts(units, row_tiles) * 32;
-    const std::int64_t columns = parts(panels, column_tiles) * form.panel;
-    const bool rows_split = rows > 64 && !one_row, columns_split = columns > 2 * form.panel;
-    if (rows_split && (rows >= columns || !columns_split)) {
-      row_tiles *= 2;
-    } else if (columns_split) {
-      column_tiles *= 2;
-    } else {
-      break;
-    }
-  }
-  if (row_tiles * column_tiles % 2 != 0 && row_tiles * column_tiles > 1) {
-    if (column_tiles < panels) {
-      ++column_tiles;
-    } else if (row_tiles < units) {
-      ++row_tiles;
-    }
-  }
-  tile_rows = static_cast<int>(parts(units, row_tiles) * 32);
-  tile_columns = static_cast<int>(parts(panels, column_tiles) * form.panel);
-}
-
-gemm_plan::gemm_plan(const gemm_problem& p, bool packed, const gemm_target& target)
-    : form(p.k, p.n, p.type, target), m(p.m) {
-  on_tiles = form.on_tiles(target) && p.k > 0;
-  choose_tiles(p, packed, target);
+gemm_plan::gemm_plan(const gemm_problem& p, bool packed, int threads, const gemm_target& target)
+    : form(p.k, p.n, p.type, target), on_tiles(form.on_tiles(target) && p.k > 0) {
+  grid = choose_grid(request_for(p, form, packed, on_tiles, threads, rule_for(form, target)));
   reads_a = readable(p, form, on_tiles);
-  pack_inside = !packed && row_tiles == 1;
+  pack_inside = !packed && grid.row_tiles == 1;
   // Few rows read a panel too fast for the next one to be packed meanwhile.
-  feeds = pack_inside && !on_tiles && m > 2 * micro_rows;
-  inside_panels = on_tiles ? tile_columns / form.panel : 2;
+  feeds = pack_inside && !on_tiles && p.m > 2 * micro_rows;
+  inside_panels = on_tiles ? grid.tile_panels() : 2;
 
-  const std::int64_t column_bytes = form.padded_k() / form.per_word() * tile_columns * 4;
-  phase_columns = std::clamp<std::int64_t>(phase_bytes / std::max<std::int64_t>(column_bytes, 1), 1,
-                                           column_tiles);
-  if (row_tiles % 2 != 0 && phase_columns > 1 && phase_columns < column_tiles)
-    phase_columns &= ~std::int64_t{1};
+  const std::int64_t phase_panels = grid.phase_columns * grid.tile_panels();
   const std::int64_t deepest = form.passes() == 0 ? 0 : form.padded_depth(0) / form.per_word();
   const auto area = [](std::int64_t bytes) {  // a line more: areas begin on different sets
     return static_cast<std::size_t>(round_up(bytes, 4096) + 64);
   };
-  shared_b = packed || pack_inside ? 0 : area(phase_columns * column_bytes);
+  shared_b = packed || pack_inside ? 0 : area(phase_panels * panel_bytes(form));
   // Tiles want their rows in the second cache anyway, and a copy brings them there; only
-  // transposing is worth saving.
-  const std::int64_t a_words = round_up(m, 32) * form.passes() * form.pass / form.per_word();
+  // transposing is worth saving, and copying for few columns.
+  constexpr int few_panels = 4;
+  const bool copies_cheaply = on_tiles && !p.transpose_a && grid.tile_panels() > few_panels;
+  const std::int64_t a_words = round_up(p.m, 32) * form.passes() * form.pass / form.per_word();
   packs_a_once =
-      !reads_a && column_tiles > 1 && a_words * 4 <= shared_a_bytes && (p.transpose_a || !on_tiles);
+      !reads_a && grid.column_tiles > 1 && a_words * 4 <= shared_a_bytes && !copies_cheaply;
   shared_a = packs_a_once ? area(a_words * 4) : 0;
   own_a = reads_a || packs_a_once
               ? 0
-              : area(tile_rows * (form.pass / form.per_word()) * std::int64_t{4});
+              : area(grid.tile_rows() * (form.pass / form.per_word()) * std::int64_t{4});
   own_b = pack_inside ? area(deepest * inside_panels * form.panel * 4) : 0;
   // Sums of a single pass stay in registers, or in two squares.
   constexpr std::int64_t two_squares = 2 * 32 * 32 * 4;
-  const std::int64_t all_sums = std::int64_t{tile_rows} * sums_stride() * 4;
+  const std::int64_t all_sums = std::int64_t{grid.tile_rows()} * sums_stride() * 4;
   own_sums = area(form.passes() > 1 ? all_sums : on_tiles ? two_squares : 0);
   own = own_a + own_b + own_sums;
 }
@@ -156,20 +131,20 @@ void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p,
   }
 }
 
-void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
+void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p, depth_range steps,
                  std::int64_t first, std::int64_t end, const packed_target& to,
                  const gemm_kernels& kernels) {
-  const int depth = form.depth(p), padded = form.padded_depth(p);
   constexpr int strip = 32;  // rows of a strip stay in the TLB while its panels are packed
-  const int step = b.transposed ? depth : strip;
-  for (int k = 0; k < depth; k += step) {
+  const int step = b.transposed ? steps.end - steps.begin : strip;
+  for (int k = steps.begin; k < steps.end; k += step) {
     for (std::int64_t q = first; q < end; ++q) {
-      pack_strip(form, b, p, q, k, std::min(k + step, depth), to.panel(q), kernels);
+      pack_strip(form, b, p, q, k, std::min(k + step, steps.end), to.panel(q), kernels);
     }
   }
+  const int depth = form.depth(p);
   const int used = (depth + form.per_word() - 1) / form.per_word();
-  const int all = padded / form.per_word();
-  if (used == all) return;
+  const int all = form.padded_depth(p) / form.per_word();
+  if (steps.end < depth || used == all) return;
   for (std::int64_t q = first; q < end; ++q) {
     const int width = form.width(q);
     std::memset(to.panel(q) + std::int64_t{used} * width, 0,

@@ -1,13 +1,15 @@
 // How a product is cut: panel width, pass depth, tile, and where scratch goes; and the packed form
 // of op(B).
 //
-// All of it is a function of problem and isa. Widths and depths fix the order of additions; tile
-// heights and widths only decide what stays in cache together.
+// Panel widths and pass depths fix the order of additions, so they are a function of problem and
+// isa only. Tiles (tile_grid.hpp) decide what stays in cache together and how evenly threads share
+// the work.
 #pragma once
 
 #include "core/round_up.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/gemm_kernels.hpp"
+#include "ops/gemm/tile_grid.hpp"
 
 namespace velo::ops {
 
@@ -74,24 +76,19 @@ struct source_matrix {
 void pack_strip(const packed_form& form, const source_matrix& b, std::int64_t p, std::int64_t q,
                 int begin, int end, std::uint32_t* to, const gemm_kernels& kernels);
 
-// Packs panels [first, end) of pass `p`.
-void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p,
+// A part of a pass: steps [begin, end) of its depth, both even where they are not its ends.
+struct depth_range {
+  int begin, end;
+};
+
+// Packs `steps` of pass `p` of panels [first, end), and the zeros after its last.
+void pack_panels(const packed_form& form, const source_matrix& b, std::int64_t p, depth_range steps,
                  std::int64_t first, std::int64_t end, const packed_target& to,
                  const gemm_kernels& kernels);
 
 struct gemm_plan {
   packed_form form;
-  std::int64_t m;
-  int tile_rows, tile_columns;  // of the largest tile
-  std::int64_t row_tiles, column_tiles;
-
-  // Where tiles begin: rows in units of 32, columns in panels, dealt out evenly so that threads get
-  // equal shares.
-  std::int64_t first_row(std::int64_t tile) const {
-    const std::int64_t row = (m + 31) / 32 * tile / row_tiles * 32;
-    return row < m ? row : m;
-  }
-  std::int64_t first_panel(std::int64_t tile) const { return form.panels() * tile / column_tiles; }
+  tile_grid grid;
 
   bool on_tiles;               // panels are multiplied on tiles, sums lie in squares
   bool reads_a;                // A is read where it lies; otherwise
@@ -99,21 +96,17 @@ struct gemm_plan {
   bool pack_inside;            // each task packs the B it needs:
   bool feeds;                  // a panel while the one before is multiplied,
   std::int64_t inside_panels;  // or so many at a time
-  std::int64_t phase_columns;  // column tiles of B packed for all, and then multiplied, at a time
 
   // bytes
   std::size_t shared_a, shared_b, own_a, own_b, own_sums, own;
 
-  gemm_plan(const gemm_problem& problem, bool packed, const gemm_target& target);
+  gemm_plan(const gemm_problem& problem, bool packed, int threads, const gemm_target& target);
 
   // Of sums between passes. No power of two, so that rows spread over the sets of a cache.
-  int sums_stride() const { return tile_columns + 16; }
+  int sums_stride() const { return grid.tile_panels() * form.panel + 16; }
   std::size_t scratch_bytes(int threads) const {
     return shared_a + shared_b + own * static_cast<std::size_t>(threads);
   }
-
- private:
-  void choose_tiles(const gemm_problem& problem, bool packed, const gemm_target& target);
 };
 
 }  // namespace velo::ops

@@ -47,11 +47,12 @@ struct dealer {
   parallel face() { return {this, run, count}; }
 };
 
+// One thread in the place of `count`: what is cut for many can be tried with few.
 struct serial {
   static void run(void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
     for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
   }
-  static parallel face() { return {nullptr, run, 1}; }
+  static parallel face(int count = 1) { return {nullptr, run, count}; }
 };
 
 // A stored matrix with NaN between its rows: what reads there shows.
@@ -257,6 +258,9 @@ TEST_CASE("the bits of a product do not depend on the number of threads or the o
         for (int count : {2, 3}) {
           dealer threads{count};
           CHECK(p.run(static_cast<isa>(level), threads.face()).bytes == one.bytes);
+        }
+        for (int count : {8, 64, 192}) {
+          CHECK(p.run(static_cast<isa>(level), serial::face(count)).bytes == one.bytes);
         }
       }
     }
