@@ -9,7 +9,7 @@ A comment ends with two sentences in a fixed form; a remark in parentheses may f
     Thread class: any. Errors: NULL, HANDLE, STATE (never recorded).
     Thread class: per-handle.                       of a function that returns nothing
 The thread class, the codes in their order (`none` for none) and the names of the parameters are those of the spec, and the comment
-beside an error code is the code's doc. The generated headers say what the spec says because they are made from it.
+beside an error code is the code's doc; a struct that begins with its size has an _INIT macro that sets it. The generated headers say what the spec says because they are made from it.
 """
 import os
 import re
@@ -20,6 +20,7 @@ import spec_reader
 DECLARATION = re.compile(r"(/\*(?:(?!\*/).)*\*/\n)?VELO_API\s+(\w+)\s+(velo_\w+)\(([^;]*)\);", re.S)
 CODE = r"[A-Z_]+(?: \([^()]*\))?"
 ERRORS = re.compile(rf"Errors: (none|{CODE}(?:, {CODE})*)\.")
+SIZED = re.compile(r"typedef struct (velo_\w+) \{\s*uint32_t struct_size;")
 ENUMERATOR = re.compile(r"(VELO_ERR_\w+) = \d+,?\s*/\* (.*?) \*/")
 
 
@@ -82,6 +83,10 @@ def differences(spec, headers):
     for (kind, name), entry in spec.entries.items():
         if kind == "errors" and said.get(name) != entry["doc"]:
             yield f"status.h: {name} is said to be {said.get(name)!r}, the spec has {entry['doc']!r}"
+    for header, text in sorted(headers.items()):
+        for struct in SIZED.findall(text):
+            if not re.search(rf"#define {struct.upper()}_INIT \\\s*\{{[\s\\]*sizeof\({struct}\),", text):
+                yield f"{header}: {struct} has no {struct.upper()}_INIT that begins with its size"
 
 
 def read_headers(folder):
@@ -109,6 +114,7 @@ def self_test(spec, headers):
         ("no comment", "introspect.h", "VELO_API velo_status velo_op_count", "struct between;\nVELO_API velo_status velo_op_count"),
         ("a function less", "pack.h", "VELO_API void velo_pack_destroy(velo_pack pack);", ""),
         ("a function more", "pack.h", "VELO_END_C", "/* New. */\nVELO_API void velo_pack_new(velo_pack pack);\nVELO_END_C"),
+        ("a struct nobody can begin", "context.h", "#define VELO_ALLOCATOR_INIT", "#define VELO_ALLOCATOR_NULL"),
         ("an error's meaning", "status.h", "/* a deadline passed */", "/* too late */"),
     ]
     missed = list(differences(spec, headers))

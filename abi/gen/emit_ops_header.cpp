@@ -94,7 +94,7 @@ std::string initial(const op_field& f) {
 
 std::string init_macro(const op& o, unsigned abi) {
   const std::string type = "velo_" + o.name + "_args";
-  std::vector<std::string> values = {"(uint32_t)sizeof(" + type + ")", "0"};
+  std::vector<std::string> values = {"sizeof(" + type + ")", "0"};
   for (const op_field& f : o.fields) {
     if (f.since <= abi) values.push_back(initial(f));
   }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles every public header alone with one compiler: a header that needs another included first, a non-standard construct or
-# a warning fails.
+# Compiles every public header alone with one compiler, and uses its _INIT macros: a header that needs another included first, a
+# non-standard construct or a warning fails.
 #
 #   headers_alone.sh c   COMPILER SOURCE_DIR   C headers as C99 with -pedantic-errors, and as C++17
 #   headers_alone.sh cpp COMPILER SOURCE_DIR   C++ headers as C++17 and C++20, with and without exceptions and RTTI, and loaded
@@ -17,11 +17,19 @@ warnings=(-pedantic-errors -Wall -Wextra -Wconversion -Wshadow -Werror)
 failures=0
 count=0
 
+program() { # program <header>: includes it and initializes every struct that it has a macro for
+  printf '#include "%s"\ntypedef int alone;\n' "$1"
+  sed -n 's/^#define \(VELO_[A-Z0-9_]*\)_INIT.*/\1/p' "$root/capi/include/$1" 2>/dev/null | while read -r name; do
+    echo "extern ${name,,} made_${name,,};"
+    echo "${name,,} made_${name,,} = ${name}_INIT;"
+  done
+}
+
 compile() { # compile <header> <compiler> <flags..>
   local header=$1
   shift
   count=$((count + 1))
-  if ! printf '#include "%s"\ntypedef int alone;\n' "$header" | "$@" "${warnings[@]}" "${include[@]}" -fsyntax-only -; then
+  if ! program "$header" | "$@" "${warnings[@]}" "${include[@]}" -fsyntax-only -; then
     echo "FAILED: $header with $*"
     failures=$((failures + 1))
   fi
@@ -31,13 +39,13 @@ if [ "$language" = c ]; then
   for path in "$root"/capi/include/velo/*.h; do
     header=velo/$(basename "$path")
     compile "$header" "$cc" -std=c99 -x c
-    compile "$header" "$cxx" -std=c++17 -x c++
+    compile "$header" "$cxx" -std=c++17 -x c++ -Wold-style-cast
   done
 else
   for path in "$root"/cpp/include/velo/*.hpp "$root"/cpp/include/velo/detail/*.hpp; do
     header=${path#"$root/cpp/include/"}
     for standard in c++17 c++20; do
-      compile "$header" "$cxx" -std=$standard -x c++
+      compile "$header" "$cxx" -std=$standard -x c++ -Wold-style-cast
       compile "$header" "$cxx" -std=$standard -x c++ -fno-exceptions -fno-rtti
     done
     compile "$header" "$cxx" -std=c++17 -x c++ -DVELO_DYNAMIC

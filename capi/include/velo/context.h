@@ -6,8 +6,9 @@
  * Creating one starts its threads; loading the library starts nothing. After fork the parent's
  * contexts are refused in the child with VELO_ERR_STATE.
  *
- * Configuration keys; velo_config_list enumerates them, and VELO_<KEY> in the environment overrides
- * what code set, visibly:
+ * Configuration keys; velo_config_list enumerates them. VELO_<KEY> in the environment overrides what
+ * code set, visibly; the name is the key in capitals with _ for each dot, so VELO_KERNEL_RMS_NORM
+ * for kernel.rms_norm:
  * - threads: 0 = as many as the affinity mask and the cgroup quota allow
  * - isa: scalar | avx2 | avx512 | avx512_bf16 | amx; may only lower what the processor offers
  * - level: 0 reference kernels, no overlap; 1 fused kernels; 2 everything (default)
@@ -37,6 +38,9 @@ typedef struct velo_allocator {
                      void* stream);
 } velo_allocator;
 
+#define VELO_ALLOCATOR_INIT \
+  { sizeof(velo_allocator), 0, 0, 0, 0 }
+
 /* The host's threads. run calls task(task_user, i) for every i in [0, tasks), possibly at once on
  * `threads` threads, and returns when all are done. Calls do not nest. */
 typedef struct velo_parallel_for {
@@ -46,6 +50,9 @@ typedef struct velo_parallel_for {
   void (*run)(void* user, int64_t tasks, void (*task)(void* task_user, int64_t index),
               void* task_user);
 } velo_parallel_for;
+
+#define VELO_PARALLEL_FOR_INIT \
+  { sizeof(velo_parallel_for), 1, 0, 0 }
 
 typedef int32_t velo_log_level;
 enum {
@@ -73,7 +80,7 @@ typedef struct velo_context_desc {
 } velo_context_desc;
 
 #define VELO_CONTEXT_DESC_INIT \
-  { (uint32_t)sizeof(velo_context_desc), 0, {VELO_DEVICE_CPU, 0}, 0, 0, 0, 0, 0 }
+  { sizeof(velo_context_desc), 0, {VELO_DEVICE_CPU, 0}, 0, 0, 0, 0, 0 }
 
 /* Creates a context and starts its threads. desc: copied; may be NULL for all defaults. context:
  * receives the handle; destroy it with velo_context_destroy.
@@ -120,6 +127,9 @@ typedef struct velo_context_stats {
   uint64_t allocations;     /* calls of allocator.allocate so far */
   uint64_t operator_calls;  /* operators run so far */
 } velo_context_stats;
+
+#define VELO_CONTEXT_STATS_INIT \
+  { sizeof(velo_context_stats), 0, 0, 0, 0, 0 }
 
 /* Fills the caller's struct, at most stats->struct_size bytes of it, with the counters.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */

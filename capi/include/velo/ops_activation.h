@@ -27,7 +27,7 @@ typedef struct velo_swiglu_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_SWIGLU_ARGS_INIT \
-  { (uint32_t)sizeof(velo_swiglu_args), 0, 0, 0, -1 }
+  { sizeof(velo_swiglu_args), 0, 0, 0, -1 }
 
 /* x is split in two equal halves x1, x2 along `dim`; y = silu(x1) * x2 with silu(t) = t / (1 +
  * exp(-t)).
@@ -56,7 +56,7 @@ typedef struct velo_swiglu_backward_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_SWIGLU_BACKWARD_ARGS_INIT \
-  { (uint32_t)sizeof(velo_swiglu_backward_args), 0, 0, 0, 0, -1 }
+  { sizeof(velo_swiglu_backward_args), 0, 0, 0, 0, -1 }
 
 /* With s = sigmoid(x1): dx1 = dy * x2 * s * (1 + x1 * (1 - s)), dx2 = dy * silu(x1), laid out as x.
  *

@@ -64,8 +64,8 @@ typedef struct velo_fusion_attention_args {
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_FUSION_ATTENTION_ARGS_INIT \
   { \
-    (uint32_t)sizeof(velo_fusion_attention_args), 0, 0, 0, 0, 0, 0, 0, VELO_ATTENTION_LAYOUT_BSND, \
-    0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
+    sizeof(velo_fusion_attention_args), 0, 0, 0, 0, 0, 0, 0, VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, \
+    VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
   }
 
 /* attention_out = softmax(scale * query key^T over the keys a row sees) value, for every head;
@@ -123,7 +123,7 @@ typedef struct velo_fusion_attention_backward_args {
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT \
   { \
-    (uint32_t)sizeof(velo_fusion_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
+    sizeof(velo_fusion_attention_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
     VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
   }
 

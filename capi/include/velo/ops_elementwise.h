@@ -32,7 +32,7 @@ typedef struct velo_add_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ADD_ARGS_INIT \
-  { (uint32_t)sizeof(velo_add_args), 0, 0, 0, 0 }
+  { sizeof(velo_add_args), 0, 0, 0, 0 }
 
 /* y = a + b, element by element, computed in float32 and rounded once.
  *
@@ -58,7 +58,7 @@ typedef struct velo_cast_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_CAST_ARGS_INIT \
-  { (uint32_t)sizeof(velo_cast_args), 0, 0, 0, VELO_ELEMENT_FLOAT32 }
+  { sizeof(velo_cast_args), 0, 0, 0, VELO_ELEMENT_FLOAT32 }
 
 /* y = x in another element type, rounded to nearest even; NaN stays NaN.
  *

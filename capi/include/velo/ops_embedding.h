@@ -27,7 +27,7 @@ typedef struct velo_embedding_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_EMBEDDING_ARGS_INIT \
-  { (uint32_t)sizeof(velo_embedding_args), 0, 0, 0, 0 }
+  { sizeof(velo_embedding_args), 0, 0, 0, 0 }
 
 /* y[t] = table[ids[t]].
  *
@@ -55,7 +55,7 @@ typedef struct velo_embedding_backward_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_EMBEDDING_BACKWARD_ARGS_INIT \
-  { (uint32_t)sizeof(velo_embedding_backward_args), 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_embedding_backward_args), 0, 0, 0, 0, 0, 0 }
 
 /* dtable[ids[t]] += dy[t] over all t in order; rows no id names become zero, or keep their value
  * with accumulate.

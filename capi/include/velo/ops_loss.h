@@ -38,7 +38,7 @@ typedef struct velo_cross_entropy_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_CROSS_ENTROPY_ARGS_INIT \
-  { (uint32_t)sizeof(velo_cross_entropy_args), 0, 0, 0, 0, 0, -100, VELO_REDUCTION_MEAN }
+  { sizeof(velo_cross_entropy_args), 0, 0, 0, 0, 0, -100, VELO_REDUCTION_MEAN }
 
 /* loss[t] = log(sum_v exp(logits[t, v])) - logits[t, targets[t]]; 0 where targets[t] is
  * ignore_index.
@@ -71,10 +71,7 @@ typedef struct velo_cross_entropy_backward_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT \
-  { \
-    (uint32_t)sizeof(velo_cross_entropy_backward_args), 0, 0, 0, 0, 0, 0, -100, \
-    VELO_REDUCTION_MEAN \
-  }
+  { sizeof(velo_cross_entropy_backward_args), 0, 0, 0, 0, 0, 0, -100, VELO_REDUCTION_MEAN }
 
 /* dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss_t; 0 in ignored rows. In
  * place over the logits, no second logits tensor is needed.

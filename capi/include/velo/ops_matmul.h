@@ -44,11 +44,14 @@ typedef struct velo_matmul_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ARGS_INIT \
-  { (uint32_t)sizeof(velo_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A }
+  { sizeof(velo_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A }
 
 /* c = op(a) * op(b) + bias, op(x) = x or its transpose; products and sums in float32, rounded once.
  * a: [.., m, k] with leading dimensions folded into m (2-D when transposed); b: [k, n], or `packed`
  * in its place.
+ * Its gradient is two more products: of a, matmul of dc and b with the other transpose_b; of b
+ * stored [k, n], matmul of a and dc with transpose_a, of b stored [n, k] that of dc and a with
+ * transpose_a (matmul_add_fp32 adds it to a float32 gradient); of bias, the sum of dc over rows.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 and bfloat16 inputs: k * 2^-24 relative to the sum of magnitudes; a bfloat16 c
@@ -75,7 +78,7 @@ typedef struct velo_matmul_add_fp32_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ADD_FP32_ARGS_INIT \
-  { (uint32_t)sizeof(velo_matmul_add_fp32_args), 0, 0, 0, 0 }
+  { sizeof(velo_matmul_add_fp32_args), 0, 0, 0, 0 }
 
 /* grad += grad_output^T * total_input, the product added in float32 without rounding to 16 bits.
  *

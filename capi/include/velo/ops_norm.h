@@ -23,14 +23,14 @@ typedef struct velo_rms_norm_args {
   const velo_tensor* gamma; /* in; float32 | bfloat16: trailing dimensions of x; float32, or the
                              * dtype of x */
   const velo_tensor* y;     /* out: shape and dtype of x; may be x itself */
-  const velo_tensor* rstd;  /* out, or NULL: float32, the leading dimensions of x; what the
-                             * gradient needs */
+  const velo_tensor* rstd;  /* out, or NULL: float32, the shape of x with a 1 for each dimension
+                             * that gamma has; what the gradient needs */
   double epsilon;           /* default 1e-06, >= 0.0: added to the mean square; a finite number */
 } velo_rms_norm_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_RMS_NORM_ARGS_INIT \
-  { (uint32_t)sizeof(velo_rms_norm_args), 0, 0, 0, 0, 0, 1e-06 }
+  { sizeof(velo_rms_norm_args), 0, 0, 0, 0, 0, 1e-06 }
 
 /* y = x * rstd * gamma with rstd = 1 / sqrt(mean(x^2) + epsilon), over the trailing dimensions that
  * gamma has.
@@ -64,7 +64,7 @@ typedef struct velo_rms_norm_backward_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_RMS_NORM_BACKWARD_ARGS_INIT \
-  { (uint32_t)sizeof(velo_rms_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_rms_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)); dgamma = sum over rows of dy * x *
  * rstd.

@@ -44,8 +44,8 @@ typedef struct velo_apply_fused_adamw_args {
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_APPLY_FUSED_ADAMW_ARGS_INIT \
   { \
-    (uint32_t)sizeof(velo_apply_fused_adamw_args), 0, 0, 0, 0, 0, 0, 0, 0, 1, 0.001, 0.9, 0.999, \
-    1e-08, 0.0, 0, 0 \
+    sizeof(velo_apply_fused_adamw_args), 0, 0, 0, 0, 0, 0, 0, 0, 1, 0.001, 0.9, 0.999, 1e-08, 0.0, \
+    0, 0 \
   }
 
 /* g = grad * scale (negated by maximize); p *= 1 - lr * weight_decay; m = beta1 * m + (1 - beta1) *
@@ -84,7 +84,7 @@ typedef struct velo_global_norm_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_GLOBAL_NORM_ARGS_INIT \
-  { (uint32_t)sizeof(velo_global_norm_args), 0, 0, 0, 0, 0, 1.0, 0 }
+  { sizeof(velo_global_norm_args), 0, 0, 0, 0, 0, 1.0, 0 }
 
 /* sum_of_squares (+)= sum of x^2 in double; norm = sqrt(sum_of_squares); clip = min(1, max_norm /
  * (norm + 1e-6)).

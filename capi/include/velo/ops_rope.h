@@ -37,7 +37,7 @@ typedef struct velo_rotary_position_embedding_args {
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT \
-  { (uint32_t)sizeof(velo_rotary_position_embedding_args), 0, 0, 0, 0, 0, VELO_ROTARY_MODE_HALF }
+  { sizeof(velo_rotary_position_embedding_args), 0, 0, 0, 0, 0, VELO_ROTARY_MODE_HALF }
 
 /* y = x * cos + rotate(x) * sin over the first R features of the last dimension; the rest pass
  * through.
@@ -77,7 +77,7 @@ typedef struct velo_rotary_position_embedding_backward_args {
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ROTARY_POSITION_EMBEDDING_BACKWARD_ARGS_INIT \
   { \
-    (uint32_t)sizeof(velo_rotary_position_embedding_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, \
+    sizeof(velo_rotary_position_embedding_backward_args), 0, 0, 0, 0, 0, 0, 0, 0, \
     VELO_ROTARY_MODE_HALF \
   }
 

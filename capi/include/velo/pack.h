@@ -22,7 +22,7 @@ typedef struct velo_pack_desc {
 } velo_pack_desc;
 
 #define VELO_PACK_DESC_INIT \
-  { (uint32_t)sizeof(velo_pack_desc), 0, {VELO_DTYPE_FLOAT, 32, 1}, 0, 0, 0 }
+  { sizeof(velo_pack_desc), 0, {VELO_DTYPE_FLOAT, 32, 1}, 0, 0, 0 }
 
 /* Creates an empty pack; its memory comes from the context's allocator here, never later. desc is
  * copied; destroy the pack with velo_pack_destroy.

@@ -44,7 +44,7 @@ typedef struct velo_kernel_desc {
 } velo_kernel_desc;
 
 #define VELO_KERNEL_DESC_INIT \
-  { (uint32_t)sizeof(velo_kernel_desc), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_kernel_desc), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Registers a foreign kernel in a context. The library stays open until the kernel is destroyed;
  * desc and its texts are copied.
@@ -71,6 +71,9 @@ typedef struct velo_plugin_desc {
   const velo_kernel_desc* kernels; /* each with function set */
   int64_t kernel_count;
 } velo_plugin_desc;
+
+#define VELO_PLUGIN_DESC_INIT \
+  { sizeof(velo_plugin_desc), VELO_TARGET_ABI, 0, 0, 0 }
 
 typedef velo_status (*velo_plugin_query_fn)(uint32_t host_abi, const velo_plugin_desc** desc);
 

@@ -66,7 +66,7 @@ typedef struct velo_error_info {
 } velo_error_info;
 
 #define VELO_ERROR_INFO_INIT \
-  { (uint32_t)sizeof(velo_error_info), 0, 0, "", "", "", "", "" }
+  { sizeof(velo_error_info), 0, 0, "", "", "", "", "" }
 
 /* Copies the calling thread's error record, at most info->struct_size bytes of it. A failure of
  * this call does not change the record.

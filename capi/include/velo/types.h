@@ -13,6 +13,11 @@
  *   runs, and why.
  * - pack: a weight matrix laid out once in the order the matrix kernels read it.
  *
+ * Thread classes, named in the comment of every function: any: from any thread at any time;
+ * per-handle: no other call may use the same handle at the same time; per-stream: from any thread,
+ * and the work of calls on one stream runs in the order in which they were made, one after the
+ * other (calls made at the same time from several threads in either order).
+ *
  * Handles are typed pointers to structs that are never defined. A handle that was destroyed, or
  * belongs to another kind, is refused with VELO_ERR_HANDLE; with any other pointer value behavior
  * is undefined.
@@ -63,9 +68,10 @@ typedef struct velo_device {
   int32_t id;
 } velo_device;
 
-/* A view of a tensor; the 48 bytes of a DLTensor. shape and strides are the caller's and need to
- * live until the call returns (asynchronous streams copy them); the data must live until the work
- * is done. */
+/* A view of a tensor; the 48 bytes of a DLTensor. The view itself, shape and strides are the
+ * caller's and may go when the call returns (queued calls copy them); the data must live until the
+ * work is done. The first element lies at a multiple of its own size, otherwise the call is refused
+ * with VELO_ERR_LAYOUT; at multiples of 64 bytes operators are fastest. */
 typedef struct velo_tensor {
   void* data; /* first byte of the allocation's view; may be NULL when a dimension is 0 */
   velo_device device;
