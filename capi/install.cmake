@@ -1,7 +1,7 @@
-# What an installed velo consists of: the library and its adapters, the C and C++ headers, the velo command, a pkg-config file, a
-# CMake package, the notices.
+# What an installed velo consists of: the library and its adapters, the C and C++ headers, the velo command, pkg-config files, a
+# CMake package, the Python modules of the hosts, the reference of all functions, the examples, the notices.
 #
-# The tree is relocatable for CMake; the pkg-config file names the prefix it was installed to.
+# The tree is relocatable for CMake; the pkg-config files name the prefix they were installed to.
 include(CMakePackageConfigHelpers)
 
 install(TARGETS velo velo_adapters velo_cpp velo_cpp_dynamic EXPORT velo-targets
@@ -20,8 +20,17 @@ if(TARGET velo_command)
   set_target_properties(velo_command PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
   install(TARGETS velo_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/abi/generated/api.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
+foreach(folder c cpp foreign_kernel jax mindspore python torch tvm_ffi) # pretrain and velo are built in the tree
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
+          PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+endforeach()
+
+# What a Python program imports: PYTHONPATH may name this one folder.
+foreach(module torch/velo_torch jax/velo_jax mindspore/velo_mindspore python/velo_ctypes)
+  install(FILES ${PROJECT_SOURCE_DIR}/examples/${module}.py DESTINATION ${CMAKE_INSTALL_DATADIR}/velo/python)
+endforeach()
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/velo)
 install(EXPORT velo-targets NAMESPACE velo:: DESTINATION ${package_dir})
@@ -31,21 +40,24 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/velo-config-version.cmake
 install(FILES ${PROJECT_BINARY_DIR}/velo-config.cmake ${PROJECT_BINARY_DIR}/velo-config-version.cmake
         DESTINATION ${package_dir})
 
-# The directories may be relative to the prefix or absolute. The file is made while installing, so that the prefix given to
-# `cmake --install --prefix` is the one it names.
+# The directories may be relative to the prefix or absolute. The files are made while installing, so that the prefix given to
+# `cmake --install --prefix` is the one they name.
 foreach(kind LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE ${CMAKE_INSTALL_${kind}})
     set(VELO_PC_${kind} ${CMAKE_INSTALL_${kind}})
+    set(place_${kind} ${CMAKE_INSTALL_${kind}})
   else()
     set(VELO_PC_${kind} "\${prefix}/${CMAKE_INSTALL_${kind}}")
+    set(place_${kind} "\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_${kind}}")
   endif()
 endforeach()
-install(CODE "
-  set(PROJECT_DESCRIPTION \"${PROJECT_DESCRIPTION}\")
-  set(PROJECT_VERSION ${PROJECT_VERSION})
-  set(VELO_PC_LIBDIR [[${VELO_PC_LIBDIR}]])
-  set(VELO_PC_INCLUDEDIR [[${VELO_PC_INCLUDEDIR}]])
-  configure_file(\"${CMAKE_CURRENT_LIST_DIR}/velo.pc.in\" \"${PROJECT_BINARY_DIR}/velo.pc\" @ONLY)
-  file(INSTALL \"${PROJECT_BINARY_DIR}/velo.pc\"
-       DESTINATION \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig\")
-")
+foreach(name velo velo-adapters)
+  install(CODE "
+    set(PROJECT_DESCRIPTION \"${PROJECT_DESCRIPTION}\")
+    set(PROJECT_VERSION ${PROJECT_VERSION})
+    set(VELO_PC_LIBDIR [[${VELO_PC_LIBDIR}]])
+    set(VELO_PC_INCLUDEDIR [[${VELO_PC_INCLUDEDIR}]])
+    configure_file(\"${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in\" \"${PROJECT_BINARY_DIR}/${name}.pc\" @ONLY)
+    file(INSTALL \"${PROJECT_BINARY_DIR}/${name}.pc\" DESTINATION \"${place_LIBDIR}/pkgconfig\")
+  " COMPONENT pkgconfig)
+endforeach()

@@ -4,6 +4,7 @@
 #   package_test.sh install      BUILD_DIR WORK_DIR SOURCE_DIR   what lies where after the installation
 #   package_test.sh find_package BUILD_DIR WORK_DIR SOURCE_DIR   a CMake project of its own, C and C++, linked and opened
 #   package_test.sh pkg_config   BUILD_DIR WORK_DIR SOURCE_DIR   plain compilers with pkg-config's flags
+#   package_test.sh absolute     BUILD_DIR WORK_DIR SOURCE_DIR   pkg-config's files where the library's folder is not below the prefix
 #   package_test.sh subproject   BUILD_DIR WORK_DIR SOURCE_DIR   the sources inside another project, whose warnings are its own affair
 set -eu
 mode=$1 build=$2 work=$3/$1 source=$4
@@ -37,7 +38,7 @@ subproject)
   ;;
 install)
   for file in include/velo/velo.h include/velo/velo.hpp include/velo/api.h include/velo/detail/call.hpp \
-    share/doc/velo/LICENSE; do
+    share/doc/velo/LICENSE share/doc/velo/api.md share/doc/velo/examples/c/hello.c share/velo/python/velo_torch.py; do
     [ -f "$prefix/$file" ] || fail "$file was not installed"
   done
   [ "$(readlink "$libdir/libvelo.so")" = libvelo.so.1 ] || fail "libvelo.so does not lead to libvelo.so.1"
@@ -45,6 +46,8 @@ install)
   installed=$(cd "$prefix/include" && find . -type f | sort)
   public=$(cd "$source" && { (cd capi/include && find . -name '*.h'); (cd capi/adapters/include && find . -name '*.h'); (cd cpp/include && find . -name '*.hpp'); } | sort)
   [ "$installed" = "$public" ] || fail "installed headers differ from the public ones"
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$prefix/share/velo/python python3 -c \
+    "import velo_ctypes as v; v.load('$libdir/libvelo.so.1').velo_get_api" || fail "the installed ctypes module finds no velo"
   "$prefix/bin/velo" ops >"$work/ops" || fail "the installed velo command does not run"
   if readelf -d "$libdir/libvelo.so.1" | grep -Eq 'RPATH|RUNPATH'; then fail "the installed library has a run path"; fi
   ;;
@@ -69,6 +72,20 @@ pkg_config)
   c++ -std=c++17 "$source/examples/cpp/hello.cpp" $(pkg-config --cflags --libs velo) -o "$work/hello_cpp"
   greets "$work/hello_c"
   greets "$work/hello_cpp"
+  printf '#include <velo/adapters.h>\nint main(void) { uint64_t n; return velo_adapters_last_error(0, 0, &n) != VELO_OK; }\n' >"$work/adapted.c"
+  # shellcheck disable=SC2046
+  cc -std=c99 "$work/adapted.c" $(pkg-config --cflags --libs velo-adapters) -o "$work/adapted"
+  readelf -d "$work/adapted" | grep -q 'libvelo_adapters.so.1' || fail "velo-adapters.pc does not link the adapters"
+  "$work/adapted" || fail "a program linked by velo-adapters.pc exits $?"
+  ;;
+absolute)
+  cmake -S "$source" -B "$work/build" -DCMAKE_INSTALL_LIBDIR="$work/elsewhere/lib" -DVELO_BUILD_TESTS=OFF \
+    -DVELO_BUILD_EXAMPLES=OFF >"$work/configure.log" || fail "$(cat "$work/configure.log")"
+  cmake --install "$work/build" --prefix "$work/other" --component pkgconfig >>"$work/install.log"
+  for name in velo velo-adapters; do
+    found=$(PKG_CONFIG_PATH=$work/elsewhere/lib/pkgconfig pkg-config --variable=libdir "$name") || fail "no $name.pc in the library's folder"
+    [ "$found" = "$work/elsewhere/lib" ] || fail "$name.pc says libdir=$found"
+  done
   ;;
 *) fail "unknown mode $mode" ;;
 esac
