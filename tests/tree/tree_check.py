@@ -7,8 +7,9 @@
 Rules: includes (who may include whom), external (which file may know which foreign header), sizes (line budgets), share (of
 generated and frozen lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
 helpers, common; nothing left to do), isas (operators' headers name no instruction set), snippets (code in README.md is cut from
-compiled examples).
+compiled examples), operators (README.md has them all).
 """
+import json
 import os
 import re
 import subprocess
@@ -163,20 +164,26 @@ def rule_isas(root):
 
 
 def rule_snippets(root):
-    readme = os.path.join(root, "README.md")
-    if not os.path.exists(readme):
-        yield "README.md is missing"
-        return
     examples = [p for p in committed(root) if p.startswith("examples/") and SOURCE.search(p)]
     texts = ["\n".join(line.strip() for line in lines_of(root, p)) for p in examples]
-    with open(readme, encoding="utf-8") as file:
-        blocks = re.findall(r"^```(c|cpp)\n(.*?)^```", file.read(), re.M | re.S)
-    if not blocks:
-        yield "README.md shows no code: the first program belongs there"
-    for language, block in blocks:
-        wanted = "\n".join(line.strip() for line in block.strip().split("\n"))
-        if not any(wanted in text for text in texts):
-            yield f"README.md: a {language} block is not part of any compiled example: {wanted[:60]!r}"
+    for page in (p for p in committed(root) if re.match(r"(examples/[^/]+/)?README\.md$", p)):
+        text = "\n".join(lines_of(root, page)) + "\n"
+        for language, block in re.findall(r"^```(c|cpp)\n(.*?)^```", text, re.M | re.S):
+            wanted = "\n".join(line.strip() for line in block.strip().split("\n"))
+            if not any(wanted in text for text in texts):
+                yield f"{page}: a {language} block is not part of any compiled example: {wanted[:60]!r}"
+
+
+def rule_operators(root):
+    # The front page's table has every operator of the spec, and nothing else.
+    paths = committed(root)
+    families = [json.loads("\n".join(lines_of(root, p))) for p in paths if re.match(r"abi/spec/ops/[^/]+\.json$", p)]
+    there = {operator["name"] for family in families for operator in family["ops"]}
+    text = "\n".join(lines_of(root, "README.md")) if "README.md" in paths else ""
+    section = re.search(r"^## Operators\n(.*?)^## ", text, re.M | re.S)
+    told = set(re.findall(r"`([a-z0-9_]+)`", section.group(1))) if section else set()
+    for name in sorted(there ^ told):
+        yield f"README.md: operator {name} is {'missing' if name in there else 'not in the spec'} (section Operators)"
 
 
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
@@ -208,7 +215,9 @@ PLANTED = [
     ("isas", "ops/norm/a.hpp", '// a\n#include "core/simd/avx512.hpp"\n'),
     ("isas", "ops/norm/a.inl", "/* a\n*/ kernels_amx();  // what runs\n"),
     ("snippets", "README.md", "```c\nint invented(void);\n```\n"),
-    ("snippets", "README.md", "no code\n"),
+    ("snippets", "examples/c/README.md", "```c\nint invented(void);\n```\n"),
+    ("operators", "abi/spec/ops/extra.json", '{"ops": [{"name": "extra"}]}\n'),
+    ("operators", "README.md", "## Operators\n`gone`\n## Next\n"),
 ]
 
 
@@ -216,7 +225,7 @@ def self_test():
     missed = 0
     for rule, path, content in PLANTED:
         with tempfile.TemporaryDirectory() as root:
-            clean = list(RULES[rule](root)) if rule != "snippets" else []
+            clean = list(RULES[rule](root))
             full = os.path.join(root, path)
             os.makedirs(os.path.dirname(full), exist_ok=True)
             with open(full, "w", encoding="utf-8") as file:
