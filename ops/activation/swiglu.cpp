@@ -73,38 +73,37 @@ void for_parts(const swiglu_problem& p, core::execution& on, Part&& part) {
   });
 }
 
+template <class T>
 void run(const velo_swiglu_args& a, const swiglu_problem& p, const swiglu_kernels& kernels,
          core::execution& on) {
-  with_element_type(a.x->dtype, [&](auto element) {
-    using T = decltype(element);
-    const auto row_bytes = p.half * static_cast<std::int64_t>(sizeof(T));
-    const bool bypass = bypass_cache(data<T>(a.y), p.rows, row_bytes, on);
-    for_parts(p, on, [&](std::int64_t in, std::int64_t out, std::int64_t n) {
-      const T* gate = data<const T>(a.x) + in;
-      kernels.forward(swiglu_slice<T>{gate, gate + p.half, data<T>(a.y) + out, n, bypass});
-    });
+  const auto row_bytes = p.half * static_cast<std::int64_t>(sizeof(T));
+  const bool bypass = bypass_cache(data<T>(a.y), p.rows, row_bytes, on);
+  for_parts(p, on, [&](std::int64_t in, std::int64_t out, std::int64_t n) {
+    const T* gate = data<const T>(a.x) + in;
+    kernels.forward(swiglu_slice<T>{gate, gate + p.half, data<T>(a.y) + out, n, bypass});
   });
 }
 
+template <class T>
 void run_backward(const velo_swiglu_backward_args& a, const swiglu_problem& p,
                   const swiglu_kernels& kernels, core::execution& on) {
-  with_element_type(a.x->dtype, [&](auto element) {
-    using T = decltype(element);
-    const auto row_bytes = p.half * static_cast<std::int64_t>(sizeof(T));
-    const bool bypass = bypass_cache(data<T>(a.dx), p.rows, row_bytes, on);
-    for_parts(p, on, [&](std::int64_t in, std::int64_t out, std::int64_t n) {
-      const T* gate = data<const T>(a.x) + in;
-      T* dgate = data<T>(a.dx) + in;
-      kernels.backward(swiglu_backward_slice<T>{data<const T>(a.dy) + out, gate, gate + p.half,
-                                                dgate, dgate + p.half, n, bypass});
-    });
+  const auto row_bytes = p.half * static_cast<std::int64_t>(sizeof(T));
+  const bool bypass = bypass_cache(data<T>(a.dx), p.rows, row_bytes, on);
+  for_parts(p, on, [&](std::int64_t in, std::int64_t out, std::int64_t n) {
+    const T* gate = data<const T>(a.x) + in;
+    T* dgate = data<T>(a.dx) + in;
+    kernels.backward(swiglu_backward_slice<T>{data<const T>(a.dy) + out, gate, gate + p.half, dgate,
+                                              dgate + p.half, n, bypass});
   });
 }
 
 }  // namespace
 
-extern const operator_def swiglu_operator = define<infer, run>(swiglu_kernel_list);
+extern const operator_def swiglu_operator =
+    define<infer, by_dtype<&velo_swiglu_args::x, run<float>, run<simd::bf16>>>(swiglu_kernel_list);
 extern const operator_def swiglu_backward_operator =
-    define<infer_backward, run_backward>(swiglu_kernel_list);
+    define<infer_backward,
+           by_dtype<&velo_swiglu_backward_args::x, run_backward<float>, run_backward<simd::bf16>>>(
+        swiglu_kernel_list);
 
 }  // namespace velo::ops

@@ -141,16 +141,12 @@ void add_rows(const velo_embedding_backward_args& a, const embedding_problem& p,
   });
 }
 
-void run_backward(const velo_embedding_backward_args& a, const embedding_problem& p,
-                  const embedding_kernels& kernels, core::execution& on) {
-  with_element_type(a.dy->dtype,
-                    [&](auto element) { add_rows<decltype(element)>(a, p, kernels, on); });
-}
-
 }  // namespace
 
 extern const operator_def embedding_operator = define<infer, run>(embedding_kernel_list);
 extern const operator_def embedding_backward_operator =
-    define<infer_backward, run_backward>(embedding_kernel_list);
+    define<infer_backward,
+           by_dtype<&velo_embedding_backward_args::dy, add_rows<float>, add_rows<simd::bf16>>>(
+        embedding_kernel_list);
 
 }  // namespace velo::ops

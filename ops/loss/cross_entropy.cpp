@@ -115,22 +115,13 @@ void backward(const velo_cross_entropy_backward_args& a, const cross_entropy_pro
   });
 }
 
-void run(const velo_cross_entropy_args& a, const cross_entropy_problem& p,
-         const cross_entropy_kernels& kernels, core::execution& on) {
-  with_element_type(a.logits->dtype,
-                    [&](auto element) { forward<decltype(element)>(a, p, kernels, on); });
-}
-
-void run_backward(const velo_cross_entropy_backward_args& a, const cross_entropy_problem& p,
-                  const cross_entropy_kernels& kernels, core::execution& on) {
-  with_element_type(a.logits->dtype,
-                    [&](auto element) { backward<decltype(element)>(a, p, kernels, on); });
-}
-
 }  // namespace
 
-extern const operator_def cross_entropy_operator = define<infer, run>(cross_entropy_kernel_list);
+extern const operator_def cross_entropy_operator =
+    define<infer, by_dtype<&velo_cross_entropy_args::logits, forward<float>, forward<simd::bf16>>>(
+        cross_entropy_kernel_list);
 extern const operator_def cross_entropy_backward_operator =
-    define<infer_backward, run_backward>(cross_entropy_kernel_list);
+    define<infer_backward, by_dtype<&velo_cross_entropy_backward_args::logits, backward<float>,
+                                    backward<simd::bf16>>>(cross_entropy_kernel_list);
 
 }  // namespace velo::ops

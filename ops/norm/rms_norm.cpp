@@ -121,22 +121,14 @@ void backward(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
   if (a.dgamma != nullptr) add_partials(a, p, kernels, on, partial, slices.tasks());
 }
 
-void run(const velo_rms_norm_args& a, const rms_norm_problem& p, const rms_norm_kernels& kernels,
-         core::execution& on) {
-  with_element_type(a.x->dtype,
-                    [&](auto element) { forward<decltype(element)>(a, p, kernels, on); });
-}
-
-void run_backward(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
-                  const rms_norm_kernels& kernels, core::execution& on) {
-  with_element_type(a.x->dtype,
-                    [&](auto element) { backward<decltype(element)>(a, p, kernels, on); });
-}
-
 }  // namespace
 
-extern const operator_def rms_norm_operator = define<infer, run>(rms_norm_kernel_list);
+extern const operator_def rms_norm_operator =
+    define<infer, by_dtype<&velo_rms_norm_args::x, forward<float>, forward<simd::bf16>>>(
+        rms_norm_kernel_list);
 extern const operator_def rms_norm_backward_operator =
-    define<infer_backward, run_backward>(rms_norm_kernel_list);
+    define<infer_backward,
+           by_dtype<&velo_rms_norm_backward_args::x, backward<float>, backward<simd::bf16>>>(
+        rms_norm_kernel_list);
 
 }  // namespace velo::ops

@@ -83,6 +83,19 @@ constexpr operator_def define(const kernel_list& kernels) {
   return definition_of_types<Infer, Run, Reject>::define(kernels);
 }
 
+// The run of an operator that is a function template over the element type of one of its tensors:
+// define<infer, by_dtype<&velo_add_args::y, run<float>, run<simd::bf16>>>.
+template <auto Tensor, auto OnF32, auto OnBf16, class Run = decltype(OnF32)>
+struct run_by_dtype;
+template <auto Tensor, auto OnF32, auto OnBf16, class Args, class... Others>
+struct run_by_dtype<Tensor, OnF32, OnBf16, void (*)(const Args&, Others...)> {
+  static void run(const Args& a, Others... others) {
+    ((a.*Tensor)->dtype == f32 ? OnF32 : OnBf16)(a, others...);
+  }
+};
+template <auto Tensor, auto OnF32, auto OnBf16>
+inline constexpr auto by_dtype = run_by_dtype<Tensor, OnF32, OnBf16>::run;
+
 // body(T()) with T the element type of `dtype`: float for float32, else simd::bf16.
 template <class Body>
 void with_element_type(velo_dtype dtype, Body&& body) {
