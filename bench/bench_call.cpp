@@ -16,6 +16,7 @@
 #include "bench/limits/machine.hpp"
 #include "bench/peers/peers.hpp"
 #include "bench/protocol.hpp"
+#include "bench/require.hpp"
 #include "capi/adapters/tvm_abi.hpp"
 #include "capi/adapters/xla_abi.hpp"
 #include "velo/adapters.h"
@@ -39,14 +40,6 @@ namespace tvm = adapters::tvm;
 namespace xla = adapters::xla;
 
 constexpr int queued_calls = 64;
-
-void require(velo_status status) {
-  if (status == VELO_OK) return;
-  char text[1024] = "";
-  velo_error_text(text, sizeof text, nullptr);
-  std::fprintf(stderr, "bench_call: %s\n", text);
-  std::exit(2);
-}
 
 void require_null(const void* failure) {
   require(failure == nullptr ? VELO_OK : VELO_ERR_FOREIGN);

@@ -14,20 +14,13 @@
 
 #include "bench/limits/machine.hpp"
 #include "bench/protocol.hpp"
+#include "bench/require.hpp"
 #include "velo/velo.h"
 
 namespace velo::bench {
 namespace {
 
 constexpr double bound = 0.95;
-
-void require(velo_status status) {
-  if (status == VELO_OK) return;
-  char text[1024] = "";
-  velo_error_text(text, sizeof text, nullptr);
-  std::fprintf(stderr, "bench_wait: %s\n", text);
-  std::exit(2);
-}
 
 void read_one_byte(velo_stream, std::int64_t file) {
   char byte = 0;

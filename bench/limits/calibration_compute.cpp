@@ -57,50 +57,39 @@ __attribute__((target("avx2,fma"))) void fma_avx2(std::int64_t rounds) {
         "xmm10", "xmm11", "xmm14", "xmm15");
 }
 
+// 24 accumulators of 16 floats; `instruction` adds to them from pairs of what `broadcast` spread.
+#define VELO_ZMM_LOOP(broadcast, instruction, element)                                            \
+  asm volatile(                                                                                   \
+      broadcast                                                                                   \
+      " %[operand], %%zmm30\n" broadcast                                                          \
+      " %[operand], %%zmm31\n"                                                                    \
+      ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n"                   \
+      "vpxorq %%zmm\\i, %%zmm\\i, %%zmm\\i\n"                                                     \
+      ".endr\n"                                                                                   \
+      ".balign 32\n"                                                                              \
+      "1:\n"                                                                                      \
+      ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n" instruction       \
+      " %%zmm30, %%zmm31, %%zmm\\i\n"                                                             \
+      ".endr\n"                                                                                   \
+      "decq %[rounds]\n"                                                                          \
+      "jnz 1b\n"                                                                                  \
+      "vzeroupper\n"                                                                              \
+      : [rounds] "+r"(rounds)                                                                     \
+      : [operand] "m"(element)                                                                    \
+      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",     \
+        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "xmm16", "xmm17", "xmm18", "xmm19", \
+        "xmm20", "xmm21", "xmm22", "xmm23", "xmm30", "xmm31")
+
 __attribute__((target("avx512f"))) void fma_avx512(std::int64_t rounds) {
-  asm volatile(
-      "vbroadcastss %[half], %%zmm30\n"
-      "vbroadcastss %[half], %%zmm31\n"
-      ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n"
-      "vpxorq %%zmm\\i, %%zmm\\i, %%zmm\\i\n"
-      ".endr\n"
-      ".balign 32\n"
-      "1:\n"
-      ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n"
-      "vfmadd231ps %%zmm30, %%zmm31, %%zmm\\i\n"
-      ".endr\n"
-      "decq %[rounds]\n"
-      "jnz 1b\n"
-      "vzeroupper\n"
-      : [rounds] "+r"(rounds)
-      : [half] "m"(half)
-      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "xmm16", "xmm17", "xmm18", "xmm19",
-        "xmm20", "xmm21", "xmm22", "xmm23", "xmm30", "xmm31");
+  VELO_ZMM_LOOP("vbroadcastss", "vfmadd231ps", half);
 }
 
 __attribute__((target("avx512f,avx512bf16"))) void dot_bf16(std::int64_t rounds) {
   const std::uint32_t pair = 0x3f003f00u;  // two bf16 halves
-  asm volatile(
-      "vpbroadcastd %[pair], %%zmm30\n"
-      "vpbroadcastd %[pair], %%zmm31\n"
-      ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n"
-      "vpxorq %%zmm\\i, %%zmm\\i, %%zmm\\i\n"
-      ".endr\n"
-      ".balign 32\n"
-      "1:\n"
-      ".irp i, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23\n"
-      "vdpbf16ps %%zmm30, %%zmm31, %%zmm\\i\n"
-      ".endr\n"
-      "decq %[rounds]\n"
-      "jnz 1b\n"
-      "vzeroupper\n"
-      : [rounds] "+r"(rounds)
-      : [pair] "m"(pair)
-      : "cc", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
-        "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15", "xmm16", "xmm17", "xmm18", "xmm19",
-        "xmm20", "xmm21", "xmm22", "xmm23", "xmm30", "xmm31");
+  VELO_ZMM_LOOP("vpbroadcastd", "vdpbf16ps", pair);
 }
+
+#undef VELO_ZMM_LOOP
 
 // Two tiles of A times two of B into four accumulators: the 32 x 32 block every AMX kernel
 // is made of.
