@@ -20,10 +20,6 @@ void client_report(int holds, const char* condition, const char* file, int line)
   fprintf(stderr, "%s:%d: %s\n  last error: %s\n", file, line, condition, text);
 }
 
-int client_near(double value, double wanted) {
-  return fabs(value - wanted) <= 1e-5 * (1.0 + fabs(wanted));
-}
-
 velo_tensor client_tensor(const void* data, int code, int bits, int32_t ndim,
                           const int64_t* shape) {
   velo_tensor tensor;
@@ -52,14 +48,17 @@ static double element(const velo_tensor* tensor, int64_t index) {
   return wide;
 }
 
-void client_holds(const velo_tensor* got, const double* wanted, int64_t count, const char* where,
-                  const char* field) {
+void client_holds(const velo_tensor* got, client_bound bound, const double* wanted, int64_t count,
+                  const char* where, const char* field) {
+  double largest = 0;
+  for (int64_t i = 0; i < count; ++i) largest = fmax(largest, fabs(wanted[i]));
   for (int64_t i = 0; i < count; ++i) {
-    const double value = element(got, i);
+    const double value = element(got, i), exact = wanted[i];
+    const double allowed = bound.absolute + bound.relative * fabs(exact) + bound.largest * largest;
     char condition[256];
     snprintf(condition, sizeof condition, "%s[%d] is %.9g, wanted %.9g", field, (int)i, value,
-             wanted[i]);
-    client_report(client_near(value, wanted[i]), condition, where, (int)i);
+             exact);
+    client_report(fabs(value - exact) <= allowed, condition, where, (int)i);
   }
 }
 

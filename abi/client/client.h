@@ -13,13 +13,12 @@
 extern int client_checks;
 extern int client_failures;
 
-int client_near(double value, double wanted);
 void client_report(int holds, const char* condition, const char* file, int line);
 
 #define EXPECT(condition) client_report((condition) ? 1 : 0, #condition, __FILE__, __LINE__)
 #define WORKS(call) EXPECT((call) == VELO_OK)
 #define NEAR(value, wanted) \
-  client_report(client_near(value, wanted), #value " is near " #wanted, __FILE__, __LINE__)
+  client_report(fabs((value) - (wanted)) <= 1e-5, #value " is near " #wanted, __FILE__, __LINE__)
 
 /* A compact tensor over an array; shape is kept by pointer. */
 velo_tensor client_tensor(const void* data, int code, int bits, int32_t ndim, const int64_t* shape);
@@ -27,14 +26,21 @@ velo_tensor client_tensor(const void* data, int code, int bits, int32_t ndim, co
   client_tensor(data, code, bits, ndim, (const int64_t[]){__VA_ARGS__})
 #define F32(data, ndim, shape) client_tensor(data, VELO_DTYPE_FLOAT, 32, ndim, shape)
 
+/* How far from the exact value an element may be: absolute + relative * |value| + largest * the
+ * largest magnitude of the tensor. */
+typedef struct {
+  double absolute, relative, largest;
+} client_bound;
+#define BOUND(absolute, relative, largest) ((client_bound){absolute, relative, largest})
+
 /* The elements of a tensor against numbers; in generated calls, of the field's tensor. */
-void client_holds(const velo_tensor* got, const double* wanted, int64_t count, const char* where,
-                  const char* field);
-#define HOLDS(field, ...)                                                                        \
-  do {                                                                                           \
-    const double wanted[] = {__VA_ARGS__};                                                       \
-    client_holds(&field##_tensor, wanted, (int64_t)(sizeof wanted / sizeof wanted[0]), __func__, \
-                 #field);                                                                        \
+void client_holds(const velo_tensor* got, client_bound bound, const double* wanted, int64_t count,
+                  const char* where, const char* field);
+#define HOLDS(field, bound, ...)                                                              \
+  do {                                                                                        \
+    const double wanted[] = {__VA_ARGS__};                                                    \
+    client_holds(&field##_tensor, bound, wanted, (int64_t)(sizeof wanted / sizeof wanted[0]), \
+                 __func__, #field);                                                           \
   } while (0)
 
 void client_operators(velo_stream stream); /* generated from the examples of abi/spec */

@@ -65,6 +65,20 @@ const example_value* find(const std::vector<example_value>& values, const std::s
   return nullptr;
 }
 
+// The spec's bound of an output of this example; of integers, which have none, exactness.
+std::string bound_of(const op& o, const example& e, const example_value& output) {
+  bool mixed = false;
+  for (const auto* values : {&e.in, &e.out}) {
+    for (const example_value& v : *values) mixed = mixed || v.dtype == "bf16" || v.dtype == "f16";
+  }
+  error_bound found;
+  for (const error_bound& b : o.bounds) {
+    if (b.dtype == output.dtype && (!b.mixed || mixed)) found = b;
+  }
+  return "BOUND(" + real(found.absolute) + ", " + real(found.relative) + ", " +
+         real(found.largest) + ")";
+}
+
 std::string call(const op& o, const example& e, const std::string& name) {
   std::string tensors, sets, checks;
   for (const op_field& f : o.fields) {
@@ -86,7 +100,7 @@ std::string call(const op& o, const example& e, const std::string& name) {
       sets += "&" + f.name + "_tensor;\n";
     }
     if (out == nullptr) continue;
-    std::vector<std::string> wanted = {f.name};
+    std::vector<std::string> wanted = {f.name, bound_of(o, e, *out)};
     for (const double number : out->values) wanted.push_back(real(number));
     checks += arrange("  HOLDS(", wanted, ");\n");
   }

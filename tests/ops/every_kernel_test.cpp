@@ -15,10 +15,6 @@ namespace {
 
 using bits = std::vector<std::vector<unsigned char>>;
 
-bool is_floating(const hosts::array& a) {
-  return a.dtype.code == VELO_DTYPE_FLOAT || a.dtype.code == VELO_DTYPE_BFLOAT;
-}
-
 // A tensor of another shape with the elements of `of` in random order: no two rows are alike, and
 // indices stay in their range.
 hosts::array resized(const hosts::array& of, const std::vector<std::int64_t>& shape) {
@@ -194,13 +190,6 @@ std::vector<hosts::array> outputs(example_call& call, const session& s, std::siz
   return out;
 }
 
-bool is_mixed(example_call& call) {
-  bool found = false;
-  for (std::size_t t = 0; t < call.tensors(); ++t)
-    found = found || (is_floating(call.memory(t)) && call.memory(t).dtype.bits == 16);
-  return found;
-}
-
 // Outputs of two kernels, each within the operator's bound of the exact value.
 void require_agreement(const hosts::array& got, const hosts::array& reference,
                        const ops::error_bound& bound) {
@@ -210,11 +199,10 @@ void require_agreement(const hosts::array& got, const hosts::array& reference,
     largest = std::max(largest, std::abs(element(reference, i)));
   for (std::size_t i = 0; i < count; ++i) {
     const double exact = element(reference, i), value = element(got, i);
-    const double allowed =
-        2 * (bound.absolute + bound.relative * std::abs(exact) + bound.largest * largest);
-    if (value == exact || std::abs(value - exact) <= allowed) continue;
+    const double limit = 2 * allowed(bound, exact, largest);
+    if (value == exact || std::abs(value - exact) <= limit) continue;
     INFO("element " << i << " of " << count << " of " << ops::dtype_name(got.dtype).buffer
-                    << ": got " << value << ", reference " << exact << ", allowed " << allowed);
+                    << ": got " << value << ", reference " << exact << ", allowed " << limit);
     FAIL("outside the bound");
   }
 }
@@ -288,7 +276,7 @@ TEST_CASE("every kernel of every operator agrees with the reference, wherever te
       INFO(text_of(sample));
       example_call call(sample);
       const std::vector<hosts::array> reference = outputs(call, plain);
-      const bool mixed = is_mixed(call);
+      const bool mixed = call.is_mixed();
       for_each_kernel(op.c_str(), [&](session& s) {
         for (const std::size_t elements : {0, 1}) {
           INFO(elements << " elements past a cache line");

@@ -17,6 +17,10 @@
 
 namespace velo::testing {
 
+inline bool is_floating(const hosts::array& a) {
+  return a.dtype.code == VELO_DTYPE_FLOAT || a.dtype.code == VELO_DTYPE_BFLOAT;
+}
+
 class example_call {
  public:
   explicit example_call(const hosts::sample& sample) : sample_(sample) {
@@ -50,6 +54,11 @@ class example_call {
   int field(std::size_t tensor) const { return fields_[tensor]; }
   hosts::array& memory(std::size_t tensor) { return memory_[tensor]; }
   velo_tensor& view(std::size_t tensor) { return views_[tensor]; }
+  // Whether the bounds are those of a call with a narrower floating tensor.
+  bool is_mixed() const {
+    return std::any_of(memory_.begin(), memory_.end(),
+                       [](const hosts::array& a) { return is_floating(a) && a.dtype.bits == 16; });
+  }
 
   // The call by name; outputs only if asked for.
   std::vector<velo_named_value> values(bool with_outputs) const {
@@ -125,6 +134,11 @@ inline double element(const hosts::array& a, std::size_t i) {
   if (a.dtype.bits == 64) return *reinterpret_cast<const double*>(at);
   return a.dtype.bits == 32 ? value_of(*reinterpret_cast<const float*>(at))
                             : value_of(*reinterpret_cast<const bf16*>(at));
+}
+
+// How far from the exact value an output may be whose largest magnitude is this.
+inline double allowed(const ops::error_bound& bound, double exact, double largest) {
+  return bound.absolute + bound.relative * std::abs(exact) + bound.largest * largest;
 }
 
 }  // namespace velo::testing

@@ -1,5 +1,5 @@
 // The known results among the examples of abi/spec, held against the reference and against the
-// kernels of this machine, in float32 and in bfloat16.
+// kernels of this machine, in float32 and in bfloat16, within the bounds of the spec.
 #include "example_call.hpp"
 
 using namespace velo;
@@ -12,17 +12,19 @@ TEST_CASE("every operator gives the known results of its examples, at every leve
     for (const hosts::sample& sample : hosts::samples(true)) {
       example_call call(sample);
       VELO_RUN(call.run(s.stream()));
-      bool narrow = false;
-      for (std::size_t t = 0; t < call.tensors(); ++t)
-        narrow = narrow || call.memory(t).dtype.code == VELO_DTYPE_BFLOAT;
+      const bool mixed = call.is_mixed();
       for (const hosts::known_result& wanted : sample.known) {
         for (std::size_t t = 0; t < call.tensors(); ++t) {
           if (wanted.field != call.spec().fields[call.field(t)].name) continue;
-          REQUIRE(wanted.values.size() == static_cast<std::size_t>(call.memory(t).count()));
+          const hosts::array& got = call.memory(t);
+          REQUIRE(wanted.values.size() == static_cast<std::size_t>(got.count()));
+          const ops::error_bound bound = ops::bound_of(call.spec(), got.dtype, mixed);
+          double largest = 0;
+          for (const double exact : wanted.values) largest = std::max(largest, std::abs(exact));
           for (std::size_t i = 0; i < wanted.values.size(); ++i) {
-            INFO(level << " " << sample.op << " " << wanted.field << "[" << i << "]");
-            const double bound = (narrow ? 0x1p-7 : 1e-6) * (1 + std::abs(wanted.values[i]));
-            CHECK(std::abs(element(call.memory(t), i) - wanted.values[i]) <= bound);
+            const double exact = wanted.values[i], value = element(got, i);
+            INFO(level << " " << sample.op << " " << wanted.field << "[" << i << "]: " << value);
+            CHECK(std::abs(value - exact) <= allowed(bound, exact, largest));
             ++known;
           }
         }
