@@ -1,137 +1,13 @@
 // fusion_attention against softmax in double: layouts, masks, head groups, head sizes, sequences of
-// different lengths, every kernel, gradients, threads, and what it refuses.
+// different lengths, every kernel, gradients, threads.
 #include <cfloat>
 
+#include "attention_setup.hpp"
 #include "operator_testing.hpp"
 
 using namespace velo::testing;
 
 namespace {
-
-using ints = std::vector<std::int64_t>;
-
-// One problem in the test's own terms; a layout decides only where an element lies.
-struct setup {
-  std::int64_t layout = VELO_ATTENTION_LAYOUT_BNSD;
-  std::int64_t batch = 1, heads = 1, kv_heads = 1, sq = 1, skv = 1, d = 1, dv = 1;
-  std::int64_t mode = VELO_ATTENTION_SPARSE_MODE_FULL;
-  double scale = 0.125;
-  ints q_ends, kv_ends;  // tnd
-
-  bool lists() const { return layout == VELO_ATTENTION_LAYOUT_TND; }
-  std::int64_t sequences() const {
-    return lists() ? static_cast<std::int64_t>(q_ends.size()) : batch;
-  }
-  static std::int64_t first(const ints& ends, std::int64_t b) {
-    return b == 0 ? 0 : ends[static_cast<std::size_t>(b - 1)];
-  }
-  static std::int64_t count(const ints& ends, std::int64_t b) {
-    return ends[static_cast<std::size_t>(b)] - first(ends, b);
-  }
-  std::int64_t q_length(std::int64_t b) const { return lists() ? count(q_ends, b) : sq; }
-  std::int64_t kv_length(std::int64_t b) const { return lists() ? count(kv_ends, b) : skv; }
-  bool visible(std::int64_t b, std::int64_t i, std::int64_t j) const {
-    if (mode == VELO_ATTENTION_SPARSE_MODE_LEFT_UP_CAUSAL) return j <= i;
-    if (mode == VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL) {
-      return j <= i + kv_length(b) - q_length(b);
-    }
-    return true;
-  }
-
-  ints shape(bool queries, std::int64_t n, std::int64_t size) const {
-    const std::int64_t s = queries ? sq : skv;
-    switch (layout) {
-      case VELO_ATTENTION_LAYOUT_BSND:
-        return {batch, s, n, size};
-      case VELO_ATTENTION_LAYOUT_BNSD:
-        return {batch, n, s, size};
-      case VELO_ATTENTION_LAYOUT_SBH:
-        return {s, batch, n * size};
-      case VELO_ATTENTION_LAYOUT_BSH:
-        return {batch, s, n * size};
-      default: {
-        const ints& ends = queries ? q_ends : kv_ends;
-        return {ends.empty() ? 0 : ends.back(), n, size};
-      }
-    }
-  }
-  // Element (b, head, row, 0) of a compact tensor of n heads.
-  std::size_t at(bool queries, std::int64_t n, std::int64_t size, std::int64_t b, std::int64_t h,
-                 std::int64_t row) const {
-    const std::int64_t s = queries ? sq : skv;
-    std::int64_t place = 0;
-    switch (layout) {
-      case VELO_ATTENTION_LAYOUT_BSND:
-      case VELO_ATTENTION_LAYOUT_BSH:
-        place = (b * s + row) * n + h;
-        break;
-      case VELO_ATTENTION_LAYOUT_BNSD:
-        place = (b * n + h) * s + row;
-        break;
-      case VELO_ATTENTION_LAYOUT_SBH:
-        place = (row * batch + b) * n + h;
-        break;
-      default:
-        place = (first(queries ? q_ends : kv_ends, b) + row) * n + h;
-    }
-    return static_cast<std::size_t>(place * size);
-  }
-  ints stats_shape() const {
-    if (lists()) return {q_ends.empty() ? 0 : q_ends.back(), heads};
-    return {batch, heads, sq};
-  }
-  std::size_t stats_at(std::int64_t b, std::int64_t h, std::int64_t row) const {
-    const std::int64_t place =
-        lists() ? (first(q_ends, b) + row) * heads + h : (b * heads + h) * sq + row;
-    return static_cast<std::size_t>(place);
-  }
-};
-
-// Tensors and arguments of both calls.
-template <class T>
-struct tensors {
-  explicit tensors(const setup& p)
-      : q(p.shape(true, p.heads, p.d)),
-        k(p.shape(false, p.kv_heads, p.d)),
-        v(p.shape(false, p.kv_heads, p.dv)),
-        out(p.shape(true, p.heads, p.dv)),
-        dy(p.shape(true, p.heads, p.dv)),
-        dq(p.shape(true, p.heads, p.d)),
-        dk(p.shape(false, p.kv_heads, p.d)),
-        dv(p.shape(false, p.kv_heads, p.dv)),
-        max(p.stats_shape()),
-        sum(p.stats_shape()),
-        q_list{p.q_ends.data(), static_cast<std::int64_t>(p.q_ends.size())},
-        kv_list{p.kv_ends.data(), static_cast<std::int64_t>(p.kv_ends.size())} {
-    q.fill(1, 2), k.fill(2, 2), v.fill(3), dy.fill(4);
-    for (auto* a : {&out, &dq, &dk, &dv}) a->fill(5);
-    max.fill(6), sum.fill(7);
-    forward.query = q.tensor(), forward.key = k.tensor(), forward.value = v.tensor();
-    forward.attention_out = out.tensor();
-    forward.softmax_max = max.tensor(), forward.softmax_sum = sum.tensor();
-    set(forward, p);
-    backward.query = q.tensor(), backward.key = k.tensor(), backward.value = v.tensor();
-    backward.dy = dy.tensor(), backward.attention_out = out.tensor();
-    backward.softmax_max = max.tensor(), backward.softmax_sum = sum.tensor();
-    backward.dquery = dq.tensor(), backward.dkey = dk.tensor(), backward.dvalue = dv.tensor();
-    set(backward, p);
-  }
-  template <class Args>
-  void set(Args& a, const setup& p) {
-    a.layout = p.layout;
-    a.head_num = p.heads;
-    a.scale = p.scale;
-    a.sparse_mode = p.mode;
-    if (!p.lists()) return;
-    a.actual_seq_qlen = &q_list, a.actual_seq_kvlen = &kv_list;
-  }
-
-  array<T> q, k, v, out, dy, dq, dk, dv;
-  array<float> max, sum;
-  velo_ints q_list, kv_list;
-  velo_fusion_attention_args forward = VELO_FUSION_ATTENTION_ARGS_INIT;
-  velo_fusion_attention_backward_args backward = VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT;
-};
 
 struct truth {
   std::vector<double> out, max, sum, dq, dk, dv;
@@ -245,22 +121,6 @@ void check_types(session& s, const setup& p) {
 
 constexpr std::int64_t layouts[] = {VELO_ATTENTION_LAYOUT_BSND, VELO_ATTENTION_LAYOUT_BNSD,
                                     VELO_ATTENTION_LAYOUT_SBH, VELO_ATTENTION_LAYOUT_BSH};
-
-setup make(std::int64_t layout, std::int64_t batch, std::int64_t heads, std::int64_t kv_heads,
-           std::int64_t sq, std::int64_t skv, std::int64_t d, std::int64_t dv) {
-  setup p;
-  p.layout = layout, p.batch = batch, p.heads = heads, p.kv_heads = kv_heads;
-  p.sq = sq, p.skv = skv, p.d = d, p.dv = dv;
-  p.scale = 1 / std::sqrt(static_cast<double>(d));
-  return p;
-}
-
-setup make_tnd(ints q_ends, ints kv_ends, std::int64_t heads, std::int64_t kv_heads,
-               std::int64_t d) {
-  setup p = make(VELO_ATTENTION_LAYOUT_TND, 1, heads, kv_heads, 0, 0, d, d);
-  p.q_ends = std::move(q_ends), p.kv_ends = std::move(kv_ends);
-  return p;
-}
 
 template <class T>
 void check_spoiled_rows(session& s) {
@@ -476,94 +336,4 @@ TEST_CASE("fusion_attention gives the same bits for any number of threads") {
   both(make(VELO_ATTENTION_LAYOUT_BSND, 3, 4, 2, 300, 300, 64, 64));
   both(make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2, 1, 700, 2100, 32, 32));
   both(make_tnd({100, 400, 401}, {100, 400, 401}, 2, 1, 40));
-}
-
-TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outputs alone") {
-  session s;
-  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
-  tensors<float> t(p);
-  const std::vector<unsigned char> before = t.out.bytes();
-  const velo_fusion_attention_args good = t.forward;
-  velo_fusion_attention_args a = good;
-  const auto refused = [&](velo_status code, const char* argument) {
-    VELO_REFUSED(velo_fusion_attention(s.stream(), &a), code, argument);
-    CHECK(t.out.bytes() == before);
-    a = good;
-  };
-  array<float> three({2, 6, 64}), odd_heads({2, 8, 3, 16}), odd_head({2, 8, 2, 15});
-  array<float> other_batch({3, 8, 2, 16}), other_length({2, 9, 2, 16}), large({2, 6, 4, 513});
-  array<float> no_heads({2, 8, 0, 16}), flat({14, 4, 16}), flat_kv({16, 2, 16}),
-      flat_out({14, 4, 16});
-  array<bf16> half({2, 8, 2, 16});
-  a.query = nullptr, refused(VELO_ERR_NULL, "args.query");
-  a.attention_out = nullptr, refused(VELO_ERR_NULL, "args.attention_out");
-  a.query = three.tensor(), refused(VELO_ERR_RANK, "args.query.ndim");
-  a.query = large.tensor(), refused(VELO_ERR_SHAPE, "args.query.shape");
-  a.key = half.tensor(), refused(VELO_ERR_DTYPE, "args.key.dtype");
-  a.key = odd_heads.tensor(), a.value = odd_heads.tensor(),
-  refused(VELO_ERR_SHAPE, "args.key.shape");
-  a.key = no_heads.tensor(), a.value = no_heads.tensor(), refused(VELO_ERR_SHAPE, "args.key.shape");
-  a.key = odd_head.tensor(), refused(VELO_ERR_SHAPE, "args.key.shape");
-  a.key = other_batch.tensor(), refused(VELO_ERR_SHAPE, "args.key.shape");
-  a.value = other_length.tensor(), refused(VELO_ERR_SHAPE, "args.value.shape");
-  a.value = odd_heads.tensor(), refused(VELO_ERR_SHAPE, "args.value.shape");
-  a.head_num = 3, refused(VELO_ERR_ARGUMENT, "args.head_num");
-  a.layout = 9, refused(VELO_ERR_ARGUMENT, "args.layout");
-  a.sparse_mode = 1, refused(VELO_ERR_ARGUMENT, "args.sparse_mode");
-  a.scale = HUGE_VAL, refused(VELO_ERR_ARGUMENT, "args.scale");
-  a.softmax_max = t.q.tensor(), refused(VELO_ERR_RANK, "args.softmax_max.shape");
-  a.attention_out = t.q.tensor(), refused(VELO_ERR_OVERLAP, "args.attention_out");
-  a.layout = VELO_ATTENTION_LAYOUT_SBH, refused(VELO_ERR_RANK, "args.query.ndim");
-
-  velo_tensor spread = *t.q.tensor();
-  const std::int64_t strides[] = {1536, 256, 32, 2};
-  spread.strides = strides, a.query = &spread, refused(VELO_ERR_LAYOUT, "args.query.strides");
-
-  const velo_fusion_attention_args tnd = [&] {
-    velo_fusion_attention_args x = good;
-    x.layout = VELO_ATTENTION_LAYOUT_TND;
-    x.query = flat.tensor(), x.key = flat_kv.tensor(), x.value = flat_kv.tensor();
-    x.attention_out = flat_out.tensor(), x.softmax_max = nullptr, x.softmax_sum = nullptr;
-    return x;
-  }();
-  const ints q_good = {6, 14}, kv_good = {8, 16}, short_list = {16}, falling = {15, 14},
-             wrong_end = {6, 13}, negative = {-1, 14};
-  const auto list = [](const ints& x) {
-    return velo_ints{x.data(), static_cast<std::int64_t>(x.size())};
-  };
-  const velo_ints q_ok = list(q_good), kv_ok = list(kv_good), one = list(short_list),
-                  falls = list(falling), ends_wrong = list(wrong_end), below = list(negative);
-  a = tnd, a.actual_seq_kvlen = &kv_ok, refused(VELO_ERR_NULL, "args.actual_seq_qlen");
-  a = tnd, a.actual_seq_qlen = &q_ok, refused(VELO_ERR_NULL, "args.actual_seq_kvlen");
-  for (const velo_ints* bad : {&falls, &ends_wrong, &below}) {
-    a = tnd, a.actual_seq_qlen = bad, a.actual_seq_kvlen = &kv_ok;
-    refused(VELO_ERR_ARGUMENT, "args.actual_seq_qlen");
-  }
-  a = tnd, a.actual_seq_qlen = &q_ok, a.actual_seq_kvlen = &one;
-  refused(VELO_ERR_ARGUMENT, "args.actual_seq_kvlen");
-  a = tnd, a.actual_seq_qlen = &q_ok, a.actual_seq_kvlen = &kv_ok;
-  VELO_RUN(velo_fusion_attention(s.stream(), &a));
-}
-
-TEST_CASE("fusion_attention_backward refuses what does not fit, by name") {
-  session s;
-  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
-  tensors<float> t(p);
-  const std::vector<unsigned char> before = t.dq.bytes();
-  const velo_fusion_attention_backward_args good = t.backward;
-  velo_fusion_attention_backward_args a = good;
-  const auto refused = [&](velo_status code, const char* argument) {
-    VELO_REFUSED(velo_fusion_attention_backward(s.stream(), &a), code, argument);
-    CHECK(t.dq.bytes() == before);
-    a = good;
-  };
-  array<float> other({2, 6, 4, 15});
-  array<bf16> half({2, 6, 4, 16});
-  a.dy = nullptr, refused(VELO_ERR_NULL, "args.dy");
-  a.dy = other.tensor(), refused(VELO_ERR_SHAPE, "args.dy.shape");
-  a.dy = half.tensor(), refused(VELO_ERR_DTYPE, "args.dy.dtype");
-  a.attention_out = other.tensor(), refused(VELO_ERR_SHAPE, "args.attention_out.shape");
-  a.softmax_sum = t.dy.tensor(), refused(VELO_ERR_RANK, "args.softmax_sum.shape");
-  a.dquery = other.tensor(), refused(VELO_ERR_SHAPE, "args.dquery.shape");
-  a.dkey = t.dv.tensor(), refused(VELO_ERR_OVERLAP, "args.dkey");
 }
