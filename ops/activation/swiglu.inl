@@ -34,20 +34,19 @@ struct gate_and_up {
   v::vec gate, up;
 };
 
-// 1 / x, for finite x: the estimate with one Newton step, because the slope below loses bits where
-// its terms cancel.
+// 1 / x, 0 for infinity: the estimate with one Newton step, because the slope below loses bits where
+// its terms cancel. The step takes a finite x, whose reciprocal is 0 to every purpose.
 template <class T>
 VELO_INLINE v::vec reciprocal(v::vec x) {
   if (sizeof(T) == sizeof(float)) return v::set(1.0f) / x;
   const v::vec r = v::rough_reciprocal(x);
-  return r * (v::set(2.0f) - x * r);
+  return r * (v::set(2.0f) - v::min(v::set(4e37f), x) * r);
 }
 
-// The largest exp stays finite: its reciprocal is 0 to every purpose.
 template <class T>
 VELO_INLINE gate_and_up gradients(v::vec dy, v::vec gate, v::vec up) {
   const v::vec one = v::set(1.0f);
-  const v::vec s = reciprocal<T>(one + v::min(v::set(4e37f), exp<T, -1>(gate)));
+  const v::vec s = reciprocal<T>(one + exp<T, -1>(gate));
   const v::vec slope = s * v::fma(gate, one - s, one);
   return {dy * up * slope, dy * (gate * s)};
 }

@@ -207,12 +207,10 @@ void require_agreement(const hosts::array& got, const hosts::array& reference,
   }
 }
 
-// NaN belongs where the reference has it and nowhere else, but for two families. Attention
-// multiplies whole blocks: what a row does not see has weight 0 there, and 0 * NaN is NaN where the
-// reference leaves the product out. The gradient of swiglu keeps its exponential finite, so that a
-// gate of -Inf has an infinite slope instead of 0 * Inf.
+// NaN belongs where the reference has it and nowhere else, but for attention, which multiplies whole
+// blocks: what a row does not see has weight 0 there, and 0 * NaN is NaN where the reference leaves
+// the product out.
 bool may_differ(const std::string& op, double value) {
-  if (op == "swiglu_backward") return std::isinf(value);
   return (op == "fusion_attention" || op == "fusion_attention_backward") && std::isnan(value);
 }
 
