@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/simd/scalar.hpp"
-#include "tests/ops/levels.hpp"
+#include "tests/ops/isas.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
@@ -86,8 +86,8 @@ struct results {
   std::vector<float> max, sum;
 };
 
-// Forward and backward on `level`; of the plain loops where it is scalar.
-results walk(const attention_problem& p, isa level) {
+// Forward and backward on `on`; of the plain loops where it is scalar.
+results walk(const attention_problem& p, isa on) {
   const elements q(p.type, 2 * p.sq * p.d, 1), k(p.type, p.skv * p.d, 2),
       v(p.type, p.skv * p.dv, 3), dy(p.type, 2 * p.sq * p.dv, 4);
   const auto rows = static_cast<std::size_t>(2 * p.sq);
@@ -98,17 +98,17 @@ results walk(const attention_problem& p, isa level) {
   const attention_gradients backward{
       q.bytes.data(), k.bytes.data(), v.bytes.data(),    dy.bytes.data(),   r.out.bytes.data(),
       r.max.data(),   r.sum.data(),   r.dq.bytes.data(), r.dk.bytes.data(), r.dv.bytes.data()};
-  if (level == isa::scalar) {
+  if (on == isa::scalar) {
     attention_forward_reference(p, forward, one_thread);
     attention_backward_reference(p, backward, one_thread);
     return r;
   }
   const std::size_t bytes =
-      std::max(attention_forward_bytes(p, level, 1), attention_backward_bytes(p, level, 1));
+      std::max(attention_forward_bytes(p, on, 1), attention_backward_bytes(p, on, 1));
   std::vector<unsigned char> memory(bytes + 64, 0xff);  // NaN: no zeros to rely on
   void* scratch = memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64);
-  attention_forward(p, forward, {level, one_thread, scratch});
-  attention_backward(p, backward, {level, one_thread, scratch});
+  attention_forward(p, forward, {on, one_thread, scratch});
+  attention_backward(p, backward, {on, one_thread, scratch});
   return r;
 }
 
@@ -123,10 +123,10 @@ TEST_CASE("both walks of attention agree with the plain loops on every isa") {
       for (const causal_mask mask : {causal_mask::none, causal_mask::right_down}) {
         const attention_problem p = problem_of(type, s.sq, s.skv, s.d, s.dv, mask);
         const results wanted = walk(p, isa::scalar);
-        for (int level = 1; level < velo::testing::levels(); ++level) {
-          INFO("isa " << level << " bf16 " << (type == element_type::bf16) << " sq " << s.sq
+        for (int number = 1; number < velo::testing::isa_count(); ++number) {
+          INFO("isa " << number << " bf16 " << (type == element_type::bf16) << " sq " << s.sq
                       << " skv " << s.skv << " mask " << static_cast<int>(mask));
-          const results got = walk(p, static_cast<isa>(level));
+          const results got = walk(p, static_cast<isa>(number));
           const double bound = type == element_type::bf16 ? 2e-2 : 2e-5;
           CHECK(distance(got.out, wanted.out) <= bound);
           CHECK(distance(got.dq, wanted.dq) <= bound);

@@ -1,4 +1,4 @@
-// The matrix product engine against double precision: levels, types, transposes, packs, strides,
+// The matrix product engine against double precision: isas, types, transposes, packs, strides,
 // bias, accumulation, threads.
 #include "ops/gemm/gemm.hpp"
 
@@ -15,7 +15,7 @@
 #include "core/round_up.hpp"
 #include "core/simd/scalar.hpp"
 #include "tests/ops/compared_rows.hpp"
-#include "tests/ops/levels.hpp"
+#include "tests/ops/isas.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
@@ -23,7 +23,7 @@ using velo::core::parallel;
 using velo::simd::bf16;
 using velo::simd::to_bf16;
 using velo::simd::to_float;
-using velo::testing::levels;
+using velo::testing::isa_count;
 
 namespace {
 
@@ -44,7 +44,7 @@ struct dealer {
     }
     for (std::thread& thread : threads) thread.join();
   }
-  parallel face() { return {this, run, count}; }
+  parallel as_parallel() { return {this, run, count}; }
 };
 
 // One thread in the place of `count`: what is cut for many can be tried with few.
@@ -52,7 +52,7 @@ struct serial {
   static void run(void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
     for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
   }
-  static parallel face(int count = 1) { return {nullptr, run, count}; }
+  static parallel as_parallel(int count = 1) { return {nullptr, run, count}; }
 };
 
 // A stored matrix with NaN between its rows: what reads there shows.
@@ -99,7 +99,7 @@ struct matrix {
 struct variant {
   element_type type = element_type::f32, c_type = element_type::f32;
   bool transpose_a = false, transpose_b = false, bias = false, accumulate = false, packed = false;
-  bool dot = false;  // whether bf16 stays bf16 where the level would widen it
+  bool dot = false;  // whether bf16 stays bf16 where the isa would widen it
   std::int64_t gap = 0;
 };
 
@@ -124,7 +124,7 @@ struct product {
 
   // C as bytes after the product, with A `skip` bytes further on; the scratch is surrounded by
   // marks that must survive.
-  matrix run(isa level, const parallel& threads, std::size_t skip = 0) const {
+  matrix run(isa on, const parallel& threads, std::size_t skip = 0) const {
     matrix out = c;
     gemm_problem p;
     p.m = m, p.n = n, p.k = k, p.type = v.type;
@@ -133,7 +133,7 @@ struct product {
     p.c = out.bytes.data(), p.ldc = out.ld, p.c_type = v.c_type;
     p.bias = v.bias ? bias.data() : nullptr, p.accumulate = v.accumulate;
 
-    const gemm_target target = v.dot ? gemm_target(level, true) : gemm_target(level);
+    const gemm_target target = v.dot ? gemm_target(on, true) : gemm_target(on);
     packed_matrix pack(k, n, v.type, target);
     aligned pack_memory(v.packed ? pack.bytes() : 0);
     if (v.packed) {
@@ -196,14 +196,14 @@ struct product {
 };
 
 // From here on bf16 can stay what it is.
-const int dot_level = static_cast<int>(isa::avx512_bf16);
+const int dot_isa = static_cast<int>(isa::avx512_bf16);
 
 const std::int64_t sizes[] = {1, 2, 15, 16, 31, 33, 64, 65, 127, 200};
 
 }  // namespace
 
-TEST_CASE("products agree with double precision for every level, type, transpose and form of B") {
-  for (int level = 0; level < levels(); ++level) {
+TEST_CASE("products agree with double precision for every isa, type, transpose and form of B") {
+  for (int number = 0; number < isa_count(); ++number) {
     int checked = 0;
     for (int bits = 0; bits < 512; ++bits) {
       variant v;
@@ -212,15 +212,15 @@ TEST_CASE("products agree with double precision for every level, type, transpose
       v.transpose_a = bits & 4, v.transpose_b = bits & 8, v.bias = bits & 16,
       v.accumulate = bits & 32;
       v.packed = bits & 64, v.gap = bits & 128 ? 3 : 0;
-      v.dot = bits & 256 && level >= dot_level;
+      v.dot = bits & 256 && number >= dot_isa;
       const auto pick = [&](int salt) {
-        return sizes[static_cast<std::size_t>((bits * 7 + salt * 31 + level * 3) % 10)];
+        return sizes[static_cast<std::size_t>((bits * 7 + salt * 31 + number * 3) % 10)];
       };
       const product p(v, pick(1), pick(2), pick(bits / 10));
-      const double error = p.error(p.run(static_cast<isa>(level), serial::face()));
+      const double error = p.error(p.run(static_cast<isa>(number), serial::as_parallel()));
       if (!(error <= 1)) {
-        FAIL("level " << level << " bits " << bits << " m " << p.m << " n " << p.n << " k " << p.k
-                      << " error " << error);
+        FAIL("isa " << number << " bits " << bits << " m " << p.m << " n " << p.n << " k " << p.k
+                    << " error " << error);
       }
       ++checked;
     }
@@ -229,7 +229,7 @@ TEST_CASE("products agree with double precision for every level, type, transpose
 }
 
 TEST_CASE("several tiles, passes and panels add up") {
-  for (int level = 0; level < levels(); ++level) {
+  for (int number = 0; number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool packed : {false, true}) {
         variant v;
@@ -238,9 +238,9 @@ TEST_CASE("several tiles, passes and panels add up") {
         v.transpose_a = packed, v.transpose_b = !packed;
         for (const auto& [m, n, k] :
              {std::array<std::int64_t, 3>{45, 1100, 1300}, {700, 70, 600}, {300, 600, 40}}) {
-          if (level == 0 && m * n * k > 30000000) continue;  // plain code is slow
+          if (number == 0 && m * n * k > 30000000) continue;  // plain code is slow
           const product p(v, m, n, k);
-          CHECK(p.error(p.run(static_cast<isa>(level), serial::face())) <= 1);
+          CHECK(p.error(p.run(static_cast<isa>(number), serial::as_parallel())) <= 1);
         }
       }
     }
@@ -248,19 +248,19 @@ TEST_CASE("several tiles, passes and panels add up") {
 }
 
 TEST_CASE("the bits of a product do not depend on the number of threads or the order of tasks") {
-  for (int level = 1; level < levels(); ++level) {
+  for (int number = 1; number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool packed : {false, true}) {
         variant v;
         v.type = v.c_type = type, v.packed = packed, v.accumulate = true;
         const product p(v, 530, 700, 700);
-        const matrix one = p.run(static_cast<isa>(level), serial::face());
+        const matrix one = p.run(static_cast<isa>(number), serial::as_parallel());
         for (int count : {2, 3}) {
           dealer threads{count};
-          CHECK(p.run(static_cast<isa>(level), threads.face()).bytes == one.bytes);
+          CHECK(p.run(static_cast<isa>(number), threads.as_parallel()).bytes == one.bytes);
         }
         for (int count : {8, 64, 192}) {
-          CHECK(p.run(static_cast<isa>(level), serial::face(count)).bytes == one.bytes);
+          CHECK(p.run(static_cast<isa>(number), serial::as_parallel(count)).bytes == one.bytes);
         }
       }
     }
@@ -269,7 +269,7 @@ TEST_CASE("the bits of a product do not depend on the number of threads or the o
 
 // In place A is read by words; where it does not lie on words it is packed.
 TEST_CASE("small products take no scratch and have the bits of those from a pack") {
-  for (int level = 0; level < levels(); ++level) {
+  for (int number = 0; number < isa_count(); ++number) {
     for (int bits = 0; bits < 16; ++bits) {
       variant v;
       v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
@@ -281,21 +281,22 @@ TEST_CASE("small products take no scratch and have the bits of those from a pack
         from_pack.packed = true;
         gemm_problem g;
         g.m = m, g.n = n, g.k = k, g.lda = k, g.ldb = n;
-        CHECK(gemm_scratch_bytes(g, false, 4, static_cast<isa>(level)) == 0);
-        CHECK(p.run(static_cast<isa>(level), serial::face()).bytes ==
-              product(from_pack, m, n, k).run(static_cast<isa>(level), serial::face()).bytes);
+        CHECK(gemm_scratch_bytes(g, false, 4, static_cast<isa>(number)) == 0);
+        CHECK(
+            p.run(static_cast<isa>(number), serial::as_parallel()).bytes ==
+            product(from_pack, m, n, k).run(static_cast<isa>(number), serial::as_parallel()).bytes);
       }
     }
   }
 }
 
 TEST_CASE("the bits of a product do not depend on where A begins") {
-  for (int level = 1; level < levels(); ++level) {
+  for (int number = 1; number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type;
       product p(v, 37, 100, 64);
-      const matrix aligned = p.run(static_cast<isa>(level), serial::face());
+      const matrix aligned = p.run(static_cast<isa>(number), serial::as_parallel());
       const std::size_t row = p.a.place(1, 0), element = p.a.size();
       std::vector<unsigned char> shifted(37 * (row + 2 * element) + element, 0xff);
       for (std::size_t i = 0; i < 37; ++i) {
@@ -303,24 +304,24 @@ TEST_CASE("the bits of a product do not depend on where A begins") {
       }
       p.a.ld += 2;
       p.a.bytes = shifted;
-      CHECK(p.run(static_cast<isa>(level), serial::face(), element).bytes == aligned.bytes);
+      CHECK(p.run(static_cast<isa>(number), serial::as_parallel(), element).bytes == aligned.bytes);
     }
   }
 }
 
 TEST_CASE("an empty depth leaves the bias, or C as it was") {
-  for (int level = 0; level < levels(); ++level) {
+  for (int number = 0; number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type, v.bias = true;
       const product p(v, 5, 40, 0);
-      CHECK(p.error(p.run(static_cast<isa>(level), serial::face())) <= 1);
+      CHECK(p.error(p.run(static_cast<isa>(number), serial::as_parallel())) <= 1);
       v.bias = false, v.accumulate = true;
       const product q(v, 5, 40, 0);
-      CHECK(q.run(static_cast<isa>(level), serial::face()).bytes == q.c.bytes);
+      CHECK(q.run(static_cast<isa>(number), serial::as_parallel()).bytes == q.c.bytes);
       v.accumulate = false, v.packed = true;
       const product r(v, 5, 40, 0);
-      CHECK(r.error(r.run(static_cast<isa>(level), serial::face())) <= 1);
+      CHECK(r.error(r.run(static_cast<isa>(number), serial::as_parallel())) <= 1);
     }
   }
 }
@@ -331,13 +332,13 @@ TEST_CASE("empty results touch nothing") {
       variant v;
       v.packed = packed;
       const product p(v, m, n, 7);
-      CHECK(p.run(velo::testing::highest_level(), serial::face()).bytes == p.c.bytes);
+      CHECK(p.run(velo::testing::highest_isa(), serial::as_parallel()).bytes == p.c.bytes);
     }
   }
 }
 
 TEST_CASE("infinities and NaN go where the arithmetic sends them and no further") {
-  for (int level = 0; level < levels(); ++level) {
+  for (int number = 0; number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type;
@@ -345,7 +346,7 @@ TEST_CASE("infinities and NaN go where the arithmetic sends them and no further"
       p.a.set(3, 32, INFINITY);
       p.a.set(36, 0, NAN);
       for (std::int64_t j = 0; j < p.n; ++j) p.b.set(32, j, 1.0f);
-      const matrix out = p.run(static_cast<isa>(level), serial::face());
+      const matrix out = p.run(static_cast<isa>(number), serial::as_parallel());
       bool right = true;
       for (std::int64_t i = 0; i < p.m; ++i) {
         for (std::int64_t j = 0; j < p.n; ++j) {
@@ -382,13 +383,13 @@ class cliff {
 };
 
 TEST_CASE("no operand is read past its end") {
-  for (int level = 0; level < levels(); ++level) {
+  for (int number = 0; number < isa_count(); ++number) {
     for (int bits = 0; bits < 16; ++bits) {
       for (const auto& [m, n, k] :
            {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}, {13, 48, 7}}) {
         variant v;
         v.type = v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
-        v.transpose_a = bits & 2, v.transpose_b = bits & 4, v.dot = bits & 8 && level >= dot_level;
+        v.transpose_a = bits & 2, v.transpose_b = bits & 4, v.dot = bits & 8 && number >= dot_isa;
         const product p(v, m, n, k);
         const cliff a(p.a.bytes), b(p.b.bytes), c(p.c.bytes);
         gemm_problem g;
@@ -396,10 +397,10 @@ TEST_CASE("no operand is read past its end") {
         g.a = a.start, g.lda = p.a.ld, g.transpose_a = v.transpose_a;
         g.b = b.start, g.ldb = p.b.ld, g.transpose_b = v.transpose_b;
         g.c = c.start, g.ldc = p.c.ld;
-        const gemm_target target = v.dot ? gemm_target(static_cast<isa>(level), true)
-                                         : gemm_target(static_cast<isa>(level));
+        const gemm_target target = v.dot ? gemm_target(static_cast<isa>(number), true)
+                                         : gemm_target(static_cast<isa>(number));
         product::aligned scratch(gemm_scratch_bytes(g, false, 1, target));
-        gemm(g, nullptr, serial::face(), scratch.start, target);
+        gemm(g, nullptr, serial::as_parallel(), scratch.start, target);
         matrix out = p.c;
         std::memcpy(out.bytes.data(), c.start, out.bytes.size());
         CHECK(p.error(out) <= 1);
@@ -409,16 +410,16 @@ TEST_CASE("no operand is read past its end") {
 }
 
 TEST_CASE("a pack can be updated in place") {
-  const isa level = velo::testing::highest_level();
+  const isa highest = velo::testing::highest_isa();
   for (const element_type type : {element_type::f32, element_type::bf16}) {
-    packed_matrix pack(100, 90, type, level), again(100, 90, type, level);
+    packed_matrix pack(100, 90, type, highest), again(100, 90, type, highest);
     product::aligned one(pack.bytes()), two(pack.bytes());
     pack.place(one.start);
     again.place(two.start);
     const matrix old(100, 90, 0, type, 5), fresh(90, 100, 2, type, 6);
-    pack.update(old.bytes.data(), old.ld, false, serial::face());
-    pack.update(fresh.bytes.data(), fresh.ld, true, serial::face());
-    again.update(fresh.bytes.data(), fresh.ld, true, serial::face());
+    pack.update(old.bytes.data(), old.ld, false, serial::as_parallel());
+    pack.update(fresh.bytes.data(), fresh.ld, true, serial::as_parallel());
+    again.update(fresh.bytes.data(), fresh.ld, true, serial::as_parallel());
     CHECK(one.intact());
     CHECK(std::memcmp(one.start, two.start, pack.bytes()) == 0);
   }

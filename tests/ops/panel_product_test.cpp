@@ -9,14 +9,14 @@
 #include <vector>
 
 #include "core/simd/scalar.hpp"
-#include "tests/ops/levels.hpp"
+#include "tests/ops/isas.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
 using velo::simd::bf16;
 using velo::simd::to_bf16;
 using velo::simd::to_float;
-using velo::testing::levels;
+using velo::testing::isa_count;
 
 namespace {
 
@@ -114,10 +114,10 @@ TEST_CASE("small products agree with double precision and write what was asked f
                         {32, 128, 96, 32, 64, 32, 96},
                         {64, 32, 160, 96, 64, 0, 32},
                         {96, 288, 64, 0, 64, 256, 32}};
-  for (int level = 0; level < levels(); ++level) {
+  for (int number = 0; number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool widen : {false, true}) {
-        const gemm_target natural(static_cast<isa>(level));
+        const gemm_target natural(static_cast<isa>(number));
         if (widen && (type == element_type::f32 || !natural.dot)) continue;
         const product_form form(type, widen ? gemm_target(natural.isa, false) : natural);
         for (const part& p : parts) {
@@ -131,17 +131,17 @@ TEST_CASE("small products agree with double precision and write what was asked f
 }
 
 TEST_CASE("rows and columns off tiles come in any number of eights and sixteens") {
-  for (int level = 0; level < levels(); ++level) {
-    const product_form form(element_type::f32, static_cast<isa>(level));
+  for (int number = 0; number < isa_count(); ++number) {
+    const product_form form(element_type::f32, static_cast<isa>(number));
     check(form, {1, 5, 16, 0, 16, 0, 5}, false, false);
     check(form, {13, 7, 80, 16, 48, 2, 5}, true, true);
   }
 }
 
 TEST_CASE("a right side is zero where the matrix ends") {
-  for (int level = 0; level < levels(); ++level) {
+  for (int number = 0; number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
-      const product_form form(type, static_cast<isa>(level));
+      const product_form form(type, static_cast<isa>(number));
       const values b(5, 37, type, 3);
       const int depth_words = 32 / form.per_word();
       std::vector<std::uint32_t> words(static_cast<std::size_t>(64 * depth_words), 0xffffffffu);

@@ -6,17 +6,17 @@
 
 namespace velo::testing {
 
-inline core::isa highest_level() {
-  const core::isa level = core::detect_isa();
+inline core::isa highest_isa() {
+  const core::isa highest = core::detect_isa();
 #ifdef VELO_SOFT_TILES
-  if (level >= core::isa::avx512_bf16) return core::isa::amx;
+  if (highest >= core::isa::avx512_bf16) return core::isa::amx;
 #endif
-  return level;
+  return highest;
 }
 
 // Loops run from 0, scalar code, to below this.
-inline int levels() {
-  return static_cast<int>(highest_level()) + 1;
+inline int isa_count() {
+  return static_cast<int>(highest_isa()) + 1;
 }
 
 }  // namespace velo::testing
