@@ -71,12 +71,17 @@ corpus split_text(std::string_view whole, std::size_t validation_bytes) {
 corpus read_corpus(const std::vector<std::string>& paths, std::size_t window,
                    std::size_t validation_bytes) {
   std::vector<std::string> files;
+  std::size_t binary = 0;
   std::string whole;
   struct stretch {
     std::size_t begin, bytes;
   };
   std::unordered_multimap<std::uint32_t, stretch> seen;  // by CRC; equal ones are compared
   for (const std::string& path : list_files(paths)) {
+    if (read_beginning(path, binary_within).find('\0') != std::string::npos) {
+      ++binary;
+      continue;
+    }
     const std::string text = read_whole_file(path);
     const std::uint32_t crc = crc32_of(0, text.data(), text.size());
     const auto [first, last] = seen.equal_range(crc);
@@ -88,10 +93,15 @@ corpus read_corpus(const std::vector<std::string>& paths, std::size_t window,
     files.push_back(path);
     whole += text;
   }
+  if (whole.empty() && binary > 0) {
+    fail("%s: no text: %s a zero byte in the first 8 KiB, as binary files do", paths[0].c_str(),
+         binary == 1 ? "the file has" : "all files have");
+  }
   if (whole.empty())
     fail("%s: no text: there is no regular file that is not empty", paths[0].c_str());
   corpus result = split_text(whole, validation_bytes);
   result.files = std::move(files);
+  result.binary_files = binary;
   if (result.validation.empty()) {
     fail(
         "%s: %zu bytes of text are too short: validation takes every tenth block of 4 KiB, so more "

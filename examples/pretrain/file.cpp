@@ -21,6 +21,19 @@ namespace {
   fail("%s: cannot %s: %s", path.c_str(), doing, std::strerror(reason));
 }
 
+// Fills `text` from `filled` on, as far as the file and the text go; returns how much is filled.
+std::size_t fill(const std::string& path, const descriptor& file, std::string& text,
+                 std::size_t filled) {
+  while (filled < text.size()) {
+    const ssize_t got = ::read(file.get(), &text[filled], text.size() - filled);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) refused(path, "read");
+    if (got == 0) break;
+    filled += static_cast<std::size_t>(got);
+  }
+  return filled;
+}
+
 }  // namespace
 
 descriptor& descriptor::operator=(descriptor&& other) noexcept {
@@ -53,15 +66,16 @@ std::string read_whole_file(const std::string& path) {
   if (::fstat(file.get(), &facts) != 0) refused(path, "examine");
   std::string text(static_cast<std::size_t>(facts.st_size) + 1, '\0');
   std::size_t filled = 0;
-  for (;;) {
-    const ssize_t got = ::read(file.get(), &text[filled], text.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) refused(path, "read");
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
-    if (filled == text.size()) text.resize(2 * text.size());  // it grew since fstat, or is in /proc
+  while ((filled = fill(path, file, text, filled)) == text.size()) {
+    text.resize(2 * text.size());  // it grew since fstat, or is in /proc
   }
   text.resize(filled);
+  return text;
+}
+
+std::string read_beginning(const std::string& path, std::size_t most) {
+  std::string text(most, '\0');
+  text.resize(fill(path, open_to_read(path), text, 0));
   return text;
 }
 

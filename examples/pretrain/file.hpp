@@ -12,6 +12,7 @@
 namespace pretrain {
 
 std::string read_whole_file(const std::string& path);
+std::string read_beginning(const std::string& path, std::size_t most);
 
 // A file descriptor with an owner.
 class descriptor {

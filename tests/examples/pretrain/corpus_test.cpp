@@ -29,6 +29,27 @@ TEST_CASE("regular files are found recursively, in path order, without links and
   CHECK(c.training.substr(0, 4096) == text.substr(0, 4096));
 }
 
+TEST_CASE("binary files are skipped and counted, by a zero byte in their first 8 KiB") {
+  temporary t;
+  const std::string text = some_text(50000);
+  const auto with_zero_at = [&](std::size_t at) {
+    std::string changed = text.substr(0, 20000) + std::to_string(at);
+    changed[at] = '\0';
+    return changed;
+  };
+  put(t / "d/archive.gz", with_zero_at(3));
+  put(t / "d/module.pyc", with_zero_at(8191));
+  put(t / "d/short.bin", std::string(1, '\0'));
+  CHECK_THROWS_WITH(read_corpus({t / "d"}, 64, 1), Contains("no text: all files have a zero byte"));
+  CHECK_THROWS_WITH(read_corpus({t / "d/archive.gz"}, 64, 1),
+                    Contains("archive.gz: no text: the file has a zero byte"));
+  put(t / "d/late", with_zero_at(8192));
+  put(t / "d/text", text);
+  const corpus c = read_corpus({t / "d"}, 64, 1 << 20);
+  CHECK(c.files == std::vector<std::string>{t / "d/late", t / "d/text"});
+  CHECK(c.binary_files == 3);
+}
+
 TEST_CASE("a path given twice counts once") {
   temporary t;
   put(t / "a", some_text(50000));
