@@ -1,6 +1,7 @@
 // Flags in any order; the settings among them are applied last.
 #include "arguments.hpp"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -9,21 +10,33 @@
 namespace pretrain {
 namespace {
 
-// Splits --name value and --name=value; gives the settings' flags back in order and the
-// others by name.
-std::vector<std::pair<std::string, std::string>> split(const std::vector<std::string>& words,
-                                                       std::map<std::string, std::string>& modes,
-                                                       bool& help) {
-  std::vector<std::pair<std::string, std::string>> flags;
+const std::vector<std::string> modes = {"config", "resume", "load", "generate"};
+
+struct split_words {
+  std::vector<std::pair<std::string, std::string>> settings;  // in order
+  std::map<std::string, std::string> modes;
+  bool help = false;
+};
+
+// Splits --name value and --name=value.
+split_words split(const std::vector<std::string>& words, const configuration& settings) {
+  split_words result;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (word == "--help" || word == "-h") {
-      help = true;
+    if (word == "-h" || word == "help") {
+      result.help = true;
       continue;
     }
     if (word.compare(0, 2, "--") != 0) fail("%s: not a flag; --help lists them", word.c_str());
     const std::size_t equals = word.find('=');
     const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::vector<std::string> others = modes;
+    others.push_back("help");
+    settings.require_flag(name, others);
+    if (name == "help") {
+      result.help = true;
+      continue;
+    }
     std::string value;
     if (equals != std::string::npos) {
       value = word.substr(equals + 1);
@@ -32,59 +45,72 @@ std::vector<std::pair<std::string, std::string>> split(const std::vector<std::st
     } else {
       fail("--%s: its value is missing", name.c_str());
     }
-    if (name == "config" || name == "resume" || name == "generate" || name == "load") {
-      if (!modes.emplace(name, value).second) fail("--%s: given twice", name.c_str());
-    } else {
-      flags.emplace_back(name, value);
+    if (std::find(modes.begin(), modes.end(), name) == modes.end()) {
+      result.settings.emplace_back(name, value);
+    } else if (!result.modes.emplace(name, value).second) {
+      fail("--%s: given twice", name.c_str());
     }
   }
-  return flags;
+  return result;
 }
 
 }  // namespace
 
 void parse_arguments(const std::vector<std::string>& words, arguments& into) {
-  std::map<std::string, std::string> modes;
-  const auto flags = split(words, modes, into.help);
+  split_words given = split(words, into.config);
+  into.help = given.help;
   if (into.help) return;
-  into.generate = modes.count("generate") > 0;
-  if (into.generate) into.prompt = modes["generate"];
-  if (into.generate != (modes.count("load") > 0)) fail("--generate and --load belong together");
-  if (into.generate && modes.count("resume")) fail("--generate and --resume exclude each other");
+  const auto has = [&](const char* mode) { return given.modes.count(mode) > 0; };
+  into.generate = has("generate");
+  into.resume = has("resume");
+  if (into.generate && into.resume) fail("--generate and --resume exclude each other");
+  if (into.resume && has("load")) fail("--resume and --load exclude each other");
+  if (into.generate && !has("load")) fail("--generate needs --load DIR, the checkpoint to sample");
+  if (into.generate) into.prompt = given.modes["generate"];
 
   configuration saved;
-  for (const char* mode : {"resume", "load"}) {
-    if (!modes.count(mode)) continue;
-    into.checkpoint = std::make_unique<checkpoint_reader>(modes[mode]);
-    for (configuration* each : {&saved, &into.config}) {
-      each->read_text(into.checkpoint->settings(), into.checkpoint->settings_name());
-      each->values.run.stop_after = 0;  // that wish is fulfilled
+  if (into.resume || has("load")) {
+    into.checkpoint =
+        std::make_unique<checkpoint_reader>(given.modes[into.resume ? "resume" : "load"]);
+    const auto take = [&](configuration& to) {
+      to.read_text(into.checkpoint->trainer(), into.checkpoint->trainer_name(), "settings");
+      to.values.run.stop_after = 0;  // that wish is fulfilled
+    };
+    take(saved);
+    saved.check();
+    into.checkpoint->require_model(saved.values.model, saved.values.data.sequence);
+    if (into.resume || into.generate) {
+      take(into.config);
+    } else {
+      into.config.adopt(saved, "model");
     }
+    // A folder that was moved since, or is named from elsewhere, is still the run's.
+    if (into.resume && !into.checkpoint->out().empty())
+      into.config.values.run.out = into.checkpoint->out();
   }
-  if (modes.count("config")) into.config.read_file(modes["config"]);
-  for (const auto& [name, value] : flags) {
-    if (!into.config.set(name, value)) fail("--%s: no such flag; --help lists them", name.c_str());
-  }
+  if (has("config")) into.config.read_file(given.modes["config"]);
+  for (const auto& [name, value] : given.settings) into.config.set(name, value);
   into.config.check();
   if (!into.checkpoint) return;
   into.config.require_same(saved, "model", "the checkpoint");
-  if (!into.generate) into.config.require_same(saved, "data", "the checkpoint");
+  if (into.resume) into.config.require_same(saved, "data", "the checkpoint");
 }
 
 std::string help_text() {
-  return "pretrain: trains a Llama-style language model on bytes, using velo.\n"
-         "\n"
-         "  pretrain [--config FILE.json] [SETTING]..   train with these settings\n"
-         "  pretrain --resume DIR [SETTING]..           go on from a checkpoint, as if never "
-         "stopped\n"
-         "  pretrain --generate PROMPT --load DIR       sample from a checkpoint\n"
-         "\n"
-         "A setting comes from the command line, else from the JSON file, {\"model\": {\"hidden\": "
-         "512}}, else (when\n"
-         "resuming) from the checkpoint, else it has its default, in brackets. Ctrl-C saves a "
-         "checkpoint and leaves.\n"
-         "Exit codes: 0 done, 1 bad input or failure, 130 interrupted.\n" +
-         configuration().help();
+  return R"(pretrain: trains a Llama-style language model on bytes, using velo.
+
+  pretrain [SETTING]..                   train a new model
+  pretrain --resume DIR [SETTING]..      go on as if the run had never stopped
+  pretrain --load DIR [SETTING]..        train on from its weights, as a new run
+  pretrain --generate PROMPT --load DIR  write text
+  pretrain --config FILE.json ..         settings from a file, with any of these
+
+DIR is a checkpoint, or the folder that a run was given as --out. A setting
+comes from its flag (--kv_heads 2 or --kv-heads=2), else from the file,
+{"model": {"hidden": 512}}, else (when resuming) from the checkpoint, else it
+has its default, in brackets. Ctrl-C saves a checkpoint and leaves; a second
+one leaves at once. Exit codes: 0 done, 1 bad input or failure, 130 interrupted.
+)" + configuration().help();
 }
 
 }  // namespace pretrain

@@ -14,13 +14,14 @@ namespace pretrain {
 struct arguments {
   bool help = false;
   bool generate = false;  // --generate: sample from --load, do not train
+  bool resume = false;    // --resume: go on with the run that left the checkpoint
   std::string prompt;
   configuration config;
   std::unique_ptr<checkpoint_reader> checkpoint;  // of --resume or --load
 };
 
-// Fills `into`; refuses unknown flags, flags without their value, and combinations that
-// make no sense.
+// Fills `into`; refuses unknown flags, flags without their value, combinations that make no sense,
+// and checkpoints whose parts contradict each other.
 void parse_arguments(const std::vector<std::string>& words, arguments& into);
 
 std::string help_text();

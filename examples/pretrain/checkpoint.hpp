@@ -3,19 +3,20 @@
 //   model.safetensors           weights under Hugging Face's Llama names, in the model's dtype
 //   config.json                 the shape, under the keys that transformers' LlamaConfig reads
 //   training_state.safetensors  f32 masters, moments and the losses so far
-//   trainer.json                step, checksum of the data, all settings
+//   trainer.json                step, checksum of the data, validations so far, all settings
 //   CHECKSUMS                   CRC-32, size and name of each file above, and last a CRC-32 of
 //                               these lines
 //
 // Saving writes a directory aside, syncs every file and the directory, and renames it into place;
 // whatever fails on the way, the previous checkpoint is still there. Reading believes no byte that
-// its checksum does not cover.
+// its checksum does not cover, and no number that contradicts another.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "loss_curve.hpp"
 #include "safetensors.hpp"
 #include "settings.hpp"
 
@@ -25,35 +26,57 @@ struct checkpoint {
   std::int64_t step = 0;
   std::uint32_t data_crc = 0;
   std::string settings;  // JSON, as configuration::json writes it
+  std::vector<loss_point> validations;
   model_settings model;
   std::int64_t sequence = 0;
   std::vector<named_tensor> weights, state;
 };
 
-void save_checkpoint(const std::string& path, const checkpoint& contents);
+// What is at `path` already is replaced, or with a `keep_as` first renamed to that.
+void save_checkpoint(const std::string& path, const checkpoint& contents,
+                     const std::string& keep_as = "");
+
+// Refuses a `path` at which no checkpoint could be saved: it is something else, or nothing can be
+// made beside it.
+void require_place(const std::string& path);
 
 // Opening checks the files' sizes and checksums; the tensors are read when the model is
 // ready for them.
 class checkpoint_reader {
  public:
+  // `path` is the checkpoint, or the folder that a run was given for its output.
   explicit checkpoint_reader(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  std::string out() const;  // the folder of a run's output that it lies in; empty when in no such
 
   std::int64_t step() const { return step_; }
   std::uint32_t data_crc() const { return data_crc_; }
-  const std::string& settings() const { return settings_; }
-  std::string settings_name() const { return path_ + "/trainer.json"; }
+  const std::vector<loss_point>& validations() const { return validations_; }
+
+  // trainer.json, whose member "settings" is for configuration::read_text.
+  const std::string& trainer() const { return trainer_; }
+  std::string trainer_name() const { return path_ + "/trainer.json"; }
+
+  // Refuse if config.json or the weights' shapes are not those of this model, before memory is
+  // taken for it; and if a run has saved here since this reader has looked.
+  void require_model(const model_settings& model, std::int64_t sequence) const;
+  void require_unchanged() const;
 
   void read_weights(const std::vector<named_tensor>& into) const;
   void read_state(const std::vector<named_tensor>& into) const;
+  void read_masters(const std::vector<named_tensor>& into) const;  // some of the state
 
  private:
-  void verify() const;
+  void find(const std::string& path);
+  void verify();
   void read_trainer();
 
-  std::string path_;
+  std::string path_, checksums_;
   std::int64_t step_ = 0;
   std::uint32_t data_crc_ = 0;
-  std::string settings_;
+  std::vector<loss_point> validations_;
+  std::string trainer_;
 };
 
 // config.json of a model of this shape; `sequence` is the longest window it was trained on.

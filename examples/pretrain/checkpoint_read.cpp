@@ -11,6 +11,7 @@
 #include "checkpoint.hpp"
 #include "failure.hpp"
 #include "file.hpp"
+#include "layout.hpp"
 
 namespace pretrain {
 namespace {
@@ -41,20 +42,73 @@ void verify_file(const std::string& path, std::uint32_t crc, std::uint64_t bytes
   if (sum != crc) fail("%s: damaged checkpoint: the checksum does not match", path.c_str());
 }
 
+using json_owner = std::unique_ptr<json_t, void (*)(json_t*)>;
+
+json_owner parsed(const std::string& name, const std::string& text) {
+  json_error_t error;
+  json_owner root(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error),
+                  json_decref);
+  if (!root) fail("%s:%d:%d: %s", name.c_str(), error.line, error.column, error.text);
+  if (!json_is_object(root.get())) fail("%s: must hold an object", name.c_str());
+  return root;
+}
+
+std::string dumped(const json_t* value) {
+  char* raw = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+  std::string text = raw ? raw : "missing";
+  std::free(raw);
+  return text;
+}
+
+// A whole number of a JSON object, within bounds.
+std::int64_t number(const std::string& name, const json_t* root, const char* key,
+                    std::int64_t most) {
+  const json_t* value = json_object_get(root, key);
+  if (!json_is_integer(value) || json_integer_value(value) < 0 ||
+      json_integer_value(value) > most) {
+    fail("%s: %s must be an integer from 0 to %" PRId64 ", not %s", name.c_str(), key, most,
+         dumped(value).c_str());
+  }
+  return json_integer_value(value);
+}
+
+constexpr std::int64_t most_steps = 1'000'000'000;  // the bound of the setting
+
 }  // namespace
 
-checkpoint_reader::checkpoint_reader(const std::string& path) : path_(path) {
-  // Between the two renames of a file system without exchange, the checkpoint is found under its
-  // other name.
-  if (!fs::exists(path_) && fs::exists(path_ + ".previous")) path_ += ".previous";
-  if (!fs::is_directory(path_)) fail("%s: no such checkpoint directory", path.c_str());
+checkpoint_reader::checkpoint_reader(const std::string& path) {
+  find(path);
   verify();
   read_trainer();
 }
 
-void checkpoint_reader::verify() const {
+// Between the two renames of a file system without exchange, the checkpoint is found under its
+// other name.
+void checkpoint_reader::find(const std::string& path) {
+  std::error_code ignored;
+  for (const std::string& place : {path, path + "/checkpoint"}) {
+    for (const std::string& name : {place, place + ".previous"}) {
+      if (!path_.empty() || !fs::exists(name + "/CHECKSUMS", ignored)) continue;
+      path_ = name;
+    }
+  }
+  if (!path_.empty()) return;
+  if (!fs::is_directory(path, ignored)) fail("%s: no such checkpoint directory", path.c_str());
+  fail("%s: no checkpoint: neither it nor a folder \"checkpoint\" in it has CHECKSUMS",
+       path.c_str());
+}
+
+std::string checkpoint_reader::out() const {
+  const fs::path place = fs::path(path_).lexically_normal();
+  const fs::path folder = place.has_filename() ? place : place.parent_path();
+  if (folder.filename() != "checkpoint" && folder.filename() != "checkpoint.previous") return "";
+  return folder.has_parent_path() ? folder.parent_path().string() : ".";
+}
+
+void checkpoint_reader::verify() {
   const std::string name = path_ + "/CHECKSUMS";
   const std::string text = read_whole_file(name);
+  checksums_ = text;
   char last[16];
   const std::size_t body = text.size() < 9 ? 0 : text.size() - 9;
   std::snprintf(last, sizeof last, "%08x\n", crc32_of(0, text.data(), body));
@@ -77,23 +131,49 @@ void checkpoint_reader::verify() const {
 }
 
 void checkpoint_reader::read_trainer() {
-  const std::string name = settings_name(), text = read_whole_file(name);
-  json_error_t error;
-  const std::unique_ptr<json_t, void (*)(json_t*)> root(
-      json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error), json_decref);
-  if (!root) fail("%s:%d:%d: %s", name.c_str(), error.line, error.column, error.text);
-  json_int_t step = 0, crc = 0;
-  json_t* settings = nullptr;
-  if (json_unpack_ex(root.get(), &error, 0, "{s:I, s:I, s:o}", "step", &step, "data_crc", &crc,
-                     "settings", &settings) != 0 ||
-      step < 0) {
-    fail("%s: not a trainer's state: %s", name.c_str(), error.text);
+  const std::string name = trainer_name();
+  trainer_ = read_whole_file(name);
+  const json_owner root = parsed(name, trainer_);
+  step_ = number(name, root.get(), "step", most_steps);
+  data_crc_ = static_cast<std::uint32_t>(number(name, root.get(), "data_crc", UINT32_MAX));
+  const json_t* list = json_object_get(root.get(), "validations");
+  if (!json_is_array(list)) fail("%s: validations must be an array", name.c_str());
+  for (std::size_t i = 0; i < json_array_size(list); ++i) {
+    const json_t* each = json_array_get(list, i);
+    const std::int64_t step = number(name, each, "step", step_);
+    const json_t* bits = json_object_get(each, "bits_per_byte");
+    if (!json_is_number(bits) || (i > 0 && step <= validations_.back().step))
+      fail("%s: validation %s is out of order or no number", name.c_str(), dumped(each).c_str());
+    validations_.push_back({step, json_number_value(bits)});
   }
-  step_ = step;
-  data_crc_ = static_cast<std::uint32_t>(crc);
-  char* dumped = json_dumps(settings, JSON_INDENT(2));
-  settings_ = dumped ? dumped : "";
-  std::free(dumped);
+}
+
+void checkpoint_reader::require_model(const model_settings& model, std::int64_t sequence) const {
+  const std::string name = path_ + "/config.json";
+  const json_owner config = parsed(name, read_whole_file(name));
+  const json_owner wanted = parsed(name, hugging_face_config(model, sequence));
+  const char* key;
+  json_t* value;
+  json_object_foreach(wanted.get(), key, value) {
+    const json_t* found = json_object_get(config.get(), key);
+    const bool same = json_is_number(found) && json_is_number(value)
+                          ? json_number_value(found) == json_number_value(value)
+                          : json_equal(found, value);
+    if (!same) {
+      fail("%s: %s is %s, but the settings in trainer.json make it %s", name.c_str(), key,
+           dumped(found).c_str(), dumped(value).c_str());
+    }
+  }
+  const element type = model.dtype == "bf16" ? element::bf16 : element::f32;
+  std::vector<named_tensor> weights;
+  for (const weight_slice& slice : weight_layout(model).slices)
+    weights.push_back({slice.name, type, slice.shape, nullptr});
+  safetensors_reader(path_ + "/model.safetensors").require_exactly(weights);
+}
+
+void checkpoint_reader::require_unchanged() const {
+  if (read_whole_file(path_ + "/CHECKSUMS") != checksums_)
+    fail("%s: another run has just saved here; try again", path_.c_str());
 }
 
 void checkpoint_reader::read_weights(const std::vector<named_tensor>& into) const {
@@ -102,6 +182,11 @@ void checkpoint_reader::read_weights(const std::vector<named_tensor>& into) cons
 
 void checkpoint_reader::read_state(const std::vector<named_tensor>& into) const {
   safetensors_reader(path_ + "/training_state.safetensors").read_exactly(into);
+}
+
+void checkpoint_reader::read_masters(const std::vector<named_tensor>& into) const {
+  const safetensors_reader state(path_ + "/training_state.safetensors");
+  for (const named_tensor& each : into) state.read(each);
 }
 
 }  // namespace pretrain

@@ -80,10 +80,15 @@ class staging_directory {
 };
 
 std::string trainer_json(const checkpoint& contents) {
-  json_t* settings = json_loads(contents.settings.c_str(), 0, nullptr);
+  json_t* validations = json_array();
+  for (const loss_point& each : contents.validations)
+    json_array_append_new(validations,
+                          json_pack("{s:I, s:f}", "step", static_cast<json_int_t>(each.step),
+                                    "bits_per_byte", each.bits));
   json_t* root =
-      json_pack("{s:I, s:I, s:o}", "step", static_cast<json_int_t>(contents.step), "data_crc",
-                static_cast<json_int_t>(contents.data_crc), "settings", settings);
+      json_pack("{s:I, s:I, s:o, s:o}", "step", static_cast<json_int_t>(contents.step), "data_crc",
+                static_cast<json_int_t>(contents.data_crc), "validations", validations, "settings",
+                json_loads(contents.settings.c_str(), 0, nullptr));
   char* dumped = json_dumps(root, JSON_INDENT(2));
   json_decref(root);
   if (!dumped) fail("the settings are not UTF-8");
@@ -92,18 +97,26 @@ std::string trainer_json(const checkpoint& contents) {
   return text;
 }
 
+fs::path parent_of(const fs::path& place) {
+  return place.has_parent_path() ? place.parent_path() : fs::path(".");
+}
+
 }  // namespace
 
-void save_checkpoint(const std::string& path, const checkpoint& contents) {
+void require_place(const std::string& path) {
   const fs::path place(path);
   std::error_code error;
   if (fs::exists(place, error) && !fs::exists(place / "CHECKSUMS", error)) {
     fail("%s: exists and is not a checkpoint; it is left as it is", path.c_str());
   }
-  const fs::path parent = place.has_parent_path() ? place.parent_path() : fs::path(".");
-  fs::create_directories(parent, error);
-  if (error) fail("%s: cannot create: %s", parent.c_str(), error.message().c_str());
+  fs::create_directories(parent_of(place), error);
+  if (error) fail("%s: cannot create: %s", parent_of(place).c_str(), error.message().c_str());
+  const staging_directory tried(path + ".saving");
+}
 
+void save_checkpoint(const std::string& path, const checkpoint& contents,
+                     const std::string& keep_as) {
+  require_place(path);
   staging_directory staging(path + ".saving");
   staging.add("model.safetensors", [&](durable_file& file) {
     write_safetensors(file, contents.weights, {{"format", "pt"}});
@@ -115,8 +128,10 @@ void save_checkpoint(const std::string& path, const checkpoint& contents) {
   });
   staging.add("trainer.json", [&](durable_file& file) { file.write(trainer_json(contents)); });
   staging.seal();
+  if (!keep_as.empty() && ::rename(path.c_str(), keep_as.c_str()) != 0)
+    fail("%s: cannot rename: %s", path.c_str(), std::strerror(errno));
   staging.move_to(path);
-  sync_directory(parent.string());
+  sync_directory(parent_of(path).string());
 }
 
 }  // namespace pretrain

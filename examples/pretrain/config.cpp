@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "examples/closest_name.hpp"
 #include "failure.hpp"
 #include "file.hpp"
 #include "json_places.hpp"
@@ -60,6 +61,11 @@ json_owner flag_json(const std::string& text, bool text_wanted) {
   return own(json_stringn_nocheck(text.data(), text.size()));
 }
 
+std::string underscored(std::string flag) {
+  std::replace(flag.begin(), flag.end(), '-', '_');
+  return flag;
+}
+
 template <class Value>
 [[noreturn]] void expected(const std::string& origin, const std::string& name, const char* what,
                            Value* got) {
@@ -74,6 +80,35 @@ configuration::option* configuration::find(const std::string& name) {
   return found == options_.end() ? nullptr : &*found;
 }
 
+std::vector<std::string> configuration::names(const std::string& section) const {
+  std::vector<std::string> all;
+  for (const option& each : options_)
+    if (section.empty() || each.section == section) all.push_back(each.name);
+  return all;
+}
+
+// What to say of a key that its section does not have.
+std::string configuration::place_of(const std::string& key) const {
+  for (const option& each : options_)
+    if (each.name == key) return "; it belongs to \"" + each.section + "\"";
+  return examples::did_you_mean(key, names());
+}
+
+void configuration::require_flag(const std::string& flag,
+                                 const std::vector<std::string>& others) const {
+  std::vector<std::string> known = names();
+  known.insert(known.end(), others.begin(), others.end());
+  if (std::find(known.begin(), known.end(), underscored(flag)) != known.end()) return;
+  std::string meant = examples::did_you_mean(underscored(flag), known, "--");
+  if (meant.empty()) meant = "; --help lists them";
+  const std::vector<std::string> inside = names(flag);
+  if (!flag.empty() && !inside.empty()) {
+    meant = "; the settings of " + flag + " are";
+    for (const std::string& name : inside) meant += " --" + name;
+  }
+  fail("--%s: no such flag%s", flag.c_str(), meant.c_str());
+}
+
 const configuration::option& configuration::at(const char* name) const {
   return *const_cast<configuration*>(this)->find(name);
 }
@@ -82,25 +117,33 @@ void configuration::read_file(const std::string& path) {
   read_text(read_whole_file(path), path);
 }
 
-void configuration::read_text(const std::string& text, const std::string& name) {
+void configuration::read_text(const std::string& text, const std::string& name,
+                              const char* member) {
   json_error_t error;
   const json_owner root = own(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
   if (!root) fail("%s:%d:%d: %s", name.c_str(), error.line, error.column, error.text);
   const auto places = json_places(text);
   const auto origin = [&](const std::string& path) {
-    const auto found = places.find(path);
+    const auto found = places.find(member ? member + ("." + path) : path);
     const place p = found == places.end() ? place{} : found->second;
     return name + ":" + std::to_string(p.line) + ":" + std::to_string(p.column);
   };
-  if (!json_is_object(root.get()))
-    expected(origin(""), "the configuration", "an object", root.get());
+  json_t* settings = member ? json_object_get(root.get(), member) : root.get();
+  if (!json_is_object(settings)) {
+    const std::string where = settings && !member ? origin("") : name;
+    fail("%s: %s must be an object, not %s", where.c_str(), member ? member : "the configuration",
+         settings ? kind(settings) : "missing");
+  }
 
   const char* section;
   json_t* members;
-  json_object_foreach(root.get(), section, members) {
-    const bool known = std::any_of(options_.begin(), options_.end(),
-                                   [&](const option& o) { return o.section == section; });
-    if (!known) fail("%s: no section is called \"%s\"", origin(section).c_str(), section);
+  json_object_foreach(settings, section, members) {
+    if (names(section).empty() || !*section) {
+      std::vector<std::string> sections;
+      for (const option& each : options_) sections.push_back(each.section);
+      fail("%s: no section is called \"%s\"%s", origin(section).c_str(), section,
+           examples::did_you_mean(section, sections).c_str());
+    }
     if (!json_is_object(members)) expected(origin(section), section, "an object", members);
     const char* key;
     json_t* value;
@@ -108,28 +151,36 @@ void configuration::read_text(const std::string& text, const std::string& name) 
       const std::string path = std::string(section) + "." + key;
       option* which = find(key);
       if (!which || which->section != section) {
-        fail("%s: section \"%s\" has no setting \"%s\"", origin(path).c_str(), section, key);
+        fail("%s: section \"%s\" has no setting \"%s\"%s", origin(path).c_str(), section, key,
+             place_of(key).c_str());
       }
       take(*which, value, origin(path));
     }
   }
 }
 
-bool configuration::set(const std::string& flag, const std::string& text) {
-  const auto found = std::find_if(options_.begin(), options_.end(),
-                                  [&](const option& o) { return o.flag == flag; });
-  if (found == options_.end()) return false;
-  option* which = &*found;
-  const std::string origin = "--" + flag;
+void configuration::set(const std::string& flag, const std::string& text) {
+  require_flag(flag);
+  option* which = find(underscored(flag));
+  const std::string origin = "--" + which->name;
   if (auto list = std::get_if<std::vector<std::string>*>(&which->value)) {
     // The first flag replaces what a file or the default says, further ones add.
     if (which->origin != origin) (*list)->clear();
     (*list)->push_back(text);
     which->origin = origin;
-    return true;
+    return;
   }
   take(*which, flag_json(text, std::holds_alternative<std::string*>(which->value)).get(), origin);
-  return true;
+}
+
+void configuration::adopt(const configuration& other, const std::string& section) {
+  for (size_t i = 0; i < options_.size(); ++i) {
+    option& mine = options_[i];
+    if (mine.section != section) continue;
+    mine.origin = other.options_[i].origin;
+    std::visit([&](auto* value) { *value = *std::get<decltype(value)>(other.options_[i].value); },
+               mine.value);
+  }
 }
 
 void configuration::bound(const option& which, double number, const std::string& origin) {
@@ -182,8 +233,8 @@ void configuration::refuse(const char* name, const char* why, const char* other)
   fail("%s: %s", place.c_str(), sentence.c_str());
 }
 
-void configuration::check() const {
-  const auto& [m, d, o, s, r] = values;
+void configuration::check() {
+  auto& [m, d, o, s, r] = values;
   if (m.hidden % m.heads) refuse("hidden", "must be a multiple of", "heads");
   if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
   if (m.head_dim() % 2)
@@ -195,6 +246,7 @@ void configuration::check() const {
   const double kept = static_cast<double>(m.layers * (8 * m.hidden + 4 * m.inner)) *
                       static_cast<double>(d.sequence * d.batch);  // activations, roughly
   if (kept > 0x1p50) refuse("batch", "asks for more memory than there can be with", "layers");
+  if (at("warmup").origin == "default") s.warmup = std::min(s.warmup, s.steps);
   if (s.warmup > s.steps) refuse("warmup", "must not exceed", "steps");
   if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
   if (r.out.empty()) refuse("out", "must name a directory");
@@ -205,7 +257,7 @@ void configuration::require_same(const configuration& other, const std::string& 
   for (size_t i = 0; i < options_.size(); ++i) {
     const option &mine = options_[i], &theirs = other.options_[i];
     if (mine.section != section || text(mine) == text(theirs)) continue;
-    if (mine.flag == "data")
+    if (mine.name == "paths")
       continue;  // paths may differ as long as the text does not: it has a checksum
     fail("%s: %s = %s, but %s has %s", mine.origin.c_str(), mine.name.c_str(), text(mine).c_str(),
          whose.c_str(), text(theirs).c_str());

@@ -3,8 +3,9 @@
 //
 // One table (config.cpp) lists every setting; the file reader, the command line, --help and the
 // checkpoint all use it, so a setting is added in one line. The file has one object a section,
-// {"model": {"hidden": 512}, ...}; the command line has one flag a setting, --hidden 512. Each
-// setting remembers where it was set: a refusal can point at file, line and column.
+// {"model": {"hidden": 512}, ...}; the command line has one flag a setting, --hidden 512, of the same
+// name, in which dashes may stand for underscores. Each setting remembers where it was set: a
+// refusal can point at file, line and column.
 #pragma once
 
 #include <deque>
@@ -26,14 +27,20 @@ class configuration {
 
   settings values;
 
-  // Take settings from a JSON file, from JSON text (`name` stands for it in messages), or from one
-  // flag's text; `flag` comes without dashes, and the answer is false when no setting has it.
+  // Take settings from a JSON file, from JSON text (`name` stands for it in messages; the settings
+  // may be a member of it called `member`), from one flag's text (`flag` comes without the leading
+  // dashes), or one section from another configuration.
   void read_file(const std::string& path);
-  void read_text(const std::string& text, const std::string& name);
-  bool set(const std::string& flag, const std::string& text);
+  void read_text(const std::string& text, const std::string& name, const char* member = nullptr);
+  void set(const std::string& flag, const std::string& text);
+  void adopt(const configuration& other, const std::string& section);
 
-  // Refuses settings that contradict each other. The single ones were bounded when they were set.
-  void check() const;
+  // Refuses a flag that is neither a setting's nor one of `others`, and says what may be meant.
+  void require_flag(const std::string& flag, const std::vector<std::string>& others = {}) const;
+
+  // Refuses settings that contradict each other; the single ones were bounded when they were set.
+  // A warm-up that nobody asked for gives way to a run that is shorter.
+  void check();
 
   // Refuses if the two differ in a setting of `section`; `whose` says whose settings `other` are.
   void require_same(const configuration& other, const std::string& section,
@@ -50,7 +57,6 @@ class configuration {
     target value;
     double low, high;  // of numbers, inclusive
     std::string help;
-    std::string flag;  // "hidden" for --hidden; the name, but where a better one is customary
     std::string origin = "default";  // "default", "--hidden", "small.json:3:15"
   };
 
@@ -61,6 +67,8 @@ class configuration {
   void add(const char* section, const char* name, target value, const char* help, double low = 0,
            double high = 0);
   option* find(const std::string& name);
+  std::vector<std::string> names(const std::string& section = "") const;  // of all, without one
+  std::string place_of(const std::string& key) const;
   const option& at(const char* name) const;
   void take(option& which, json_t* json, const std::string& origin);
   static void bound(const option& which, double number, const std::string& origin);

@@ -1,8 +1,10 @@
 // Settings as text: --help, and the JSON that a checkpoint keeps.
 #include <jansson.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <sstream>
 
 #include "config.hpp"
 
@@ -29,6 +31,28 @@ struct to_json {
     return list;
   }
 };
+
+// Two columns, of which the second wraps under itself at 80 characters.
+std::string row(const std::string& name, const std::string& words) {
+  constexpr std::size_t indent = 22, width = 80;
+  std::string all = "  --" + name, word;
+  all.resize(std::max(all.size() + 1, indent), ' ');
+  std::size_t column = all.size();
+  std::istringstream each(words);
+  while (each >> word) {
+    const bool first = column == indent;
+    if (!first && column + 1 + word.size() > width) {
+      all += "\n" + std::string(indent, ' ');
+      column = indent;
+    } else if (!first) {
+      all += ' ';
+      ++column;
+    }
+    all += word;
+    column += word.size();
+  }
+  return all + "\n";
+}
 
 }  // namespace
 
@@ -70,13 +94,10 @@ std::string configuration::help() const {
   for (const option& each : options_) {
     if (each.section != section) {
       section = each.section;
-      result += "\n" + section + ":\n";
+      result += "\n" + section + "\n";
     }
     const std::string shown = plain(each);
-    char line[256];
-    std::snprintf(line, sizeof line, "  --%-18s %s [%s]\n", each.flag.c_str(), each.help.c_str(),
-                  shown.empty() ? "none" : shown.c_str());
-    result += line;
+    result += row(each.name, each.help + " [" + (shown.empty() ? "none" : shown) + "]");
   }
   return result;
 }

@@ -7,6 +7,8 @@
 #include <cstdio>
 #include <numeric>
 
+#include "failure.hpp"
+#include "interrupt.hpp"
 #include "random.hpp"
 #include "vocabulary.hpp"
 #include "windows.hpp"
@@ -27,6 +29,27 @@ std::array<double, bytes> byte_logits(const velo::tensor_view& logits, std::int6
             : static_cast<double>(static_cast<float>(logits.data<velo::bfloat16>()[row + i]));
   }
   return result;
+}
+
+// Bytes of the UTF-8 character that begins there; 0 when none does, or one that terminals take for
+// a control sequence (U+0080 to U+009F).
+std::size_t character_at(const std::string& text, std::size_t at) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(at);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xc2   ? 0
+                             : first < 0xe0 ? 2
+                             : first < 0xf0 ? 3
+                             : first < 0xf5 ? 4
+                                            : 0;
+  if (at + length > text.size()) return 0;
+  for (std::size_t i = 1; i < length; ++i)
+    if ((byte(at + i) & 0xc0u) != 0x80u) return 0;
+  const unsigned char second = length > 1 ? byte(at + 1) : 0;
+  const bool control = first == 0xc2 && second < 0xa0;
+  const bool too_long = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
+  const bool no_scalar = (first == 0xed && second >= 0xa0) || (first == 0xf4 && second >= 0x90);
+  return control || too_long || no_scalar ? 0 : length;
 }
 
 }  // namespace
@@ -58,7 +81,7 @@ std::string generate(const velo::stream_ref& stream, model& model, std::int64_t 
   const random_stream random(run.seed, purpose::sampling);
   std::string text = prompt;
   std::size_t begin = 0;
-  for (std::int64_t i = 0; i < run.sample_bytes; ++i) {
+  for (std::int64_t i = 0; i < run.sample_bytes && !interrupted(); ++i) {
     while (text.size() - begin > window - 1) begin += (window + 1) / 2;
     // The whole window is computed each time; what lies behind the last byte cannot be seen by it.
     const std::string_view known = std::string_view(text).substr(begin);
@@ -68,6 +91,8 @@ std::string generate(const velo::stream_ref& stream, model& model, std::int64_t 
     std::fill(inputs + known.size() + 1, inputs + window, pad);
     const auto logits =
         byte_logits(model.forward(stream, 1), static_cast<std::int64_t>(known.size()));
+    if (!std::all_of(logits.begin(), logits.end(), [](double l) { return std::isfinite(l); }))
+      fail("the model's predictions are no numbers: its weights are damaged, or training diverged");
     const double uniform = random.uniform(static_cast<std::uint64_t>(i));
     text += static_cast<char>(draw(logits.data(), run.temperature, run.top_k, uniform));
   }
@@ -76,15 +101,18 @@ std::string generate(const velo::stream_ref& stream, model& model, std::int64_t 
 
 std::string printable(const std::string& text) {
   std::string result;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if ((byte < 32 && c != '\n' && c != '\t') || byte == 127) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = character_at(text, i);
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool control = (byte < 32 && byte != '\n' && byte != '\t') || byte == 127;
+    if (length == 0 || control) {
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\x%02x", byte);
       result += escape;
     } else {
-      result += c;
+      result.append(text, i, length);
     }
+    i += std::max<std::size_t>(1, length);
   }
   return result;
 }

@@ -76,7 +76,8 @@ class drawing {
     if (curve_.zlib > 0) include(curve_.zlib);
     if (low > high) low = 0, high = 8;
     y_step_ = tick_step(std::max(high - low, 0.1), 6);
-    low_ = std::floor(low / y_step_) * y_step_;
+    // What lies lowest keeps off the axis, or would be taken for it.
+    low_ = std::max(0.0, std::floor((low - 0.15 * y_step_) / y_step_) * y_step_);
     high_ = std::max(std::ceil(high / y_step_) * y_step_, low_ + y_step_);
     steps_ = std::max<double>(1, static_cast<double>(curve_.training.size()));
     for (const loss_point& point : curve_.validation) {
@@ -125,7 +126,7 @@ class drawing {
     put("<line x1=\"%g\" x2=\"%g\" y1=\"%g\" y2=\"%g\" stroke=\"%s\"/>\n", left, right, bottom,
         bottom, faint);
     label((left + right) / 2, bottom + 46, ink, "middle", "step", "");
-    label(left - 10, top - 14, ink, "start", "bits per byte", "");
+    label(left, top - 14, ink, "start", "bits/byte", "");
   }
 
   void baseline() {

@@ -21,7 +21,7 @@ configuration::configuration() {
 
 void configuration::add(const char* section, const char* name, target value, const char* help,
                         double low, double high) {
-  options_.push_back({section, name, value, low, high, help, name});
+  options_.push_back({section, name, value, low, high, help});
 }
 
 void configuration::add_model() {
@@ -42,7 +42,6 @@ void configuration::add_model() {
 void configuration::add_data() {
   auto& d = values.data;
   add("data", "paths", &d.paths, "file or directory of text; give it again for more");
-  options_.back().flag = "data";
   add("data", "sequence", &d.sequence, "bytes a window", 2, 1048576);
   add("data", "batch", &d.batch, "windows a micro-batch", 1, many);
   add("data", "accumulation", &d.accumulation, "micro-batches whose gradients one step sums", 1,
@@ -73,7 +72,8 @@ void configuration::add_run() {
   add("run", "threads", &r.threads, "0: all the machine lends; results do not depend on it", 0,
       1024);
   add("run", "out", &r.out, "directory for checkpoint/ and loss.svg");
-  add("run", "log", &r.log, "FILE.jsonl that receives a line a step");
+  add("run", "log", &r.log, "FILE.jsonl that receives a line a step and a validation");
+  add("run", "log_every", &r.log_every, "steps between the lines that stay on the screen", 1, many);
   add("run", "trace", &r.trace, "directory for what another framework needs to repeat the run");
   add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",

@@ -1,8 +1,10 @@
-// Formatting of the progress line and the JSON log.
+// Formatting of the table and the JSON log.
 #include "progress.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdarg>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -12,46 +14,95 @@
 namespace pretrain {
 namespace {
 
-struct scaled {
-  char text[24];
-  explicit scaled(double value) {
-    const char* units[] = {"", "k", "M", "G", "T", "P"};
-    int unit = 0;
-    while (value >= 999.5 && unit < 5) {
-      value /= 1000;
-      ++unit;
-    }
-    std::snprintf(text, sizeof text, "%.3g %s", value, units[unit]);
+__attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) {
+  char buffer[160];
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(buffer, sizeof buffer, format, arguments);
+  va_end(arguments);
+  return buffer;
+}
+
+// With as many digits behind the point as `width` characters leave room for, four at most.
+std::string fitted(double value, int width) {
+  for (int digits = 4; digits >= 0; --digits) {
+    const std::string all = text("%.*f", digits, value);
+    if (static_cast<int>(all.size()) <= width) return all;
   }
-};
+  return text("%.0e", value);
+}
 
 // JSON has no word for what is not a number.
-struct json_number {
-  char text[32];
-  explicit json_number(double value) {
-    std::snprintf(text, sizeof text, std::isfinite(value) ? "%.17g" : "null", value);
-  }
-};
+std::string json_number(double value) {
+  return std::isfinite(value) ? text("%.17g", value) : "null";
+}
+
+// "40/200"; a run too long for that in the table shows the step alone.
+std::string counted(std::int64_t step, std::int64_t steps) {
+  constexpr std::size_t widest = 13;
+  const std::string whole = std::to_string(steps);
+  const std::string all = std::to_string(step) + "/" + whole;
+  return 2 * whole.size() + 1 > widest ? std::to_string(step) : all;
+}
+
+int step_width(std::int64_t steps) {
+  return std::max(6, static_cast<int>(counted(steps, steps).size()));
+}
 
 }  // namespace
 
-progress::progress(std::int64_t steps, const step_work& work, const std::string& log,
-                   std::int64_t done)
-    : steps_(steps), work_(work), log_path_(log), log_(nullptr, std::fclose) {
-  if (!log.empty()) open_log(done);
+std::string scaled(double value, const char* unit) {
+  const char* prefixes[] = {"", "k", "M", "G", "T", "P"};
+  int power = 0;
+  while (value >= 999.5 && power < 5) {
+    value /= 1000;
+    ++power;
+  }
+  const std::string of = std::string(prefixes[power]) + unit;
+  return text("%.3g%s%s", value, of.empty() ? "" : " ", of.c_str());
+}
+
+std::string duration(double seconds) {
+  const auto all = static_cast<long long>(std::llround(seconds));
+  const long long hours = all / 3600, minutes = all / 60 % 60;
+  if (hours >= 2400) return text("%lldd", hours / 24);
+  if (hours >= 100) return text("%lldd %02lldh", hours / 24, hours % 24);
+  if (hours >= 10) return text("%lldh %02lldm", hours, minutes);
+  if (hours > 0) return text("%lld:%02lld:%02lld", hours, minutes, all % 60);
+  return text("%lld:%02lld", minutes, all % 60);
+}
+
+std::string heading(std::int64_t steps) {
+  return text("%*s  %6s  %9s  %7s  %6s  %6s  %11s  %7s", step_width(steps), "step", "loss",
+              "bits/byte", "lr", "grad", "tok/s", "of roofline", "left");
+}
+
+std::string row(std::int64_t steps, const step_report& r, const step_work& work, double left) {
+  return text("%*s  %6s  %9s  %7.1e  %6s  %6s  %9.0f %%  %7s", step_width(steps),
+              counted(r.step, steps).c_str(), fitted(r.loss, 6).c_str(),
+              fitted(r.loss / std::log(2.0), 9).c_str(), r.learning_rate,
+              fitted(r.grad_norm, 6).c_str(), scaled(work.tokens / r.seconds).c_str(),
+              100 * work.roofline_seconds / r.seconds, duration(left).c_str());
+}
+
+progress::progress(console& to, const step_range& range, const step_work& work,
+                   const std::string& log)
+    : console_(to), range_(range), work_(work), log_path_(log), log_(nullptr, std::fclose) {
+  if (!log.empty()) open_log();
 }
 
 // A run that was killed may have logged steps its last checkpoint does not have: they are made, and
 // logged, again.
-void progress::open_log(std::int64_t done) {
+void progress::open_log() {
   std::string kept, line;
-  if (std::ifstream before(log_path_); done > 0 && before) {
+  if (std::ifstream before(log_path_); range_.done > 0 && before) {
     long long step;
     while (std::getline(before, line) &&
-           std::sscanf(line.c_str(), "{\"step\": %lld,", &step) == 1 && step <= done) {
+           std::sscanf(line.c_str(), "{\"step\": %lld,", &step) == 1 && step <= range_.done) {
       kept += line + '\n';
-      const std::size_t elapsed = line.rfind(' ');  // the last value of a line
-      if (elapsed != std::string::npos) elapsed_ = std::atof(&line[elapsed]);
+      const char key[] = "\"elapsed_s\": ";
+      const std::size_t elapsed = line.find(key);
+      if (elapsed != std::string::npos) elapsed_ = std::atof(&line[elapsed + sizeof key - 1]);
     }
   }
   log_.reset(std::fopen(log_path_.c_str(), "we"));
@@ -61,35 +112,59 @@ void progress::open_log(std::int64_t done) {
 }
 
 void progress::step(const step_report& r) {
+  ++taken_;
+  seconds_ += r.seconds;
   elapsed_ += r.seconds;
-  // A mean that forgets, so that the ETA follows the machine's mood without jumping.
+  // A mean that forgets, so that the time left follows the machine's mood without jumping.
   pace_ = pace_ == 0 ? r.seconds : 0.9 * pace_ + 0.1 * r.seconds;
-  const double tokens_per_s = work_.tokens / r.seconds, flops_per_s = work_.flops / r.seconds;
-  const double share = flops_per_s / work_.peak_flops;
-  const double roofline = work_.roofline_seconds / r.seconds;
-  const auto left = static_cast<long>(std::lround(pace_ * static_cast<double>(steps_ - r.step)));
-  std::printf(
-      "step %4lld/%lld  loss %.4f  lr %.2e  grad %.3f  %stok/s  %sFLOP/s %3.0f %%  "
-      "roofline %3.0f %%  ETA %ld:%02ld\n",
-      static_cast<long long>(r.step), static_cast<long long>(steps_), r.loss, r.learning_rate,
-      r.grad_norm, scaled(tokens_per_s).text, scaled(flops_per_s).text, 100 * share, 100 * roofline,
-      left / 60, left % 60);
-  std::fflush(stdout);
+  const double left = pace_ * static_cast<double>(range_.last - r.step);
+  const bool stays = taken_ == 1 || r.step == range_.last || r.step % range_.every == 0;
+  row_seconds_ += r.seconds;
+  step_report usual = r;
+  usual.seconds = row_seconds_ / static_cast<double>(++since_row_);
+  const std::string shown = row(range_.steps, usual, work_, left);
+  if (stays) {
+    since_row_ = 0;
+    row_seconds_ = 0;
+    constexpr std::int64_t page = 20;
+    if (rows_++ % page == 0) console_.say("%s", heading(range_.steps).c_str());
+    console_.say("%s", shown.c_str());
+  } else {
+    console_.show(shown);
+  }
   if (!log_) return;
-  std::fprintf(
-      log_.get(),
-      "{\"step\": %lld, \"loss\": %s, \"lr\": %s, \"grad_norm\": %s, \"tokens_per_s\": %.1f, "
-      "\"flops_per_s\": %.6g, \"mfu\": %.4f, \"roofline\": %.4f, \"elapsed_s\": %.3f}\n",
-      static_cast<long long>(r.step), json_number(r.loss).text, json_number(r.learning_rate).text,
-      json_number(r.grad_norm).text, tokens_per_s, flops_per_s, share, roofline, elapsed_);
+  const double flops_per_s = work_.flops / r.seconds;
+  std::fprintf(log_.get(),
+               "{\"step\": %lld, \"loss\": %s, \"lr\": %s, \"grad_norm\": %s, \"tokens_per_s\": "
+               "%.1f, \"flops_per_s\": %.6g, \"mfu\": %.4f, \"roofline\": %.4f, \"elapsed_s\": "
+               "%.3f}\n",
+               static_cast<long long>(r.step), json_number(r.loss).c_str(),
+               json_number(r.learning_rate).c_str(), json_number(r.grad_norm).c_str(),
+               work_.tokens / r.seconds, flops_per_s, flops_per_s / work_.peak_flops,
+               work_.roofline_seconds / r.seconds, elapsed_);
+  flush_log();
+}
+
+void progress::validation(std::int64_t step, double bits_per_byte) {
+  if (!log_) return;
+  std::fprintf(log_.get(), "{\"step\": %lld, \"val_bits_per_byte\": %s}\n",
+               static_cast<long long>(step), json_number(bits_per_byte).c_str());
   flush_log();
 }
 
 void progress::finish(double val_bits_per_byte, double zlib_bits_per_byte) {
   if (!log_) return;
   std::fprintf(log_.get(), "{\"val_bits_per_byte\": %s, \"zlib_bits_per_byte\": %s}\n",
-               json_number(val_bits_per_byte).text, json_number(zlib_bits_per_byte).text);
+               json_number(val_bits_per_byte).c_str(), json_number(zlib_bits_per_byte).c_str());
   flush_log();
+}
+
+std::string progress::speed() const {
+  if (taken_ == 0) return "";
+  const double step = seconds_ / static_cast<double>(taken_), flops = work_.flops / step;
+  return scaled(work_.tokens / step, "tok/s") + ", " + scaled(flops, "FLOP/s") + ": " +
+         text("%.0f %% of the peak, %.0f %% of the roofline", 100 * flops / work_.peak_flops,
+              100 * work_.roofline_seconds / step);
 }
 
 void progress::flush_log() {

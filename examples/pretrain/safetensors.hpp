@@ -51,10 +51,14 @@ class safetensors_reader {
   // Fills the tensor; refuses when the file has none of that name, dtype and shape.
   void read(const named_tensor& into) const;
 
-  // Fills them all and refuses if the file holds others besides.
+  // Refuses if the file lacks one of these, or holds others besides; their `data` is not used.
+  void require_exactly(const std::vector<named_tensor>& all) const;
+
+  // The same, and fills them.
   void read_exactly(const std::vector<named_tensor>& all) const;
 
  private:
+  const entry& find(const named_tensor& wanted) const;
   void parse(const std::string& header, std::uint64_t data_begin, std::uint64_t file_bytes);
   void require_tiling(std::uint64_t data_begin, std::uint64_t file_bytes) const;
 

@@ -130,20 +130,30 @@ void safetensors_reader::require_tiling(std::uint64_t data_begin, std::uint64_t 
   if (at != file_bytes) fail("%s: bytes behind the last tensor belong to none", path_.c_str());
 }
 
-void safetensors_reader::read(const named_tensor& into) const {
-  const auto found = entries_.find(into.name);
-  if (found == entries_.end()) fail("%s: has no tensor %s", path_.c_str(), into.name.c_str());
+const safetensors_reader::entry& safetensors_reader::find(const named_tensor& wanted) const {
+  const auto found = entries_.find(wanted.name);
+  if (found == entries_.end()) fail("%s: has no tensor %s", path_.c_str(), wanted.name.c_str());
   const entry& each = found->second;
-  if (each.type != into.type || each.shape != into.shape) {
+  if (each.type != wanted.type || each.shape != wanted.shape) {
     const auto type = [](element e) { return e == element::f32 ? "F32" : "BF16"; };
-    fail("%s: tensor %s is %s %s, expected %s %s", path_.c_str(), into.name.c_str(),
-         type(each.type), shown(each.shape).c_str(), type(into.type), shown(into.shape).c_str());
+    fail("%s: tensor %s is %s %s, expected %s %s", path_.c_str(), wanted.name.c_str(),
+         type(each.type), shown(each.shape).c_str(), type(wanted.type),
+         shown(wanted.shape).c_str());
   }
-  read_at(path_, file_.get(), into.data, into.bytes(), each.begin);
+  return each;
+}
+
+void safetensors_reader::read(const named_tensor& into) const {
+  read_at(path_, file_.get(), into.data, into.bytes(), find(into).begin);
 }
 
 void safetensors_reader::read_exactly(const std::vector<named_tensor>& all) const {
+  require_exactly(all);
   for (const named_tensor& each : all) read(each);
+}
+
+void safetensors_reader::require_exactly(const std::vector<named_tensor>& all) const {
+  for (const named_tensor& each : all) find(each);
   if (entries_.size() == all.size()) return;
   for (const auto& entry : entries_) {
     const std::string& name = entry.first;

@@ -57,6 +57,7 @@ struct run_settings {
   std::string out = "runs/pretrain";
   std::string log;
   std::string trace;
+  std::int64_t log_every = 10;
   std::int64_t save_every = 0;
   std::int64_t validate_every = 0;
   std::int64_t stop_after = 0;

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 
 #include "baseline.hpp"
+#include "console.hpp"
 #include "context.hpp"
 #include "failure.hpp"
 #include "flops.hpp"
@@ -13,6 +15,7 @@
 #include "interrupt.hpp"
 #include "loss_curve.hpp"
 #include "machine_rates.hpp"
+#include "out_folder.hpp"
 #include "progress.hpp"
 #include "roofline.hpp"
 #include "run.hpp"
@@ -26,6 +29,10 @@ double seconds_since(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+const char* plural(std::size_t count) {
+  return count == 1 ? "" : "s";
+}
+
 class run {
  public:
   explicit run(arguments& with)
@@ -34,11 +41,16 @@ class run {
         context_(make_context(values_.run)),
         text_(read_corpus(values_.data.paths, static_cast<std::size_t>(values_.data.sequence),
                           static_cast<std::size_t>(values_.data.validation_bytes))),
+        out_(values_.run.out),
         trainer_(context_, values_, text_) {
-    if (with.checkpoint) {
+    std::error_code ignored;
+    if (with.resume) {
+      with.checkpoint->require_unchanged();
       trainer_.resume(*with.checkpoint);
+      validations_ = with.checkpoint->validations();
+      ours_ = std::filesystem::equivalent(with.checkpoint->path(), out_.checkpoint(), ignored);
     } else {
-      trainer_.start();
+      trainer_.start(with.checkpoint.get());
     }
   }
 
@@ -48,35 +60,50 @@ class run {
     const step_work work = {
         static_cast<double>(values_.data.step_tokens()), step_flops(values_.model, values_.data),
         machine.flops, roofline_seconds(step_operations(values_.model, values_.data), machine)};
-    progress report(values_.schedule.steps, work, values_.run.log, trainer_.steps_done());
-    catch_interrupts();
     const std::int64_t last =
         values_.run.stop_after ? values_.run.stop_after : values_.schedule.steps;
+    progress report(console_,
+                    {values_.schedule.steps, trainer_.steps_done(), last, values_.run.log_every},
+                    work, values_.run.log);
+    catch_interrupts();
+    // What an interrupt kept the run before this one from measuring.
+    if (validation_due() && !validate(report)) return leave();
     while (trainer_.steps_done() < last) {
       if (interrupted()) return leave();
       one_step(report);
+      if (validation_due() && !validate(report)) return leave();
+      if (due(values_.run.save_every)) save();
     }
     save();
-    if (last < values_.schedule.steps) return 0;
-    finish(report);
+    if (trainer_.steps_done() < values_.schedule.steps) return 0;
+    if (!finish(report)) return leave();
     return interrupted() ? 130 : 0;
   }
 
  private:
+  std::string parameters() const {
+    return scaled(static_cast<double>(trainer_.weights().count())) + " parameters";
+  }
+
   void introduce(const machine_rates& machine) {
-    std::printf(
-        "model  %.2f M parameters, %s: hidden %lld, %lld layers, %lld/%lld heads, inner %lld, %s "
-        "head\n",
-        1e-6 * static_cast<double>(trainer_.weights().count()), values_.model.dtype.c_str(),
-        static_cast<long long>(values_.model.hidden), static_cast<long long>(values_.model.layers),
-        static_cast<long long>(values_.model.heads), static_cast<long long>(values_.model.kv_heads),
-        static_cast<long long>(values_.model.inner), values_.model.tied ? "tied" : "untied");
-    std::printf("data   %zu files, %.1f KiB for training, %.1f KiB for validation\n",
-                text_.files.size(), static_cast<double>(text_.training.size()) / 1024,
-                static_cast<double>(text_.validation.size()) / 1024);
-    std::printf("velo   %s, %d threads; the machine: %.4g GFLOP/s, copies %.3g GB/s\n",
-                isa_of(context_).c_str(), threads_of(context_), machine.flops * 1e-9,
-                machine.memory[static_cast<std::size_t>(walk::copy)] * 1e-9);
+    const auto& m = values_.model;
+    console_.say("model  %s in %s: %lld layers, hidden %lld, inner %lld,", parameters().c_str(),
+                 m.dtype.c_str(), static_cast<long long>(m.layers),
+                 static_cast<long long>(m.hidden), static_cast<long long>(m.inner));
+    console_.say("       %lld query heads, %lld for keys and values, %s head",
+                 static_cast<long long>(m.heads), static_cast<long long>(m.kv_heads),
+                 m.tied ? "tied" : "untied");
+    console_.say("data   %zu file%s: %.1f KiB to train on, %.1f KiB to validate with",
+                 text_.files.size(), plural(text_.files.size()),
+                 static_cast<double>(text_.training.size()) / 1024,
+                 static_cast<double>(text_.validation.size()) / 1024);
+    if (text_.binary_files > 0)
+      console_.say("       %zu binary file%s skipped", text_.binary_files,
+                   plural(text_.binary_files));
+    console_.say("velo   %s, %d threads", isa_of(context_).c_str(), threads_of(context_));
+    console_.say("       this machine: %s at its peak, copies %s",
+                 scaled(machine.flops, "FLOP/s").c_str(),
+                 scaled(machine.memory[static_cast<std::size_t>(walk::copy)], "B/s").c_str());
   }
 
   void one_step(progress& report) {
@@ -84,85 +111,114 @@ class run {
     const trainer::result done = trainer_.step();
     report.step({trainer_.steps_done(), done.loss, done.learning_rate, done.grad_norm,
                  seconds_since(begin)});
-    if (!std::isfinite(done.loss))
-      fail("step %lld: the loss is not finite; a lower learning_rate may help",
+    if (!std::isfinite(done.loss) || !std::isfinite(done.grad_norm))
+      fail("step %lld: the %s is not finite; a lower learning_rate may help",
+           static_cast<long long>(trainer_.steps_done()),
+           std::isfinite(done.loss) ? "gradient" : "loss");
+  }
+
+  bool due(std::int64_t every) const {
+    const std::int64_t done = trainer_.steps_done();
+    return every > 0 && done > 0 && done % every == 0 && done < values_.schedule.steps;
+  }
+
+  bool validation_due() const {
+    const bool measured =
+        !validations_.empty() && validations_.back().step == trainer_.steps_done();
+    return due(values_.run.validate_every) && !measured;
+  }
+
+  // False when it was interrupted.
+  bool measure() {
+    console_.show("validating ..");
+    const std::optional<double> bits = validation_bits_per_byte(
+        context_.inline_stream(), trainer_.model(), values_.data, text_.validation);
+    if (!bits) return false;
+    if (!std::isfinite(*bits))
+      fail("step %lld: the validation is not finite; a lower learning_rate may help",
            static_cast<long long>(trainer_.steps_done()));
-    const auto due = [&](std::int64_t every) {
-      return every > 0 && trainer_.steps_done() % every == 0 &&
-             trainer_.steps_done() < values_.schedule.steps;
-    };
-    if (due(values_.run.validate_every)) validate();
-    if (due(values_.run.save_every)) save();
+    validations_.push_back({trainer_.steps_done(), *bits});
+    return true;
   }
 
-  double validate() {
-    const double bits = validation_bits_per_byte(context_.inline_stream(), trainer_.model(),
-                                                 values_.data, text_.validation);
-    validation_.push_back({trainer_.steps_done(), bits});
-    std::printf("validation: %.4f bits a byte\n", bits);
-    std::fflush(stdout);
-    return bits;
+  bool validate(progress& report) {
+    if (!measure()) return false;
+    console_.say("validation: %.4f bits/byte after step %lld", validations_.back().bits,
+                 static_cast<long long>(trainer_.steps_done()));
+    report.validation(trainer_.steps_done(), validations_.back().bits);
+    return true;
   }
-
-  std::string place() const { return values_.run.out + "/checkpoint"; }
 
   void save() {
-    save_checkpoint(place(), trainer_.state(config_.json()));
-    std::printf("saved %s\n", place().c_str());
+    const std::string place = out_.checkpoint();
+    const std::string earlier = ours_ ? "" : out_.place_for_earlier();
+    checkpoint now = trainer_.state(config_.json());
+    now.validations = validations_;
+    save_checkpoint(place, now, earlier);
+    ours_ = true;
+    saved_ = trainer_.steps_done();
+    if (!earlier.empty()) console_.say("kept an earlier run's checkpoint as %s", earlier.c_str());
+    console_.say("saved %s after step %lld", place.c_str(),
+                 static_cast<long long>(trainer_.steps_done()));
   }
 
   int leave() {
-    save();
-    std::printf("interrupted after step %lld; go on with --resume %s\n",
-                static_cast<long long>(trainer_.steps_done()), place().c_str());
+    if (saved_ != trainer_.steps_done()) save();
+    console_.say("interrupted; go on with --resume %s", values_.run.out.c_str());
     return 130;
   }
 
-  void finish(progress& report) {
-    const double bits = validate();
-    const double zlib = zlib_bits_per_byte(text_.validation);
+  // False when it was interrupted.
+  bool finish(progress& report) {
+    const std::string speed = report.speed();
+    if (!speed.empty()) console_.say("speed  %s", speed.c_str());
+    if (!measure()) return false;
+    const double bits = validations_.back().bits, zlib = zlib_bits_per_byte(text_.validation);
     const double primed = zlib_bits_per_byte(text_.validation, text_.training);
-    std::printf("zlib -9:    %.4f bits a byte (%.4f when primed with 32 KiB of training text)\n",
-                zlib, primed);
+    console_.say("validation: %.4f bits/byte after step %lld", bits,
+                 static_cast<long long>(trainer_.steps_done()));
+    console_.say("zlib -9:    %.4f bits/byte (%.4f when primed with 32 KiB of training text)", zlib,
+                 primed);
     report.finish(bits, zlib);
     draw(bits, zlib);
-    if (interrupted()) return;
     const std::string& prompt = values_.run.sample_prompt;
     const std::string text = generate(context_.inline_stream(), trainer_.model(),
                                       values_.data.sequence, prompt, values_.run);
-    std::printf("\nthe model writes:\n%s%s\n", printable(prompt).c_str(), printable(text).c_str());
+    console_.say("\nthe model writes:\n%s%s", printable(prompt).c_str(), printable(text).c_str());
+    return true;
   }
 
   void draw(double bits, double zlib) {
     loss_curve curve;
     char line[160];
-    std::snprintf(line, sizeof line, "%.1f M parameters, %s",
-                  1e-6 * static_cast<double>(trainer_.weights().count()),
-                  values_.model.dtype.c_str());
-    curve.title = line;
+    curve.title = parameters() + ", " + values_.model.dtype;
     std::snprintf(line, sizeof line,
-                  "validation %.2f bits a byte after %lld steps of %lld tokens; zlib -9 needs %.2f",
+                  "validation %.2f bits/byte after %lld steps of %lld tokens; zlib -9 needs %.2f",
                   bits, static_cast<long long>(values_.schedule.steps),
                   static_cast<long long>(values_.data.step_tokens()), zlib);
     curve.subtitle = line;
     for (const float nats : trainer_.losses())
       curve.training.push_back(static_cast<double>(nats) / std::log(2.0));
-    curve.validation = validation_;
+    curve.validation = validations_;
     curve.zlib = zlib;
-    const std::string path = values_.run.out + "/loss.svg";
+    const std::string path = out_.curve();
     ::unlink(path.c_str());
     durable_file file(path);
     file.write(svg(curve));
     file.finish();
-    std::printf("drew %s\n", path.c_str());
+    console_.say("drew %s", path.c_str());
   }
 
   const settings& values_;
   const configuration& config_;
   velo::context context_;
   corpus text_;
+  out_folder out_;
   trainer trainer_;
-  std::vector<loss_point> validation_;
+  std::vector<loss_point> validations_;
+  std::int64_t saved_ = -1;  // the step of the last checkpoint saved
+  bool ours_ = false;  // what lies at the checkpoint's place is this run's, and may be replaced
+  console console_;
 };
 
 }  // namespace

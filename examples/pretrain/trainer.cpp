@@ -18,8 +18,13 @@ trainer::trainer(const velo::context& context, const settings& values, const cor
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
 }
 
-void trainer::start() {
-  weights_.initialize(stream_, values_.run.seed);
+void trainer::start(const checkpoint_reader* from) {
+  if (from) {
+    from->read_weights(weights_.files());
+    from->read_masters(weights_.master_files());
+  } else {
+    weights_.initialize(stream_, values_.run.seed);
+  }
   model_.refresh(stream_);
   if (values_.run.trace.empty()) return;
   trace_ = std::make_unique<trace>(values_.run.trace);

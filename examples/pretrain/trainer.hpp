@@ -20,8 +20,8 @@ class trainer {
   // first step.
   trainer(const velo::context& context, const settings& values, const corpus& text);
 
-  void start();                                 // with fresh weights
-  void resume(const checkpoint_reader& saved);  // refuses if the data has changed
+  void start(const checkpoint_reader* from = nullptr);  // with its weights, or else fresh ones
+  void resume(const checkpoint_reader& saved);          // refuses if the data has changed
 
   struct result {
     double loss, learning_rate, grad_norm;

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "corpus.hpp"
+#include "interrupt.hpp"
 #include "vocabulary.hpp"
 #include "windows.hpp"
 
@@ -54,12 +55,13 @@ class gatherer {
 
 }  // namespace
 
-double validation_bits_per_byte(const velo::stream_ref& stream, model& model,
-                                const data_settings& data, std::string_view text) {
+std::optional<double> validation_bits_per_byte(const velo::stream_ref& stream, model& model,
+                                               const data_settings& data, std::string_view text) {
   const auto length = static_cast<std::size_t>(data.sequence);
   const std::size_t stride = length / 2;
   gatherer windows(stream, model, data);
   for (std::size_t block = 0; block < text.size(); block += block_bytes) {
+    if (interrupted()) return std::nullopt;
     const std::string_view bytes = text.substr(block, block_bytes);
     std::size_t counted = 0;
     for (std::size_t begin = 0; counted < bytes.size(); begin += stride) {

@@ -1,9 +1,11 @@
 // How well the model predicts text it was not trained on, in bits a byte.
 //
 // Each block of the validation text is read through windows that overlap by half: every byte is
-// predicted once, and all but a block's first from at least half a window of its past.
+// predicted once, and all but a block's first from at least half a window of its past. An interrupt
+// ends it within a block.
 #pragma once
 
+#include <optional>
 #include <string_view>
 
 #include "model.hpp"
@@ -11,7 +13,8 @@
 
 namespace pretrain {
 
-double validation_bits_per_byte(const velo::stream_ref& stream, model& model,
-                                const data_settings& data, std::string_view text);
+// Nothing when it was interrupted.
+std::optional<double> validation_bits_per_byte(const velo::stream_ref& stream, model& model,
+                                               const data_settings& data, std::string_view text);
 
 }  // namespace pretrain

@@ -104,9 +104,14 @@ std::vector<named_tensor> weights::files() const {
   return all;
 }
 
-std::vector<named_tensor> weights::training_files() const {
+std::vector<named_tensor> weights::master_files() const {
   std::vector<named_tensor> all;
   if (master_) add_files(all, "master.", element::f32, master_);
+  return all;
+}
+
+std::vector<named_tensor> weights::training_files() const {
+  std::vector<named_tensor> all = master_files();
   add_files(all, "first_moment.", element::f32, first_);
   add_files(all, "second_moment.", element::f32, second_);
   return all;

@@ -40,6 +40,7 @@ class weights {
   // training needs beside them.
   std::vector<named_tensor> files() const;
   std::vector<named_tensor> training_files() const;
+  std::vector<named_tensor> master_files() const;  // those of training_files, none in f32
   std::vector<named_tensor> gradient_files() const;
 
   const weight_layout& layout() const { return layout_; }

@@ -36,15 +36,8 @@ void lay_down_powers() {
 
 }  // namespace
 
-TEST_CASE("mistakes on the command line are refused") {
-  refused(run_program({"steps"}), "steps: not a flag");
-  refused(run_program({"--stepps", "5"}), "--stepps: no such flag");
-  refused(run_program({"--steps"}), "--steps: its value is missing");
-  refused(run_program({"--steps", "five"}), "--steps: steps must be an integer");
-  refused(run_program({"--hidden", "100", "--heads", "3"}), "must be a multiple of heads");
-  refused(run_program({"--generate", "x"}), "belong together");
-  refused(run_program({"--load", "x"}), "belong together");
-  refused(run_program({"--generate", "x", "--load", "y", "--resume", "z"}), "exclude each other");
+TEST_CASE("mistakes on the command line end the program with a sentence and code 1") {
+  refused(run_program({"--stepps", "5"}), "--stepps: no such flag; did you mean --steps?");
   refused(run_program({"--resume", "/nonexistent"}), "no such checkpoint");
 }
 
@@ -60,18 +53,18 @@ TEST_CASE(
   const std::string config = put(w / "c.json", "{\n  \"model\": {\"hidden\": 64,}\n}\n");
   refused(run_program(tiny(w.path, {"--config", config})), "c.json:2:");
   put(config, "{\"model\":\n {\"heads\": 5}}");
-  refused(run_program({"--config", config, "--data", w / "text"}),
+  refused(run_program({"--config", config, "--paths", w / "text"}),
           "c.json:2:12: hidden = 256 must be a multiple of heads = 5");
   refused(run_program({"--config", w / "none.json"}), "none.json: cannot open: No such file");
 }
 
 TEST_CASE("data that is missing, empty or too short is refused") {
   workplace w;
-  refused(run_program(tiny(w.path, {"--data", w / "none"})), "none: ");
+  refused(run_program(tiny(w.path, {"--paths", w / "none"})), "none: ");
   put(w / "empty", "");
-  refused(run_program({"--data", w / "empty"}), "no text");
+  refused(run_program({"--paths", w / "empty"}), "no text");
   put(w / "short", some_text(1000));
-  refused(run_program({"--data", w / "short"}), "too short");
+  refused(run_program({"--paths", w / "short"}), "too short");
   refused(run_program(tiny(w.path, {"--sequence", "60000"})), "too short for a window");
 }
 
@@ -79,10 +72,10 @@ TEST_CASE("data that may not be read is refused") {
   workplace w;
   ::chmod(w.path.c_str(), 0755);
   ::chmod((w / "text").c_str(), 0);
-  refused(run_program({"--data", w / "text", "--out", "/tmp/never"}, lay_down_powers),
+  refused(run_program({"--paths", w / "text", "--out", "/tmp/never"}, lay_down_powers),
           "text: cannot open: Permission denied");
   ::mkdir((w / "closed").c_str(), 0);
-  refused(run_program({"--data", w.path, "--out", "/tmp/never"}, lay_down_powers),
+  refused(run_program({"--paths", w.path, "--out", "/tmp/never"}, lay_down_powers),
           "Permission denied");
   ::chmod((w / "closed").c_str(), 0700);
 }
@@ -146,9 +139,51 @@ TEST_CASE("a full disk leaves the previous checkpoint") {
   ::umount(disk.c_str());
 }
 
-TEST_CASE("a log on a full disk and an output that cannot be made are refused") {
+TEST_CASE("an output that cannot be written is refused before training, and told why") {
   workplace w;
+  ::chmod(w.path.c_str(), 0755);
+  put(w / "odd/checkpoint/mine", "precious");
+  put(w / "drawn/loss.svg/mine", "precious");
+  ::mkdir((w / "closed").c_str(), 0555);
+  ::mkdir((w / "locked").c_str(), 0755);
+  ::close(::creat((w / "locked/.lock").c_str(), 0666));
+  ::chmod((w / "locked").c_str(), 0555);
+  struct row {
+    std::string out;
+    const char* sentence;
+  };
+  const row rows[] = {{"/dev/full", "/dev/full: cannot create: "},
+                      {"/proc/none", "/proc/none: cannot create: "},
+                      {w / "text", "text: cannot create: "},
+                      {w / "text/below", "text/below: cannot create: Not a directory"},
+                      {w / "closed/below", "closed/below: cannot create: Permission denied"},
+                      {w / "closed", "closed/.lock: cannot create: Permission denied"},
+                      {w / "locked", "locked/checkpoint.saving: cannot create: Permission denied"},
+                      {w / "odd", "odd/checkpoint: exists and is not a checkpoint"},
+                      {w / "drawn", "drawn/loss.svg: exists and is no regular file"}};
+  for (const row& each : rows) {
+    const outcome done = run_program(tiny(w.path, {"--out", each.out}), lay_down_powers);
+    refused(done, each.sentence);
+    CHECK_THAT(done.text, !Contains("model  ") && !Contains("bits/byte"));
+  }
+  CHECK(get(w / "odd/checkpoint/mine") == "precious");
   refused(run_program(tiny(w.path, {"--log", "/dev/full"})),
           "/dev/full: cannot write the log: No space left");
-  refused(run_program(tiny(w.path, {"--out", w / "text/below"})), "cannot create");
+}
+
+TEST_CASE("two runs do not share an output; a killed one gives it free") {
+  workplace w;
+  const auto words = tiny(w.path, {"--steps", "100000"});
+  child first(words);
+  first.wait_for("3/100000  ");
+  const outcome second = run_program(tiny(w.path));
+  refused(second, "out: another run (process " + std::to_string(first.id()) + ") writes here");
+  first.interrupt();
+  CHECK(first.finish().code == 130);
+  child third({"--resume", w / "out"});
+  third.wait_for("/100000  ");
+  refused(run_program({"--resume", w / "out"}), "another run (process");
+  ::kill(third.id(), SIGKILL);
+  CHECK(third.finish().code == 128 + SIGKILL);
+  CHECK(run_program({"--resume", w / "out", "--stop_after", "4"}).code == 0);
 }

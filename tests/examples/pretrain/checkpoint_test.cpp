@@ -26,6 +26,7 @@ struct state {
     c.step = step;
     c.data_crc = 0xdeadbeef;
     c.settings = configuration().json();
+    if (step > 2) c.validations = {{1, 5.5}, {2, 4.25}};
     c.weights = {{"model.norm.weight", element::bf16, {6}, weight.data()}};
     c.state = {{"master.model.norm.weight", element::f32, {6}, master.data()}};
     return c;
@@ -54,8 +55,11 @@ TEST_CASE("what was saved is read, and saving again replaces it") {
   CHECK(reader.step() == 4);
   CHECK(reader.data_crc() == 0xdeadbeef);
   configuration c;
-  c.read_text(reader.settings(), reader.settings_name());
+  c.read_text(reader.trainer(), reader.trainer_name(), "settings");
   CHECK(c.json() == configuration().json());
+  REQUIRE(reader.validations().size() == 2);
+  CHECK(reader.validations()[1].step == 2);
+  CHECK(reader.validations()[1].bits == 4.25);
   reader.read_weights(read.contents(0).weights);
   reader.read_state(read.contents(0).state);
   CHECK(read.weight == saved.weight);
@@ -123,6 +127,41 @@ TEST_CASE("a save that meets a size limit leaves the previous checkpoint") {
   CHECK(WEXITSTATUS(status) == 1);
   CHECK(checkpoint_reader(t / "c").step() == 1);
   CHECK_FALSE(std::filesystem::exists(t / "c.saving"));
+}
+
+TEST_CASE("what is in the place of a checkpoint is kept under another name when asked") {
+  temporary t;
+  state s;
+  save_checkpoint(t / "c", s.contents(1));
+  save_checkpoint(t / "c", s.contents(2), t / "c.1");
+  CHECK(checkpoint_reader(t / "c").step() == 2);
+  CHECK(checkpoint_reader(t / "c.1").step() == 1);
+}
+
+TEST_CASE("a checkpoint is found in the folder of its run, which it tells") {
+  temporary t;
+  state s;
+  save_checkpoint(t / "run/checkpoint", s.contents(1));
+  for (const char* name : {"run", "run/", "run/checkpoint", "run/checkpoint/"}) {
+    const checkpoint_reader reader(t / name);
+    CHECK(reader.step() == 1);
+    CHECK(reader.out() == t / "run");
+  }
+  std::filesystem::rename(t / "run/checkpoint", t / "run/checkpoint.previous");  // between renames
+  CHECK(checkpoint_reader(t / "run").out() == t / "run");
+  CHECK(checkpoint_reader(t / "run/checkpoint").step() == 1);
+  save_checkpoint(t / "elsewhere", s.contents(1));
+  CHECK(checkpoint_reader(t / "elsewhere").out().empty());
+}
+
+TEST_CASE("a checkpoint that another run replaces after it was opened is noticed") {
+  temporary t;
+  state s;
+  save_checkpoint(t / "c", s.contents(1));
+  const checkpoint_reader reader(t / "c");
+  CHECK_NOTHROW(reader.require_unchanged());
+  save_checkpoint(t / "c", s.contents(2));
+  CHECK_THROWS_WITH(reader.require_unchanged(), Contains("another run has just saved"));
 }
 
 TEST_CASE("a killed save's leavings do not disturb the next one") {

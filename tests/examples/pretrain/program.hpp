@@ -47,6 +47,8 @@ class child {
     }
   }
 
+  pid_t id() const { return pid_; }
+
   void interrupt() const { ::kill(pid_, SIGINT); }
 
   outcome finish() {
@@ -78,7 +80,7 @@ inline outcome run_program(
 // A model that trains in a blink, on a text of its own.
 inline std::vector<std::string> tiny(const std::string& directory,
                                      std::vector<std::string> more = {}) {
-  std::vector<std::string> words = {"--data",         directory + "/text",
+  std::vector<std::string> words = {"--paths",        directory + "/text",
                                     "--out",          directory + "/out",
                                     "--hidden",       "32",
                                     "--layers",       "2",
@@ -89,7 +91,8 @@ inline std::vector<std::string> tiny(const std::string& directory,
                                     "--batch",        "4",
                                     "--warmup",       "2",
                                     "--steps",        "6",
-                                    "--sample_bytes", "20"};
+                                    "--sample_bytes", "20",
+                                    "--log_every",    "1"};
   words.insert(words.end(), more.begin(), more.end());
   return words;
 }

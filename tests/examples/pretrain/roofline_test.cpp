@@ -44,11 +44,15 @@ machine_rates flat(double flops, double memory, double cache, double cache_bytes
   return {flops, {memory, memory, memory, memory}, {cache, cache, cache, cache}, cache_bytes};
 }
 
-// "... 233.1 GFLOP/s, copies ..." of the program's third line.
+// In GFLOP/s, from "this machine: 233 GFLOP/s at its peak, ..".
 double printed_peak(const std::string& text) {
-  const std::size_t at = text.find("the machine: ");
+  const std::size_t at = text.find("this machine: ");
   REQUIRE(at != std::string::npos);
-  return std::atof(&text[at + 13]);
+  double number = 0;
+  char prefix = 0;
+  REQUIRE(std::sscanf(&text[at], "this machine: %lf %cFLOP/s", &number, &prefix) == 2);
+  REQUIRE((prefix == 'G' || prefix == 'T'));
+  return prefix == 'T' ? 1000 * number : number;
 }
 
 }  // namespace

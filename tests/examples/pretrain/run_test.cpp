@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 
 #include "program.hpp"
+#include "safetensors.hpp"
 #include "temporary.hpp"
 
 using Catch::Matchers::Contains;
@@ -47,7 +48,7 @@ TEST_CASE("a short run learns, reports, saves and samples") {
     INFO(done.text);
     REQUIRE(done.code == 0);
     CHECK_THAT(done.text,
-               Contains("step   30/30") && Contains("validation:") && Contains("zlib -9:"));
+               Contains("\n 30/30  ") && Contains("validation:") && Contains("zlib -9:"));
     CHECK_THAT(done.text, Contains("the model writes:"));
     CHECK_THAT(get(w / "out/loss.svg"), Contains("validation"));
     std::istringstream lines(w.losses("log"));
@@ -130,12 +131,13 @@ TEST_CASE("an interrupt saves, exits with 130, and the run can go on") {
       w.run({"--steps", "4000", "--stop_after", "9", "--log", w / "whole", "--out", w / "other"})
           .code == 0);
   child running(tiny(w.path, {"--steps", "4000", "--log", w / "parts"}));
-  running.wait_for("step    3/4000");
+  running.wait_for("   3/4000  ");
   running.interrupt();
   const outcome stopped = running.finish();
   INFO(stopped.text);
   CHECK(stopped.code == 130);
-  CHECK_THAT(stopped.text, Contains("interrupted after step") && Contains("--resume"));
+  CHECK_THAT(stopped.text, Contains("saved " + (w / "out/checkpoint") + " after step") &&
+                               Contains("interrupted; go on with --resume " + (w / "out")));
   std::istringstream lines(w.losses("parts"));
   const std::string before = lines.str();
   const auto steps = std::count(before.begin(), before.end(), '\n');
@@ -146,16 +148,113 @@ TEST_CASE("an interrupt saves, exits with 130, and the run can go on") {
   CHECK(w.losses("parts").substr(0, w.losses("whole").size()) == w.losses("whole"));
 }
 
-TEST_CASE("checkpoints can be saved on the way and validation measured") {
+TEST_CASE("checkpoints can be saved on the way and validation measured and logged") {
   workplace w;
-  const outcome done = w.run({"--save_every", "2", "--validate_every", "3"});
+  const outcome done = w.run({"--save_every", "2", "--validate_every", "3", "--log", w / "log"});
   REQUIRE(done.code == 0);
-  std::size_t saves = 0, validations = 0;
-  for (std::size_t at = 0; (at = done.text.find("saved ", at)) != std::string::npos; ++at) ++saves;
-  for (std::size_t at = 0; (at = done.text.find("validation: ", at)) != std::string::npos; ++at)
-    ++validations;
-  CHECK(saves == 3);
-  CHECK(validations == 2);
+  const auto count = [](const std::string& text, const char* words) {
+    std::size_t found = 0;
+    for (std::size_t at = 0; (at = text.find(words, at)) != std::string::npos; ++at) ++found;
+    return found;
+  };
+  CHECK(count(done.text, "saved ") == 3);
+  CHECK(count(done.text, "validation: ") == 2);
+  CHECK(count(get(w / "log"), "val_bits_per_byte") == 2);
+  CHECK(count(get(w / "log"), "{\"step\": 3, \"val_bits_per_byte\": ") == 1);
+  CHECK(count(get(w / "out/loss.svg"), "<circle") == 2);
+}
+
+TEST_CASE("a run stopped between validations, and in one, ends with the log of one that was not") {
+  workplace w;
+  put(w / "text", some_text(3 << 20));  // validations of a second or more: time to interrupt one
+  const std::vector<std::string> words = {
+      "--steps", "5", "--validate_every", "2", "--validation_bytes", "100000000"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), words.begin(), words.end());
+    return tiny(w.path, more);
+  };
+  REQUIRE(run_program(with({"--log", w / "whole", "--out", w / "whole-out"})).code == 0);
+  CHECK_THAT(w.losses("whole"), Contains("2 ") && Contains("4 "));
+
+  child first(with({"--log", w / "parts"}));
+  first.wait_for("2/5  ");
+  first.interrupt();  // in the validation after step 2
+  const outcome stopped = first.finish();
+  INFO(stopped.text);
+  CHECK(stopped.code == 130);
+  CHECK_THAT(stopped.text, !Contains("validation:"));
+  CHECK_THAT(stopped.text, Contains("after step 2\ninterrupted; go on with --resume"));
+
+  REQUIRE(run_program({"--resume", w / "out", "--stop_after", "3"}).code == 0);
+  child last({"--resume", w / "out"});
+  last.wait_for("after step 5");
+  last.interrupt();  // in the validation after the last step
+  const outcome ended = last.finish();
+  INFO(ended.text);
+  CHECK(ended.code == 130);
+  CHECK_THAT(ended.text, Contains("validation: ") && !Contains("zlib"));
+
+  const outcome whole = run_program({"--resume", w / "out"});
+  INFO(whole.text);
+  CHECK(whole.code == 0);
+  CHECK(w.losses("parts") == w.losses("whole"));
+  CHECK(get(w / "out/loss.svg") == get(w / "whole-out/loss.svg"));
+}
+
+TEST_CASE("a folder that was moved is resumed where it is") {
+  workplace w;
+  REQUIRE(w.run({"--stop_after", "3"}).code == 0);
+  std::filesystem::rename(w / "out", w / "moved");
+  REQUIRE(run_program({"--resume", w / "moved"}).code == 0);
+  CHECK_FALSE(std::filesystem::exists(w / "out"));
+  CHECK(std::filesystem::exists(w / "moved/loss.svg"));
+  CHECK_FALSE(std::filesystem::exists(w / "moved/checkpoint.1"));
+}
+
+TEST_CASE("an earlier run's checkpoint is kept, with a word about it") {
+  workplace w;
+  REQUIRE(w.run({"--stop_after", "3"}).code == 0);
+  const std::string earlier = get(w / "out/checkpoint/model.safetensors");
+  for (const char* name : {"checkpoint.1", "checkpoint.2"}) {
+    const outcome again = w.run({"--save_every", "1", "--seed", name + 11});
+    INFO(again.text);
+    REQUIRE(again.code == 0);
+    CHECK_THAT(again.text, Contains(std::string("kept an earlier run's checkpoint as ") +
+                                    (w / "out/") + name + "\n"));
+  }
+  CHECK(get(w / "out/checkpoint.1/model.safetensors") == earlier);
+  CHECK_FALSE(std::filesystem::exists(w / "out/checkpoint.3"));
+  REQUIRE(run_program({"--resume", w / "out/checkpoint.1"}).code == 0);  // out has another one
+  CHECK(std::filesystem::exists(w / "out/checkpoint.3"));
+}
+
+TEST_CASE("a new run can start from the weights of another") {
+  for (const char* dtype : {"bf16", "f32"}) {
+    workplace w;
+    REQUIRE(w.run({"--dtype", dtype, "--steps", "30"}).code == 0);
+    put(w / "other", some_text(60000, 7));
+    const outcome tuned = run_program({"--load", w / "out", "--out", w / "tuned", "--paths",
+                                       w / "other", "--sequence", "32", "--batch", "4", "--steps",
+                                       "1", "--learning_rate", "0", "--sample_bytes", "0"});
+    INFO(tuned.text);
+    REQUIRE(tuned.code == 0);
+    CHECK_THAT(tuned.text, Contains("\n   1/1  "));
+    // Without a learning rate weights and masters stay as they were: bit for bit.
+    const char* weights = "/checkpoint/model.safetensors";
+    CHECK(get(w / "tuned" + weights) == get(w / "out" + weights));
+    const auto masters = [&](const char* out) {
+      const std::string state = get(w / out + "/checkpoint/training_state.safetensors");
+      pretrain::safetensors_reader reader(w / out + "/checkpoint/training_state.safetensors");
+      const auto found = reader.entries().find("master.lm_head.weight");
+      return found == reader.entries().end()
+                 ? ""
+                 : state.substr(found->second.begin, found->second.end - found->second.begin);
+    };
+    CHECK(masters("tuned") == masters("out"));
+    const outcome other = run_program({"--load", w / "out", "--layers", "3"});
+    CHECK(other.code == 1);
+    CHECK_THAT(other.text, Contains("--layers: layers = 3, but the checkpoint has 2"));
+  }
 }
 
 TEST_CASE("a trace holds what another framework needs to repeat the run") {

@@ -1,0 +1,54 @@
+// A lock, and a trial of everything that is to be written.
+#include "out_folder.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
+#include "checkpoint.hpp"
+#include "failure.hpp"
+
+namespace pretrain {
+
+namespace fs = std::filesystem;
+
+out_folder::out_folder(const std::string& path) : path_(path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) fail("%s: cannot create: %s", path.c_str(), error.message().c_str());
+  lock();
+  require_place(checkpoint());
+  const fs::file_status curve_now = fs::symlink_status(curve(), error);
+  if (fs::exists(curve_now) && !fs::is_regular_file(curve_now))
+    fail("%s: exists and is no regular file; the curve is to be drawn there", curve().c_str());
+}
+
+void out_folder::lock() {
+  const std::string name = path_ + "/.lock";
+  lock_ = descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (lock_.get() < 0) fail("%s: cannot create: %s", name.c_str(), std::strerror(errno));
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) fail("%s: cannot lock: %s", name.c_str(), std::strerror(errno));
+    const std::string process = read_whole_file(name);
+    fail("%s: another run (process %s) writes here; wait for it, or give this one its own --out",
+         path_.c_str(), process.c_str());
+  }
+  const std::string process = std::to_string(::getpid());
+  if (::ftruncate(lock_.get(), 0) != 0 ||
+      ::write(lock_.get(), process.data(), process.size()) != static_cast<ssize_t>(process.size()))
+    fail("%s: cannot write: %s", name.c_str(), std::strerror(errno));
+}
+
+std::string out_folder::place_for_earlier() const {
+  if (!fs::exists(checkpoint())) return "";
+  for (int i = 1;; ++i) {
+    const std::string name = checkpoint() + "." + std::to_string(i);
+    if (!fs::exists(fs::symlink_status(name))) return name;
+  }
+}
+
+}  // namespace pretrain
