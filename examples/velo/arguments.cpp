@@ -1,5 +1,6 @@
 // Options are the same for all commands; what a command does not use does no harm.
 #include "commands.hpp"
+#include "examples/closest_name.hpp"
 
 namespace command {
 
@@ -20,7 +21,10 @@ arguments parse_arguments(const std::vector<std::string>& words) {
         throw input_error("--set wants key=value, as in --set isa=avx2");
       given.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
     } else if (word.size() > 1 && word[0] == '-') {
-      throw input_error("unknown option " + word + "; --help lists what there is");
+      const std::string meant =
+          examples::did_you_mean(word, {"--help", "--json", "--no-measure", "--set"});
+      throw input_error("unknown option " + word +
+                        (meant.empty() ? "; --help lists what there is" : meant));
     } else {
       given.words.push_back(word);
     }

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "commands.hpp"
+#include "examples/closest_name.hpp"
+#include "messages.hpp"
 
 namespace command {
 namespace {
@@ -90,15 +92,20 @@ call::call(const velo::context& context, const json_t* describe,
     texts_.push_back(word.substr(0, equals));
     const std::string& name = texts_.back();
     const json_t* found = nullptr;
-    std::string known;
+    std::vector<std::string> names;
     for (std::size_t i = 0; i < json_array_size(fields); ++i) {
       const json_t* field = json_array_get(fields, i);
-      known += (i > 0 ? ", " : "") + text(field, "name");
+      names.push_back(text(field, "name"));
       if (text(field, "name") == name) found = field;
     }
-    if (found == nullptr)
-      throw input_error(name + ": " + text(describe, "name") + " has no such field; it has " +
-                        known);
+    if (found == nullptr) {
+      std::string meant = examples::did_you_mean(name, names);
+      if (meant.empty())
+        for (const std::string& each : names) meant += (meant.empty() ? "; it has " : ", ") + each;
+      throw input_error(name + ": " + text(describe, "name") + " has no such field" + meant);
+    }
+    for (const velo_named_value& before : values_)
+      if (name == before.name) throw input_error(name + ": given twice");
     values_.push_back({name.c_str(), read(context, found, word.substr(equals + 1))});
   }
 }
@@ -163,7 +170,11 @@ velo_value call::read_pack(const velo::context& context, const std::string& name
     refuse(name, text, "a pack, as in pack:f32[4096,4096] for [k,n]");
   desc.k = sizes[0];
   desc.n = sizes[1];
-  packs_.push_back(velo::pack::create(context, desc));
+  try {
+    packs_.push_back(velo::pack::create(context, desc));
+  } catch (const velo::error& failure) {
+    throw input_error(name + "=" + text + ": " + sentence_of(failure));
+  }
   velo_value made = value_of(VELO_VALUE_HANDLE);
   made.as.p = packs_.back().get();
   return made;

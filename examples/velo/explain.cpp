@@ -4,6 +4,7 @@
 #include "call.hpp"
 #include "commands.hpp"
 #include "json.hpp"
+#include "messages.hpp"
 #include "table.hpp"
 
 namespace command {
@@ -90,9 +91,9 @@ int explain(const arguments& given) {
   if (given.words.empty())
     throw input_error("explain wants an operator's name; velo ops lists them");
   velo::context context = velo::context::create();
-  for (const auto& [key, value] : given.settings) context.set(key.c_str(), value.c_str());
+  configure(context, given.settings);
   const std::string op = given.words[0];
-  const json describe = parse(velo::op_describe<std::string>(op.c_str()));
+  const json describe = describe_operator(op);
   const call values(context, describe.get(), {given.words.begin() + 1, given.words.end()});
   const std::vector<output> outputs = infer(context, op, values);
   json kernels = explain_call(context, op, values);

@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "json.hpp"
 #include "measure.hpp"
+#include "messages.hpp"
 #include "table.hpp"
 
 namespace command {
@@ -113,7 +114,7 @@ void show(const json_t* all) {
 int info(const arguments& given) {
   if (!given.words.empty()) throw input_error("info takes no words, but got " + given.words[0]);
   velo::context context = velo::context::create();
-  for (const auto& [key, value] : given.settings) context.set(key.c_str(), value.c_str());
+  configure(context, given.settings);
   const json all = gather(context, given.measure);
   given.json ? print(all.get()) : show(all.get());
   return done;

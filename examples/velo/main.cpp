@@ -5,6 +5,8 @@
 #include <velo/velo.hpp>
 
 #include "commands.hpp"
+#include "examples/closest_name.hpp"
+#include "messages.hpp"
 
 namespace {
 
@@ -19,24 +21,44 @@ constexpr command_row commands[] = {{"info", &command::info, &command::info_help
 
 constexpr const char* overview =
     "usage: velo COMMAND ..\n\n"
-    "  info     version, processor, measured limits, operators, configuration\n"
-    "  ops      the operators, or one in full\n"
-    "  explain  which kernel would run for given shapes, and why\n\n"
-    "velo COMMAND --help says more. Exit codes: 0 done, 1 bad input, 2 no solution.\n";
+    "  info       version, processor, measured limits, operators, configuration\n"
+    "  ops        the operators, or one in full\n"
+    "  explain    which kernel would run for given shapes, and why\n"
+    "  help       this text, or what a command takes: velo help COMMAND\n"
+    "  --version  the library's release and its ABI's\n\n"
+    "Exit codes: 0 done, 1 bad input, 2 no solution.\n";
+
+int version() {
+  const velo::library_version v = velo::version();
+  std::printf("velo %d.%d.%d, ABI %u.%u\n", v.major_number, v.minor_number, v.patch_number,
+              v.abi / 100, v.abi % 100);
+  return command::done;
+}
+
+const command_row& command_called(const std::string& name) {
+  std::vector<std::string> names = {"help", "--help", "--version"};
+  for (const command_row& row : commands) {
+    if (name == row.name) return row;
+    names.emplace_back(row.name);
+  }
+  const std::string meant = examples::did_you_mean(name, names);
+  throw command::input_error("unknown command " + name +
+                             (meant.empty() ? "; velo help lists what there is" : meant));
+}
 
 int run(const std::vector<std::string>& words) {
-  if (words.empty() || words[0] == "--help" || words[0] == "-h") {
-    std::fputs(overview, words.empty() ? stderr : stdout);
+  const std::string first = words.empty() ? "" : words[0];
+  if (first == "--version" || first == "-V" || first == "version") return version();
+  if (words.empty() || first == "--help" || first == "-h" || first == "help") {
+    const bool one = words.size() > 1 && words[1] != "help";
+    std::fputs(one ? *command_called(words[1]).help : overview, words.empty() ? stderr : stdout);
     return words.empty() ? command::bad_input : command::done;
   }
-  for (const command_row& row : commands) {
-    if (words[0] != row.name) continue;
-    const command::arguments given = command::parse_arguments({words.begin() + 1, words.end()});
-    if (!given.help) return row.run(given);
-    std::fputs(*row.help, stdout);
-    return command::done;
-  }
-  throw command::input_error("unknown command " + words[0] + "; velo --help lists what there is");
+  const command_row& row = command_called(first);
+  const command::arguments given = command::parse_arguments({words.begin() + 1, words.end()});
+  if (!given.help) return row.run(given);
+  std::fputs(*row.help, stdout);
+  return command::done;
 }
 
 }  // namespace
@@ -44,7 +66,9 @@ int run(const std::vector<std::string>& words) {
 int main(int count, char** words) {
   try {
     return run({words + 1, words + count});
-  } catch (const std::exception& failure) {  // input_error and velo::error say all there is to say
+  } catch (const velo::error& failure) {
+    std::fprintf(stderr, "velo: %s\n", command::sentence_of(failure).c_str());
+  } catch (const std::exception& failure) {  // input_error says all there is to say
     std::fprintf(stderr, "velo: %s\n", failure.what());
   }
   return command::bad_input;

@@ -4,6 +4,7 @@
 
 #include "commands.hpp"
 #include "json.hpp"
+#include "messages.hpp"
 #include "table.hpp"
 
 namespace command {
@@ -11,13 +12,26 @@ namespace command {
 const char* const ops_help =
     "usage: velo ops [NAME] [--json]\n\n"
     "Without a name: every operator with its family and kernels. With one (or an alias): what it\n"
-    "computes, its fields with kinds, defaults and bounds, how exact it is, and its kernels.\n\n"
+    "computes, its fields with kinds, defaults and bounds, the names and values of its\n"
+    "enumerations, how exact it is, and its kernels.\n\n"
     "  velo ops\n  velo ops rms_norm\n  velo ops npu_rms_norm --json\n";
 
 namespace {
 
+// The operator's document, to which each enumeration's names and values are added.
 json describe(const std::string& op) {
-  return parse(velo::op_describe<std::string>(op.c_str()));
+  json one = describe_operator(op);
+  const json library = parse(velo::describe<std::string>());
+  json_t *fields = member(one.get(), "fields"), *enums = member(library.get(), "enums");
+  for (std::size_t i = 0; i < json_array_size(fields); ++i) {
+    json_t* field = json_array_get(fields, i);
+    for (std::size_t k = 0; k < json_array_size(enums); ++k) {
+      const json_t* each = json_array_get(enums, k);
+      if (!text(field, "enum").empty() && text(field, "enum") == text(each, "name"))
+        json_object_set(field, "values", member(each, "values"));
+    }
+  }
+  return one;
 }
 
 std::string names_of(const json_t* rows) {
@@ -50,6 +64,17 @@ std::string facts_of(const json_t* field) {
   return all;
 }
 
+void show_values(const json_t* field) {
+  const json_t* values = member(field, "values");
+  if (values == nullptr) return;
+  table names({text(field, "name") + " is", "value", "meaning"});
+  for (std::size_t i = 0; i < json_array_size(values); ++i) {
+    const json_t* each = json_array_get(values, i);
+    names.add({text(each, "name"), number(member(each, "value")), text(each, "doc")});
+  }
+  std::printf("%s\n", names.str().c_str());
+}
+
 void show_one(const json_t* op) {
   std::printf("%s  (%s, %s)\n", text(op, "name").c_str(), text(op, "family").c_str(),
               text(op, "function").c_str());
@@ -61,6 +86,7 @@ void show_one(const json_t* op) {
     fields.add({text(field, "name"), text(field, "kind"), facts_of(field), text(field, "doc")});
   }
   std::printf("%s\n", fields.str().c_str());
+  for (std::size_t i = 0; i < json_array_size(rows); ++i) show_values(json_array_get(rows, i));
   table facts({"about", ""});
   const std::string aliases = joined(member(op, "aliases"), ", ");
   if (!aliases.empty()) facts.add({"aliases", aliases});

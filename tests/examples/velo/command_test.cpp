@@ -48,6 +48,9 @@ void expect_refused(const std::string& words, const char* reason) {
   CHECK(o.code == 1);
   CHECK(o.out.rfind("velo: ", 0) == 0);
   CHECK(holds(o, reason));
+  // No word that only a caller of the C interface knows.
+  for (const char* internal : {"velo_", "VELO_", "args", "desc.", "NULL", "values["})
+    CHECK_FALSE(holds(o, internal));
 }
 
 }  // namespace
@@ -60,8 +63,20 @@ TEST_CASE("help is given for the whole and for each command") {
     const outcome one = velo(std::string(name) + " --help");
     CHECK(one.code == 0);
     CHECK(holds(one, (std::string("usage: velo ") + name).c_str()));
+    CHECK(velo(std::string("help ") + name).out == one.out);
   }
   CHECK(velo("").code == 1);
+  CHECK(velo("help").out == all.out);
+  CHECK(velo("help help").out == all.out);
+}
+
+TEST_CASE("the version is that of the library and of its ABI") {
+  const outcome o = velo("--version");
+  CHECK(o.code == 0);
+  CHECK(o.out == "velo " +
+                     std::string(json_string_value(json_object_get(
+                         parsed(velo("info --json --no-measure")).get(), "version"))) +
+                     ", ABI 1.0\n");
 }
 
 TEST_CASE("info tells the library, the machine and the configuration") {
@@ -121,6 +136,35 @@ TEST_CASE("ops lists all operators, and one in full under any of its names") {
   CHECK(std::string(json_string_value(json_object_get(described.get(), "name"))) == "rms_norm");
 }
 
+TEST_CASE("ops shows every enumeration's names with their values") {
+  const json list = parsed(velo("ops --json"));
+  int seen = 0;
+  for (std::size_t i = 0; i < json_array_size(list.get()); ++i) {
+    const json_t* op = json_array_get(list.get(), i);
+    const json_t* fields = json_object_get(op, "fields");
+    for (std::size_t k = 0; k < json_array_size(fields); ++k) {
+      const json_t* field = json_array_get(fields, k);
+      const json_t* values = json_object_get(field, "values");
+      const bool named = json_object_get(field, "enum") != nullptr;
+      CHECK(json_is_array(values) == named);
+      if (!named) continue;
+      const outcome one =
+          velo(std::string("ops ") + json_string_value(json_object_get(op, "name")));
+      CHECK(json_array_size(values) > 0);
+      for (std::size_t v = 0; v < json_array_size(values); ++v, ++seen) {
+        const json_t* value = json_array_get(values, v);
+        std::string words = json_string_value(json_object_get(value, "name"));
+        const std::size_t at = one.out.find("\n" + words + " ");
+        INFO(one.out << words);
+        REQUIRE(at != std::string::npos);
+        CHECK(std::atoll(&one.out[one.out.find_first_of("0123456789", at + 1 + words.size())]) ==
+              json_integer_value(json_object_get(value, "value")));
+      }
+    }
+  }
+  CHECK(seen > 10);
+}
+
 TEST_CASE("explain shows kernels with reasons, and the outputs") {
   const outcome o =
       velo("explain rms_norm 'x=f32[8,4096]' 'gamma=f32[4096]' epsilon=1e-5 --set isa=scalar");
@@ -156,15 +200,25 @@ TEST_CASE("no kernel that serves is an outcome of its own") {
 }
 
 TEST_CASE("input that makes no sense is refused with the reason") {
-  expect_refused("inform", "unknown command inform");
+  expect_refused("inform", "unknown command inform; did you mean info?");
+  expect_refused("xyzzy", "unknown command xyzzy; velo help lists what there is");
+  expect_refused("help opps", "unknown command opps; did you mean ops?");
+  expect_refused("--vresion", "did you mean --version?");
+  expect_refused("info --no-mesure", "unknown option --no-mesure; did you mean --no-measure?");
   expect_refused("info please", "please");
   expect_refused("info --loud", "--loud");
   expect_refused("info --set isa", "key=value");
-  expect_refused("info --set isa=mmx", "mmx");
-  expect_refused("info --set colour=red", "colour");
-  expect_refused("ops no_such_op", "no_such_op");
+  expect_refused("info --set isa=mmx", "--set isa=mmx: expected scalar, avx2, avx512");
+  expect_refused("info --set threads=many", "--set threads=many: expected an integer");
+  expect_refused("info --set colour=red", "--set colour=red: no such key; there are threads, isa");
+  expect_refused("explain rms_norm --set levle=1", "no such key; did you mean level?");
+  expect_refused("ops no_such_op", "no_such_op: no such operator; velo ops lists them");
+  expect_refused("ops rms_nrm", "rms_nrm: no such operator; did you mean rms_norm?");
+  expect_refused("explain npu_rms_nrm", "did you mean npu_rms_norm?");
   expect_refused("explain", "operator's name");
-  expect_refused("explain no_such_op", "no_such_op");
+  expect_refused("explain no_such_op", "no_such_op: no such operator");
+  expect_refused("explain rms_norm gama=f32[4]", "rms_norm has no such field; did you mean gamma?");
+  expect_refused("explain rms_norm x=f32[4] x=f32[4]", "x: given twice");
   expect_refused("explain rms_norm x", "field=value");
   expect_refused("explain rms_norm 'z=f32[4]'", "rms_norm has no such field; it has x, gamma, y");
   expect_refused("explain rms_norm 'x=f33[4]'", "expected a tensor");
@@ -172,7 +226,16 @@ TEST_CASE("input that makes no sense is refused with the reason") {
   expect_refused("explain rms_norm 'x=f32[4,x]'", "expected a tensor");
   expect_refused("explain rms_norm 'x=f32[8,64]' 'gamma=f32[64]' epsilon=tiny",
                  "expected a number");
-  expect_refused("explain rms_norm 'x=f32[8,64]' 'gamma=f32[63]'", "args.gamma");
-  expect_refused("explain rms_norm 'x=f32[8,64]'", "args.gamma");
+  expect_refused("explain rms_norm 'x=f32[8,64]' 'gamma=f32[63]'",
+                 "gamma, its shape: expected [64], got [63]");
+  expect_refused("explain rms_norm 'x=f32[8,64]' 'gamma=f16[64]'", "gamma, its dtype: expected");
+  expect_refused("explain rms_norm 'x=f32[8,64]'", "gamma: expected a tensor, got nothing");
+  expect_refused("explain rms_norm 'x=f32[8,-4]' 'gamma=f32[4]'", "x, its shape: expected sizes");
+  expect_refused("explain rms_norm 'x=f32[8,4]' 'gamma=f32[4]' epsilon=-1",
+                 "epsilon: expected a finite number");
+  expect_refused("explain cross_entropy 'logits=f32[6,11]' 'targets=i64[6]' reduction=max",
+                 "reduction: expected one of none, mean, sum, got \"max\"");
   expect_refused("explain matmul 'a=f32[512,64]' packed=f32", "expected a pack");
+  expect_refused("explain matmul 'a=f32[512,64]' 'packed=pack:i8[64,32]'",
+                 "packed=pack:i8[64,32]: dtype: expected float32 or bfloat16, got int8");
 }
