@@ -6,8 +6,17 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <velo/velo.hpp>
 
 #include "run.hpp"
+
+namespace {
+
+constexpr const char* too_large =
+    "pretrain: not enough memory for these settings and this text; a smaller batch or model needs "
+    "less\n";
+
+}  // namespace
 
 int main(int count, char** words) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is then a failed write, which is
@@ -21,9 +30,14 @@ int main(int count, char** words) {
     }
     return given.generate ? pretrain::sample(given) : pretrain::train(given);
   } catch (const std::bad_alloc&) {
-    std::fprintf(stderr, "pretrain: not enough memory for these settings and this text\n");
-  } catch (
-      const std::exception& failure) {  // pretrain::failure and velo::error say all there is to say
+    std::fputs(too_large, stderr);
+  } catch (const velo::error& failure) {
+    if (failure.status() == VELO_ERR_MEMORY) {
+      std::fputs(too_large, stderr);
+    } else {
+      std::fprintf(stderr, "pretrain: %s\n", failure.what());
+    }
+  } catch (const std::exception& failure) {  // pretrain::failure says all there is to say
     std::fprintf(stderr, "pretrain: %s\n", failure.what());
   }
   return 1;

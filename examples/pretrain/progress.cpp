@@ -25,6 +25,7 @@ __attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) 
 
 // With as many digits behind the point as `width` characters leave room for, four at most.
 std::string fitted(double value, int width) {
+  if (std::isnan(value)) return "nan";  // whatever its sign
   for (int digits = 4; digits >= 0; --digits) {
     const std::string all = text("%.*f", digits, value);
     if (static_cast<int>(all.size()) <= width) return all;

@@ -85,6 +85,7 @@ TEST_CASE("rows stand under their heading and fit a terminal, whatever the numbe
         "   step    loss  bits/byte       lr    grad   tok/s  of roofline     left");
   CHECK(row(200, {40, 2.4112, 1.96e-3, 0.847, 0.25}, {4096, 1e9, 1e11, 0.2}, 41) ==
         " 40/200  2.4112     3.4786  2.0e-03  0.8470  16.4 k         80 %     0:41");
+  CHECK_THAT(row(9, {9, -std::nan(""), 1, 1, 1}, one, 0), Contains("   nan        nan  "));
   const double inf = std::numeric_limits<double>::infinity();
   for (const std::int64_t steps : {1LL, 200LL, 999'999LL, 1'000'000LL, 1'000'000'000LL}) {
     CHECK(heading(steps).size() <= 79);

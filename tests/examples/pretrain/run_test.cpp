@@ -199,6 +199,15 @@ TEST_CASE("a run stopped between validations, and in one, ends with the log of o
   CHECK(whole.code == 0);
   CHECK(w.losses("parts") == w.losses("whole"));
   CHECK(get(w / "out/loss.svg") == get(w / "whole-out/loss.svg"));
+
+  child killed(with({"--log", w / "killed", "--out", w / "killed-out", "--save_every", "2"}));
+  killed.wait_for("4/5  ");
+  ::kill(killed.id(), SIGKILL);  // in the validation after step 4, two steps after the last save
+  CHECK(killed.finish().code == 128 + SIGKILL);
+  CHECK_THAT(w.losses("killed"), Contains("\n4 "));
+  REQUIRE(run_program({"--resume", w / "killed-out"}).code == 0);
+  CHECK(w.losses("killed") == w.losses("whole"));
+  CHECK(get(w / "killed-out/loss.svg") == get(w / "whole-out/loss.svg"));
 }
 
 TEST_CASE("a folder that was moved is resumed where it is") {
