@@ -85,7 +85,7 @@ def differences(spec, headers):
             yield f"status.h: {name} is said to be {said.get(name)!r}, the spec has {entry['doc']!r}"
     for header, text in sorted(headers.items()):
         for struct in SIZED.findall(text):
-            if not re.search(rf"#define {struct.upper()}_INIT \\\s*\{{[\s\\]*sizeof\({struct}\),", text):
+            if not re.search(rf"#define {struct.upper()}_INIT\s*\\\s*\{{[\s\\]*sizeof\({struct}\),", text):
                 yield f"{header}: {struct} has no {struct.upper()}_INIT that begins with its size"
 
 

@@ -115,12 +115,8 @@ typedef struct velo_shape {
   char name[32]; /* the output's field: "y" */
 } velo_shape;
 
-#define VELO_SHAPE_INIT                         \
-  {                                             \
-    sizeof(velo_shape), 0, {0, 0, 0}, 0, {0}, { \
-      0                                         \
-    }                                           \
-  }
+#define VELO_SHAPE_INIT \
+  { sizeof(velo_shape), 0, {0, 0, 0}, 0, {0}, "" }
 
 /* Computes the outputs' shapes and dtypes from the inputs, without touching data (data pointers may
  * be NULL). shapes: caller's array of capacity entries whose first entry's struct_size is set; may
