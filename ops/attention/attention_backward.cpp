@@ -93,7 +93,7 @@ class backward_walk {
     for (int j = 0; j < query_block; j += 16) {
       const right_side side = gradients_of(nullptr);
       const int q = j / shape_.form.panel;
-      places_[j / 16] = {q * side.panel_words + j % shape_.form.panel, side.width(shape_.form, q)};
+      places_[j / 16] = {q * side.panel_words + j % shape_.form.panel, side.step(shape_.form, q)};
     }
   }
 
@@ -320,7 +320,9 @@ class backward_walk {
   right_side depth_of(std::uint32_t* first, std::int64_t q0, std::int64_t d) const {
     return shape_.side(first + shape_.words(q0 * d), d, query_block);
   }
+  // dS^T: of floats in plain rows, which serve as a left side, too.
   right_side gradients_of(std::uint32_t* first) const {
+    if (shape_.form.per_word() == 1) return {first, shape_.form.panel, query_block, query_block};
     return shape_.side(first, query_block, largest_key_block);
   }
 
@@ -406,7 +408,10 @@ class backward_walk {
       multiply(shape_.form, x);
     };
     over_queries(head.scores, shape_.dv, depth_of(head.dy_depth, q0, shape_.dv), state.dv);
-    over_queries(head.products, shape_.d, depth_of(head.q_depth, q0, shape_.d), state.dk);
+    const float* gradients = shape_.form.per_word() == 1
+                                 ? reinterpret_cast<const float*>(head.gradients) + r * query_block
+                                 : head.products;
+    over_queries(gradients, shape_.d, depth_of(head.q_depth, q0, shape_.d), state.dk);
   }
 
   // dQ of a block of queries from the chunks they saw; `stride` floats apart.

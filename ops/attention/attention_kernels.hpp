@@ -63,8 +63,8 @@ struct column_place {
 // Probabilities and score gradients of some keys (rows) against a block of queries (columns).
 struct gradient_rows {
   float* scores;               // K Q^T, [rows][ld]; replaced by P^T in the type that products read
-  float* products;             // V dY^T, [rows][ld]; replaced by dS^T
-  uint32_t* words;             // dS^T again, as a right side with these rows in its depth
+  float* products;             // V dY^T, [rows][ld]; replaced by dS^T where a word holds two
+  uint32_t* words;             // dS^T as a right side with these rows in its depth
   const column_place* places;  // of its columns, sixteen by sixteen
   int first_word;              // of the depth, where these rows begin
   int64_t ld;

@@ -283,15 +283,13 @@ VELO_INLINE void gradient_two_rows(const gradient_rows& x, int row, int64_t hidd
     const gradient_pair a = gradient_of<E>(x, row, j, factor, hidden0);
     const gradient_pair b = gradient_of<E>(x, row + 1, j, factor, hidden1);
     T* p = reinterpret_cast<T*>(x.scores + start) + j;
-    T* ds = reinterpret_cast<T*>(x.products + start) + j;
     v::store2(p, a.p[0], a.p[1]);
     v::store2(p + next, b.p[0], b.p[1]);
     if constexpr (per_word<T> == 2) {
+      T* ds = reinterpret_cast<T*>(x.products + start) + j;
       v::store_rows_and_pairs(ds, ds + next, word_at(x, row / 2, j), word_at(x, row / 2, j + W),
                               a.ds, b.ds);
     } else {
-      v::store2(ds, a.ds[0], a.ds[1]);
-      v::store2(ds + next, b.ds[0], b.ds[1]);
       for (int h = 0; h < 2; ++h) {
         v::store(reinterpret_cast<float*>(word_at(x, row, j + h * W)), a.ds[h]);
         v::store(reinterpret_cast<float*>(word_at(x, row + 1, j + h * W)), b.ds[h]);

@@ -32,13 +32,14 @@ struct micro_args {
   const uint32_t* b;
   int64_t b_step;    // words between its steps
   int words, width;  // steps; columns: 16, 32 or 48
-  bool near;         // all operands lie in the first caches: nothing is fetched; not the last pass
+  bool near;         // all operands lie in the first caches: nothing is fetched, and all rows of
+                     // the result are worked on; not the last pass
   bool first, last;  // pass: whether sums begin at zero, whether they are finished
   float* sums;       // [8][ld_sums] between passes; unused where one pass is all
   float* next_sums;  // what the next call takes for them
   int64_t ld_sums;
   line_run fetch;      // into the second cache, along with the steps of the depth
-  result_part result;  // the first eight rows are meant; the last pass writes them
+  result_part result;  // the first eight rows are meant, or all; the last pass writes them
 };
 
 using micro_kernel = void (*)(const micro_args&);

@@ -62,6 +62,14 @@ VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
   }
 }
 
+// The next row of sums, in one register: left to itself the compiler works out the address of every
+// vector before the loop over rows and finds no registers for them.
+template <class Float>
+VELO_INLINE void advance_row(Float*& row, int64_t ld) {
+  row += ld;
+  __asm__("" : "+r"(row));
+}
+
 template <int Rows, int Vectors>
 VELO_INLINE void take_sums(register_block<Rows, Vectors>& sums, const float* from, int64_t ld,
                            bool first) {
@@ -76,7 +84,8 @@ VELO_INLINE void take_sums(register_block<Rows, Vectors>& sums, const float* fro
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) sums[i][j] = v::load(from + i * ld + j * v::width);
+    for (int j = 0; j < Vectors; ++j) sums[i][j] = v::load(from + j * v::width);
+    advance_row(from, ld);
   }
 }
 
@@ -85,7 +94,8 @@ VELO_INLINE void leave_sums(const register_block<Rows, Vectors>& sums, float* to
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
 #pragma GCC unroll 4
-    for (int j = 0; j < Vectors; ++j) v::store(to + i * ld + j * v::width, sums[i][j]);
+    for (int j = 0; j < Vectors; ++j) v::store(to + j * v::width, sums[i][j]);
+    advance_row(to, ld);
   }
 }
 
@@ -146,11 +156,6 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
             static_cast<const char*>(x.fetch.first),
             x.fetch.step,
             x.fetch.beside};
-  if (x.near) {
-    multiply_steps<Operand, fetching::nothing, Rows, Vectors>(sums, at, x, x.words);
-    leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
-    return;
-  }
   const int last_steps = x.words < tail ? x.words : tail, steps = x.words - last_steps;
   const int fetch_steps = row == 0 && column == 0 ? x.fetch.steps : 0;
   const int with_fetch = fetch_steps < steps ? fetch_steps : steps;
@@ -184,9 +189,51 @@ VELO_INLINE void multiply_rows(const micro_args& x, int row) {
   if (column < x.width) multiply_block<Operand, Rows, 1>(x, row, column);
 }
 
+// Rows and columns of a product whose operands are near.
+template <class Operand, int Rows, int Vectors>
+VELO_INLINE void multiply_near_block(const micro_args& x, int row, int column) {
+  register_block<Rows, Vectors> sums;
+  float* kept = x.sums + row * x.ld_sums + column;
+  take_sums<Rows, Vectors>(sums, kept, x.ld_sums, x.first);
+  const uint32_t* a = x.a + row * x.a_row;
+  cursor at{a, a + 4 * x.a_row, x.b + column, nullptr, 0, 0};
+  multiply_steps<Operand, fetching::nothing, Rows, Vectors>(sums, at, x, x.words);
+  leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
+}
+
+template <class Operand, int Vectors>
+void multiply_near_columns(const micro_args& args, int column) {
+  const micro_args x = args;  // a copy, which no store of sums can change
+  const int rows = x.result.rows;
+  int row = 0;
+  for (; rows - row >= most_rows; row += most_rows) {
+    multiply_near_block<Operand, most_rows, Vectors>(x, row, column);
+  }
+  if (most_rows > 4 && rows - row >= 4) {
+    multiply_near_block<Operand, 4, Vectors>(x, row, column);
+    row += 4;
+  }
+  for (; rows - row > 1; row += 2) multiply_near_block<Operand, 2, Vectors>(x, row, column);
+  if (row < rows) multiply_near_block<Operand, 1, Vectors>(x, row, column);
+}
+
+template <class Operand>
+void multiply_near(const micro_args& x) {
+  int column = 0;
+  for (; x.width - column >= most_vectors * v::width; column += most_vectors * v::width) {
+    multiply_near_columns<Operand, most_vectors>(x, column);
+  }
+  if (most_vectors > 2 && x.width - column >= 2 * v::width) {
+    multiply_near_columns<Operand, 2>(x, column);
+    column += 2 * v::width;
+  }
+  if (column < x.width) multiply_near_columns<Operand, 1>(x, column);
+}
+
 // A in place ends with its last row; packed it is filled up, and rows may be rounded up.
 template <class Operand>
 void multiply_micro_panel(const micro_args& x) {
+  if (x.near) return multiply_near<Operand>(x);
   const int rows = x.result.rows < micro_rows ? x.result.rows : micro_rows;
   const bool exact = x.a_step == 1;
   int row = 0;

@@ -7,10 +7,11 @@
 namespace velo::ops {
 namespace {
 
-// Columns [column, column + columns) of one panel, of rows of `width` words.
+// Columns [column, column + columns) of one panel, of rows `step` words apart.
 struct panel_part {
   const std::uint32_t* b;
-  int column, columns, width;
+  int column, columns;
+  std::int64_t step;
 };
 
 void multiply_on_tiles(const product_form& form, const panel_product& x, const panel_part& part) {
@@ -20,7 +21,7 @@ void multiply_on_tiles(const product_form& form, const panel_product& x, const p
   panel.a_step = 64;
   panel.a_strip = tile_side * panel.a_row;
   panel.b = reinterpret_cast<const char*>(part.b);
-  panel.width = part.width;
+  panel.width = static_cast<int>(part.step);
   panel.rows = x.rows;
   panel.steps = x.words / 16;
   panel.sums = x.c + part.column;
@@ -38,19 +39,15 @@ void multiply_in_registers(const product_form& form, const panel_product& x,
   m.a_row = x.a_row;
   m.a_step = 1;
   m.b = part.b;
-  m.b_step = part.width;
+  m.b_step = part.step;
   m.words = x.words;
   m.width = part.columns;
   m.near = true;
   m.first = !x.add;
   m.ld_sums = x.ldc;
-  m.next_sums = x.c + part.column;
-  for (m.result.rows = x.rows; m.result.rows > 0; m.result.rows -= micro_rows) {
-    m.sums = m.next_sums;
-    m.next_sums += micro_rows * m.ld_sums;
-    multiply(m);
-    m.a += micro_rows * m.a_row;
-  }
+  m.sums = x.c + part.column;
+  m.result.rows = x.rows;
+  multiply(m);
 }
 
 }  // namespace
@@ -98,9 +95,9 @@ void multiply(const product_form& form, const panel_product& x) {
   const int end = x.first_column + x.columns;
   for (int column = x.first_column, q = column / form.panel; column < end; ++q) {
     const int width = x.b.width(form, q), offset = column - q * form.panel;
-    const std::uint32_t* b =
-        x.b.words + q * x.b.panel_words + std::int64_t{x.first_word} * width + offset;
-    const panel_part part{b, column, std::min(width - offset, end - column), width};
+    const std::int64_t step = x.b.step(form, q);
+    const std::uint32_t* b = x.b.words + q * x.b.panel_words + x.first_word * step + offset;
+    const panel_part part{b, column, std::min(width - offset, end - column), step};
     form.on_tiles ? multiply_on_tiles(form, x, part) : multiply_in_registers(form, x, part);
     column += part.columns;
   }

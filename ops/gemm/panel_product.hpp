@@ -25,16 +25,20 @@ struct product_form {
   int bytes() const { return 4 / per_word(); }  // of an element of A, and of B by and large
 };
 
-// Word w of column j lies at words + (j / panel) * panel_words + w * width + j % panel, width being
-// the panel's own.
+// Word w of column j lies at words + (j / panel) * panel_words + w * step + j % panel, step being the
+// panel's own width or, in a matrix of plain rows, what lies between those.
 struct right_side {
   std::uint32_t* words;
   std::int64_t panel_words;  // from panel to panel
   int columns;               // a multiple of 16; the last panel may be narrower than the others
+  std::int64_t row = 0;      // words between plain rows, off tiles alone; 0 where panels are packed
 
   int width(const product_form& form, int panel) const {
     const int left = columns - panel * form.panel;
     return left < form.panel ? left : form.panel;
+  }
+  std::int64_t step(const product_form& form, int panel) const {
+    return row > 0 ? row : width(form, panel);
   }
 };
 

@@ -1,5 +1,5 @@
 // Products of the caches' size against double precision: every isa, both types, parts of columns
-// and depth, adding or not.
+// and depth, adding or not; from packed panels and from plain rows.
 #include "ops/gemm/panel_product.hpp"
 
 #include <catch2/catch.hpp>
@@ -105,6 +105,15 @@ void check(const product_form& form, const part& p, bool transposed, bool add) {
     }
   }
   CHECK(worst <= 1e-6 * p.depth);
+  if (transposed || form.per_word() == 2) return;
+
+  std::vector<std::uint32_t> plain(b.exact.size());
+  std::memcpy(plain.data(), b.exact.data(), 4 * plain.size());
+  std::vector<float> same(c.size(), 0.5f);
+  x.b = {plain.data(), form.panel, p.columns, p.columns};
+  x.c = same.data();
+  multiply(form, x);
+  CHECK(same == c);
 }
 
 }  // namespace
