@@ -127,7 +127,7 @@ void progress::step(const step_report& r) {
   if (stays) {
     since_row_ = 0;
     row_seconds_ = 0;
-    constexpr std::int64_t page = 20;
+    constexpr std::int64_t page = 25;
     if (rows_++ % page == 0) console_.say("%s", heading(range_.steps).c_str());
     console_.say("%s", shown.c_str());
   } else {

@@ -117,23 +117,23 @@ TEST_CASE("rows that stay are the first, the last and every so manyth; a page ha
   ::dup2(file.get(), STDOUT_FILENO);
   {
     console screen;
-    progress p(screen, {100, 3, 96, 4}, one, "");
-    for (std::int64_t step = 4; step <= 95; ++step) p.step({step, 1, 1, 1, 1});
-    p.step({96, 1, 1, 1, 5});
+    progress p(screen, {200, 3, 124, 4}, one, "");
+    for (std::int64_t step = 4; step <= 123; ++step) p.step({step, 1, 1, 1, 1});
+    p.step({124, 1, 1, 1, 5});
     screen.show("not in a file");
   }
   ::dup2(before.get(), STDOUT_FILENO);
   std::istringstream lines(get(t / "seen"));
   std::string line;
-  for (std::int64_t step = 4, rows = 0; step <= 96; step += 4, ++rows) {
-    if (rows % 20 == 0) {
+  for (std::int64_t step = 4, rows = 0; step <= 124; step += 4, ++rows) {
+    if (rows % 25 == 0) {
       std::getline(lines, line);
-      CHECK(line == heading(100));
+      CHECK(line == heading(200));
     }
     std::getline(lines, line);
-    CHECK_THAT(line, Contains(" " + std::to_string(step) + "/100  "));
+    CHECK_THAT(line, Contains(std::to_string(step) + "/200  "));
     // Of a roofline of a second a step; the last four took 1, 1, 1 and 5.
-    CHECK_THAT(line, Contains(step == 96 ? "  50 %  " : "  100 %  "));
+    CHECK_THAT(line, Contains(step == 124 ? "  50 %  " : "  100 %  "));
   }
   CHECK_FALSE(std::getline(lines, line));
 }
