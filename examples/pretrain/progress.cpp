@@ -113,9 +113,10 @@ void progress::open_log() {
 }
 
 void progress::step(const step_report& r) {
+  elapsed_ += r.seconds;
+  log_step(r);  // first: who sees the row may end the run
   ++taken_;
   seconds_ += r.seconds;
-  elapsed_ += r.seconds;
   // A mean that forgets, so that the time left follows the machine's mood without jumping.
   pace_ = pace_ == 0 ? r.seconds : 0.9 * pace_ + 0.1 * r.seconds;
   const double left = pace_ * static_cast<double>(range_.last - r.step);
@@ -124,15 +125,15 @@ void progress::step(const step_report& r) {
   step_report usual = r;
   usual.seconds = row_seconds_ / static_cast<double>(++since_row_);
   const std::string shown = row(range_.steps, usual, work_, left);
-  if (stays) {
-    since_row_ = 0;
-    row_seconds_ = 0;
-    constexpr std::int64_t page = 25;
-    if (rows_++ % page == 0) console_.say("%s", heading(range_.steps).c_str());
-    console_.say("%s", shown.c_str());
-  } else {
-    console_.show(shown);
-  }
+  if (!stays) return console_.show(shown);
+  since_row_ = 0;
+  row_seconds_ = 0;
+  constexpr std::int64_t page = 25;
+  if (rows_++ % page == 0) console_.say("%s", heading(range_.steps).c_str());
+  console_.say("%s", shown.c_str());
+}
+
+void progress::log_step(const step_report& r) {
   if (!log_) return;
   const double flops_per_s = work_.flops / r.seconds;
   std::fprintf(log_.get(),

@@ -67,6 +67,7 @@ class progress {
 
  private:
   void open_log();
+  void log_step(const step_report& report);
   void flush_log();
 
   console& console_;
