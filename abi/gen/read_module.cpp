@@ -1,4 +1,6 @@
 // <module>.json: what a module's hand-written headers declare.
+#include <algorithm>
+
 #include "abi/gen/check_types.hpp"
 #include "abi/gen/read_parts.hpp"
 
@@ -165,6 +167,19 @@ parameter read_parameter(const node& at) {
   return p;
 }
 
+// A handle that may not be NULL is looked up, which can fail in three ways.
+void check_handle_errors(const node& at, const function& f, const spec& s) {
+  if (f.result == "void") return;
+  for (const parameter& p : f.parameters) {
+    const bool looked_up = !p.nullable && std::any_of(s.handles.begin(), s.handles.end(),
+                                                      [&](const auto& h) { return h.name == p.type; });
+    for (const char* code : {"NULL", "HANDLE", "STATE"}) {
+      if (looked_up && std::find(f.errors.begin(), f.errors.end(), code) == f.errors.end())
+        at["errors"].fail("a function that takes a " + p.type + " has the error " + code);
+    }
+  }
+}
+
 void read_functions(const node& root, spec& out, std::set<std::string>& names) {
   for (const node& at : root.items("functions")) {
     at.only({"name", "header", "since", "thread", "blocking", "result", "doc", "params", "errors"});
@@ -187,6 +202,7 @@ void read_functions(const node& root, spec& out, std::set<std::string>& names) {
       if (names.count("VELO_ERR_" + f.errors.back()) == 0)
         e.fail("no error code VELO_ERR_" + f.errors.back());
     }
+    check_handle_errors(at, f, out);
     out.functions.push_back(f);
   }
 }

@@ -3,7 +3,7 @@
 #
 #   toy.sh build SOURCE BUILD WORK GENERATOR TEST_MAIN   grows the tree, compiles what reads the tables, links library and tests
 #   toy.sh MODE  ..   test: the operator every way in; sweep: every function with everything that is wrong; ctypes: the generated
-#                     module; exports, lock, policy: the gates that a grown copy of the library can pass
+#                     module; exports, lock, header_docs, policy: the gates that a grown copy of the library can pass
 set -eu
 mode=$1 source=$2 build=$3 work=$4 generator=$5 test_main=$6
 tree=$work/tree
@@ -32,5 +32,6 @@ lock)
   cc -std=c11 -Wall -Wextra -Wpedantic -Werror -DVELO_LOCK_CURRENT -I"$tree/capi/include" -fsyntax-only "$work/gates/layout_lock.c"
   c++ "${flags[@]}" -DVELO_LOCK_CURRENT -x c++ -fsyntax-only "$work/gates/layout_lock.c"
   ;;
+header_docs) python3 "$source/abi/checks/header_docs.py" "$tree/abi/spec" "$tree/capi/include/velo" ;;
 policy) python3 "$source/abi/checks/spec_policy.py" "$source/abi/spec" "$tree/abi/spec" ;;
 esac
