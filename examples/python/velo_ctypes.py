@@ -454,11 +454,11 @@ class velo_fusion_attention_args(Sized):
         ("key", POINTER(velo_tensor)),  # dtype of query
         ("value", POINTER(velo_tensor)),  # dtype of query
         ("attention_out", POINTER(velo_tensor)),  # shape and dtype of query with Dv for D
-        ("softmax_max", POINTER(velo_tensor)),  # float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; the largest scaled product a row sees
-        ("softmax_sum", POINTER(velo_tensor)),  # float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; sum of exp(scaled product - softmax_max)
+        ("softmax_max", POINTER(velo_tensor)),  # float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; the largest score a row sees
+        ("softmax_sum", POINTER(velo_tensor)),  # float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; sum of exp(score - softmax_max) over the keys a row sees, so that softmax_max + log(softmax_sum) is the log-sum-exp of the row
         ("layout", c_int64),  # order of dimensions of query, key, value, attention_out and their gradients
         ("head_num", c_int64),  # query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
-        ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite
+        ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
         ("sparse_mode", c_int64),  # which keys a row sees
         ("actual_seq_qlen", POINTER(velo_ints)),  # tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
@@ -483,7 +483,7 @@ class velo_fusion_attention_backward_args(Sized):
         ("dvalue", POINTER(velo_tensor)),  # shape and dtype of value
         ("layout", c_int64),  # order of dimensions of query, key, value, attention_out and their gradients
         ("head_num", c_int64),  # query heads; needed by sbh and bsh, elsewhere 0 or what the shape says
-        ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite
+        ("scale", c_double),  # factor of the products, usually 1 / sqrt(D); finite in float32
         ("sparse_mode", c_int64),  # which keys a row sees
         ("actual_seq_qlen", POINTER(velo_ints)),  # tnd: ends of the query sequences, cumulative, the last equal to T; ignored by other layouts
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen

@@ -1,8 +1,10 @@
 // Attention as the engine sees it: one description for every layout, and the two walks over it.
 //
-//   S = scale * Q K^T,  P = softmax of the visible part of each row,  out = P V
+//   S = float(scale * Q K^T),  P = softmax of the visible part of each row,  out = P V
 //   dV = P^T dY,  dS = P (dY V^T - rowsum(dY out)),  dQ = scale * dS K,  dK = scale * dS^T Q
 //
+// S is rounded to float once and taken alike in both walks and by the statistics: differences of
+// large scores from their row's maximum are exact, and P of the gradient is that of the output.
 // A layout is three strides a tensor (sequence of the batch, token, head), the last dimension being
 // dense; sequences of different lengths are two cumulative lists. Query head h reads key head
 // h / (heads / kv_heads). Rows see keys j <= i (left_up), j <= i + Skv - Sq (right_down) or all;

@@ -1,6 +1,6 @@
 // The backward walk, on scores transposed, so that nothing is transposed inside the loop:
 //
-//   S^T = K Q^T     dP^T = V dY^T     P^T = exp(S^T - lse)     dS^T = P^T (dP^T - delta)
+//   S^T = scale K Q^T   dP^T = V dY^T   P^T = exp(S^T - max) / sum   dS^T = P^T (dP^T - delta)
 //   dV += P^T dY    dK += dS^T Q      dQ^T += K^T dS^T
 //
 // Keys come in chunks, chunks in blocks of up to 512, blocks in strips of 32; queries in blocks of
@@ -56,7 +56,7 @@ struct chunk_state {
 // One query head, packed as the products read it: right sides of a block of queries each.
 struct head_state {
   std::uint32_t *q_columns, *dy_columns, *q_depth, *dy_depth;
-  float *minus_lse, *delta, *scores, *products;
+  float *max, *minus_log_sum, *delta, *scores, *products;
   std::uint32_t* gradients;  // dS^T of a block of keys, a right side
 
   head_state(attention_arena& arena, const attention_shape& shape, std::int64_t queries)
@@ -64,7 +64,8 @@ struct head_state {
         dy_columns(arena.take<std::uint32_t>(shape.words(queries * shape.dv))),
         q_depth(arena.take<std::uint32_t>(shape.words(queries * shape.d))),
         dy_depth(arena.take<std::uint32_t>(shape.words(queries * shape.dv))),
-        minus_lse(arena.take<float>(queries)),
+        max(arena.take<float>(queries)),
+        minus_log_sum(arena.take<float>(queries)),
         delta(arena.take<float>(queries)),
         scores(arena.take<float>(strip * query_block)),
         products(arena.take<float>(strip * query_block)),
@@ -301,7 +302,7 @@ class backward_walk {
                depth_of(head.dy_depth, q0, shape_.dv));
     const std::int64_t stats = place(p_, p_.stats, c.b, c.s.q_first, h) + q0 * p_.stats.token;
     shape_.steps.row_terms(dy, out, t_.max + stats, t_.sum + stats, p_.stats.token, wide,
-                           head.minus_lse + q0, head.delta + q0);
+                           head.max + q0, head.minus_log_sum + q0, head.delta + q0);
   }
 
   // Rows of queries, `wide` with what pads them, as columns and as the depth of right sides.
@@ -388,8 +389,9 @@ class backward_walk {
     x.valid = static_cast<int>(std::min<std::int64_t>(strip, c.keys - k));
     x.first_query = first_query;
     x.step = c.s.causal ? 1 : 0;
-    x.factor = p_.scale * 1.44269504f;
-    x.minus_lse = head.minus_lse + q0;
+    x.scale = p_.scale;
+    x.max = head.max + q0;
+    x.minus_log_sum = head.minus_log_sum + q0;
     x.delta = head.delta + q0;
     shape_.steps.gradient(x);
     // Probabilities and gradients lie where the scores and products lay.

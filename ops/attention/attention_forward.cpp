@@ -233,7 +233,7 @@ class forward_walk {
     rows.valid = static_cast<int>(keys);
     rows.visible = s.causal ? q0 + r + 1 + s.shift - k0 : keys;
     rows.step = s.causal ? 1 : 0;
-    rows.factor = __builtin_fabsf(p_.scale) * 1.44269504f;
+    rows.scale = __builtin_fabsf(p_.scale);
     rows.max = work.max + r;
     rows.reference = work.reference + r;
     rows.sum = work.sum + r * 16;
@@ -272,8 +272,6 @@ class forward_walk {
     x.max = work.max;
     x.sum = work.sum;
     x.reference = work.reference;
-    x.scale = __builtin_fabsf(p_.scale);
-    x.factor = x.scale * 1.44269504f;
     x.out = static_cast<char*>(t_.out) + start * shape_.element;
     x.out_stride = p_.out.token;
     x.max_out = t_.max == nullptr ? nullptr : t_.max + stats;

@@ -18,11 +18,12 @@ struct row_block {
   int rows, columns;
 };
 
-// Online softmax of 32 rows of scores against some keys. exp is taken relative to a reference, an
+// Online softmax of 32 rows of products against some keys; a score is a product times the scale,
+// rounded. exp is taken relative to a reference, an
 // earlier maximum of the row: it follows the maximum only when that is 2^8 above it, so that what
 // was summed under the old one seldom has to be scaled.
 struct softmax_rows {
-  const float* scores;  // [32][ld]
+  const float* scores;  // [32][ld], before the scale
   int64_t ld;
   void* probabilities;  // [32][p_ld] as the product reads them; may be where the scores are
   int64_t p_ld;
@@ -30,8 +31,8 @@ struct softmax_rows {
   int valid;        // columns from here on are padding
   int64_t visible;  // keys that row 0 sees
   int64_t step;     // more that each following row sees: 1 causal, 0 not
-  float factor;     // |scale| * log2 e
-  float* max;       // per row, of raw products so far
+  float scale;      // not negative
+  float* max;       // per row, of scores so far
   float* reference;
   float* sum;  // per row, 16 partial sums of exp so far
   float* out;  // [32][out_ld], rescaled where the reference moves
@@ -47,8 +48,6 @@ struct finish_rows {
   const float* max;
   const float* reference;
   const float* sum;  // [rows][16]
-  float scale;       // |scale|
-  float factor;      // |scale| * log2 e
   void* out;
   int64_t out_stride;
   float *max_out, *sum_out;  // or null
@@ -74,9 +73,10 @@ struct gradient_rows {
   int valid;            // rows below are padding
   int64_t first_query;  // the first column that row 0 is visible to; row r: r later when step = 1
   int step;
-  float factor;            // |scale| * log2 e
-  const float* minus_lse;  // -log2 of the sum of exp, per column
-  const float* delta;      // sum of dY * out, per column
+  float scale;
+  const float* max;            // as the forward left it, per column
+  const float* minus_log_sum;  // -log2 of the sum of exp under max, per column
+  const float* delta;          // sum of dY * out, per column
 };
 
 // For one type of the tensors' elements and one of what products read.
@@ -85,9 +85,10 @@ struct attention_steps {
   void (*copy_rows)(const row_block& from, void* to, int rows, int64_t ld, bool negate);
   void (*softmax)(const softmax_rows&);
   void (*finish)(const finish_rows&);
-  // minus_lse and delta of the queries, padded to `padded`; max, sum have stats_stride.
+  // Per-column terms of the gradient, padded to `padded`; max and sum have stats_stride.
   void (*row_terms)(const row_block& dy, const row_block& out, const float* max, const float* sum,
-                    int64_t stats_stride, int padded, float* minus_lse, float* delta);
+                    int64_t stats_stride, int padded, float* row_max, float* minus_log_sum,
+                    float* delta);
   void (*gradient)(const gradient_rows&);
   // out[row][column] = scale * from; from is [rows][ld], or [columns][ld] when transposed, and the
   // sum of `parts` such matrices part_stride floats apart.

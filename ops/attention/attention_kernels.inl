@@ -1,13 +1,13 @@
 // Online softmax and score gradients over whichever vector type `v` names; included once per
 // instruction set. E is the type of the tensors' elements, T that of what products read.
 //
-// exp runs in base two: the factor handed in holds log2 e, so that one fma makes the exponent of
-// every score. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 5 (relative error
+// exp runs in base two. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 5 (relative error
 // 9e-8) for f32, degree 3 (9e-5, a twentieth of bf16's half ulp) where the result becomes bf16.
 
 using simd::bf16;
 
 constexpr int W = v::width;
+constexpr float log2_e = 1.44269504f;
 
 template <class T>
 constexpr int per_word = sizeof(float) / sizeof(T);
@@ -29,6 +29,13 @@ VELO_INLINE v::vec exp2(v::vec t) {
   }
   p = v::fma(p, f, v::set(1.0f));
   return v::scale2_floor(p, t);
+}
+
+// exp of a score against another. Scores are products times the scale, rounded to float once: both
+// directions and the maximum take them alike, so that a difference of large ones is exact.
+template <class T>
+VELO_INLINE v::vec exp_of(v::vec difference) {
+  return exp2<T>(difference * v::set(log2_e));
 }
 
 template <class T>
@@ -77,8 +84,7 @@ VELO_INLINE v::vec lane_max(const float* s, int n) {
 // Softmax of a strip in three passes, so that no row waits for its own maximum: maxima of all rows,
 // then what follows from them, a vector of rows at a time, then exp row by row.
 struct softmax_state {
-  alignas(64) float top[32];     // of these keys
-  alignas(64) float base[32];    // -reference * factor
+  alignas(64) float top[32];     // products of these keys
   alignas(64) float shrink[32];  // what earlier sums are worth under the new reference
 };
 
@@ -99,18 +105,18 @@ VELO_INLINE void softmax_tops(const softmax_rows& x, softmax_state& state) {
 // Returns whether any reference moved.
 template <class E>
 VELO_INLINE bool softmax_raise(const softmax_rows& x, softmax_state& state) {
-  const v::vec factor = v::set(x.factor), none = v::set(-__builtin_inff()), one = v::set(1.0f);
-  const v::vec leeway = v::set(8.0f);
+  const v::vec scale = v::set(x.scale), none = v::set(-__builtin_inff()), one = v::set(1.0f);
+  const v::vec leeway = v::set(8.0f / log2_e);
   bool moved = false;
   for (int i = 0; i < 32; i += W) {
     const v::vec before = v::load(x.reference + i);
-    const v::vec max = v::max(v::load(state.top + i), v::load(x.max + i));  // top may be NaN
-    const v::vec far = v::if_greater((max - before) * factor, leeway, max, before);
+    const v::vec top = v::load(state.top + i);  // may be NaN; nothing seen stays nothing at scale 0
+    const v::vec max = v::max(v::if_equal(top, none, none, top * scale), v::load(x.max + i));
+    const v::vec far = v::if_greater(max - before, leeway, max, before);
     const v::vec after = v::if_equal(before, none, max, far);
-    const v::vec shrink = exp2<E>((before - after) * factor);
+    const v::vec shrink = exp_of<E>(before - after);
     v::store(x.max + i, max);
     v::store(x.reference + i, after);
-    v::store(state.base + i, v::zero() - after * factor);
     // Equal infinities have no difference, and nothing is summed under -Inf.
     v::store(state.shrink + i,
              v::if_equal(before, after, one, v::if_equal(before, none, v::zero(), shrink)));
@@ -135,15 +141,15 @@ VELO_INLINE void store_sum(float* to, const row_sum& sum) {
 // All rows see all columns.
 template <class E, class T>
 VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state) {
-  const v::vec factor = v::set(x.factor);
+  const v::vec scale = v::set(x.scale);
   for (int i = 0; i < 32; ++i) {
     const float* s = x.scores + i * x.ld;
     T* p = static_cast<T*>(x.probabilities) + i * x.p_ld;
-    const v::vec base = v::set(state.base[i]);
+    const v::vec reference = v::set(x.reference[i]);
     row_sum sum = load_sum(x.sum + i * 16, state.shrink[i]);
     for (int j = 0; j < x.width; j += 2 * W) {
-      const v::vec a = exp2<E>(v::fma(v::load(s + j), factor, base));
-      const v::vec b = exp2<E>(v::fma(v::load(s + j + W), factor, base));
+      const v::vec a = exp_of<E>(v::load(s + j) * scale - reference);
+      const v::vec b = exp_of<E>(v::load(s + j + W) * scale - reference);
       sum.even = sum.even + a;
       sum.odd = sum.odd + b;
       v::store2(p + j, a, b);
@@ -155,17 +161,17 @@ VELO_INLINE void softmax_full(const softmax_rows& x, const softmax_state& state)
 // Rows see the first columns each, some perhaps none.
 template <class E, class T>
 void softmax_partial(const softmax_rows& x, const softmax_state& state) {
-  const v::vec factor = v::set(x.factor), none = v::zero();
+  const v::vec scale = v::set(x.scale), none = v::zero();
   for (int i = 0; i < 32; ++i) {
     const float* s = x.scores + i * x.ld;
     T* p = static_cast<T*>(x.probabilities) + i * x.p_ld;
     const int n = seen(x, i);
-    const v::vec base = v::set(state.base[i]);
+    const v::vec reference = v::set(x.reference[i]);
     row_sum sum = load_sum(x.sum + i * 16, state.shrink[i]);
     int j = 0;
     for (; j < n; j += 2 * W) {
-      const v::vec a = exp2<E>(v::fma(v::load(s + j), factor, base));
-      const v::vec b = exp2<E>(v::fma(v::load(s + j + W), factor, base));
+      const v::vec a = exp_of<E>(v::load(s + j) * scale - reference);
+      const v::vec b = exp_of<E>(v::load(s + j + W) * scale - reference);
       const v::vec seen_a = v::keep_first(n - j, a, none);
       const v::vec seen_b = v::keep_first(n - j - W, b, none);
       sum.even = sum.even + seen_a;
@@ -208,12 +214,11 @@ void finish(const finish_rows& x) {
     int j = 0;
     for (; j + W <= x.columns; j += W) v::store(to + j, v::load(from + j) * share);
     if (j < x.columns) v::store(to + j, v::load(from + j) * share, x.columns - j);
-    if (x.max_out != nullptr)
-      x.max_out[i * x.stats_stride] = seen ? x.max[i] * x.scale : -__FLT_MAX__;
+    if (x.max_out != nullptr) x.max_out[i * x.stats_stride] = seen ? x.max[i] : -__FLT_MAX__;
     if (x.sum_out == nullptr) continue;
     // The sum is under the reference; the caller's is under the maximum.
-    const v::vec shift = v::set(seen ? (x.reference[i] - x.max[i]) * x.factor : 0.0f);
-    v::store(x.sum_out + i * x.stats_stride, v::set(sum) * exp2<T>(shift), 1);
+    const v::vec shift = v::set(seen ? x.reference[i] - x.max[i] : 0.0f);
+    v::store(x.sum_out + i * x.stats_stride, v::set(sum) * exp_of<T>(shift), 1);
   }
 }
 
@@ -221,12 +226,15 @@ void finish(const finish_rows& x) {
 
 template <class T>
 void row_terms(const row_block& dy, const row_block& out, const float* max, const float* sum,
-               int64_t stats_stride, int padded, float* minus_lse, float* delta) {
+               int64_t stats_stride, int padded, float* row_max, float* minus_log_sum,
+               float* delta) {
   for (int i = 0; i < padded; ++i) {
-    minus_lse[i] = -__builtin_inff();  // a row that sees nothing: every exp becomes 0
+    row_max[i] = 0.0f;
+    minus_log_sum[i] = -__builtin_inff();  // a row that sees nothing: every exp becomes 0
     delta[i] = 0.0f;
     if (i >= dy.rows || sum[i * stats_stride] == 0.0f) continue;
-    minus_lse[i] = -max[i * stats_stride] * 1.44269504f - __builtin_log2f(sum[i * stats_stride]);
+    row_max[i] = max[i * stats_stride];
+    minus_log_sum[i] = -__builtin_log2f(sum[i * stats_stride]);
     const T* a = row_of<T>(dy, i);
     const T* b = row_of<T>(out, i);
     v::vec even = v::zero(), odd = v::zero();
@@ -249,13 +257,14 @@ struct gradient_pair {
 };
 
 template <class E>
-VELO_INLINE gradient_pair gradient_of(const gradient_rows& x, int row, int j, v::vec factor,
+VELO_INLINE gradient_pair gradient_of(const gradient_rows& x, int row, int j, v::vec scale,
                                       int64_t hidden) {
   gradient_pair g;
   for (int h = 0; h < 2; ++h) {
     const int column = j + h * W;
     const int64_t place = row * x.ld + column;
-    const v::vec t = v::fma(v::load(x.scores + place), factor, v::load(x.minus_lse + column));
+    const v::vec below = v::load(x.scores + place) * scale - v::load(x.max + column);
+    const v::vec t = v::fma(below, v::set(log2_e), v::load(x.minus_log_sum + column));
     g.p[h] = exp2<E>(t);
     g.ds[h] = g.p[h] * (v::load(x.products + place) - v::load(x.delta + column));
     if (hidden > column) {
@@ -277,11 +286,11 @@ VELO_INLINE uint32_t* word_at(const gradient_rows& x, int row, int column) {
 template <class E, class T>
 VELO_INLINE void gradient_two_rows(const gradient_rows& x, int row, int64_t hidden0,
                                    int64_t hidden1) {
-  const v::vec factor = v::set(x.factor);
+  const v::vec scale = v::set(x.scale);
   const int64_t start = row * x.ld, next = x.ld * per_word<T>;
   for (int j = x.first; j < x.columns; j += 2 * W) {
-    const gradient_pair a = gradient_of<E>(x, row, j, factor, hidden0);
-    const gradient_pair b = gradient_of<E>(x, row + 1, j, factor, hidden1);
+    const gradient_pair a = gradient_of<E>(x, row, j, scale, hidden0);
+    const gradient_pair b = gradient_of<E>(x, row + 1, j, scale, hidden1);
     T* p = reinterpret_cast<T*>(x.scores + start) + j;
     v::store2(p, a.p[0], a.p[1]);
     v::store2(p + next, b.p[0], b.p[1]);

@@ -40,14 +40,19 @@ void put(void* data, std::int64_t start, const double* from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) simd::assign(static_cast<T*>(data)[start + i], from[i]);
 }
 
+// A score as the kernels round it, so that a difference from the saved maximum is exact.
+template <class T>
+double score_of(const attention_problem& p, const T* q, const T* k) {
+  return static_cast<double>(static_cast<float>(static_cast<double>(p.scale) * dot(q, k, p.d)));
+}
+
 template <class T>
 void forward_row(const attention_problem& p, const attention_tensors& t,
                  const attention_sequence& s, std::int64_t b, std::int64_t head, std::int64_t row) {
   const std::int64_t kv_head = head / (p.heads / p.kv_heads), seen = s.visible(row);
   const T* q = row_at<T>(p, t.q, p.q, b, s.q_first, head, row);
   const auto score = [&](std::int64_t j) {
-    return static_cast<double>(p.scale) *
-           dot(q, row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j), p.d);
+    return score_of(p, q, row_at<T>(p, t.k, p.k, b, s.kv_first, kv_head, j));
   };
   double max = -HUGE_VAL, sum = 0, out[largest_head] = {};
   for (std::int64_t j = 0; j < seen; ++j) max = std::fmax(max, score(j));
@@ -85,8 +90,7 @@ class gradient_row {  // one row of queries
   element at(std::int64_t j) const {
     const T* k = row_at<T>(p_, t_.k, p_.k, b_, s_.kv_first, kv_head_, j);
     const T* v = row_at<T>(p_, t_.v, p_.v, b_, s_.kv_first, kv_head_, j);
-    const double score = static_cast<double>(p_.scale) * dot(q, k, p_.d);
-    const double p = std::exp(score - max_) / sum_;
+    const double p = std::exp(score_of(p_, q, k) - max_) / sum_;
     return {p, p * (dot(dy, v, p_.dv) - delta_)};
   }
 

@@ -36,7 +36,9 @@ TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outpu
   a.head_num = 3, refused(VELO_ERR_ARGUMENT, "args.head_num");
   a.layout = 9, refused(VELO_ERR_ARGUMENT, "args.layout");
   a.sparse_mode = 1, refused(VELO_ERR_ARGUMENT, "args.sparse_mode");
-  a.scale = HUGE_VAL, refused(VELO_ERR_ARGUMENT, "args.scale");
+  for (const double scale : {HUGE_VAL, std::nan(""), 1e39, -1e39}) {
+    a.scale = scale, refused(VELO_ERR_ARGUMENT, "args.scale");
+  }
   a.softmax_max = t.q.tensor(), refused(VELO_ERR_RANK, "args.softmax_max.shape");
   a.attention_out = t.q.tensor(), refused(VELO_ERR_OVERLAP, "args.attention_out");
   a.layout = VELO_ATTENTION_LAYOUT_SBH, refused(VELO_ERR_RANK, "args.query.ndim");
@@ -71,6 +73,77 @@ TEST_CASE("fusion_attention refuses what does not fit, by name, and leaves outpu
   VELO_RUN(velo_fusion_attention(s.stream(), &a));
 }
 
+TEST_CASE("attention refuses tensors of no dimension in every field") {
+  session s;
+  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
+  tensors<float> t(p);
+  float value = 0;
+  const std::int64_t none[1] = {};
+  velo_tensor scalar = *t.q.tensor();
+  scalar.data = &value, scalar.ndim = 0;
+  // Without a shape to read, and with strides.
+  for (const auto& [shape, strides] : {std::pair(static_cast<const std::int64_t*>(nullptr),
+                                                 static_cast<const std::int64_t*>(nullptr)),
+                                       std::pair(none, none)}) {
+    scalar.shape = const_cast<std::int64_t*>(shape);
+    scalar.strides = const_cast<std::int64_t*>(strides);
+    using forward = velo_fusion_attention_args;
+    for (const auto field : {&forward::query, &forward::key, &forward::value}) {
+      forward a = t.forward;
+      a.*field = &scalar;
+      CHECK(velo_fusion_attention(s.stream(), &a) == VELO_ERR_RANK);
+    }
+    for (const auto field :
+         {&forward::attention_out, &forward::softmax_max, &forward::softmax_sum}) {
+      forward a = t.forward;
+      a.*field = &scalar;
+      CHECK(velo_fusion_attention(s.stream(), &a) == VELO_ERR_RANK);
+    }
+    using backward = velo_fusion_attention_backward_args;
+    for (const auto field :
+         {&backward::query, &backward::key, &backward::value, &backward::dy,
+          &backward::attention_out, &backward::softmax_max, &backward::softmax_sum}) {
+      backward a = t.backward;
+      a.*field = &scalar;
+      CHECK(velo_fusion_attention_backward(s.stream(), &a) == VELO_ERR_RANK);
+    }
+    for (const auto field : {&backward::dquery, &backward::dkey, &backward::dvalue}) {
+      backward a = t.backward;
+      a.*field = &scalar;
+      CHECK(velo_fusion_attention_backward(s.stream(), &a) == VELO_ERR_RANK);
+    }
+  }
+}
+
+TEST_CASE("attention refuses outputs whose rows overlap each other") {
+  session s;
+  const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
+  tensors<float> t(p);
+  // The same batch twice, heads that share elements, tokens that run into each other.
+  const std::int64_t overlapping[][4] = {{0, 64, 16, 1}, {384, 64, 15, 1}, {384, 63, 16, 1}};
+  for (const auto& strides : overlapping) {
+    velo_tensor queries = *t.out.tensor(), dq = *t.dq.tensor(), dk = *t.dk.tensor();
+    queries.strides = dq.strides = dk.strides = const_cast<std::int64_t*>(strides);
+    velo_fusion_attention_args f = t.forward;
+    f.attention_out = &queries;
+    VELO_REFUSED(velo_fusion_attention(s.stream(), &f), VELO_ERR_OVERLAP,
+                 "args.attention_out.strides");
+    velo_fusion_attention_backward_args b = t.backward;
+    b.dquery = &dq;
+    VELO_REFUSED(velo_fusion_attention_backward(s.stream(), &b), VELO_ERR_OVERLAP,
+                 "args.dquery.strides");
+  }
+  const std::int64_t same_heads[] = {128, 16, 0, 1};
+  for (const auto field :
+       {&velo_fusion_attention_backward_args::dkey, &velo_fusion_attention_backward_args::dvalue}) {
+    velo_fusion_attention_backward_args b = t.backward;
+    velo_tensor gradient = *(b.*field);
+    gradient.strides = const_cast<std::int64_t*>(same_heads);
+    b.*field = &gradient;
+    CHECK(velo_fusion_attention_backward(s.stream(), &b) == VELO_ERR_OVERLAP);
+  }
+}
+
 TEST_CASE("fusion_attention_backward refuses what does not fit, by name") {
   session s;
   const setup p = make(VELO_ATTENTION_LAYOUT_BSND, 2, 4, 2, 6, 8, 16, 16);
@@ -92,4 +165,5 @@ TEST_CASE("fusion_attention_backward refuses what does not fit, by name") {
   a.softmax_sum = t.dy.tensor(), refused(VELO_ERR_RANK, "args.softmax_sum.shape");
   a.dquery = other.tensor(), refused(VELO_ERR_SHAPE, "args.dquery.shape");
   a.dkey = t.dv.tensor(), refused(VELO_ERR_OVERLAP, "args.dkey");
+  a.scale = 1e39, refused(VELO_ERR_ARGUMENT, "args.scale");
 }

@@ -119,6 +119,14 @@ void check_types(session& s, const setup& p) {
   check_both_modes<bf16>(s, p);
 }
 
+// Makes the gradient run on the kernel that is forced for the forward.
+void take_same_kernel(session& s) {
+  char name[64] = "";
+  VELO_RUN(
+      velo_config_get(s.context(), "kernel.fusion_attention", name, sizeof name, nullptr, nullptr));
+  VELO_RUN(velo_config_set(s.context(), "kernel.fusion_attention_backward", name));
+}
+
 constexpr std::int64_t layouts[] = {VELO_ATTENTION_LAYOUT_BSND, VELO_ATTENTION_LAYOUT_BNSD,
                                     VELO_ATTENTION_LAYOUT_SBH, VELO_ATTENTION_LAYOUT_BSH};
 
@@ -153,6 +161,32 @@ void check_growing_scores(session& s) {
   require_close(t.out, want.out, 0, sizeof(T) == 2 ? 0x1p-7 : 1e-4);
   require_close(t.max, want.max, 1e-6, 1e-5);
   require_close(t.sum, want.sum, 1e-3, 0);
+}
+
+// Products that float32 holds exactly, many of them equal: whatever their size, all that is left to
+// go wrong is how a score and its row's maximum are taken in either direction.
+template <class T>
+void check_exact_scores(session& s, double factor) {
+  INFO("factor " << factor << " bytes " << sizeof(T));
+  setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 2, 1, 70, 300, 16, 16);
+  p.mode = VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL;
+  p.scale = 0.25;
+  tensors<T> t(p);
+  const auto whole = [](array<T>& x, double by) {
+    for (std::size_t i = 0; i < x.size(); ++i)
+      velo::simd::assign(x[i], by * std::round(x.at(i) / 2));
+  };
+  whole(t.q, factor), whole(t.k, 1);
+  VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+  VELO_RUN(velo_fusion_attention_backward(s.stream(), &t.backward));
+  const truth want = truth_of(p, t);
+  const double loose = sizeof(T) == 2 ? 0x1p-6 : 4e-6;
+  require_close(t.out, want.out, loose, loose);
+  require_close(t.max, want.max, 0, 0);
+  require_close(t.sum, want.sum, sizeof(T) == 2 ? 2e-4 : 4e-6, 0);
+  require_close(t.dv, want.dv, loose, loose * largest(want.dv));
+  require_close(t.dq, want.dq, loose, loose * largest(want.dq));
+  require_close(t.dk, want.dk, loose, loose * largest(want.dk));
 }
 
 }  // namespace
@@ -230,6 +264,37 @@ TEST_CASE("fusion_attention keeps its precision where products are large") {
   const truth want = truth_of(p, t);
   require_close(t.out, want.out, 1e-3, 1e-3);
   require_close(t.max, want.max, 1e-6, 0);
+}
+
+TEST_CASE("fusion_attention and its gradient take the same scores, up to 1e30") {
+  for (const char* name : {"fusion_attention", "fusion_attention_backward"}) {
+    for_each_kernel(name, [](session& s) {
+      for (const double factor : {0x1p4, 0x1p10, 0x1p14, 0x1p17, 0x1p30, 0x1p60, 0x1p99}) {
+        if (serves_float(s)) check_exact_scores<float>(s, factor);
+        check_exact_scores<bf16>(s, factor);
+      }
+    });
+  }
+}
+
+TEST_CASE("fusion_attention's gradient keeps its precision where scores are large") {
+  struct row {
+    double score, bound;  // what PyTorch's gradient keeps to
+  };
+  for_each_kernel("fusion_attention", [](session& s) {
+    if (!serves_float(s)) return;
+    take_same_kernel(s);
+    for (const row& r : {row{1e3, 2e-5}, row{1e4, 6e-5}, row{1e5, 2e-5}}) {
+      const setup p = make(VELO_ATTENTION_LAYOUT_BNSD, 1, 1, 1, 100, 200, 64, 64);
+      tensors<float> t(p);
+      t.q.fill(1, std::sqrt(r.score)), t.k.fill(2, std::sqrt(r.score));
+      VELO_RUN(velo_fusion_attention(s.stream(), &t.forward));
+      VELO_RUN(velo_fusion_attention_backward(s.stream(), &t.backward));
+      const truth want = truth_of(p, t);
+      CHECK(largest(want.max) > r.score);
+      require_close(t.dv, want.dv, 0, r.bound);
+    }
+  });
 }
 
 TEST_CASE("fusion_attention follows maxima that grow from key to key") {

@@ -41,18 +41,20 @@ typedef struct velo_fusion_attention_args {
   const velo_tensor* value;          /* in; float32 | bfloat16; strided: dtype of query */
   const velo_tensor* attention_out;  /* out; strided: shape and dtype of query with Dv for D */
   const velo_tensor* softmax_max;    /* out, or NULL: float32 [B, N, Sq], tnd [T, N]: one value a
-                                      * row, not repeated eight times; the largest scaled product
-                                      * a row sees */
+                                      * row, not repeated eight times; the largest score a row
+                                      * sees */
   const velo_tensor* softmax_sum;    /* out, or NULL: float32 [B, N, Sq], tnd [T, N]: one value a
-                                      * row, not repeated eight times; sum of exp(scaled product
-                                      * - softmax_max) */
+                                      * row, not repeated eight times; sum of exp(score -
+                                      * softmax_max) over the keys a row sees, so that
+                                      * softmax_max + log(softmax_sum) is the log-sum-exp of the
+                                      * row */
   int64_t layout;                    /* VELO_ATTENTION_LAYOUT_*, default bsnd: order of
                                       * dimensions of query, key, value, attention_out and their
                                       * gradients */
   int64_t head_num;                  /* default 0, in [0, 1048576]: query heads; needed by sbh
                                       * and bsh, elsewhere 0 or what the shape says */
   double scale;                      /* default 1.0: factor of the products, usually 1 / sqrt(D);
-                                      * finite */
+                                      * finite in float32 */
   int64_t sparse_mode;               /* VELO_ATTENTION_SPARSE_MODE_*, default full: which keys a
                                       * row sees */
   const velo_ints* actual_seq_qlen;  /* in, or NULL: tnd: ends of the query sequences,
@@ -73,7 +75,12 @@ typedef struct velo_fusion_attention_args {
  * Shapes: bsnd [B, S, N, D], bnsd [B, N, S, D], sbh [S, B, N * D], bsh [B, S, N * D], tnd [T, N,
  * D]; key and value have Nkv heads, N % Nkv = 0; D and Dv are 1..512 and may differ.
  * A row that sees no key gives 0, with the lowest finite float as its maximum and sum 0. Tensors
- * may be strided with unit stride in the last dimension.
+ * may be strided with unit stride in the last dimension; rows of outputs do not overlap each other.
+ * A score is scale times a product of rows, rounded to float32 once; softmax_max and softmax_sum
+ * are of these very scores, in the gradient too, so that precision does not depend on how large
+ * they are as long as they stay finite in float32.
+ * NaN or Inf spoils the rows that see it; in value, and in key for the gradient, it may spoil rows
+ * from which the mask hides it, too, as 0 * NaN does in a plain product.
  * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads.
  *
  * In place: no output may share memory with another tensor.
@@ -111,7 +118,7 @@ typedef struct velo_fusion_attention_backward_args {
   int64_t head_num;                  /* default 0, in [0, 1048576]: query heads; needed by sbh
                                       * and bsh, elsewhere 0 or what the shape says */
   double scale;                      /* default 1.0: factor of the products, usually 1 / sqrt(D);
-                                      * finite */
+                                      * finite in float32 */
   int64_t sparse_mode;               /* VELO_ATTENTION_SPARSE_MODE_*, default full: which keys a
                                       * row sees */
   const velo_ints* actual_seq_qlen;  /* in, or NULL: tnd: ends of the query sequences,

@@ -370,8 +370,8 @@ struct fusion_attention_args : velo_fusion_attention_args {
     velo_fusion_attention_args::attention_out = &value;
     return *this;
   }
-  // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; the largest scaled
-  // product a row sees
+  // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; the largest score a
+  // row sees
   fusion_attention_args& softmax_max(const velo_tensor& value) {
     velo_fusion_attention_args::softmax_max = &value;
     return *this;
@@ -380,8 +380,9 @@ struct fusion_attention_args : velo_fusion_attention_args {
     velo_fusion_attention_args::softmax_max = nullptr;
     return *this;
   }
-  // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; sum of exp(scaled
-  // product - softmax_max)
+  // float32 [B, N, Sq], tnd [T, N]: one value a row, not repeated eight times; sum of exp(score -
+  // softmax_max) over the keys a row sees, so that softmax_max + log(softmax_sum) is the
+  // log-sum-exp of the row
   fusion_attention_args& softmax_sum(const velo_tensor& value) {
     velo_fusion_attention_args::softmax_sum = &value;
     return *this;
@@ -400,7 +401,7 @@ struct fusion_attention_args : velo_fusion_attention_args {
     velo_fusion_attention_args::head_num = value;
     return *this;
   }
-  // factor of the products, usually 1 / sqrt(D); finite
+  // factor of the products, usually 1 / sqrt(D); finite in float32
   fusion_attention_args& scale(double value) {
     velo_fusion_attention_args::scale = value;
     return *this;
@@ -500,7 +501,7 @@ struct fusion_attention_backward_args : velo_fusion_attention_backward_args {
     velo_fusion_attention_backward_args::head_num = value;
     return *this;
   }
-  // factor of the products, usually 1 / sqrt(D); finite
+  // factor of the products, usually 1 / sqrt(D); finite in float32
   fusion_attention_backward_args& scale(double value) {
     velo_fusion_attention_backward_args::scale = value;
     return *this;
