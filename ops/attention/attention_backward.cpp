@@ -343,13 +343,20 @@ class backward_walk {
     queries.a = rows_at(state.k_columns, k0, shape_.d);
     queries.a_row = shape_.words(key_block_);
     queries.b = gradients_of(head.gradients);
-    queries.columns = static_cast<int>(wide);
-    queries.words = static_cast<int>(shape_.words(round_up(seen, strip)));
     queries.c = dq + q0 * shape_.d;
     queries.ldc = query_block;
     queries.rows = static_cast<int>(shape_.d);
     queries.add = k0 > 0;
-    multiply(shape_.form, queries);
+    // Gradients are zero past the last key that a panel's queries see.
+    const int panel = shape_.form.panel;
+    for (int j = 0; j < wide; j += panel) {
+      const std::int64_t last = q0 + std::min<std::int64_t>(j + panel, rows) - 1;
+      const std::int64_t depth = std::clamp<std::int64_t>(c.s.visible(last) - key0, 1, seen);
+      queries.first_column = j;
+      queries.columns = static_cast<int>(std::min<std::int64_t>(panel, wide - j));
+      queries.words = static_cast<int>(shape_.words(round_up(depth, strip)));
+      multiply(shape_.form, queries);
+    }
   }
 
   // A strip of keys, from `r` of the block at `k0`, against the block of queries at `q0`.
