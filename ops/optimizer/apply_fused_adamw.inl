@@ -14,7 +14,8 @@ VELO_INLINE void update_lanes(const adamw_slice<Param, Grad, Moment>& s, int64_t
   v::store(s.v + i, second, n);
   v::vec h = second;
   if (s.v_max != nullptr) {
-    h = v::max(v::load(s.v_max + i, n), second);
+    const v::vec largest = v::load(s.v_max + i, n);
+    h = v::if_nan(largest, largest, v::max(largest, second));  // max gives a NaN of second alone
     v::store(s.v_max + i, h, n);
   }
   const v::vec p = s.master == nullptr ? v::load(s.param + i, n) : v::load(s.master + i, n);

@@ -1,5 +1,4 @@
 // apply_fused_adamw in plain loops and double: the truth the other kernels are held to.
-#include <algorithm>
 #include <cmath>
 
 #include "core/simd/scalar.hpp"
@@ -19,7 +18,8 @@ void update(const void* slice) {
     const double m = s.by.beta1 * static_cast<double>(to_float(s.m[i])) + s.by.one_minus_beta1 * g;
     const double v =
         s.by.beta2 * static_cast<double>(to_float(s.v[i])) + s.by.one_minus_beta2 * g * g;
-    const double h = s.v_max == nullptr ? v : std::max<double>(to_float(s.v_max[i]), v);
+    const double largest = s.v_max == nullptr ? v : to_float(s.v_max[i]);
+    const double h = std::isnan(largest) || largest > v ? largest : v;  // a NaN of either stays
     const double p = s.master == nullptr ? to_float(s.param[i]) : s.master[i];
     const double next = s.by.decay * p - s.by.rate * m / (std::sqrt(h) * s.by.root + s.by.epsilon);
     simd::assign(s.m[i], m);
