@@ -1,5 +1,5 @@
 // What libvelo_adapters.so is generated from: the field tables its code is driven by, the exported
-// entries (each only passes its number on), and the version script.
+// entries (each only passes on which operator it is), and the version script.
 #include "abi/gen/emit.hpp"
 #include "abi/gen/text.hpp"
 
@@ -20,11 +20,12 @@ std::string slot_name(int slot) {
   return "velo_ms_slot_" + std::string(3 - digits.size(), '0') + digits;
 }
 
-std::string mindspore_entry(const std::string& name, const std::string& function, int number) {
+std::string mindspore_entry(const std::string& name, const std::string& function,
+                            const std::string& number) {
   return "int " + name +
          "(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,\n" +
          std::string(5 + name.size(), ' ') + "void* stream, void*) {\n  return " + function + "(" +
-         std::to_string(number) + ", {count, params, ndims, shapes, dtypes, stream});\n}\n";
+         number + ", {count, params, ndims, shapes, dtypes, stream});\n}\n";
 }
 
 }  // namespace
@@ -47,7 +48,7 @@ std::string emit_adapter_operators(const spec& s) {
   for (const op* o : s.ops())
     out += "    {" + quote(o->name) + ", " + o->name + "_fields, " +
            std::to_string(o->fields.size()) + "},\n";
-  return out + "};\nconst int operator_count = " + std::to_string(s.ops().size()) + ";\n";
+  return out + "};\nconst int operator_count = sizeof operators / sizeof operators[0];\n";
 }
 
 std::string emit_adapter_entries(const spec& s) {
@@ -58,21 +59,23 @@ std::string emit_adapter_entries(const spec& s) {
   out +=
       "#include \"capi/adapters/entries.hpp\"\n\n"
       "using namespace velo::adapters;\n\n"
+      "namespace {\n\nstruct number {\n  enum : int {\n";
+  for (const op* o : s.ops()) out += "    " + o->name + ",\n";
+  out +=
+      "  };\n};\n\n}  // namespace\n\n"
       "#pragma GCC visibility push(default)\n"
       "extern \"C\" {\n";
-  int number = 0;
   for (const op* o : s.ops()) {
-    const std::string index = std::to_string(number);
-    out += "\n" + mindspore_entry("velo_ms_" + o->name, "enter_mindspore", number);
+    const std::string index = "number::" + o->name;
+    out += "\n" + mindspore_entry("velo_ms_" + o->name, "enter_mindspore", index);
     out += "void* velo_xla_" + o->name + "(void* call_frame) {\n  return enter_xla(" + index +
            ", call_frame);\n}\n";
     out += "int __tvm_ffi_velo_" + o->name +
            "(void*, const void* args, int32_t count, void*) {\n  return enter_tvm(" + index +
            ", args, count);\n}\n";
-    ++number;
   }
   for (int i = 0; i < slots; ++i)
-    out += "\n" + mindspore_entry(slot_name(i), "enter_mindspore_slot", i);
+    out += "\n" + mindspore_entry(slot_name(i), "enter_mindspore_slot", std::to_string(i));
   return out + "\n}\n#pragma GCC visibility pop\n";
 }
 

@@ -4,205 +4,232 @@
 
 using namespace velo::adapters;
 
+namespace {
+
+struct number {
+  enum : int {
+    rms_norm,
+    rms_norm_backward,
+    swiglu,
+    swiglu_backward,
+    rotary_position_embedding,
+    rotary_position_embedding_backward,
+    matmul,
+    matmul_add_fp32,
+    fusion_attention,
+    fusion_attention_backward,
+    embedding,
+    embedding_backward,
+    cross_entropy,
+    cross_entropy_backward,
+    apply_fused_adamw,
+    global_norm,
+    add,
+    cast,
+  };
+};
+
+}  // namespace
+
 #pragma GCC visibility push(default)
 extern "C" {
 
 int velo_ms_rms_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
-  return enter_mindspore(0, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::rms_norm, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_rms_norm(void* call_frame) {
-  return enter_xla(0, call_frame);
+  return enter_xla(number::rms_norm, call_frame);
 }
 int __tvm_ffi_velo_rms_norm(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(0, args, count);
+  return enter_tvm(number::rms_norm, args, count);
 }
 
 int velo_ms_rms_norm_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                               void* stream, void*) {
-  return enter_mindspore(1, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::rms_norm_backward, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_rms_norm_backward(void* call_frame) {
-  return enter_xla(1, call_frame);
+  return enter_xla(number::rms_norm_backward, call_frame);
 }
 int __tvm_ffi_velo_rms_norm_backward(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(1, args, count);
+  return enter_tvm(number::rms_norm_backward, args, count);
 }
 
 int velo_ms_swiglu(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                    void* stream, void*) {
-  return enter_mindspore(2, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::swiglu, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_swiglu(void* call_frame) {
-  return enter_xla(2, call_frame);
+  return enter_xla(number::swiglu, call_frame);
 }
 int __tvm_ffi_velo_swiglu(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(2, args, count);
+  return enter_tvm(number::swiglu, args, count);
 }
 
 int velo_ms_swiglu_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                             void* stream, void*) {
-  return enter_mindspore(3, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::swiglu_backward, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_swiglu_backward(void* call_frame) {
-  return enter_xla(3, call_frame);
+  return enter_xla(number::swiglu_backward, call_frame);
 }
 int __tvm_ffi_velo_swiglu_backward(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(3, args, count);
+  return enter_tvm(number::swiglu_backward, args, count);
 }
 
 int velo_ms_rotary_position_embedding(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                                       void* stream, void*) {
-  return enter_mindspore(4, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::rotary_position_embedding, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_rotary_position_embedding(void* call_frame) {
-  return enter_xla(4, call_frame);
+  return enter_xla(number::rotary_position_embedding, call_frame);
 }
 int __tvm_ffi_velo_rotary_position_embedding(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(4, args, count);
+  return enter_tvm(number::rotary_position_embedding, args, count);
 }
 
 int velo_ms_rotary_position_embedding_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                                                void* stream, void*) {
-  return enter_mindspore(5, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::rotary_position_embedding_backward, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_rotary_position_embedding_backward(void* call_frame) {
-  return enter_xla(5, call_frame);
+  return enter_xla(number::rotary_position_embedding_backward, call_frame);
 }
 int __tvm_ffi_velo_rotary_position_embedding_backward(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(5, args, count);
+  return enter_tvm(number::rotary_position_embedding_backward, args, count);
 }
 
 int velo_ms_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                    void* stream, void*) {
-  return enter_mindspore(6, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::matmul, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_matmul(void* call_frame) {
-  return enter_xla(6, call_frame);
+  return enter_xla(number::matmul, call_frame);
 }
 int __tvm_ffi_velo_matmul(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(6, args, count);
+  return enter_tvm(number::matmul, args, count);
 }
 
 int velo_ms_matmul_add_fp32(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                             void* stream, void*) {
-  return enter_mindspore(7, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::matmul_add_fp32, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_matmul_add_fp32(void* call_frame) {
-  return enter_xla(7, call_frame);
+  return enter_xla(number::matmul_add_fp32, call_frame);
 }
 int __tvm_ffi_velo_matmul_add_fp32(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(7, args, count);
+  return enter_tvm(number::matmul_add_fp32, args, count);
 }
 
 int velo_ms_fusion_attention(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                              void* stream, void*) {
-  return enter_mindspore(8, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::fusion_attention, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_fusion_attention(void* call_frame) {
-  return enter_xla(8, call_frame);
+  return enter_xla(number::fusion_attention, call_frame);
 }
 int __tvm_ffi_velo_fusion_attention(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(8, args, count);
+  return enter_tvm(number::fusion_attention, args, count);
 }
 
 int velo_ms_fusion_attention_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                                       void* stream, void*) {
-  return enter_mindspore(9, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::fusion_attention_backward, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_fusion_attention_backward(void* call_frame) {
-  return enter_xla(9, call_frame);
+  return enter_xla(number::fusion_attention_backward, call_frame);
 }
 int __tvm_ffi_velo_fusion_attention_backward(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(9, args, count);
+  return enter_tvm(number::fusion_attention_backward, args, count);
 }
 
 int velo_ms_embedding(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                       void* stream, void*) {
-  return enter_mindspore(10, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::embedding, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_embedding(void* call_frame) {
-  return enter_xla(10, call_frame);
+  return enter_xla(number::embedding, call_frame);
 }
 int __tvm_ffi_velo_embedding(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(10, args, count);
+  return enter_tvm(number::embedding, args, count);
 }
 
 int velo_ms_embedding_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                                void* stream, void*) {
-  return enter_mindspore(11, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::embedding_backward, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_embedding_backward(void* call_frame) {
-  return enter_xla(11, call_frame);
+  return enter_xla(number::embedding_backward, call_frame);
 }
 int __tvm_ffi_velo_embedding_backward(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(11, args, count);
+  return enter_tvm(number::embedding_backward, args, count);
 }
 
 int velo_ms_cross_entropy(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                           void* stream, void*) {
-  return enter_mindspore(12, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::cross_entropy, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_cross_entropy(void* call_frame) {
-  return enter_xla(12, call_frame);
+  return enter_xla(number::cross_entropy, call_frame);
 }
 int __tvm_ffi_velo_cross_entropy(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(12, args, count);
+  return enter_tvm(number::cross_entropy, args, count);
 }
 
 int velo_ms_cross_entropy_backward(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                                    void* stream, void*) {
-  return enter_mindspore(13, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::cross_entropy_backward, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_cross_entropy_backward(void* call_frame) {
-  return enter_xla(13, call_frame);
+  return enter_xla(number::cross_entropy_backward, call_frame);
 }
 int __tvm_ffi_velo_cross_entropy_backward(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(13, args, count);
+  return enter_tvm(number::cross_entropy_backward, args, count);
 }
 
 int velo_ms_apply_fused_adamw(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                               void* stream, void*) {
-  return enter_mindspore(14, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::apply_fused_adamw, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_apply_fused_adamw(void* call_frame) {
-  return enter_xla(14, call_frame);
+  return enter_xla(number::apply_fused_adamw, call_frame);
 }
 int __tvm_ffi_velo_apply_fused_adamw(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(14, args, count);
+  return enter_tvm(number::apply_fused_adamw, args, count);
 }
 
 int velo_ms_global_norm(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                         void* stream, void*) {
-  return enter_mindspore(15, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::global_norm, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_global_norm(void* call_frame) {
-  return enter_xla(15, call_frame);
+  return enter_xla(number::global_norm, call_frame);
 }
 int __tvm_ffi_velo_global_norm(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(15, args, count);
+  return enter_tvm(number::global_norm, args, count);
 }
 
 int velo_ms_add(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                 void* stream, void*) {
-  return enter_mindspore(16, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::add, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_add(void* call_frame) {
-  return enter_xla(16, call_frame);
+  return enter_xla(number::add, call_frame);
 }
 int __tvm_ffi_velo_add(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(16, args, count);
+  return enter_tvm(number::add, args, count);
 }
 
 int velo_ms_cast(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                  void* stream, void*) {
-  return enter_mindspore(17, {count, params, ndims, shapes, dtypes, stream});
+  return enter_mindspore(number::cast, {count, params, ndims, shapes, dtypes, stream});
 }
 void* velo_xla_cast(void* call_frame) {
-  return enter_xla(17, call_frame);
+  return enter_xla(number::cast, call_frame);
 }
 int __tvm_ffi_velo_cast(void*, const void* args, int32_t count, void*) {
-  return enter_tvm(17, args, count);
+  return enter_tvm(number::cast, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
