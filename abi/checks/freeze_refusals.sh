@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Proves that freeze.sh refuses what would spoil a release: a folder that is there already, a library without debug information.
+# Proves that freeze.sh refuses what would spoil a release (a folder that is there already, a library without debug information), and
+# that it freezes the library that is named, whatever others of that name lie in the tree.
 #
 #   freeze_refusals.sh SOURCE_DIR LIBRARY GATE_FILES WORK_DIR
 set -eu
@@ -19,3 +20,11 @@ refuses() { # refuses FOLDER LIBRARY WORDS
 refuses "$work/shipped" "$library" 'a release is frozen once'
 refuses "$work/new" "$work/stripped.so" 'no debug information'
 [ ! -e "$work/new" ]
+
+# A tree that ran its tests has grown, copied and empty libraries of the same name.
+mkdir -p "$work/tree/build/a" "$work/tree/build/capi"
+cc -shared -fPIC -g "$gate_files/stub.c" -o "$work/tree/build/a/libvelo.so.1"
+cp "$library" "$work/tree/build/capi/libvelo.so.1"
+(cd "$work/tree" && "$source/abi/freeze.sh" "$work/new" build/capi/libvelo.so.1 "$gate_files")
+"$source/abi/checks/abigail_write.sh" "$library" "$source/capi/include" "$work/named.abi"
+gunzip -c "$work/new/velo.abi.gz" | cmp - "$work/named.abi" || { echo "freeze.sh froze another library"; exit 1; }
