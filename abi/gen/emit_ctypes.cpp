@@ -1,12 +1,12 @@
 // examples/python/velo_ctypes.py: the whole C interface as a ctypes module. It proves that the spec
 // alone is enough to bind a language: no struct, constant or function of it is written by hand.
 //
-// C types become ctypes expressions by a small reader of declarations: names, pointers, and
-// pointers to functions, which may have such pointers as parameters.
+// C types become ctypes expressions: names, pointers, and pointers to functions (declaration.hpp).
 #include <algorithm>
 #include <map>
 #include <set>
 
+#include "abi/gen/declaration.hpp"
 #include "abi/gen/emit.hpp"
 #include "abi/gen/text.hpp"
 
@@ -76,10 +76,6 @@ std::string trim(std::string text) {
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
-bool word_character(char c) {
-  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
 std::string without(std::string text, const std::string& word) {
   for (std::size_t at; (at = text.find(word)) != std::string::npos;) text.erase(at, word.size());
   return text;
@@ -100,7 +96,7 @@ class declarations {
 
   // "const velo_tensor*" -> POINTER(velo_tensor); result: void becomes None.
   std::string type(const std::string& declared) const {
-    if (declared.find("(*") != std::string::npos) return function_type(declared);
+    if (is_function(declared)) return function_type(declared);
     std::string c = trim(without(without(declared, "const "), "struct "));
     int stars = 0;
     for (; !c.empty() && c.back() == '*'; c = trim(c.substr(0, c.size() - 1))) ++stars;
@@ -120,31 +116,11 @@ class declarations {
   }
 
  private:
-  // "void (*)(void* user, ..)", "void (*name)(..)"
   std::string function_type(const std::string& declared) const {
-    const std::size_t open = declared.find("(*");
-    const std::size_t list = declared.find('(', declared.find(')', open));
-    std::vector<std::string> parts = {type(declared.substr(0, open))};
-    int depth = 0;
-    std::string one;
-    for (std::size_t at = list + 1; at < declared.size(); ++at) {
-      const char c = declared[at];
-      if (depth == 0 && (c == ',' || (c == ')' && at + 1 == declared.size()))) {
-        if (!trim(one).empty()) parts.push_back(parameter(trim(one)));
-        one.clear();
-        continue;
-      }
-      depth += (c == '(') - (c == ')');
-      one += c;
-    }
+    const signature read = read_signature(declared);
+    std::vector<std::string> parts = {type(read.result)};
+    for (const auto& parameter : read.parameters) parts.push_back(type(parameter.type));
     return "CFUNCTYPE(" + join(parts, ", ") + ")";
-  }
-  // A type with a name behind it.
-  std::string parameter(const std::string& declared) const {
-    if (declared.find("(*") != std::string::npos) return type(declared);
-    std::size_t end = declared.size();
-    while (end > 0 && word_character(declared[end - 1])) --end;
-    return type(declared.substr(0, end));
   }
 
   std::map<std::string, std::string> plain_ = {

@@ -39,16 +39,6 @@ std::string lock_struct(const spec& s, const structure& t) {
   return out + "}\n";
 }
 
-structure args_of(const op& o) {
-  structure t;
-  t.name = "velo_" + o.name + "_args";
-  t.sized = true;
-  t.fields = {{"struct_size", "uint32_t", "", 0, 100, {}},
-              {"reserved", "uint32_t", "", 0, 100, {}}};
-  for (const op_field& f : o.fields) t.fields.push_back({f.name, field_type(f), "", 0, 100, {}});
-  return t;
-}
-
 std::string lock_constants(const spec& s) {
   std::string out =
       "\n/* ---- constants ---- */\n\n" + lock("VELO_OK == 0") + lock("sizeof(velo_status) == 4");

@@ -223,10 +223,13 @@ bool node::boolean(const char* key, bool otherwise) const {
   return has(key) ? (*this)[key].boolean() : otherwise;
 }
 
-std::string node::dump() const {
-  char* text = json_dumps(value_, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
+std::string node::dump(const char* less) const {
+  json_t* some = json_copy(value_);
+  if (less != nullptr) json_object_del(some, less);
+  char* text = json_dumps(some, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(15));
   std::string out = text;
   std::free(text);
+  json_decref(some);
   return out;
 }
 

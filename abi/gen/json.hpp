@@ -58,7 +58,8 @@ class node {
   bool is_text() const { return json_is_string(value_); }
   bool is_array() const { return json_is_array(value_); }
   bool is_object() const { return json_is_object(value_); }
-  std::string dump() const;  // compact, keys in the order of the text
+  // Compact, keys in the order of the text; of an object, less a key.
+  std::string dump(const char* less = nullptr) const;
 
  private:
   node(const document& from, json_t* value, std::string path)

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <map>
 
+#include "abi/gen/text.hpp"
+
 namespace velo::gen {
 namespace {
 
@@ -53,6 +55,20 @@ layout layout_of(const spec& s, const std::vector<member>& fields) {
   }
   out.whole.size = up(at, out.whole.alignment);
   return out;
+}
+
+structure args_of(const op& o) {
+  structure t;
+  t.name = "velo_" + o.name + "_args";
+  t.sized = true;
+  t.fields.resize(2);
+  t.fields[0].name = "struct_size", t.fields[0].type = "uint32_t";
+  t.fields[1].name = "reserved", t.fields[1].type = "uint32_t";
+  for (const op_field& f : o.fields) {
+    member& m = t.fields.emplace_back();
+    m.name = f.name, m.type = field_type(f);
+  }
+  return t;
 }
 
 }  // namespace velo::gen

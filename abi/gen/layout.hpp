@@ -26,4 +26,6 @@ struct layout {
 };
 layout layout_of(const spec& s, const std::vector<member>& fields);
 
+structure args_of(const op& o);  // velo_<name>_args, what stands before its fields included
+
 }  // namespace velo::gen

@@ -49,6 +49,7 @@ struct member {
   std::int64_t count = 0;  // > 0: an array
   unsigned since = 100;
   std::vector<member> members;  // of a union
+  std::string initial;          // JSON: what the struct's _INIT gives it, where that is not zero
 };
 
 struct structure {
@@ -85,6 +86,7 @@ struct op_field {
   std::int64_t default_int = 0;
   double default_real = 0;
   std::string default_name;  // of an enumeration: the enumerator
+  std::string json;          // its entry
   bool has_minimum = false, has_maximum = false;
   double minimum = 0, maximum = 0;
 };
@@ -98,7 +100,8 @@ struct error_bound {
 };
 
 struct op {
-  std::string name, thread, source, accuracy, bytes, gradient_of, json;  // accuracy: in words
+  std::string name, thread, source, accuracy, bytes, gradient_of;  // accuracy: in words
+  std::string json;                                                // its entry without the fields
   std::vector<std::string> doc, aliases, errors;
   std::vector<error_bound> bounds;
   unsigned since = 100;

@@ -109,7 +109,7 @@ void read_callbacks(const node& root, spec& out, std::set<std::string>& names) {
 }
 
 member read_member(const node& at, unsigned since) {
-  at.only({"name", "type", "count", "since", "doc", "members"});
+  at.only({"name", "type", "count", "initial", "since", "doc", "members"});
   member m;
   m.name = at.text("name");
   if (m.name != "struct_size" && m.name != "reserved") check_name(at["name"], m.name);
@@ -119,6 +119,7 @@ member read_member(const node& at, unsigned since) {
   if (at.has("count")) m.count = at["count"].integer();
   if (m.count < 0 || (at.has("count") && m.count == 0))
     at["count"].fail("expected a positive number of elements");
+  if (at.has("initial")) m.initial = at["initial"].dump();
   m.since = at.has("since") ? parse_release(at["since"]) : since;
   for (const node& inner : at.items("members")) m.members.push_back(read_member(inner, m.since));
   if ((m.type == "union") != !m.members.empty())

@@ -177,6 +177,7 @@ op_field read_field(const node& at, const family& home, const spec& whole, unsig
   f.doc = at.text("doc");
   check_doc(at["doc"], f.doc);
   f.since = at.has("since") ? parse_release(at["since"]) : op_since;
+  f.json = at.dump();
   if (is_pointer(f)) f.optional = at.boolean("optional", false);
   read_default(at, home, f);
   return f;
@@ -277,7 +278,7 @@ op read_op(const node& at, const family& home, const spec& whole, std::set<std::
   read_bounds(at["error_bound"], o);
   read_examples(at, home, o);
   o.gradient_of = at.text("gradient_of", "");
-  o.json = at.dump();
+  o.json = at.dump("fields");
   return o;
 }
 
