@@ -7,6 +7,7 @@
 #include "core/handle.hpp"
 #include "core/stream.hpp"
 #include "example_call.hpp"
+#include "places.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -16,7 +17,7 @@ namespace {
 void for_each_example(const std::function<void(example_call&)>& check) {
   for (const hosts::sample& sample : hosts::samples(true)) {
     example_call call(sample);
-    INFO(sample.op << " " << sample.fields());
+    INFO(places_of(sample.op) << "\n" << sample.fields());
     REQUIRE(call.spec().name == sample.op);
     check(call);
   }
@@ -46,10 +47,21 @@ std::unique_ptr<unsigned char[]> resized(const example_call& call, std::uint32_t
 
 }  // namespace
 
+TEST_CASE("what these tests say of an operator names the files to edit") {
+  for (int i = 0; i < ops::op_count(); ++i) {
+    const ops::op_spec& spec = ops::spec_of(static_cast<ops::op_id>(i));
+    INFO(spec.name);
+    CHECK(!source_of(spec).empty());
+    CHECK(places_of(spec).find("edit " + source_of(spec)) != std::string::npos);
+    CHECK(places_of(spec).find(std::string("abi/spec/ops/") + spec.family + ".json") !=
+          std::string::npos);
+  }
+}
+
 TEST_CASE("every operator has a sample that runs") {
   for (int i = 0; i < ops::op_count(); ++i) {
     const std::string name = ops::spec_of(static_cast<ops::op_id>(i)).name;
-    INFO(name);
+    INFO(places_of(name));
     bool runs = false;
     for (const hosts::sample& s : hosts::samples(true))
       runs = runs || (s.op == name && s.status == VELO_OK);
@@ -61,7 +73,7 @@ TEST_CASE("every operator refuses a call with nothing but defaults, by an argume
   session s;
   for (int i = 0; i < ops::op_count(); ++i) {
     const auto op = static_cast<ops::op_id>(i);
-    INFO(ops::spec_of(op).name);
+    INFO(places_of(ops::spec_of(op)));
     ops::args_block args;
     ops::set_defaults(ops::spec_of(op), args);
     CHECK(ops::call(op, s.stream(), &args) == VELO_ERR_NULL);

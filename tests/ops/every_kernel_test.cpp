@@ -7,6 +7,7 @@
 
 #include "example_call.hpp"
 #include "operator_testing.hpp"
+#include "places.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -125,7 +126,7 @@ std::vector<hosts::sample> calls_of(const std::string& op, const session& s) {
 
 void for_each_operator(const std::function<void(const std::string&)>& check) {
   for (const std::string& op : hosts::operator_names()) {
-    INFO(op);
+    INFO(places_of(op));
     check(op);
   }
 }

@@ -1,6 +1,7 @@
 // The known results among the examples of abi/spec, held against the reference and against the
 // kernels of this machine, in float32 and in bfloat16, within the bounds of the spec.
 #include "example_call.hpp"
+#include "places.hpp"
 
 using namespace velo;
 using namespace velo::testing;
@@ -23,7 +24,9 @@ TEST_CASE("every operator gives the known results of its examples, at every leve
           for (const double exact : wanted.values) largest = std::max(largest, std::abs(exact));
           for (std::size_t i = 0; i < wanted.values.size(); ++i) {
             const double exact = wanted.values[i], value = element(got, i);
-            INFO(level << " " << sample.op << " " << wanted.field << "[" << i << "]: " << value);
+            INFO(places_of(sample.op)
+                 << "\n"
+                 << level << " " << wanted.field << "[" << i << "]: " << value);
             CHECK(std::abs(value - exact) <= allowed(bound, exact, largest));
             ++known;
           }
