@@ -14,11 +14,11 @@ cd "$(dirname "$0")/.."
 readelf -SW "$library" | grep -q '\.debug_info' || { echo "$library has no debug information" >&2; exit 1; }
 
 mkdir -p "$folder/include/velo"
-cp -r capi/include/velo/. cpp/include/velo/. "$folder/include/velo/"
+cp -r capi/include/velo/. cpp/include/velo/. capi/adapters/include/velo/. "$folder/include/velo/"
 cp -r abi/spec "$folder/spec"
 cp -r abi/client "$folder/client"
 cp "$gates/client_operators.c" "$folder/client/"
-cp abi/generated/velo.map "$gates/layout_lock.c" "$gates/stub.c" "$folder/"
+cp abi/generated/velo.map capi/adapters/generated/adapters.map "$gates/layout_lock.c" "$gates/stub.c" "$folder/"
 abi/checks/abigail_write.sh "$library" capi/include "$folder/velo.abi"
 gzip -9n "$folder/velo.abi"
 echo "frozen: $(find "$folder" -type f | wc -l) files in $folder"

@@ -3,6 +3,8 @@
 # that has that day's names and nodes: exactly the situation of an old executable.
 #
 #   frozen.sh client   FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   the C client and its plugin
+#   frozen.sh adapters FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   a C program of the adapters, which stand in capi/adapters or beside
+#                                                               LIBRARY; they still export every name
 #   frozen.sh unit     FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   a C++ unit of then and a unit of now in one program
 #   frozen.sh locks    FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   every layout of then in the headers of now
 #   frozen.sh coverage FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   the client calls every function the release had
@@ -17,8 +19,14 @@ stub() {
   ln -s libvelo.so.1 "$work/old/libvelo.so"
 }
 
+adapters_stub() {
+  sed -n 's/^ *\([a-z0-9_]*\);$/void \1(void) {}/p' "$frozen/adapters.map" |
+    cc -shared -fPIC -w -fno-builtin -Wl,--version-script="$frozen/adapters.map" -Wl,-soname,libvelo_adapters.so.1 -xc - \
+      -o "$work/old/libvelo_adapters.so"
+}
+
 client_objects() {
-  for part in client client_operators by_name; do
+  for part in client client_operators by_name behavior; do
     cc -std=c99 -O1 -Wall -Wextra -Werror -I"$frozen/include" -c "$frozen/client/$part.c" -o "$work/object_$part.o"
   done
 }
@@ -32,6 +40,20 @@ client)
   ln -s "$library" "$work/new/libvelo.so.1"
   readelf -VW "$work/client" | grep -q 'Name: VELO_1.0' || { echo "FAILED: the client asks for no node"; exit 1; }
   LD_LIBRARY_PATH=$work/new "$work/client" "$work/plugin.so"
+  ;;
+adapters)
+  today=$(dirname "$library")
+  for place in "$today/adapters" "$today"; do [ ! -e "$place/libvelo_adapters.so.1" ] || { today=$place; break; }; done
+  stub
+  adapters_stub
+  names() { nm -D --defined-only --with-symbol-versions "$1" | awk '$3 ~ /@@/ {print $3}' | sort; }
+  lost=$(comm -23 <(names "$work/old/libvelo_adapters.so" | grep -v ' A ') <(names "$today/libvelo_adapters.so.1"))
+  [ -z "$lost" ] || { echo "FAILED: the adapters no longer export $lost"; exit 1; }
+  cc -std=c99 -O1 -Wall -Wextra -Werror -I"$frozen/include" "$frozen/client/adapters.c" -L"$work/old" -lvelo_adapters -lvelo -lm \
+    -o "$work/adapters"
+  ln -s "$library" "$work/new/libvelo.so.1"
+  ln -s "$today/libvelo_adapters.so.1" "$work/new/"
+  LD_LIBRARY_PATH=$work/new "$work/adapters"
   ;;
 unit)
   c++ -std=c++17 -O1 -I"$frozen/include" -c "$frozen/client/unit.cpp" -o "$work/unit_then.o"
@@ -52,6 +74,9 @@ locks)
     done
   done
   echo "$count compilations of layout locks"
+  # A function whose type changed does not compile beside its declaration of then.
+  printf '#include "%s"\n#undef VELO_ADAPTERS_H\n#include "%s"\n' "$source/capi/adapters/include/velo/adapters.h" \
+    "$frozen/include/velo/adapters.h" | cc -std=c99 -Werror -fsyntax-only -I"$source/capi/include" -xc -
   [ $count -ge 2 ]
   ;;
 coverage)

@@ -4,7 +4,8 @@
     spec_policy.py FROZEN_SPEC_DIR SPEC_DIR     exits 1 and names every broken promise
     spec_policy.py --self-test SPEC_DIR         edits a copy in each forbidden way and expects a refusal
 
-Wording may improve: texts (doc, source, remedy, error_bound, bytes) and examples are free. Everything a program can depend on is not: names,
+Wording may improve: texts (doc, source, remedy, bytes, the words of an error_bound) and examples are free; an error bound may only
+become narrower. Everything a program can depend on is not: names,
 types, order of fields and parameters, directions, ownership, values, thread classes, error sets, defaults. Lists grow at their
 end only, except the sets (errors, dtypes, aliases), which may gain members anywhere; defaults and bounds count as promises.
 """
@@ -13,13 +14,25 @@ import sys
 
 import spec_reader
 
-FREE = {"doc", "source", "remedy", "error_bound", "bytes", "examples"}
+FREE = {"doc", "source", "remedy", "text", "bytes", "examples"}
 SETS = {"errors", "aliases", "dtypes"}
+
+
+def wider_bounds(frozen, current, path):
+    """A bound left out is 0: exact. A dtype left out was never promised, mixed calls as plain ones."""
+    frozen = {"float32 of mixed": frozen.get("float32", {}), **frozen} if "float32 of mixed" in current else frozen
+    for dtype in set(frozen) - FREE:
+        for part in ("absolute", "relative", "largest"):
+            old, new = frozen[dtype].get(part, 0), current.get(dtype, {}).get(part, 0)
+            if dtype not in current or new > old:
+                yield f"{path}.{dtype}.{part} was {old} and is {new if dtype in current else 'gone'}: bounds only become narrower"
 
 
 def differences(frozen, current, path):
     """Every way in which current breaks what frozen promised."""
-    if isinstance(frozen, dict) and isinstance(current, dict):
+    if path.endswith(".error_bound"):
+        yield from wider_bounds(frozen, current, path)
+    elif isinstance(frozen, dict) and isinstance(current, dict):
         for key in sorted((set(frozen) | set(current)) - FREE):
             where = f"{path}.{key}"
             if key not in current:
@@ -80,6 +93,13 @@ def self_test(folder):
     expect("an error less", lambda e: e[function]["errors"].pop())
     expect("a field inserted", lambda e: e[struct]["fields"].insert(1, {"name": "more", "type": "uint64_t"}))
     expect("a default", lambda e: e[op]["fields"][-1].update(default=1.0))
+    expect("a bound loosened", lambda e: e[op]["error_bound"]["float32"].update(relative=4.8e-5))
+    expect("a bound more", lambda e: e[op]["error_bound"]["float32"].update(absolute=1e-6))
+    expect("a bound gone", lambda e: e[op]["error_bound"].pop("bfloat16"))
+    expect("a narrower bound", lambda e: e[op]["error_bound"]["float32"].update(relative=1e-8), refused=False)
+    expect("a better text of a bound", lambda e: e[op]["error_bound"].update(text="clearer"), refused=False)
+    expect("a callback's parameters swapped", lambda e: e[("callbacks", "velo_log_fn")].update(
+        type="void (*)(void* user, velo_log_level level, const char* line, const char* component)"))
     expect("a field less", lambda e: e[op]["fields"].pop())
     expect("an error code", lambda e: e[("errors", "VELO_ERR_SHAPE")].update(code=40))
 
@@ -87,7 +107,7 @@ def self_test(folder):
     current.slots[0], current.slots[1] = current.slots[1], current.slots[0]
     if not list(broken_promises(frozen, current)):
         missed.append("slots exchanged")
-    print("\n".join(f"not judged rightly: {what}" for what in missed) or "15 edits judged rightly")
+    print("\n".join(f"not judged rightly: {what}" for what in missed) or "21 edits judged rightly")
     return 1 if missed else 0
 
 

@@ -5,7 +5,8 @@
  *   client PLUGIN.so
  *
  * This part: errors, tensors, contexts, configuration, streams, events, packs. by_name.c has what
- * goes by name; the calls of the operators follow from the examples of abi/spec. */
+ * goes by name, behavior.c what no type shows; the calls of the operators follow from the examples
+ * of abi/spec. */
 #include "client.h"
 
 int client_checks = 0;
@@ -220,6 +221,7 @@ int main(int count, char** words) {
   later_structs(stream);
   packs(stream, context);
   client_by_name(stream, context, words[1]);
+  client_behavior(stream, context);
   configuration(context);
   velo_context_destroy(context);
   velo_context_destroy(context); /* ignored and, with its context gone, logged nowhere */

@@ -43,7 +43,16 @@ void client_holds(const velo_tensor* got, client_bound bound, const double* want
                  __func__, #field);                                                           \
   } while (0)
 
+/* A refused call has the code that was promised; its outputs are as they were. In generated calls,
+ * of the field's memory. */
+#define REFUSES(call, code) EXPECT((call) == (code))
+#define KEEP(field)                                  \
+  unsigned char field##_before[sizeof field##_data]; \
+  memcpy(field##_before, field##_data, sizeof field##_data)
+#define KEPT(field) EXPECT(memcmp(field##_before, field##_data, sizeof field##_data) == 0)
+
 void client_operators(velo_stream stream); /* generated from the examples of abi/spec */
 void client_by_name(velo_stream stream, velo_context context, const char* plugin);
+void client_behavior(velo_stream stream, velo_context context);
 
 #endif

@@ -1,5 +1,7 @@
 // client_operators.c: the frozen client's calls of the operators, one function for every example
-// with a known result. What it includes lies in abi/client/.
+// with a known result, and one for every operator of what it refuses: each required tensor left
+// out, each tensor of a wrong kind, each attribute out of its range, by the code that was promised
+// and with all outputs as they were. What it includes lies in abi/client/.
 #include <cmath>
 #include <cstdio>
 #include <cstring>
@@ -110,6 +112,62 @@ std::string call(const op& o, const example& e, const std::string& name) {
          sets + "  WORKS(velo_" + o.name + "(stream, &args));\n" + checks + "}\n";
 }
 
+// The call with one thing wrong, and right again.
+std::string refused(const op& o, const std::string& field, const std::string& wrong,
+                    const std::string& right, const std::string& code) {
+  return "  args." + field + " = " + wrong + ";\n  REFUSES(velo_" + o.name +
+         "(stream, &args), VELO_ERR_" + code + ");\n  args." + field + " = " + right + ";\n";
+}
+
+std::string refused_tensor(const op& o, const op_field& f) {
+  const std::string right = f.name + "_tensor";
+  std::string out = f.optional ? "" : refused(o, f.name, "NULL", "&" + right, "NULL");
+  for (const auto& [change, code] : {std::pair<const char*, const char*>{"data = NULL", "NULL"},
+                                     {"ndim = -1", "RANK"},
+                                     {"dtype.code = 99", "DTYPE"},
+                                     {"device.type = 99", "DEVICE"}}) {
+    out += "  wrong = " + right + ", wrong." + change + ";\n" +
+           refused(o, f.name, "&wrong", "&" + right, code);
+  }
+  return out;
+}
+
+std::string refused_attribute(const op& o, const op_field& f, const std::string& right) {
+  const auto out_of_range = [&](double value) {
+    return refused(o, f.name,
+                   f.type == kind::f64 ? real(value) : std::to_string(std::int64_t(value)), right,
+                   "ARGUMENT");
+  };
+  if (f.type == kind::boolean) return out_of_range(2);
+  if (f.type == kind::enumeration) return out_of_range(99);
+  return (f.has_minimum ? out_of_range(f.minimum - 1) : "") +
+         (f.has_maximum && f.maximum < 1e15 ? out_of_range(f.maximum + 1) : "");
+}
+
+// From an example: what the operator refuses, and that it then wrote nothing.
+std::string refusals(const op& o, const example& e) {
+  std::string tensors, sets, calls, checks;
+  for (const op_field& f : o.fields) {
+    const example_value *in = find(e.in, f.name), *out = find(e.out, f.name);
+    const example_value* value = out != nullptr ? out : in;
+    if (holds_tensors(f) && value != nullptr) {
+      tensors += declare_tensor(*value, in);
+      sets += "  args." + f.name + " = &" + f.name + "_tensor;\n";
+      calls += refused_tensor(o, f);
+      if (f.output) sets += "  KEEP(" + f.name + ");\n", checks += "  KEPT(" + f.name + ");\n";
+    } else if (!is_pointer(f)) {
+      const std::string right = "args_right." + f.name;
+      if (value != nullptr) sets += "  args." + f.name + " = " + value->literal + ";\n";
+      calls += refused_attribute(o, f, right);
+    }
+  }
+  const std::string type = "velo_" + o.name + "_args";
+  return "\nstatic void " + o.name + "_refusals(velo_stream stream) {\n" + tensors + "  " + type +
+         " args = " + upper(type + "_init") + ";\n  velo_tensor wrong;\n" + sets + "  const " +
+         type + " args_right = args;\n" + calls +
+         refused(o, "struct_size", "4", "args_right.struct_size", "STRUCT") + checks + "}\n";
+}
+
 }  // namespace
 
 std::string emit_client(const spec& s) {
@@ -124,6 +182,9 @@ std::string emit_client(const spec& s) {
       const std::string name = o->name + "_" + std::to_string(++number);
       out += call(*o, e, name);
       calls += "  " + name + "(stream);\n";
+      if (number > 1) continue;
+      out += refusals(*o, e);
+      calls += "  " + o->name + "_refusals(stream);\n";
     }
   }
   return out + "\nvoid client_operators(velo_stream stream) {\n" + calls + "}\n";
