@@ -132,7 +132,7 @@ fi
 
 rm -rf "$work/spec"
 cp -r "$spec" "$work/spec"
-sed -i 's/, "out": .*/}/' "$work/spec/$norm"
+sed -i -E 's/, "out": .*\}\}(,?)$/}\1/' "$work/spec/ops/elementwise.json"
 message=$("$gen" --spec "$work/spec" --root "$work/out" 2>&1)
 if [ $? -ne 2 ] || ! grep -q 'ops\[0\]: "examples" has none with a known result' <<<"$message"; then
   echo "an operator without a known result goes unnoticed: $message"

@@ -136,6 +136,9 @@ class Library(unittest.TestCase):
                     outputs[name] = (made.keep[0], nested(wanted)[0])
             elif kind == "enumeration" and given is not None:
                 setattr(args, name, getattr(v, f"VELO_{field['enum']}_{given}".upper()))
+            elif kind == "ints" and given is not None:
+                list_of = v.velo_ints((ctypes.c_int64 * len(given))(*given), len(given))
+                setattr(args, name, ctypes.pointer(list_of))
             elif given is not None:
                 setattr(args, name, given)
         v.check(self.lib, getattr(self.lib, operator["function"])(self.stream, ctypes.byref(args)))
