@@ -22,7 +22,7 @@ if(TARGET velo_command)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/abi/generated/api.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
-foreach(folder c cpp foreign_kernel jax mindspore python torch tvm_ffi) # pretrain and velo are built in the tree
+foreach(folder c cpp foreign_kernel jax luajit mindspore python torch tvm_ffi) # pretrain and velo are built in the tree
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
           PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
 endforeach()
