@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,13 +20,21 @@ namespace {
   fail(VELO_ERR_ARGUMENT, argument, expected, text("\"%s\"", value));
 }
 
+// As JSON writes integers: no blank, no plus, no zero in front.
 int read_int(const char* value, int lowest, int highest, const char* argument) {
-  char* end = nullptr;
-  errno = 0;
-  const long number = std::strtol(value, &end, 10);
-  if (end == value || *end != 0 || errno != 0 || number < lowest || number > highest)
+  const char* last = value + std::strlen(value);
+  const char* digits = *value == '-' ? value + 1 : value;
+  int number = 0;
+  const auto [end, error] = std::from_chars(value, last, number);
+  if (end == value || end != last || error != std::errc() || number < lowest || number > highest ||
+      (digits[0] == '0' && digits[1] != 0))
     bad_value(argument, text("an integer in [%d, %d]", lowest, highest), value);
-  return static_cast<int>(number);
+  return number;
+}
+
+bool is_listed(const char* name, const std::string& names) {
+  if (std::strchr(name, ',') != nullptr) return false;
+  return (", " + names + ",").find(std::string(", ") + name + ",") != std::string::npos;
 }
 
 bool read_switch(const char* value, const char* argument) {
@@ -151,7 +159,7 @@ const char* origin_name(origin from) {
   return names[static_cast<int>(from)];
 }
 
-config::config(isa machine, velo_log_level log, knows_op known)
+config::config(isa machine, velo_log_level log, kernel_names known)
     : machine_(machine), known_(known), origins_(rows, origin::standard) {
   settings first;
   first.isa = machine;
@@ -189,9 +197,14 @@ void config::change(const char* key, const char* value, origin from, const char*
 
 void config::change_kernel(settings& next, const char* op, const char* value, origin from,
                            const char* argument) const {
-  if (known_ != nullptr && !known_(op))
-    fail(VELO_ERR_NOT_FOUND, from == origin::environment ? argument : "key",
-         "kernel.<name of an operator>", text("\"%s%s\"", kernel_prefix, op));
+  if (known_ != nullptr) {
+    const std::string names = known_(op);
+    if (names.empty())
+      fail(VELO_ERR_NOT_FOUND, from == origin::environment ? argument : "key",
+           "kernel.<name of an operator>", text("\"%s%s\"", kernel_prefix, op));
+    if (value[0] != 0 && !is_listed(value, names))
+      bad_value(argument, text("nothing, or a kernel of %s: %s", op, names.c_str()), value);
+  }
   auto at =
       std::lower_bound(next.kernels.begin(), next.kernels.end(), op,
                        [](const settings::forced& f, const char* name) { return f.op < name; });
@@ -250,7 +263,7 @@ config::value config::get(const char* key) const {
   if (op == nullptr) unknown_key(key, "key");
   for (const settings::forced& f : current.kernels)
     if (f.op == op) return {f.kernel, f.from};
-  if (known_ != nullptr && !known_(op))
+  if (known_ != nullptr && known_(op).empty())
     fail(VELO_ERR_NOT_FOUND, "key", "kernel.<name of an operator>", text("\"%s\"", key));
   return {"", origin::standard};
 }

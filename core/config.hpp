@@ -45,10 +45,11 @@ struct settings {
 
 class config {
  public:
-  // Whether an operator of this name exists; nullptr takes every name.
-  using knows_op = bool (*)(const char* op);
+  // The names of an operator's kernels, separated by ", "; empty where there is no such operator.
+  // nullptr takes every name.
+  using kernel_names = std::string (*)(const char* op);
 
-  config(isa machine, velo_log_level log, knows_op known);
+  config(isa machine, velo_log_level log, kernel_names known);
 
   // Each throws VELO_ERR_NOT_FOUND for a key, VELO_ERR_ARGUMENT for a value; `argument` names the
   // value in the failure.
@@ -73,7 +74,7 @@ class config {
   void publish(settings&& next);
 
   isa machine_;
-  knows_op known_;
+  kernel_names known_;
   mutable std::mutex changing_;
   std::vector<origin> origins_;  // one a row of the table
   std::vector<std::unique_ptr<const settings>> versions_;

@@ -23,7 +23,7 @@ context::context(const context_options& options)
       log_(options.log, options.log_user),
       memory_(memory_source::create(options.allocator)),
       config_(detect_isa(), options.log != nullptr ? VELO_LOG_WARN : VELO_LOG_OFF,
-              options.knows_op),
+              options.kernel_names),
       caches_(detect_caches()),
       parallel_(nullptr, &run_here, 1),
       scratch_(*memory_) {

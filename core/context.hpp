@@ -36,7 +36,7 @@ struct context_options {
   velo_log_fn log = nullptr;
   void* log_user = nullptr;
   const char* config_json = nullptr;
-  config::knows_op knows_op = nullptr;
+  config::kernel_names kernel_names = nullptr;
 };
 
 class context : public handle_owner {

@@ -24,9 +24,14 @@ static_assert(sizeof(velo_context_desc) >= desc_size && sizeof(velo_allocator) >
               sizeof(velo_context_stats) >= stats_size);
 
 // Aliases are not accepted: a key would then have two spellings and two values.
-bool knows_op(const char* name) {
-  const ops::op_spec* spec = ops::find_spec(name);
-  return spec != nullptr && std::strcmp(spec->name, name) == 0;
+std::string kernel_names(const char* name) {
+  ops::op_id op{};
+  if (!ops::find_op(name, op) || std::strcmp(ops::spec_of(op).name, name) != 0) return "";
+  const ops::kernel_list& kernels = *ops::definition_of(op).kernels;
+  std::string all;
+  for (int i = 0; i < kernels.count; ++i)
+    all += (i == 0 ? "" : ", ") + std::string(kernels.entries[i].name);
+  return all;
 }
 
 velo_allocator read_allocator(const velo_allocator* given) {
@@ -72,7 +77,7 @@ void create(const velo_context_desc* given, velo_context* made) {
   options.log = desc.log;
   options.log_user = desc.log_user;
   options.config_json = desc.config_json;
-  options.knows_op = &knows_op;
+  options.kernel_names = &kernel_names;
   *made = core::handle_of(core::make_context(options));
 }
 

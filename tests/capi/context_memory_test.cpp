@@ -140,8 +140,7 @@ TEST_CASE("every allocation of a creation failing in turn is VELO_ERR_MEMORY and
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = 3;
   desc.allocator = &allocator;
-  desc.config_json =
-      R"({"level": 1, "kernel.rms_norm": "a kernel with a name beyond small strings"})";
+  desc.config_json = R"({"level": 1, "kernel.fusion_attention_backward": "reference"})";
   const int descriptor = lowest_free_descriptor();
   int failures = 0;
   bool created = false;

@@ -127,13 +127,17 @@ TEST_CASE("configuration shows values and origins and refuses what is late") {
   CHECK(velo_config_set(context, "threads", "-1") == VELO_ERR_ARGUMENT);
   CHECK(velo_config_set(context, "nonsense", "1") == VELO_ERR_NOT_FOUND);
   CHECK(velo_config_set(context, "kernel.nonsense", "x") == VELO_ERR_NOT_FOUND);
+  CHECK(velo_config_set(context, "kernel.npu_rms_norm", "reference") == VELO_ERR_NOT_FOUND);
+  CHECK(velo_config_set(context, "kernel.rms_norm", "avx") == VELO_ERR_ARGUMENT);
+  CHECK(std::string(last_record().argument) == "value");
+  CHECK_THAT(last_record().expected, Catch::Contains("avx512") && Catch::Contains("reference"));
   CHECK(velo_config_set(context, "kernel.rms_norm", "reference") == VELO_OK);
   CHECK(value_of(context, "kernel.rms_norm") == "reference");
   CHECK(value_of(context, "kernel.matmul").empty());
   CHECK(velo_config_set(context, nullptr, "1") == VELO_ERR_NULL);
   CHECK(last_record().argument == "key");
   CHECK(velo_config_set(context, "isa", nullptr) == VELO_ERR_NULL);
-  CHECK(last_record().argument == "value");
+  CHECK(std::string(last_record().argument) == "value");
 
   std::uint64_t needed = 0;
   REQUIRE(velo_config_list(context, nullptr, 0, &needed) == VELO_OK);

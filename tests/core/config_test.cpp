@@ -17,8 +17,9 @@ using velo::test::failure_of;
 
 namespace {
 
-bool knows(const char* op) {
-  return std::strcmp(op, "rms_norm") == 0 || std::strcmp(op, "matmul") == 0;
+std::string knows(const char* op) {
+  if (std::strcmp(op, "rms_norm") == 0) return "avx2, scalar, reference";
+  return std::strcmp(op, "matmul") == 0 ? "scalar, reference" : "";
 }
 
 std::string shown(const config& c, const char* key) {
@@ -101,6 +102,14 @@ TEST_CASE("unknown keys and bad values change nothing") {
                            {"threads", "2x"},
                            {"threads", ""},
                            {"threads", "99999999999"},
+                           {"threads", "+1"},
+                           {"threads", " 1"},
+                           {"threads", "01"},
+                           {"threads", "-01"},
+                           {"kernel.rms_norm", "avx"},
+                           {"kernel.rms_norm", "avx2, scalar"},
+                           {"kernel.rms_norm", ", "},
+                           {"kernel.matmul", "avx2"},
                            {"isa", "sse"},
                            {"level", "3"},
                            {"closures", "maybe"},
@@ -110,6 +119,27 @@ TEST_CASE("unknown keys and bad values change nothing") {
     CHECK(std::string(f.argument) == "value");
     CHECK(c.get(each.first).from == origin::standard);
   }
+}
+
+TEST_CASE("a kernel that an operator lacks is refused with those it has, from wherever it comes") {
+  const bare_environment bare;
+  const std::string names = "nothing, or a kernel of rms_norm: avx2, scalar, reference";
+  config c(isa::avx2, VELO_LOG_OFF, &knows);
+  for (const char* kernel : {"avx2", "scalar", "reference", ""})
+    CHECK_NOTHROW(c.set("kernel.rms_norm", kernel, "value"));
+  const failure by_code = failure_of([&] { c.set("kernel.rms_norm", "avx9", "value"); });
+  CHECK(std::string(by_code.expected) == names);
+  CHECK(std::string(by_code.got) == "\"avx9\"");
+  const failure by_json =
+      failure_of([&] { c.set_json(R"({"kernel.rms_norm": "avx9"})", "desc.config_json"); });
+  CHECK(by_json.code == VELO_ERR_ARGUMENT);
+  CHECK(std::string(by_json.argument) == "desc.config_json.kernel.rms_norm");
+  CHECK(std::string(by_json.expected) == names);
+  const environment variable("VELO_KERNEL_RMS_NORM", "avx9");
+  const failure by_environment = failure_of([&] { c.read_environment(); });
+  CHECK(by_environment.code == VELO_ERR_ARGUMENT);
+  CHECK(std::string(by_environment.argument) == "VELO_KERNEL_RMS_NORM");
+  CHECK(std::string(by_environment.expected) == names);
 }
 
 TEST_CASE("JSON sets keys by their own types and says what is wrong with it") {

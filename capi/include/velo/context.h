@@ -12,8 +12,8 @@
  * - threads: 0 = as many as the affinity mask and the cgroup quota allow
  * - isa: scalar | avx2 | avx512 | avx512_bf16 | amx; may only lower what the processor offers
  * - level: 0 reference kernels, no overlap; 1 fused kernels; 2 everything (default)
- * - kernel.<op>: name of the kernel to force for an operator, empty = choose; every operator has
- *   `reference`, the other names may change from release to release (velo_op_explain has them)
+ * - kernel.<op>: the kernel to force for an operator, one that velo_op_describe lists; empty =
+ *   choose; every operator has `reference`, the other names may change from release to release
  * - closures: on | off; off makes closures from precompiled functions alone
  * - log: off | error | warn | info | debug; what reaches the sink (stderr when the host gave none);
  *   default off, or warn when the host gave a sink
