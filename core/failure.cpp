@@ -6,17 +6,21 @@
 #include <exception>
 #include <new>
 
+#include "core/utf8.hpp"
+
 namespace velo::core {
 
 void copy_text(char* buffer, std::size_t capacity, const char* source) noexcept {
   if (capacity == 0) return;
-  std::size_t length = source == nullptr ? 0 : std::strlen(source);
-  if (length >= capacity) {
-    length = capacity - 1;
-    // Bytes 10xxxxxx continue a character: step back to where the one that does not fit begins.
-    while (length > 0 && (static_cast<unsigned char>(source[length]) & 0xc0u) == 0x80u) --length;
+  std::size_t length = 0;
+  for (const char* at = source == nullptr ? "" : source; *at != 0;) {
+    const std::size_t bytes = utf8_character(at);
+    if (length + (bytes == 0 ? 1 : bytes) >= capacity) break;
+    if (bytes == 0)
+      buffer[length++] = '?', ++at;
+    else
+      for (std::size_t i = 0; i < bytes; ++i) buffer[length++] = *at++;
   }
-  if (length > 0) std::memcpy(buffer, source, length);
   buffer[length] = 0;
 }
 

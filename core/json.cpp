@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/failure.hpp"
+#include "core/utf8.hpp"
 
 namespace velo::core {
 
@@ -110,8 +111,11 @@ void append_json_string(std::string& to, const char* source) {
       char escape[8];
       std::snprintf(escape, sizeof escape, "\\u%04x", byte);
       to += escape;
+    } else if (const std::size_t bytes = utf8_character(c); bytes > 0) {
+      to.append(c, bytes);
+      c += bytes - 1;
     } else {
-      to += *c;
+      to += '?';
     }
   }
   to += '"';

@@ -53,7 +53,7 @@ class json {
   json_t* node_;
 };
 
-// Appends a text as a JSON string, quoted and escaped.
+// Appends a text as a JSON string, quoted and escaped; bytes that are not UTF-8 as question marks.
 void append_json_string(std::string& to, const char* text);
 
 }  // namespace velo::core

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "core/signature.hpp"
+#include "core/utf8.hpp"
 #include "velo/velo.h"
 
 namespace {
@@ -365,6 +366,32 @@ TEST_CASE("every pointer may be NULL in turn") {
     }
   }
   CHECK(calls > 60);
+}
+
+TEST_CASE("every string may be bytes that are not UTF-8, which no record shows") {
+  int refused = 0;
+  for (const function_info& f : functions) {
+    for (int i = 0; i < f.parameter_count; ++i) {
+      if (f.parameters[i].kind != value_type::string) continue;
+      world w;
+      std::vector<velo_value> values = plausible(w, f);
+      values[static_cast<std::size_t>(i)] =
+          pointer(f.parameters[i], "\xffx\xc3\x80\x80{\xed\xa0\x80");
+      if (swept(f, values) == VELO_OK) continue;
+      ++refused;
+      velo_error_info info = VELO_ERROR_INFO_INIT;
+      REQUIRE(velo_last_error(&info) == VELO_OK);
+      for (const char* text : {info.argument, info.expected, info.got, info.cause}) {
+        for (const char* at = text; *at != 0;) {
+          const std::size_t bytes = velo::core::utf8_character(at);
+          INFO(f.name << ", " << f.parameters[i].name << ": " << text);
+          REQUIRE(bytes > 0);
+          at += bytes;
+        }
+      }
+    }
+  }
+  CHECK(refused > 10);
 }
 
 TEST_CASE("every integer may be at the ends of its type") {

@@ -8,6 +8,8 @@
 #include <string>
 #include <thread>
 
+#include "core/json.hpp"
+
 using namespace velo::core;
 
 TEST_CASE("a failure leaves its facts and the function's name in the record") {
@@ -73,4 +75,26 @@ TEST_CASE("texts are cut at a character") {
   CHECK(std::string(buffer) == "abc\xc3\xa4");
   copy_text(buffer, sizeof buffer, nullptr);
   CHECK(std::string(buffer).empty());
+}
+TEST_CASE("bytes that are not UTF-8 do not reach a record") {
+  char buffer[16];
+  const auto copied = [&](const char* source) {
+    copy_text(buffer, sizeof buffer, source);
+    return std::string(buffer);
+  };
+  CHECK(copied("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80z") ==
+        "a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80z");
+  CHECK(copied("\xff"
+               "a") == "?a");
+  CHECK(copied("\x80\xbf"
+               "a") == "??a");
+  CHECK(copied("\xc3") == "?");
+  CHECK(copied("\xe2\x82") == "??");
+  CHECK(copied("\xc0\xaf") == "??");
+  CHECK(copied("\xe0\x80\xaf") == "???");
+  CHECK(copied("\xed\xa0\x80") == "???");
+  CHECK(copied("\xf4\x90\x80\x80") == "????");
+  std::string json;
+  velo::core::append_json_string(json, "\xff\xc3\xa4");
+  CHECK(json == "\"?\xc3\xa4\"");
 }

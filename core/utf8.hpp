@@ -1,0 +1,27 @@
+// UTF-8 as texts of others must be before they reach records, logs and JSON.
+#pragma once
+
+#include <cstddef>
+
+namespace velo::core {
+
+// Bytes of the character that `at`, which ends with a zero byte, begins with; 0 where it begins with
+// none: a stray or missing byte, a longer form than needed, a surrogate, beyond U+10FFFF.
+inline std::size_t utf8_character(const char* at) noexcept {
+  const auto byte = [at](int i) { return static_cast<unsigned char>(at[i]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t length = first < 0xc2   ? 0
+                             : first < 0xe0 ? 2
+                             : first < 0xf0 ? 3
+                             : first < 0xf5 ? 4
+                                            : 0;
+  const unsigned char lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+  const unsigned char highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+  if (length == 0 || byte(1) < lowest || byte(1) > highest) return 0;
+  for (int i = 2; i < static_cast<int>(length); ++i)
+    if ((byte(i) & 0xc0u) != 0x80u) return 0;
+  return length;
+}
+
+}  // namespace velo::core
