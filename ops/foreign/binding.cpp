@@ -2,10 +2,9 @@
 #include "ops/foreign/binding.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cfloat>
+#include <charconv>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -53,21 +52,18 @@ class binding::reader {
     while (starts_word(*at_) || (*at_ >= '0' && *at_ <= '9')) ++at_;
     return std::string(first, at_);
   }
-  // 42, -1, 1.5, 1e-5: real when it is written like one.
+  // 42, -1, 1.5, 1e-5: real when it is written like one; in whatever locale the host is.
   bool number(std::int64_t& whole, double& real) {
     const char* first = place();
     const char* digits = *first == '-' ? first + 1 : first;
     if (*digits < '0' || *digits > '9') refuse("tensor.part, attr.name, stream or a number");
     const std::size_t length = std::strspn(digits, "0123456789");
+    if (*digits == '0' && length > 1) refuse("a number without a 0 in front");
     const bool is_real = digits[length] == '.' || digits[length] == 'e';
-    char* end = nullptr;
-    errno = 0;
-    if (is_real) {
-      real = std::strtod(first, &end);
-    } else {
-      whole = std::strtoll(first, &end, 10);
-    }
-    if (errno != 0) refuse("a number that 64 bits hold");
+    const char* last = first + std::strlen(first);
+    const auto [end, error] =
+        is_real ? std::from_chars(first, last, real) : std::from_chars(first, last, whole);
+    if (error != std::errc()) refuse("a number that 64 bits hold");
     at_ = end;
     return is_real;
   }

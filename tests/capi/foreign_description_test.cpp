@@ -1,5 +1,6 @@
 // All the ways in which the description of a foreign kernel can be wrong.
 #include "capi/foreign.hpp"
+#include "tests/comma_locale.hpp"
 
 using namespace fixture;
 
@@ -128,6 +129,31 @@ TEST_CASE("descriptions that cannot work are refused when they are registered") 
   expect(w, "velo_kernel_register");
   CHECK(kernel == nullptr);
   CHECK(listed(c) == "[]");
+}
+
+TEST_CASE("numbers of a binding are read alike in every locale, and as one writes numbers") {
+  const auto registers = [](const char* factor) {
+    context c;
+    const std::string binding = std::string("x.numel, ") + factor + ", x.data, 1, y.data, 1";
+    velo_kernel_desc desc = axpy();
+    desc.binding = binding.c_str();
+    velo_kernel kernel = nullptr;
+    if (velo_kernel_register(c.handle, &desc, &kernel) != VELO_OK) return 0.0f;
+    tensor x({3}, 2.0f), y({3}, 1.0f);
+    REQUIRE(op_call(c.stream, "axpy", {{"x", of(x)}, {"y", of(y)}}) == VELO_OK);
+    return y.data[2];
+  };
+  const auto check = [&] {
+    CHECK(registers("0.5") == 2.0f);
+    CHECK(registers("-1.5e-1") == 0.7f);
+    CHECK(registers("2") == 5.0f);
+    CHECK(registers("02") == 0.0f);
+    CHECK(registers("+2") == 0.0f);
+    CHECK(registers("1e999") == 0.0f);
+  };
+  check();
+  const velo::test::comma_locale comma;
+  check();
 }
 
 TEST_CASE("a name is taken once in a context, and free in another") {

@@ -8,6 +8,9 @@
 
 #include <catch2/catch.hpp>
 
+#include "core/utf8.hpp"
+#include "tests/comma_locale.hpp"
+
 using namespace hosts;
 using Catch::Matchers::Contains;
 
@@ -130,6 +133,45 @@ TEST_CASE("a wrong binding is refused with its place") {
   CHECK_THAT(refused("apply_fused_adamw", "{\"fields\": \"grad,param,m->param,m,v\"}"),
              Contains("expected v among the inputs"));
   CHECK_THAT(refused("matmul", "{\"fields\": \"a,b,c->a\"}"), Contains("\"a\""));
+}
+
+TEST_CASE("attributes are read as JSON is written: numbers, names and bytes") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  const auto binds = [&](const char* json) {
+    INFO(json);
+    CHECK(bind(126, "rms_norm", json, nullptr) == VELO_OK);
+  };
+  const auto refused = [&](const std::string& json, const char* wanted) {
+    INFO(json);
+    CHECK(bind(126, "rms_norm", json.c_str(), nullptr) == VELO_ERR_PARSE);
+    const std::string sentence = last_error(adapters);
+    CHECK_THAT(sentence, Contains(wanted));
+    for (const char* at = sentence.c_str(); *at != 0;) {
+      const std::size_t bytes = velo::core::utf8_character(at);
+      REQUIRE(bytes > 0);
+      at += bytes;
+    }
+  };
+  const auto numbers = [&] {
+    for (const char* number : {"0", "1", "0.5", "1e-5", "1.25E+1", "12e0", "-0.0"})
+      binds((std::string("{\"epsilon\": ") + number + "}").c_str());
+    for (const char* number : {"+1", "01", "00", "-", "-01.5", ".5", "1.", "1e", "1e+", "0x1",
+                               "1e400", "9223372036854775808", "0,5", "NaN", "inf"})
+      refused(std::string("{\"epsilon\": ") + number + "}", "column");
+  };
+  numbers();
+  {
+    const velo::test::comma_locale comma;
+    numbers();
+  }
+  refused("{\"epsilon\": 1, \"epsilon\": 2}", "another name");
+  refused("{\"epsilon\": null, \"epsilon\": 2}", "another name");
+  refused("{\"fields\": \"x,gamma->y\", \"fields\": \"x,gamma->y\"}", "another name");
+  for (const char* bytes : {"\xff", "\x80", "\xc3", "\xc0\xaf", "\xed\xa0\x80", "\xf5\x80\x80\x80"})
+    refused(std::string("{\"fields\": \"") + bytes + "\"}", "UTF-8 at column 13");
+  refused("{\"epsilon\": \u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4\u00e4}",
+          "column 13");
 }
 
 TEST_CASE("what MindSpore gets wrong is said whole, and outputs stay untouched") {
