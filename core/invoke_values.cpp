@@ -102,6 +102,9 @@ struct conversion {
 };
 
 word conversion::convert() const {
+  if (from.reserved != 0)
+    fail(VELO_ERR_ARGUMENT, to.name, "a value with 0 in its reserved field",
+         text("%d in values[%d]", from.reserved, index));
   using limit32 = std::numeric_limits<std::int32_t>;
   using limit64 = std::numeric_limits<std::int64_t>;
   word w{};

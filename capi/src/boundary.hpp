@@ -34,6 +34,16 @@ inline std::uint32_t struct_size(const void* given, std::uint32_t minimum, const
   return size;
 }
 
+// A field that means nothing yet: whatever else stands there asks for what newer headers know.
+template <class T, class = void>
+struct reserved_word {
+  static constexpr std::uint32_t of(const T&) { return 0; }
+};
+template <class T>
+struct reserved_word<T, std::void_t<decltype(T::reserved)>> {
+  static constexpr std::uint32_t of(const T& given) { return given.reserved; }
+};
+
 // The caller's struct over `complete`, which holds the defaults of what the caller's headers did
 // not have.
 template <class T>
@@ -49,6 +59,8 @@ T read_struct(const T* given, std::uint32_t minimum, const char* argument, T com
   }
   std::memcpy(&complete, given, std::min<std::size_t>(size, sizeof(T)));
   complete.struct_size = sizeof(T);
+  if (const std::uint32_t word = reserved_word<T>::of(complete); word != 0)
+    core::fail(VELO_ERR_ARGUMENT, core::text("%s.reserved", argument), "0", core::text("%u", word));
   return complete;
 }
 

@@ -156,6 +156,9 @@ field_set assign(const op_spec& spec, const velo_named_value* values, std::int64
     if ((seen & bit) != 0)
       fail(VELO_ERR_ARGUMENT, path_of(spec.fields[i]), "one value",
            text("another in values[%d]", v));
+    if (named.value.reserved != 0)
+      fail(VELO_ERR_ARGUMENT, path_of(spec.fields[i]), "a value with 0 in its reserved field",
+           text("%d", named.value.reserved));
     seen |= bit;
     if (named.value.kind == VELO_VALUE_NONE) continue;
     set_field(spec.fields[i], named.value, block.values[i]);

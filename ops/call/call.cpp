@@ -55,10 +55,12 @@ void set_defaults(const op_spec& spec, args_block& block) {
 const void* complete(const op_spec& spec, const void* args, args_block& block) {
   if (args == nullptr)
     fail(VELO_ERR_NULL, "args", "a pointer to the operator's args struct", "NULL");
-  std::uint32_t size = 0;
+  std::uint32_t size = 0, reserved = 0;
   std::memcpy(&size, args, sizeof size);
-  if (size == spec.struct_size) return args;
   if (size < 8 || size > max_struct_size || size % 8 != 0) refuse_size(spec, size);
+  std::memcpy(&reserved, static_cast<const char*>(args) + sizeof size, sizeof reserved);
+  if (reserved != 0) fail(VELO_ERR_ARGUMENT, "args.reserved", "0", text("%u", reserved));
+  if (size == spec.struct_size) return args;
   const auto* bytes = static_cast<const unsigned char*>(args);
   for (std::uint32_t i = spec.struct_size; i < size; ++i) {
     if (bytes[i] != 0) {

@@ -129,6 +129,24 @@ TEST_CASE("a longer args struct works while its tail is zero and is refused when
   });
 }
 
+TEST_CASE("every operator refuses what stands in a reserved field") {
+  session s;
+  for_each_example([&](example_call& call) {
+    const auto untouched = call.result();
+    call.args.reserved = 0x80000000u;
+    VELO_REFUSED(call.run(s.stream()), VELO_ERR_ARGUMENT, "args.reserved");
+    VELO_REFUSED(ops::call(call.op(), s.stream(), resized(call, 8).get()), VELO_ERR_ARGUMENT,
+                 "args.reserved");
+    call.args.reserved = 0;
+    auto values = call.values(true);
+    values.back().value.reserved = 1;
+    VELO_REFUSED(velo_op_call(s.stream(), call.spec().name, values.data(),
+                              static_cast<std::int64_t>(values.size())),
+                 VELO_ERR_ARGUMENT, std::string("args.") + values.back().name);
+    CHECK(call.result() == untouched);
+  });
+}
+
 TEST_CASE("every operator refuses each tensor whose data are not aligned to its elements") {
   session s;
   for_each_example([&](example_call& call) {

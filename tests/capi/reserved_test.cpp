@@ -1,0 +1,45 @@
+// Reserved fields, which must be 0 so that they can gain a meaning.
+#include "capi/fixture.hpp"
+
+using namespace fixture;
+
+TEST_CASE("what stands in a reserved field is refused, in every struct that has one") {
+  context c;
+  velo_allocator allocator{};
+  allocator.struct_size = sizeof allocator;
+  allocator.reserved = 1;
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.allocator = &allocator;
+  velo_context made = nullptr;
+  CHECK(velo_context_create(&desc, &made) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "desc.allocator.reserved");
+
+  velo_pack_desc weight = VELO_PACK_DESC_INIT;
+  weight.k = weight.n = 4;
+  weight.reserved = 1;
+  velo_pack pack = nullptr;
+  CHECK(velo_pack_create(c.handle, &weight, &pack) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "desc.reserved");
+
+  velo_kernel_desc foreign = VELO_KERNEL_DESC_INIT;
+  foreign.reserved = 1;
+  velo_kernel kernel = nullptr;
+  CHECK(velo_kernel_register(c.handle, &foreign, &kernel) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "desc.reserved");
+
+  std::int64_t count = 0;
+  velo_value value = integer(0);
+  value.kind = VELO_VALUE_POINTER;
+  value.as.p = &count;
+  value.reserved = 1;
+  CHECK(velo_invoke("velo_op_count", &value, 1, nullptr) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "count");
+
+  // These, velo_shape, which velo writes, and every args struct (tests/ops/conformance_test.cpp).
+  const std::string all = text(
+      [](char* b, std::uint64_t n, std::uint64_t* needed) { return velo_describe(b, n, needed); });
+  int fields = 0;
+  for (std::size_t at = 0; (at = all.find("\"name\":\"reserved\"", at)) != std::string::npos; ++at)
+    ++fields;
+  CHECK(fields == 5);
+}
