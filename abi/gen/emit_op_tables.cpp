@@ -34,8 +34,10 @@ std::string emit_field(const op& o, const op_field& f) {
          (f.optional ? "true" : "false") + ", " + (f.strided ? "true" : "false");
   out += ", " + dtype_bits(f) + ", " + alias_bits(o, f) + ", " + std::to_string(f.default_int) +
          ", " + real(f.default_real);
-  out += ", " + (f.has_minimum ? real(f.minimum) : std::string("-unbounded"));
-  out += ", " + (f.has_maximum ? real(f.maximum) : std::string("unbounded"));
+  // What operators compute with is float32, unless a spec says otherwise.
+  const std::string bound = f.type == kind::f64 ? "largest_float" : "unbounded";
+  out += ", " + (f.has_minimum ? real(f.minimum) : "-" + bound);
+  out += ", " + (f.has_maximum ? real(f.maximum) : bound);
   out += named ? ", " + f.enumeration + "_enumerators, sizeof " + f.enumeration +
                      "_enumerators / sizeof(enumerator)"
                : std::string(", nullptr, 0");
@@ -81,7 +83,7 @@ std::string emit_op_table(const spec& s) {
   std::string out =
       "// Field tables of all operators, in the order of op_ids.inc, for the inside of a namespace "
       "that sees\n"
-      "// ops/operator/spec.hpp and a constant `unbounded` (infinity).\n";
+      "// ops/operator/spec.hpp and the constants `unbounded` (infinity) and `largest_float`.\n";
   out += note;
   for (const family& f : s.families) {
     out += "\n// ---- " + f.name + "\n";

@@ -342,7 +342,7 @@ class velo_rms_norm_args(Sized):
         ("x", POINTER(velo_tensor)),  # [..., n], compact rows
         ("gamma", POINTER(velo_tensor)),  # trailing dimensions of x; float32, or the dtype of x
         ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
-        ("rstd", POINTER(velo_tensor)),  # float32, the shape of x with a 1 for each dimension that gamma has; what the gradient needs
+        ("rstd", POINTER(velo_tensor)),  # float32, the shape of x with a 1 for each dimension that gamma has; what the gradient needs; NaN where these hold no element
         ("epsilon", c_double),  # added to the mean square; a finite number
     ]
     _defaults_ = {"epsilon": 1e-06}

@@ -14,6 +14,7 @@ namespace velo::ops {
 namespace {
 
 constexpr double unbounded = std::numeric_limits<double>::infinity();
+constexpr double largest_float = static_cast<double>(std::numeric_limits<float>::max());
 #include "abi/generated/op_table.inc"
 
 // True when `name` is one of the comma-separated `list`.

@@ -59,7 +59,7 @@ struct field {
                              // and strides); of lists, each tensor with the one at its own place
   std::int64_t default_int;  // i64, boolean, enumeration
   double default_real;       // f64
-  double minimum, maximum;   // inclusive bounds of i64 and f64; infinities when unbounded
+  double minimum, maximum;   // inclusive bounds of i64 and f64; of f64 at most those of float32
   const enumerator* enumerators;
   int enumerator_count;
 };

@@ -2,7 +2,9 @@
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
- * row-major views; a size written [..., n] means any number of leading dimensions.
+ * row-major views; a size written [..., n] means any number of leading dimensions. Where an output
+ * may be strided, each of its strides is larger than all that the smaller ones reach. Of a double,
+ * float32's range is taken.
  *
  * Generated from abi/spec/ops/activation.json: change that and build the target `generate`. */
 #ifndef VELO_OPS_ACTIVATION_H

@@ -2,7 +2,9 @@
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
- * row-major views; a size written [..., n] means any number of leading dimensions.
+ * row-major views; a size written [..., n] means any number of leading dimensions. Where an output
+ * may be strided, each of its strides is larger than all that the smaller ones reach. Of a double,
+ * float32's range is taken.
  *
  * Generated from abi/spec/ops/norm.json: change that and build the target `generate`. */
 #ifndef VELO_OPS_NORM_H
@@ -24,7 +26,8 @@ typedef struct velo_rms_norm_args {
                              * dtype of x */
   const velo_tensor* y;     /* out: shape and dtype of x; may be x itself */
   const velo_tensor* rstd;  /* out, or NULL: float32, the shape of x with a 1 for each dimension
-                             * that gamma has; what the gradient needs */
+                             * that gamma has; what the gradient needs; NaN where these hold no
+                             * element */
   double epsilon;           /* default 1e-06, >= 0.0: added to the mean square; a finite number */
 } velo_rms_norm_args;
 

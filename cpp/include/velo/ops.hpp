@@ -35,7 +35,8 @@ struct rms_norm_args : velo_rms_norm_args {
   }
   // shape and dtype of x; may be x itself
   rms_norm_args& y(const velo_tensor& value) { return velo_rms_norm_args::y = &value, *this; }
-  // float32, the shape of x with a 1 for each dimension that gamma has; what the gradient needs
+  // float32, the shape of x with a 1 for each dimension that gamma has; what the gradient needs;
+  // NaN where these hold no element
   rms_norm_args& rstd(const velo_tensor& value) { return velo_rms_norm_args::rstd = &value, *this; }
   rms_norm_args& rstd(std::nullptr_t) { return velo_rms_norm_args::rstd = nullptr, *this; }
   // added to the mean square; a finite number
