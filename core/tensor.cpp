@@ -118,9 +118,10 @@ void check_tensor(const velo_tensor& tensor, const char* argument) {
 }
 
 std::uint64_t tensor_extent(const velo_tensor& tensor, const char* argument) {
+  for (int i = 0; i < tensor.ndim; ++i)
+    if (tensor.shape[i] == 0) return 0;
   std::int64_t reach = 0, compact = 1;  // elements past the first
   for (int i = tensor.ndim - 1; i >= 0; --i) {
-    if (tensor.shape[i] == 0) return 0;
     const std::int64_t stride = tensor.strides == nullptr ? compact : tensor.strides[i];
     std::int64_t span = 0;
     if (__builtin_mul_overflow(tensor.shape[i] - 1, stride, &span) || span == INT64_MIN ||

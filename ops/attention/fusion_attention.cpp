@@ -290,10 +290,11 @@ void infer_backward(const velo_fusion_attention_backward_args& a, attention_prob
 
 // ---- running ----
 
-// The lists belong to the args, which a queued call has a copy of.
+// The problem as a run sees it. The lists belong to the args, which a queued call has a copy of.
 template <class Args>
 attention_problem placed(const Args& a, const attention_problem& problem) {
   attention_problem p = problem;
+  if (p.sq == 0) p.heads = p.kv_heads;  // of queries that are not there may be any number
   if (a.layout != VELO_ATTENTION_LAYOUT_TND) return p;
   p.q_ends = a.actual_seq_qlen->data;
   p.kv_ends = a.actual_seq_kvlen->data;

@@ -84,8 +84,9 @@ void execute(op_id op, const void* args, core::stream& stream) {
   const operator_def& def = definition_of(op);
   const kernel_entry& kernel = def.kernels->entries[chosen];
   if (stream.is_inline()) {
-    stream.run_inline(
-        [&](core::execution& on) { def.run(args, problem.bytes, kernel.kernels, on); });
+    stream.run_inline([&](core::execution& on) {
+      if (problem.writes) def.run(args, problem.bytes, kernel.kernels, on);
+    });
   } else {
     stream.enqueue(queued_call::make(stream, op, kernel, args, problem));
   }

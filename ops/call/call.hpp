@@ -45,9 +45,11 @@ inline const args_block::field_value* values_of(const void* args) {
 using field_set = std::uint64_t;
 static_assert(max_fields <= 64);
 
-// What `infer` works out (definition.hpp).
+// What `infer` works out (definition.hpp), and whether there is anything to do: a call none of whose
+// outputs has an element is not run.
 struct problem_storage {
   alignas(8) unsigned char bytes[max_problem_bytes];
+  bool writes;
 };
 
 // The C entry of every operator: velo_<op>(stream, args).
@@ -65,7 +67,8 @@ void check(op_id op, const void* args, const core::context& context, purpose why
            problem_storage& problem, output_shape* kept);
 // Parts of check that need the field table alone: for operators that are not in the registry.
 void check_fields(const op_spec& spec, const void* args, const core::context& context, purpose why);
-void check_overlap(const op_spec& spec, const void* args);
+// Whether some output has elements.
+bool check_overlap(const op_spec& spec, const void* args);
 
 void execute(op_id op, const void* args, core::stream& stream);  // checks, chooses, runs or queues
 

@@ -30,24 +30,6 @@ struct place {
   }
 };
 
-// Sizes are non-negative and the extent in bytes fits an int64.
-void check_sizes(const velo_tensor& t, const place& at) {
-  std::int64_t all = 1;
-  bool empty = false;
-  for (int i = 0; i < t.ndim; ++i) {
-    if (t.shape[i] < 0) {
-      fail(VELO_ERR_SHAPE, at.path(".shape"), "sizes of 0 or more", shape_name(t.ndim, t.shape));
-    }
-    empty = empty || t.shape[i] == 0;
-  }
-  for (int i = 0; i < t.ndim && !empty; ++i) {
-    if (__builtin_mul_overflow(all, t.shape[i], &all) || all > INT64_MAX / 64) {
-      fail(VELO_ERR_SHAPE, at.path(".shape"), "fewer than 2^57 elements",
-           shape_name(t.ndim, t.shape));
-    }
-  }
-}
-
 // With positive strides the last element must still be addressable.
 void check_strides(const velo_tensor& t, const place& at) {
   if (!at.f.strided && !is_compact(t)) {
@@ -106,7 +88,7 @@ void check_tensor(const velo_tensor& t, const place& at, const core::context& co
          text("device {%d, %d} of the context", device.type, device.id),
          text("device {%d, %d}", t.device.type, t.device.id));
   }
-  check_sizes(t, at);
+  if (!countable(t.ndim, t.shape)) refuse_sizes(t.ndim, t.shape, at.path(".shape"));
   check_strides(t, at);
   if (t.dtype.bits < 8) check_pairs(t, at);
   if (why == purpose::run) check_data(t, at);
@@ -211,7 +193,7 @@ void check(op_id op, const void* args, const core::context& context, purpose why
   check_fields(spec, args, context, why);
   output_shapes outputs(spec, args, kept);
   definition_of(op).infer(args, problem.bytes, outputs);
-  if (why == purpose::run) check_overlap(spec, args);
+  if (why == purpose::run) problem.writes = check_overlap(spec, args);
 }
 
 }  // namespace velo::ops

@@ -17,26 +17,21 @@ using core::text;
 
 // First byte and one past the last byte a view can reach.
 struct extent {
-  std::uintptr_t begin, end;  // the same: no element
+  std::uintptr_t begin, end;
 };
 
 std::uintptr_t first_byte(const velo_tensor& t) {
   return reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
 }
 
+// Of a tensor that has elements.
 std::uintptr_t bytes_reached(const velo_tensor& t) {
-  const std::int64_t count = numel(t);
-  if (count == 0) return 0;
-  std::int64_t last = count - 1;
+  std::int64_t last = numel(t) - 1;
   if (t.strides != nullptr) {
     last = 0;
     for (int i = 0; i < t.ndim; ++i) last += t.strides[i] * (t.shape[i] - 1);
   }
   return static_cast<std::uintptr_t>(bytes_of(t.dtype, last + 1));
-}
-
-extent extent_of(const velo_tensor& t) {
-  return {first_byte(t), first_byte(t) + bytes_reached(t)};
 }
 
 bool same_view(const velo_tensor& a, const velo_tensor& b) {
@@ -84,9 +79,20 @@ struct view {
   std::int64_t index;
 };
 
-text path_of(const op_spec& spec, const view& v) {
-  if (v.index < 0) return text("args.%s", spec.fields[v.field].name);
-  return text("args.%s[%lld]", spec.fields[v.field].name, static_cast<long long>(v.index));
+text path_of(const op_spec& spec, const view& v, const char* part = "") {
+  if (v.index < 0) return text("args.%s%s", spec.fields[v.field].name, part);
+  return text("args.%s[%lld]%s", spec.fields[v.field].name, static_cast<long long>(v.index), part);
+}
+
+// Of a tensor that has elements.
+view view_of(const op_spec& spec, const velo_tensor& t, int field, std::int64_t index = -1) {
+  const view v{&t, {first_byte(t), first_byte(t) + bytes_reached(t)}, field, index};
+  const auto data = reinterpret_cast<std::uintptr_t>(t.data);
+  if (v.at.begin < data || v.at.end < v.at.begin)
+    fail(VELO_ERR_LAYOUT, path_of(spec, v, ".data"), "elements within the address space",
+         text("address %#llx and %llu bytes on", static_cast<unsigned long long>(data),
+              static_cast<unsigned long long>(v.at.end - data)));
+  return v;
 }
 
 // An output and a tensor whose extents meet: their elements are apart, or they are one tensor and
@@ -106,11 +112,13 @@ void check_apart(const op_spec& spec, const view& written, const view& other) {
        text("memory shared with %s", shared.buffer));
 }
 
-void check_lists(const op_spec& spec, const args_block::field_value* values) {
+bool check_lists(const op_spec& spec, const args_block::field_value* values) {
   std::vector<view> all;
+  bool writes = false;
   const auto add = [&](const velo_tensor& t, int field, std::int64_t index) {
-    const extent at = extent_of(t);
-    if (at.begin != at.end) all.push_back({&t, at, field, index});
+    if (numel(t) == 0) return;
+    writes = writes || spec.fields[field].output;
+    all.push_back(view_of(spec, t, field, index));
   };
   for (int i = 0; i < spec.field_count; ++i) {
     if (values[i].pointer == nullptr) continue;
@@ -131,24 +139,22 @@ void check_lists(const op_spec& spec, const args_block::field_value* values) {
         check_apart(spec, *b, *a);
     }
   }
+  return writes;
 }
 
 }  // namespace
 
-void check_overlap(const op_spec& spec, const void* args) {
+bool check_overlap(const op_spec& spec, const void* args) {
   const args_block::field_value* values = values_of(args);
   view given[max_fields];  // that have elements, in field order
   int count = 0;
+  bool writes = false;
   for (int i = 0; i < spec.field_count; ++i) {
     if (values[i].pointer == nullptr) continue;
     if (spec.fields[i].kind == field_kind::tensors) return check_lists(spec, values);
-    if (spec.fields[i].kind != field_kind::tensor) continue;
-    const velo_tensor& t = *values[i].tensor;
-    const std::uintptr_t bytes = bytes_reached(t);
-    if (bytes == 0) continue;
-    view& v = given[count++];
-    v.tensor = &t, v.field = i, v.index = -1;
-    v.at.begin = first_byte(t), v.at.end = first_byte(t) + bytes;
+    if (spec.fields[i].kind != field_kind::tensor || numel(*values[i].tensor) == 0) continue;
+    writes = writes || spec.fields[i].output;
+    given[count++] = view_of(spec, *values[i].tensor, i);
   }
   for (const view* o = given; o < given + count; ++o) {
     if (!spec.fields[o->field].output) continue;
@@ -157,6 +163,7 @@ void check_overlap(const op_spec& spec, const void* args) {
       check_apart(spec, *o, *other);
     }
   }
+  return writes;
 }
 
 }  // namespace velo::ops

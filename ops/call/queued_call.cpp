@@ -85,7 +85,8 @@ queued_call::queued_call(op_id op, const kernel_entry& kernel, const void* args,
   const op_spec& spec = spec_of(op);
   function = spec.function;
   std::memcpy(&block_, args, spec.struct_size);
-  std::memcpy(&problem_, &problem, definition_of(op).problem_bytes);
+  std::memcpy(problem_.bytes, problem.bytes, definition_of(op).problem_bytes);
+  problem_.writes = problem.writes;
   piecewise copies(reinterpret_cast<char*>(this + 1));
   for (int i = 0; i < spec.field_count; ++i) {
     args_block::field_value& value = block_.values[i];
@@ -120,6 +121,7 @@ core::work_ptr<core::work> queued_call::make(core::stream& on, op_id op, const k
 }
 
 void queued_call::run(core::execution& on) {
+  if (!problem_.writes) return;
   definition_of(op_).run(&block_, problem_.bytes, kernel_.kernels, on);
 }
 

@@ -110,7 +110,6 @@ void add_rows(const velo_embedding_backward_args& a, const embedding_problem& p,
               const embedding_kernels& kernels, core::execution& on) {
   require_indices(*a.ids, "ids", a.rows);
   const std::int64_t n = p.n;
-  if (n == 0 || a.rows == 0) return;
   const tokens_by_row tokens(*a.ids, a.rows, on.scratch);
   const std::int64_t parts = std::min<std::int64_t>(a.rows, 16);
   const bool uneven = tokens.most > p.tokens / parts;

@@ -25,14 +25,19 @@ int loss_rank(std::int64_t reduction) {
 }
 
 struct cross_entropy_problem {
-  std::int64_t tokens, n;  // rows of n logits
+  std::int64_t tokens, n;  // rows of n logits; 0 where there are no rows
 };
+
+cross_entropy_problem problem_of(const velo_tensor& logits) {
+  const std::int64_t tokens = logits.shape[0];
+  return {tokens, tokens == 0 ? 0 : logits.shape[1]};
+}
 
 void infer(const velo_cross_entropy_args& a, cross_entropy_problem& p, output_shapes& outputs) {
   require_targets(*a.logits, *a.targets);
   outputs.set(a.loss, f32, loss_rank(a.reduction), a.logits->shape);
   outputs.set(a.lse, f32, 1, a.logits->shape);
-  p = {a.logits->shape[0], a.logits->shape[1]};
+  p = problem_of(*a.logits);
 }
 
 void infer_backward(const velo_cross_entropy_backward_args& a, cross_entropy_problem& p,
@@ -41,7 +46,7 @@ void infer_backward(const velo_cross_entropy_backward_args& a, cross_entropy_pro
   require_shape(*a.dloss, "dloss", loss_rank(a.reduction), a.logits->shape);
   require_shape(*a.lse, "lse", 1, a.logits->shape);
   outputs.like(a.dlogits, *a.logits);
-  p = {a.logits->shape[0], a.logits->shape[1]};
+  p = problem_of(*a.logits);
 }
 
 std::int64_t counted(const index_reader& targets, std::int64_t tokens, std::int64_t ignore_index) {

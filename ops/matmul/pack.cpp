@@ -3,7 +3,8 @@
 
 #include <memory>
 
-#include "ops/operator/tensor.hpp"
+#include "core/tensor.hpp"
+#include "ops/operator/output_shapes.hpp"
 
 namespace velo::ops {
 namespace {
@@ -35,6 +36,8 @@ weight_pack::weight_pack(core::context& owner, const velo_pack_desc& desc)
   }
   require_size(desc.k, "k");
   require_size(desc.n, "n");
+  const std::int64_t sizes[] = {desc.k, desc.n};
+  if (!countable(2, sizes)) refuse_sizes(2, sizes, "desc.k");
   matrix_ = packed_matrix(desc.k, desc.n, type_of(desc.dtype), owner.isa());
   bytes_ = matrix_.bytes();
   memory_ = owner.memory().take(bytes_);
@@ -66,6 +69,7 @@ void weight_pack::check(const velo_tensor& weight) const {
     fail(VELO_ERR_LAYOUT, "weight.strides", "rows of neighboring elements", shape_name(2, strides));
   }
   if (numel(weight) == 0) return;
+  core::tensor_extent(weight, "weight.strides");  // throws when they overflow
   if (weight.data == nullptr) {
     fail(VELO_ERR_NULL, "weight.data", "a pointer to the elements", "NULL");
   }

@@ -70,7 +70,6 @@ const float* gain(const velo_tensor& gamma, core::execution& on) {
 template <class T>
 void forward(const velo_rms_norm_args& a, const rms_norm_problem& p,
              const rms_norm_kernels& kernels, core::execution& on) {
-  if (p.n == 0 || p.rows == 0) return;
   const auto row_bytes = p.n * static_cast<std::int64_t>(sizeof(T));
   const row_slices slices = slice_rows(p.rows, row_bytes);
   const bool bypass = bypass_cache(data<T>(a.y), p.rows, row_bytes, on);
@@ -100,7 +99,6 @@ void add_partials(const velo_rms_norm_backward_args& a, const rms_norm_problem& 
 template <class T>
 void backward(const velo_rms_norm_backward_args& a, const rms_norm_problem& p,
               const rms_norm_kernels& kernels, core::execution& on) {
-  if (p.n == 0) return;
   const auto row_bytes = p.n * static_cast<std::int64_t>(sizeof(T));
   // At most 32 partial rows of at least 16 rows each, and no more than 4 MiB of them.
   const row_slices slices =

@@ -32,6 +32,8 @@ void output_shapes::set(output field, velo_dtype dtype, int rank, const std::int
   if (field != nullptr) {
     require_shape(*field, name, rank, sizes);
     require_dtype(*field, name, dtype);
+  } else if (!countable(rank, sizes)) {
+    refuse_sizes(rank, sizes, path_of(name, ".shape"));
   }
   if (kept_ == nullptr) return;
   output_shape& shape = kept_[index];
@@ -39,6 +41,11 @@ void output_shapes::set(output field, velo_dtype dtype, int rank, const std::int
   shape.rank = rank;
   shape.dtype = dtype;
   std::copy(sizes, sizes + rank, shape.sizes);
+}
+
+void refuse_sizes(int rank, const std::int64_t* sizes, const char* argument) {
+  fail(VELO_ERR_SHAPE, argument, "sizes of 0 or more, and fewer than 2^57 elements",
+       shape_name(rank, sizes));
 }
 
 void require_shape(const velo_tensor& t, const char* field, int rank, const std::int64_t* sizes) {

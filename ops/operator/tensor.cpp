@@ -66,6 +66,18 @@ core::text shape_name(int rank, const std::int64_t* sizes) {
   return out;
 }
 
+bool countable(int rank, const std::int64_t* sizes) {
+  constexpr std::int64_t most = std::int64_t{1} << 62, most_elements = std::int64_t{1} << 57;
+  std::int64_t all = 1;
+  bool empty = false;
+  for (int i = 0; i < rank; ++i) {
+    if (sizes[i] < 0) return false;
+    empty = empty || sizes[i] == 0;
+    if (sizes[i] != 0 && (__builtin_mul_overflow(all, sizes[i], &all) || all > most)) return false;
+  }
+  return empty || all < most_elements;
+}
+
 bool is_compact(const velo_tensor& t) {
   if (t.strides == nullptr || numel(t) == 0) return true;
   std::int64_t expected = 1;

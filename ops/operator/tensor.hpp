@@ -1,8 +1,8 @@
 // Questions about a velo_tensor that every operator asks: how many elements, how long are its rows,
 // what is it called.
 //
-// All functions take tensors that passed the field checks (ops/call/check.cpp), so sizes are
-// non-negative and products do not overflow. Not hot.
+// All functions take tensors that passed the field checks (ops/call/check.cpp), so their sizes are
+// countable and no product of them overflows. Not hot.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,11 @@ inline std::int64_t element_bytes(velo_dtype type) {
 inline std::int64_t bytes_of(velo_dtype type, std::int64_t elements) {
   return type.bits < 8 ? (elements * type.bits + 7) / 8 : elements * element_bytes(type);
 }
+
+// Whether sizes can be counted with. Those other than 0 multiply to at most 2^62, and with no 0
+// among them to fewer than 2^57: the product of any of them fits an int64, and of elements that
+// exist the bytes do, too.
+bool countable(int rank, const std::int64_t* sizes);
 
 inline std::int64_t product(const std::int64_t* sizes, int count) {
   std::int64_t all = 1;

@@ -168,6 +168,7 @@ void gather_tables(const velo_rotary_position_embedding_backward_args& a, const 
   const std::int64_t* kept = a.cos->shape;
   const strides4 x(*a.x);
   const std::int64_t rotated = kept[3];
+  const bool empty = product(size, 4) == 0;  // and then sizes may be anything
   on.threads(kept[0] * kept[1] * kept[2], [&](std::int64_t row, int) {
     float* dcos = data<float>(a.dcos) + row * rotated;
     float* dsin = data<float>(a.dsin) + row * rotated;
@@ -177,7 +178,7 @@ void gather_tables(const velo_rotary_position_embedding_backward_args& a, const 
     std::int64_t first[3], last[3];
     for (int d = 0; d < 3; ++d) {
       first[d] = kept[d] == 1 ? 0 : at[d];
-      last[d] = kept[d] == 1 ? size[d] : at[d] + 1;
+      last[d] = empty ? first[d] : kept[d] == 1 ? size[d] : at[d] + 1;
     }
     for (std::int64_t i = first[0]; i < last[0]; ++i) {
       for (std::int64_t j = first[1]; j < last[1]; ++j) {

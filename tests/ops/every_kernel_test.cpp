@@ -2,10 +2,9 @@
 // sizes made from them: against the reference within the bounds of its spec, wherever tensors
 // begin, on any number of threads, with NaN and Inf among the inputs. A new operator is held to it
 // by being there.
-#include <array>
 #include <set>
 
-#include "example_call.hpp"
+#include "example_variants.hpp"
 #include "operator_testing.hpp"
 #include "places.hpp"
 
@@ -15,55 +14,6 @@ using namespace velo::testing;
 namespace {
 
 using bits = std::vector<std::vector<unsigned char>>;
-
-// A tensor of another shape with the elements of `of` in random order: no two rows are alike, and
-// indices stay in their range.
-hosts::array resized(const hosts::array& of, const std::vector<std::int64_t>& shape) {
-  hosts::array out = hosts::filled(of.dtype, shape, 0);
-  const std::size_t size = of.dtype.bits / 8, count = of.bytes.size() / size;
-  std::uint64_t state = 1;
-  for (std::size_t i = 0; i * size < out.bytes.size(); ++i) {
-    state = state * 6364136223846793005ull + 1442695040888963407ull;
-    std::memcpy(&out.bytes[i * size], &of.bytes[(state >> 33) % count * size], size);
-  }
-  return out;
-}
-
-// The example with every size of its tensors mapped, outputs as the operator infers them; false
-// when it does not take such sizes.
-template <class Map>
-bool with_sizes(const hosts::sample& example, const session& s, const Map& map,
-                hosts::sample& out) {
-  out = example;
-  out.outputs.clear(), out.known.clear();
-  for (hosts::named_array& in : out.inputs) {
-    std::vector<std::int64_t> shape = in.data.shape;
-    for (std::int64_t& size : shape) size = map(size);
-    if (shape != in.data.shape) in.data = resized(in.data, shape);
-  }
-  const example_call inputs(out);
-  const auto values = inputs.values(false);
-  std::array<velo_shape, ops::max_fields> shapes{};
-  shapes[0].struct_size = sizeof(velo_shape);
-  std::int64_t count = 0;
-  if (velo_op_infer(s.context(), out.op.c_str(), values.data(),
-                    static_cast<std::int64_t>(values.size()), shapes.data(), ops::max_fields,
-                    &count) != VELO_OK)
-    return false;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const velo_shape& shape = shapes[static_cast<std::size_t>(i)];
-    out.outputs.push_back(
-        {shape.name, hosts::filled(shape.dtype, {shape.sizes, shape.sizes + shape.ndim}, 0xcd)});
-  }
-  return example_call(out).run(s.stream()) == VELO_OK;
-}
-
-std::int64_t largest_count(const hosts::sample& sample) {
-  std::int64_t most = 0;
-  for (const hosts::named_array& in : sample.inputs) most = std::max(most, in.data.count());
-  for (const hosts::named_array& out : sample.outputs) most = std::max(most, out.data.count());
-  return most;
-}
 
 // All sizes but 1, which may stand for broadcasting, times a factor that leaves no tensor with more
 // elements than `limit`.
@@ -77,24 +27,6 @@ hosts::sample grown(const hosts::sample& example, const session& s, std::int64_t
       return best;
     best = std::move(next);
   }
-}
-
-std::string text_of(const hosts::sample& sample) {
-  std::string out = sample.op;
-  for (const hosts::named_array& in : sample.inputs) {
-    out += " " + in.field + "=" + ops::dtype_name(in.data.dtype).buffer + "[";
-    for (const std::int64_t size : in.data.shape) out += std::to_string(size) + ",";
-    if (!in.data.shape.empty()) out.pop_back();
-    out += "]";
-  }
-  return out + " " + sample.attributes_json();
-}
-
-std::vector<hosts::sample> examples_of(const std::string& op) {
-  std::vector<hosts::sample> out;
-  for (const hosts::sample& example : hosts::samples(true))
-    if (example.op == op) out.push_back(example);
-  return out;
 }
 
 // An operator's examples, each also with each of its sizes replaced where the operator allows it,
@@ -189,23 +121,6 @@ std::vector<hosts::array> outputs(example_call& call, const session& s, std::siz
   for (std::size_t t = 0; t < call.tensors(); ++t)
     if (call.spec().fields[call.field(t)].output) out.push_back(call.memory(t));
   return out;
-}
-
-// Outputs of two kernels, each within the operator's bound of the exact value.
-void require_agreement(const hosts::array& got, const hosts::array& reference,
-                       const ops::error_bound& bound) {
-  const auto count = static_cast<std::size_t>(got.count());
-  double largest = 0;
-  for (std::size_t i = 0; i < count; ++i)
-    largest = std::max(largest, std::abs(element(reference, i)));
-  for (std::size_t i = 0; i < count; ++i) {
-    const double exact = element(reference, i), value = element(got, i);
-    const double limit = 2 * allowed(bound, exact, largest);
-    if (value == exact || std::abs(value - exact) <= limit) continue;
-    INFO("element " << i << " of " << count << " of " << ops::dtype_name(got.dtype).buffer
-                    << ": got " << value << ", reference " << exact << ", allowed " << limit);
-    FAIL("outside the bound");
-  }
 }
 
 // NaN belongs where the reference has it and nowhere else, but for attention, which multiplies whole
