@@ -30,6 +30,27 @@ struct place {
   }
 };
 
+// Whether strides certainly give every element a place of its own: each steps over all that the
+// smaller ones reach.
+bool apart(const velo_tensor& t) {
+  int by_stride[max_rank];
+  int count = 0;
+  for (int i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] == 1) continue;
+    int at = count++;
+    for (; at > 0 && t.strides[by_stride[at - 1]] > t.strides[i]; --at)
+      by_stride[at] = by_stride[at - 1];
+    by_stride[at] = i;
+  }
+  std::int64_t reach = 0;
+  for (int k = 0; k < count; ++k) {
+    const std::int64_t stride = t.strides[by_stride[k]];
+    if (stride <= reach) return false;
+    reach += stride * (t.shape[by_stride[k]] - 1);
+  }
+  return true;
+}
+
 // With positive strides the last element must still be addressable.
 void check_strides(const velo_tensor& t, const place& at) {
   if (!at.f.strided && !is_compact(t)) {
@@ -45,6 +66,11 @@ void check_strides(const velo_tensor& t, const place& at) {
       fail(VELO_ERR_LAYOUT, at.path(".strides"), "non-negative strides within the address space",
            shape_name(t.ndim, t.strides));
     }
+  }
+  if (at.f.output && at.f.strided && numel(t) > 0 && !apart(t)) {
+    fail(VELO_ERR_LAYOUT, at.path(".strides"),
+         "strides of an output: each larger than what the smaller ones reach together",
+         shape_name(t.ndim, t.strides));
   }
 }
 

@@ -34,9 +34,18 @@ std::uintptr_t bytes_reached(const velo_tensor& t) {
   return static_cast<std::uintptr_t>(bytes_of(t.dtype, last + 1));
 }
 
+// One element of each beside the other at every index.
 bool same_view(const velo_tensor& a, const velo_tensor& b) {
-  return first_byte(a) == first_byte(b) && numel(a) == numel(b) && a.dtype.bits == b.dtype.bits &&
-         is_compact(a) == is_compact(b);
+  if (first_byte(a) != first_byte(b) || a.dtype.bits != b.dtype.bits || !same_shape(a, b))
+    return false;
+  std::int64_t compact = 1;
+  for (int i = a.ndim - 1; i >= 0; --i) {
+    const std::int64_t stride_a = a.strides == nullptr ? compact : a.strides[i];
+    const std::int64_t stride_b = b.strides == nullptr ? compact : b.strides[i];
+    if (a.shape[i] > 1 && stride_a != stride_b) return false;
+    compact *= a.shape[i];
+  }
+  return true;
 }
 
 // Bytes from the first to past the last element that a view reaches inside one period, or 0 where
