@@ -48,6 +48,10 @@ void refuse_sizes(int rank, const std::int64_t* sizes, const char* argument) {
        shape_name(rank, sizes));
 }
 
+void require_given(const velo_tensor* t, const char* field) {
+  if (t == nullptr) fail(VELO_ERR_NULL, path_of(field, ""), "a tensor", "NULL");
+}
+
 void require_shape(const velo_tensor& t, const char* field, int rank, const std::int64_t* sizes) {
   if (!has_shape(t, rank, sizes)) wrong_shape(t, field, rank, shape_name(rank, sizes));
 }

@@ -18,6 +18,9 @@ struct apply_fused_adamw_problem {
 };
 
 void infer(const args& a, apply_fused_adamw_problem& problem, output_shapes& outputs) {
+  require_given(a.param, "param");
+  require_given(a.m, "m");
+  require_given(a.v, "v");
   const velo_tensor& p = *a.param;
   require_shape(*a.grad, "grad", p.ndim, p.shape);
   if (a.scale != nullptr) require_rank(*a.scale, "scale", 0, 0);
