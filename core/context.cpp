@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/failure.hpp"
+#include "core/record.hpp"
 #include "core/stream.hpp"
 
 namespace velo::core {
@@ -113,15 +114,28 @@ void context::fill(velo_context_stats& stats) const noexcept {
   stats.operator_calls = calls_.load(std::memory_order_relaxed);
 }
 
+void context::complete(stream& made) noexcept {
+  inline_ = &made;
+  set_handle(handle_of(*this));
+}
+
 context& make_context(const context_options& options) {
   context& made = make_object<context>(nullptr, options);
   try {
-    made.set_inline_stream(make_object<stream>(&made, made, stream::mode::immediate));
+    made.complete(make_object<stream>(&made, made, stream::mode::immediate));
   } catch (...) {
     destroy_handle<context>(handle_of(made), "context");
     throw;
   }
   return made;
+}
+
+void log_misuse(const void* handle) noexcept {
+  char line[900];
+  record_text(last_record(), line, sizeof line);
+  slot_header* owner = live_slot(owner_of_misused(handle), kinds::context);
+  if (owner == nullptr) return warn_without_context("handle", line);
+  object_in<context>(owner)->log().write(VELO_LOG_WARN, "handle", "%s", line);
 }
 
 }  // namespace velo::core

@@ -68,7 +68,7 @@ class context : public handle_owner {
   }
 
   stream& inline_stream() noexcept { return *inline_; }
-  void set_inline_stream(stream& made) noexcept { inline_ = &made; }
+  void complete(stream& made) noexcept;  // by make_context
 
   void fill(velo_context_stats& stats) const noexcept;
 
@@ -162,5 +162,9 @@ struct handle_traits<context> {
 
 // A context with its inline stream, in its slot.
 context& make_context(const context_options& options);
+
+// Warns that a destroy call was given a handle it cannot destroy, as this thread's record says: the
+// context that the handle belongs to, or to which it belonged, while that lives.
+void log_misuse(const void* handle) noexcept;
 
 }  // namespace velo::core

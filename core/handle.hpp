@@ -4,9 +4,10 @@
 // An object lives in a slot of a slab of its kind. A slot is 64-byte aligned and begins with a
 // header: magic, the copy of velo it belongs to (a process may hold several, of several releases),
 // kind, and a tag that counts lives (generation) and says whether the slot is in use. The handle is
-// the slot's address with the generation in its six low bits, so a destroyed handle is refused even
-// after its slot has a new tenant; slots are reused in FIFO order, and a stale handle could only be
-// taken for a live one after 64 reuses of that very slot.
+// the slot's address, of 47 bits as all addresses of a Linux process, with the 16-bit generation
+// above them: so it is a positive number, and no pointer to follow. A destroyed handle is refused
+// for ever: its slot has another generation, and a slot whose generations are used up has no tenant
+// any more.
 //
 // Slabs are the one piece of process-wide mutable state in velo: constant-initialized, grown on
 // demand, never freed, because a stale handle must stay readable to be refused. What a slab costs:
@@ -26,18 +27,6 @@
 #include "velo/types.h"
 
 namespace velo::core {
-
-// A lock that survives a fork: it remembers the process epoch it was taken in. A fork while another
-// thread holds it leaves it locked for ever in the child, which sees an older epoch in it and takes
-// it over. At worst the child then leaks the slot in flight.
-class epoch_lock {
- public:
-  void lock() noexcept;
-  void unlock() noexcept { holder_.store(0, std::memory_order_release); }
-
- private:
-  std::atomic<std::uint32_t> holder_{0};
-};
 
 struct slot_header;
 struct slab;
@@ -65,10 +54,11 @@ class handle_kind {
  private:
   void add_slab(std::size_t object_bytes);
   void append_free(slot_header* slot) noexcept;
+  void set_up_after(const process_guard& lock) noexcept;
 
   const char* article_;
   int order_;
-  epoch_lock lock_;
+  process_lock lock_;
   slot_header* free_first_ = nullptr;
   slot_header* free_last_ = nullptr;
   slab* slabs_ = nullptr;
@@ -89,27 +79,50 @@ class handle_owner {
   void add(slot_header* slot) noexcept;
   void remove(slot_header* slot) noexcept;
 
+  // The handle of the owner itself, nullptr when it has none: whom a destroyed handle belonged to.
+  const void* handle() const noexcept { return handle_; }
+
+ protected:
+  void set_handle(const void* mine) noexcept { handle_ = mine; }
+
  private:
+  const void* handle_ = nullptr;
   std::mutex lock_;
   slot_header* first_[handle_kind::last_order + 1] = {};
 };
 
 struct alignas(64) slot_header {
   std::uint32_t magic;
-  std::atomic<std::uint32_t> tag;  // generation << 1 | live
+  std::atomic<std::uint32_t> tag;  // generation << 2 | claimed << 1 | live
   const void* library;  // magic and this keep their places: another release reads no further
   handle_kind* kind;
   std::atomic<std::uint32_t> epoch;  // of the process it was made in: another one after fork
   handle_owner* owner;               // nullptr: none
   slot_header* next;                 // among the free slots, or among its owner's of this kind
-  slot_header* before;               // among its owner's
+  std::atomic<void*> before;         // among its owner's; when not in use, the owner's handle
   void (*destroy)(slot_header*) noexcept;
 };
 static_assert(sizeof(slot_header) == 64);
 
+// The two parts of a handle. The address part is what every copy of velo in the process agrees on.
+inline constexpr int address_bits = 47;
+inline constexpr std::uint32_t last_generation = 0xffff;
+inline slot_header* slot_named(const void* handle) noexcept {
+  constexpr std::uintptr_t address = (std::uintptr_t{1} << address_bits) - 64;
+  return reinterpret_cast<slot_header*>(reinterpret_cast<std::uintptr_t>(handle) & address);
+}
+inline std::uint32_t generation_named(const void* handle) noexcept {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(handle) >> address_bits);
+}
+
 // The untyped half, handle.cpp.
 void publish_slot(slot_header* slot, handle_owner* owner, void (*destroy)(slot_header*) noexcept);
 void retire_slot(slot_header* slot) noexcept;  // handles to it are refused from here on
+slot_header* claim_slot(const void* handle, const handle_kind& wanted, const char* argument);
+void unclaim_slot(slot_header* slot) noexcept;
+// Of a handle that was given to a wrong call or just after its object went: the owner's handle,
+// which need not be live. nullptr: unknown, or the slot has a new tenant.
+const void* owner_of_misused(const void* handle) noexcept;
 [[noreturn]] void refuse_handle(const void* handle, const handle_kind& wanted,
                                 const char* argument);  // throws NULL, HANDLE, STATE
 
@@ -117,12 +130,10 @@ void retire_slot(slot_header* slot) noexcept;  // handles to it are refused from
 // process. A kind's address is that of this copy of velo: a slot of another copy never has it.
 inline slot_header* live_slot(const void* handle, const handle_kind& wanted) noexcept {
   if (handle == nullptr) return nullptr;
-  const auto bits = reinterpret_cast<std::uintptr_t>(handle);
-  auto* slot = reinterpret_cast<slot_header*>(bits & ~std::uintptr_t{63});
+  slot_header* slot = slot_named(handle);
   if (slot->kind != &wanted) return nullptr;
   const std::uint32_t tag = slot->tag.load(std::memory_order_acquire);
-  const auto generation = static_cast<std::uint32_t>(bits & 63u);
-  if ((tag & 127u) != (generation << 1 | 1u)) return nullptr;
+  if ((tag & ~2u) != (generation_named(handle) << 2 | 1u)) return nullptr;
   return slot->epoch.load(std::memory_order_relaxed) == process_epoch() ? slot : nullptr;
 }
 
@@ -139,8 +150,9 @@ template <class T>
 struct handle_traits;
 
 inline const void* handle_of_slot(const slot_header* slot) {
-  const auto generation = slot->tag.load(std::memory_order_relaxed) >> 1;
-  return reinterpret_cast<const char*>(slot) + (generation & 63u);
+  const std::uintptr_t generation = slot->tag.load(std::memory_order_relaxed) >> 2;
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(slot) |
+                                       generation << address_bits);
 }
 
 template <class T>
@@ -157,8 +169,7 @@ T& resolve(typename handle_traits<T>::handle handle, const char* argument) {
 // The object behind a handle that was checked and cannot have been destroyed since.
 template <class T>
 T& object_of(typename handle_traits<T>::handle handle) {
-  const auto bits = reinterpret_cast<std::uintptr_t>(static_cast<const void*>(handle));
-  return *object_in<T>(reinterpret_cast<slot_header*>(bits & ~std::uintptr_t{63}));
+  return *object_in<T>(slot_named(handle));
 }
 
 // The handle of an object made by make_object.
@@ -192,10 +203,31 @@ T& make_object(handle_owner* owner, Args&&... args) {
   return *object;
 }
 
+// The right to destroy what a live handle names, which one thread at a time can have: of several
+// that want it the others are refused as if they had come too late. Given back when not used.
+template <class T>
+class claim {
+ public:
+  // Throws as resolve does.
+  claim(typename handle_traits<T>::handle handle, const char* argument)
+      : slot_(claim_slot(handle, handle_traits<T>::kind, argument)) {}
+  ~claim() {
+    if (slot_ != nullptr) unclaim_slot(slot_);
+  }
+  claim(const claim&) = delete;
+  claim& operator=(const claim&) = delete;
+
+  T& object() const { return *object_in<T>(slot_); }
+  void destroy() { destroy_object<T>(std::exchange(slot_, nullptr)); }
+
+ private:
+  slot_header* slot_;
+};
+
 // Destroys what a handle names; throws as resolve does.
 template <class T>
 void destroy_handle(typename handle_traits<T>::handle handle, const char* argument) {
-  destroy_object<T>(find_slot(handle, handle_traits<T>::kind, argument));
+  claim<T>(handle, argument).destroy();
 }
 
 }  // namespace velo::core

@@ -8,8 +8,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/record.hpp"
-
 namespace velo::core {
 namespace {
 
@@ -57,13 +55,11 @@ bool parse_log_level(const char* name, velo_log_level& out) {
   return false;
 }
 
-void log_misuse(const velo_error_info& record) noexcept {
+void warn_without_context(const char* component, const char* line) noexcept {
   const char* wish = std::getenv("VELO_LOG");
   velo_log_level level = VELO_LOG_OFF;
-  if (wish == nullptr || !parse_log_level(wish, level) || level < VELO_LOG_WARN) return;
-  char line[900];
-  record_text(record, line, sizeof line);
-  write_stderr(VELO_LOG_WARN, "handle", line);
+  if (wish != nullptr && parse_log_level(wish, level) && level >= VELO_LOG_WARN)
+    write_stderr(VELO_LOG_WARN, component, line);
 }
 
 }  // namespace velo::core

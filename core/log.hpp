@@ -31,8 +31,7 @@ class logger {
 const char* log_level_name(velo_log_level level);
 bool parse_log_level(const char* name, velo_log_level& out);
 
-// Says on stderr that a destroy call was given what it cannot destroy, when VELO_LOG asks for
-// warnings: there is no context whose sink could be told.
-void log_misuse(const velo_error_info& record) noexcept;
+// The same where no context and so no sink is known: to stderr, when VELO_LOG asks for warnings.
+void warn_without_context(const char* component, const char* line) noexcept;
 
 }  // namespace velo::core

@@ -3,6 +3,7 @@
 #include "core/process.hpp"
 
 #include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -53,6 +54,23 @@ std::uint32_t start_process_epoch() {
   if (epoch != 0) return epoch;
   const std::uint32_t next = last_epoch.fetch_add(1, std::memory_order_relaxed) + 1;
   return current.compare_exchange_strong(epoch, next, std::memory_order_acq_rel) ? next : epoch;
+}
+
+// Whoever holds it, holds it shortly: yielding is enough.
+bool process_lock::lock() {
+  const std::uint32_t mine = start_process_epoch();
+  while (true) {
+    std::uint32_t holder = 0;
+    if (holder_.compare_exchange_weak(holder, mine, std::memory_order_acquire)) return false;
+    if (holder != 0 && holder != mine &&
+        holder_.compare_exchange_weak(holder, mine, std::memory_order_acquire))
+      return true;
+    sched_yield();
+  }
+}
+
+void process_lock::unlock() noexcept {
+  holder_.store(0, std::memory_order_release);
 }
 
 }  // namespace velo::core

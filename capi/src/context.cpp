@@ -90,14 +90,12 @@ velo_status velo_context_create(const velo_context_desc* desc, velo_context* con
 }
 
 void velo_context_destroy(velo_context context) {
-  const velo_status status = core::guard("velo_context_destroy", [&] {
-    if (context == nullptr) return;
-    if (core::resolve<core::context>(context, "context").working_here())
-      fail(VELO_ERR_STATE, "context", "a context other than the one that calls",
-           "the context's own work");
-    core::destroy_handle<core::context>(context, "context");
-  });
-  if (status != VELO_OK) core::log_misuse(core::last_record());
+  capi::destroy<core::context>(
+      "velo_context_destroy", context, "context", [](const core::context& given) {
+        if (given.working_here())
+          fail(VELO_ERR_STATE, "context", "a context other than the one that calls",
+               "the context's own work");
+      });
 }
 
 velo_status velo_context_stream(velo_context context, velo_stream* stream) {

@@ -2,19 +2,28 @@
 // logged, never returned.
 #pragma once
 
+#include "core/context.hpp"
 #include "core/guard.hpp"
-#include "core/handle.hpp"
-#include "core/log.hpp"
 
 namespace velo::capi {
+
+// check(object): throws when the object may not be destroyed by this call.
+template <class T, class Check>
+void destroy(const char* function, typename core::handle_traits<T>::handle handle,
+             const char* argument, Check&& check) noexcept {
+  if (handle == nullptr) return;
+  const velo_status status = core::guard(function, [&] {
+    core::claim<T> mine(handle, argument);
+    check(mine.object());
+    mine.destroy();
+  });
+  if (status != VELO_OK) core::log_misuse(handle);
+}
 
 template <class T>
 void destroy(const char* function, typename core::handle_traits<T>::handle handle,
              const char* argument) noexcept {
-  const velo_status status = core::guard(function, [&] {
-    if (handle != nullptr) core::destroy_handle<T>(handle, argument);
-  });
-  if (status != VELO_OK) core::log_misuse(core::last_record());
+  destroy<T>(function, handle, argument, [](T&) {});
 }
 
 }  // namespace velo::capi

@@ -5,6 +5,7 @@
 
 #include "capi/src/api_table.hpp"
 #include "capi/src/boundary.hpp"
+#include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
 #include "core/handle.hpp"
 #include "core/invoke.hpp"
@@ -98,12 +99,8 @@ velo_status velo_kernel_register(velo_context context, const velo_kernel_desc* d
 }
 
 void velo_kernel_destroy(velo_kernel kernel) {
-  if (kernel == nullptr) return;
-  const velo_status status = core::guard("velo_kernel_destroy", [&] {
-    core::resolve<ops::kernel_registration>(kernel, "kernel").retire();
-    core::destroy_handle<ops::kernel_registration>(kernel, "kernel");
-  });
-  if (status != VELO_OK) core::log_misuse(core::last_record());
+  capi::destroy<ops::kernel_registration>("velo_kernel_destroy", kernel, "kernel",
+                                          [](ops::kernel_registration& given) { given.retire(); });
 }
 
 velo_status velo_plugin_load(velo_context context, const char* path) {

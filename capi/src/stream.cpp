@@ -28,20 +28,13 @@ velo_status velo_stream_create(velo_context context, velo_stream* stream) {
 }
 
 void velo_stream_destroy(velo_stream stream) {
-  const velo_status status = core::guard("velo_stream_destroy", [&] {
-    if (stream == nullptr) return;
-    core::stream& given = stream_of(stream);
-    if (given.is_inline()) {
-      given.owner().log().write(VELO_LOG_WARN, "stream",
-                                "velo_stream_destroy: the inline stream belongs to its context");
+  capi::destroy<core::stream>("velo_stream_destroy", stream, "stream", [](core::stream& given) {
+    if (given.is_inline())
       core::fail(VELO_ERR_HANDLE, "stream", "a created stream", "the inline stream of a context");
-    }
     if (given.is_worker())
       core::fail(VELO_ERR_STATE, "stream", "a stream other than the one that calls",
                  "the stream's own work");
-    core::destroy_handle<core::stream>(stream, "stream");
   });
-  if (status != VELO_OK) core::log_misuse(core::last_record());
 }
 
 velo_status velo_stream_synchronize(velo_stream stream) {

@@ -183,8 +183,36 @@ TEST_CASE("log lines reach the host's sink when asked for") {
   const live_context context(desc);
   velo_stream_destroy(context.inline_stream());
   REQUIRE(lines.size() == 3);
-  CHECK(lines[2].find("stream: velo_stream_destroy") == 0);
+  CHECK(lines[2].find("handle: velo_stream_destroy") == 0);
   CHECK(velo_stream_synchronize(context.inline_stream()) == VELO_OK);
+}
+
+TEST_CASE("a handle that cannot be destroyed is told to its own context's sink, while that lives") {
+  const bare_environment bare;
+  std::vector<std::string> mine, theirs;
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.log = [](void* user, velo_log_level level, const char* component, const char* line) {
+    CHECK(level == VELO_LOG_WARN);
+    static_cast<std::vector<std::string>*>(user)->push_back(std::string(component) + ": " + line);
+  };
+  desc.log_user = &theirs;
+  const live_context other(desc);
+  desc.log_user = &mine;
+  velo_event orphan = nullptr;
+  {
+    const live_context context(desc);
+    const velo_event event = context.new_event();
+    velo_event_destroy(event);
+    CHECK(mine.empty());
+    velo_event_destroy(event);
+    REQUIRE(mine.size() == 1);
+    CHECK(mine[0] == "handle: velo_event_destroy: event: expected an event, got a destroyed event");
+    velo_stream_destroy(reinterpret_cast<velo_stream>(orphan = context.new_event()));
+    CHECK(mine.size() == 2);
+  }
+  velo_event_destroy(orphan);  // whose context is gone
+  CHECK(mine.size() == 2);
+  CHECK(theirs.empty());
 }
 
 TEST_CASE("a handle of another kind is refused by name") {

@@ -96,14 +96,14 @@ TEST_CASE("NULL, another kind and a destroyed handle are told apart") {
 
 TEST_CASE("a stale handle stays refused when its slot has a new tenant") {
   const velo_pack stale = handle_of(make_object<parcel>(nullptr, 0));
-  const auto slot = reinterpret_cast<std::uintptr_t>(stale) & ~std::uintptr_t{63};
+  const slot_header* slot = slot_named(stale);
   destroy_handle<parcel>(stale, "pack");
   int until_reuse = 0;
   bool reused = false;
   while (!reused) {
     const velo_pack next = handle_of(make_object<parcel>(nullptr, 1));
     ++until_reuse;
-    reused = (reinterpret_cast<std::uintptr_t>(next) & ~std::uintptr_t{63}) == slot;
+    reused = slot_named(next) == slot;
     CHECK(next != stale);
     CHECK(failure_of([&] { resolve<parcel>(stale, "pack"); }).code == VELO_ERR_HANDLE);
     destroy_handle<parcel>(next, "pack");
@@ -163,9 +163,7 @@ TEST_CASE("a handle of another copy of velo is told from one of no velo") {
   CHECK(none.code == VELO_ERR_HANDLE);
   CHECK(std::string(none.got) == "no velo handle");
   const velo_pack real = handle_of(make_object<parcel>(nullptr, 1));
-  fake[1].magic = reinterpret_cast<const slot_header*>(reinterpret_cast<std::uintptr_t>(real) &
-                                                       ~std::uintptr_t{63})
-                      ->magic;
+  fake[1].magic = slot_named(real)->magic;
   const failure other = failure_of([&] { resolve<parcel>(as_pack(&fake[1]), "pack"); });
   CHECK(other.code == VELO_ERR_HANDLE);
   CHECK(std::string(other.got) == "a handle of another copy of velo");
@@ -188,4 +186,77 @@ TEST_CASE("threads make and destroy handles at once without ever sharing a slot"
   }
   for (std::thread& t : threads) t.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a destroyed handle stays refused however often its slot is used again") {
+  const velo_closure stale = handle_of(make_object<seal>(nullptr));
+  destroy_handle<seal>(stale, "closure");
+  for (int pair = 0; pair < 3000; ++pair) {  // more than a slab's slots times a byte's generations
+    destroy_handle<seal>(handle_of(make_object<seal>(nullptr)), "closure");
+    if (live_slot(stale, seals) != nullptr) FAIL("revived after " << pair + 1 << " pairs");
+  }
+}
+
+TEST_CASE("a slot whose generations are used up has no tenant any more") {
+  const velo_closure first = handle_of(make_object<seal>(nullptr));
+  slot_header* slot = slot_named(first);
+  const auto with = [&](std::uint32_t generation) {
+    return reinterpret_cast<velo_closure>(reinterpret_cast<std::uintptr_t>(slot) |
+                                          std::uintptr_t{generation} << address_bits);
+  };
+  slot->tag.store(last_generation << 2 | 1u);
+  const velo_closure last = with(last_generation);
+  CHECK(&resolve<seal>(last, "closure") == object_in<seal>(slot));
+  CHECK(handle_of(*object_in<seal>(slot)) == last);
+  CHECK(reinterpret_cast<std::intptr_t>(last) > 0);
+  destroy_handle<seal>(last, "closure");
+  for (int pair = 0; pair < 200; ++pair) {
+    const velo_closure next = handle_of(make_object<seal>(nullptr));
+    REQUIRE(slot_named(next) != slot);
+    destroy_handle<seal>(next, "closure");
+  }
+  for (const std::uint32_t generation : {0u, 1u, last_generation})
+    CHECK(failure_of([&] { resolve<seal>(with(generation), "closure"); }).code == VELO_ERR_HANDLE);
+}
+
+TEST_CASE("of threads that destroy one handle at once one does, and no two objects share a slot") {
+  constexpr int threads = 4, rounds = 500;
+  std::vector<velo_closure> doomed;
+  for (int i = 0; i < rounds; ++i) doomed.push_back(handle_of(make_object<seal>(nullptr)));
+  std::atomic<int> ready{0}, done{0}, refused{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < threads; ++t) {
+    all.emplace_back([&] {
+      ++ready;
+      while (ready < threads) std::this_thread::yield();
+      for (const velo_closure handle : doomed) {
+        try {
+          destroy_handle<seal>(handle, "closure");
+          ++done;
+        } catch (const failure& late) {
+          if (late.code == VELO_ERR_HANDLE) ++refused;
+        }
+      }
+    });
+  }
+  for (std::thread& t : all) t.join();
+  CHECK(done == rounds);
+  CHECK(refused == rounds * (threads - 1));
+  std::set<velo_closure> living;
+  for (int i = 0; i < 2 * rounds; ++i) living.insert(handle_of(make_object<seal>(nullptr)));
+  CHECK(living.size() == 2 * rounds);
+  for (const velo_closure handle : living) destroy_handle<seal>(handle, "closure");
+}
+
+TEST_CASE("a claim keeps others from destroying, and ends when it is not used") {
+  parcel& made = make_object<parcel>(nullptr, 3);
+  const velo_pack handle = handle_of(made);
+  {
+    const claim<parcel> mine(handle, "pack");
+    CHECK(&mine.object() == &made);
+    CHECK(&resolve<parcel>(handle, "pack") == &made);
+    CHECK(failure_of([&] { destroy_handle<parcel>(handle, "pack"); }).code == VELO_ERR_HANDLE);
+  }
+  destroy_handle<parcel>(handle, "pack");
+  CHECK(parcel::count == 0);
 }

@@ -18,9 +18,11 @@
  * and the work of calls on one stream runs in the order in which they were made, one after the
  * other (calls made at the same time from several threads in either order).
  *
- * Handles are typed pointers to structs that are never defined. A handle that was destroyed, or
- * belongs to another kind, is refused with VELO_ERR_HANDLE; with any other pointer value behavior
- * is undefined.
+ * Handles are typed pointers to structs that are never defined, positive 63-bit numbers to those who
+ * need numbers, and not to be followed. A handle that was destroyed, or belongs to another kind, is
+ * refused with VELO_ERR_HANDLE, for as long as the process lives; with any other pointer value
+ * behavior is undefined. Destroy calls, which return nothing, ignore what they refuse, and warn the
+ * log sink of the context it belongs or belonged to while that lives.
  */
 #ifndef VELO_TYPES_H
 #define VELO_TYPES_H
