@@ -2,9 +2,12 @@
 // turns whatever is thrown (a failure, bad_alloc, any std::exception, an int from a host callback)
 // into a status and the thread's error record.
 //
-// A success leaves the record alone. Cost on success: none beyond the call.
+// A success leaves the record alone. Cost on success: that of `uncancelled`.
 #pragma once
 
+#include <utility>
+
+#include "core/host_call.hpp"
 #include "core/record.hpp"
 
 namespace velo::core {
@@ -16,14 +19,22 @@ inline velo_status record_current(const char* function) noexcept {
   return what.code;
 }
 
+// of_operator: see host_call.hpp for what it leaves out.
+struct of_operator {};
 template <class F>
-velo_status guard(const char* function, F&& body) noexcept {
+velo_status guard(const char* function, F&& body, of_operator) noexcept {
   try {
     body();
     return VELO_OK;
   } catch (...) {
     return record_current(function);
   }
+}
+
+template <class F>
+velo_status guard(const char* function, F&& body) noexcept {
+  const uncancelled here;
+  return guard(function, std::forward<F>(body), of_operator{});
 }
 
 }  // namespace velo::core

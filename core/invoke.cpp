@@ -4,6 +4,8 @@
 // read-only and shared by all threads. It points into the array of types beside it, so both live in
 // one node of a list that only grows. libffi widens a result narrower than a register to ffi_arg;
 // call() takes the low bytes back, which is right on little-endian machines, all that velo runs on.
+// Where libffi keeps its closures it has locks of its own, which a fork may find held: closures are
+// therefore made and freed under one of ours, and a child that found that one held makes none.
 #include "core/invoke.hpp"
 
 #include <ffi.h>
@@ -11,10 +13,12 @@
 #include <atomic>
 #include <cstring>
 #include <memory>
-#include <mutex>
 
 #include "core/failure.hpp"
+#include "core/host_call.hpp"
+#include "core/memory.hpp"
 #include "core/precompiled.hpp"
+#include "core/process.hpp"
 
 namespace velo::core {
 
@@ -50,8 +54,8 @@ ffi_type* type_of(passing how) {
   return nullptr;
 }
 
-std::mutex preparing;
-std::atomic<prepared*> interned{nullptr};
+process_lock preparing;
+std::atomic<prepared*> interned{nullptr};  // complete at any moment: a fork may come between
 
 prepared* find_interned(const signature& shape) {
   prepared* at = interned.load(std::memory_order_acquire);
@@ -65,13 +69,6 @@ void call_words(const prepared& shape, any_function function, const word* argume
   ffi_call(&shape.interface, function, result, places);
 }
 
-// The code of the exception in flight, from foreign code.
-[[noreturn]] void fail_foreign(const char* who) {
-  const failure thrown = current_failure();
-  fail(VELO_ERR_FOREIGN, "", "a function that returns", text("an exception from %s", who),
-       thrown.cause);
-}
-
 }  // namespace
 
 bool operator==(const signature& a, const signature& b) {
@@ -81,7 +78,7 @@ bool operator==(const signature& a, const signature& b) {
 
 const prepared& prepare(const signature& shape) {
   if (const prepared* known = find_interned(shape)) return *known;
-  const std::lock_guard<std::mutex> lock(preparing);
+  const process_guard lock(preparing);
   if (const prepared* known = find_interned(shape)) return *known;
   auto made = std::make_unique<prepared>();
   made->shape = shape;
@@ -108,11 +105,32 @@ word call_foreign(const prepared& shape, any_function function, const word* argu
   try {
     return call(shape, function, arguments);
   } catch (...) {
-    fail_foreign(who);
+    fail_foreign("", who);
   }
 }
 
 // ---- functions made at run time
+
+namespace {
+
+process_lock closures;                       // of libffi
+std::atomic<bool> closures_unusable{false};  // here and in all children
+
+// nullptr where libffi can make none; throws bad_alloc when memory ran out, which it does not tell.
+void* allocate_closure(void** executable) {
+  const process_guard lock(closures);
+  if (lock.taken_over()) closures_unusable.store(true, std::memory_order_relaxed);
+  if (closures_unusable.load(std::memory_order_relaxed)) return nullptr;
+  return again_with_memory([&] { return ffi_closure_alloc(sizeof(ffi_closure), executable); });
+}
+
+void free_closure(void* writable) {
+  const process_guard lock(closures);
+  if (lock.taken_over()) closures_unusable.store(true, std::memory_order_relaxed);
+  if (!closures_unusable.load(std::memory_order_relaxed)) ffi_closure_free(writable);
+}
+
+}  // namespace
 
 struct made_function::code {
   ffi_closure* writable;
@@ -124,7 +142,7 @@ struct made_function::code {
 bool made_function::write_code(const signature& shape, body_fn body, void* user) {
   auto made = std::make_unique<code>(code{nullptr, &prepare(shape), body, user});
   void* executable = nullptr;
-  made->writable = static_cast<ffi_closure*>(ffi_closure_alloc(sizeof(ffi_closure), &executable));
+  made->writable = static_cast<ffi_closure*>(allocate_closure(&executable));
   if (made->writable == nullptr) return false;
   const auto enter = [](ffi_cif* interface, void* result, void** places, void* self) {
     const auto& made_code = *static_cast<const code*>(self);
@@ -135,7 +153,7 @@ bool made_function::write_code(const signature& shape, body_fn body, void* user)
   };
   if (ffi_prep_closure_loc(made->writable, &made->shape->interface, enter, made.get(),
                            executable) != FFI_OK) {
-    ffi_closure_free(made->writable);
+    free_closure(made->writable);
     return false;
   }
   address_ = executable;
@@ -172,22 +190,22 @@ made_function::made_function(const signature& shape, body_fn body, void* user, b
 made_function::~made_function() {
   if (place_ >= 0) precompiled::give_back(place_);
   if (code_ == nullptr) return;
-  ffi_closure_free(code_->writable);
+  free_closure(code_->writable);
   delete code_;
 }
 
-bool can_make_functions() noexcept {
+bool can_make_functions() {
   enum answer { unknown, no, yes };
   static std::atomic<int> remembered{unknown};
   int known = remembered.load(std::memory_order_relaxed);
   if (known == unknown) {
     void* executable = nullptr;
-    void* writable = ffi_closure_alloc(sizeof(ffi_closure), &executable);
+    void* writable = allocate_closure(&executable);
     known = writable != nullptr ? yes : no;
-    if (writable != nullptr) ffi_closure_free(writable);
+    if (writable != nullptr) free_closure(writable);
     remembered.store(known, std::memory_order_relaxed);
   }
-  return known == yes;
+  return known == yes && !closures_unusable.load(std::memory_order_relaxed);
 }
 
 }  // namespace velo::core

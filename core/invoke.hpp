@@ -87,7 +87,7 @@ class made_function {
   void* address_ = nullptr;
 };
 
-// Whether libffi can make a function here: tried on first use, then remembered.
-bool can_make_functions() noexcept;
+// Whether libffi can make a function here: tried on first use, then remembered. Throws bad_alloc.
+bool can_make_functions();
 
 }  // namespace velo::core

@@ -8,15 +8,24 @@
 #include <utility>
 
 #include "core/failure.hpp"
+#include "core/memory.hpp"
 #include "core/utf8.hpp"
 
 namespace velo::core {
 
+// Read twice, because jansson drops characters of a string when memory runs out within it, and goes
+// on.
 json json::parse(const char* source, const char* argument) {
   json_error_t error;
-  json_t* node = json_loads(source, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-  if (node != nullptr) return json(node);
-  if (json_error_code(&error) == json_error_out_of_memory) throw std::bad_alloc();
+  const auto read = [&] {
+    return json_loads(source, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+  };
+  if (json_t* node = again_with_memory(read)) {
+    const json first(node);
+    const json second(again_with_memory(read));
+    if (json_equal(first.node_, second.node_) == 0) throw std::bad_alloc();
+    return first;
+  }
   fail(VELO_ERR_PARSE, argument, "JSON",
        text("line %d, column %d: %s", error.line, error.column, error.text));
 }

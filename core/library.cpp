@@ -3,25 +3,28 @@
 
 #include <dlfcn.h>
 
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
 #include "core/failure.hpp"
+#include "core/memory.hpp"
 
 namespace velo::core {
 
 std::shared_ptr<const library> library::open(const char* path, const char* argument) {
-  void* loaded = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-  if (loaded == nullptr) {
+  const auto made = std::make_shared<library>(nullptr);
+  made->loaded_ = again_with_memory([&] { return dlopen(path, RTLD_NOW | RTLD_LOCAL); });
+  if (made->loaded_ == nullptr) {
     const char* message = dlerror();
     fail(VELO_ERR_IO, argument, "a library the loader can open", text("\"%s\"", path),
          message == nullptr ? "" : message);
   }
-  return std::make_shared<const library>(loaded);
+  return made;
 }
 
 library::~library() {
-  dlclose(loaded_);
+  if (loaded_ != nullptr) dlclose(loaded_);
 }
 
 any_function library::symbol(const char* name, const char* argument) const {
@@ -41,10 +44,8 @@ std::string file_of(any_function address) {
   Dl_info where{};
   if (dladdr(reinterpret_cast<const void*>(address), &where) == 0 || where.dli_fname == nullptr)
     return "";
-  char* absolute = realpath(where.dli_fname, nullptr);
-  std::string file = absolute != nullptr ? absolute : where.dli_fname;
-  std::free(absolute);
-  return file;
+  char absolute[PATH_MAX];
+  return realpath(where.dli_fname, absolute) != nullptr ? absolute : where.dli_fname;
 }
 
 }  // namespace velo::core

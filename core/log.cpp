@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/host_call.hpp"
+
 namespace velo::core {
 namespace {
 
@@ -34,6 +36,7 @@ void logger::write(velo_log_level level, const char* component, const char* form
   va_start(values, format);
   std::vsnprintf(line, sizeof line, format, values);
   va_end(values);
+  const uncancelled here;
   if (sink_ == nullptr) return write_stderr(level, component, line);
   try {
     sink_(user_, level, component, line);

@@ -7,6 +7,7 @@
 #include <new>
 
 #include "core/failure.hpp"
+#include "core/host_call.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::core {
@@ -47,24 +48,36 @@ void system_deallocate(void*, void* memory, std::uint64_t bytes, const velo_devi
 constexpr velo_allocator system_allocator = {sizeof(velo_allocator), 0, nullptr, system_allocate,
                                              system_deallocate};
 
-void* allocate(const velo_allocator& from, std::uint64_t bytes) {
-  void* memory = from.allocate(from.user, bytes, alignment, &cpu, nullptr);
-  if (memory == nullptr)
-    fail(VELO_ERR_MEMORY, "", text("%llu bytes", static_cast<unsigned long long>(bytes)), "none");
-  if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0) {
-    from.deallocate(from.user, memory, bytes, &cpu, nullptr);
-    fail(VELO_ERR_FOREIGN, "allocator.allocate", "memory aligned to 64 bytes", text("%p", memory));
-  }
-  return memory;
-}
-
 // A host's deallocate that throws cannot be told anybody: the memory counts as given back.
 void deallocate(const velo_allocator& to, void* memory, std::uint64_t bytes) noexcept {
+  const uncancelled here;
   try {
     to.deallocate(to.user, memory, bytes, &cpu, nullptr);
   } catch (...) {
     return;
   }
+}
+
+// A host's allocator in C++ says with bad_alloc what others say with NULL.
+void* ask(const velo_allocator& from, std::uint64_t bytes) {
+  return call_host("allocator.allocate", [&]() -> void* {
+    try {
+      return from.allocate(from.user, bytes, alignment, &cpu, nullptr);
+    } catch (const std::bad_alloc&) {
+      return nullptr;
+    }
+  });
+}
+
+void* allocate(const velo_allocator& from, std::uint64_t bytes) {
+  void* memory = ask(from, bytes);
+  if (memory == nullptr)
+    fail(VELO_ERR_MEMORY, "", text("%llu bytes", static_cast<unsigned long long>(bytes)), "none");
+  if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0) {
+    deallocate(from, memory, bytes);
+    fail(VELO_ERR_FOREIGN, "allocator.allocate", "memory aligned to 64 bytes", text("%p", memory));
+  }
+  return memory;
 }
 
 }  // namespace
@@ -85,6 +98,12 @@ void memory_source::release() noexcept {
   const velo_allocator from = allocator_;
   this->~memory_source();
   deallocate(from, this, sizeof(memory_source));
+}
+
+bool heap_answers() noexcept {
+  void* volatile probe = std::malloc(4096);  // volatile: else the pair may be left out
+  std::free(probe);
+  return probe != nullptr;
 }
 
 void* memory_source::take(std::size_t bytes) {

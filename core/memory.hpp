@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include "velo/context.h"
 
@@ -39,5 +40,17 @@ class memory_source {
   std::atomic<std::uint32_t> references_{1};
   std::atomic<std::uint64_t> live_{0}, peak_{0}, count_{0};
 };
+
+// attempt(), which gives nullptr when it fails, of a library that does not tell whether memory ran
+// out: throws bad_alloc when there is none left, else tries once more, so that a failure for want
+// of memory that has come back is none.
+bool heap_answers() noexcept;
+template <class F>
+auto again_with_memory(F&& attempt) {
+  auto made = attempt();
+  if (made != nullptr) return made;
+  if (!heap_answers()) throw std::bad_alloc();
+  return attempt();
+}
 
 }  // namespace velo::core

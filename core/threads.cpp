@@ -22,6 +22,7 @@
 #include "core/failure.hpp"
 #include "core/float_mode.hpp"
 #include "core/futex.hpp"
+#include "core/host_call.hpp"
 
 namespace velo::core {
 namespace {
@@ -237,7 +238,8 @@ void run_on_host(void* self, std::int64_t tasks, parallel::task_fn fn, void* use
     return;
   }
   host_region region{fn, user, tasks, parts};
-  host.callback.run(host.callback.user, parts, &run_host_part, &region);
+  call_host("parallel_for.run",
+            [&] { host.callback.run(host.callback.user, parts, &run_host_part, &region); });
 }
 
 }  // namespace

@@ -92,9 +92,7 @@ velo_status velo_kernel_register(velo_context context, const velo_kernel_desc* d
     core::context& owner = core::resolve<core::context>(context, "context");
     const velo_kernel_desc complete = read_kernel(desc, "desc");
     capi::required(kernel, "kernel");
-    auto made = ops::register_kernel(owner, complete);
-    *kernel = core::handle_of(
-        core::make_object<ops::kernel_registration>(&owner, owner, std::move(made)));
+    *kernel = core::handle_of(core::make_object<ops::kernel_registration>(&owner, owner, complete));
   });
 }
 

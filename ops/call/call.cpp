@@ -94,11 +94,14 @@ void execute(op_id op, const void* args, core::stream& stream) {
 
 velo_status call(op_id op, velo_stream handle, const void* args) noexcept {
   const op_spec& spec = spec_of(op);
-  return core::guard(spec.function, [&] {
-    core::stream& stream = core::resolve<core::stream>(handle, "stream");
-    args_block block;
-    execute(op, complete(spec, args, block), stream);
-  });
+  return core::guard(
+      spec.function,
+      [&] {
+        core::stream& stream = core::resolve<core::stream>(handle, "stream");
+        args_block block;
+        execute(op, complete(spec, args, block), stream);
+      },
+      core::of_operator{});
 }
 
 }  // namespace velo::ops

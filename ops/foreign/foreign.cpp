@@ -185,6 +185,17 @@ void foreign_kernel::retire() {
   ended_.wait(lock, [this] { return running_ == 0; });
 }
 
+// Adding comes last: what fails before it leaves nothing in the context.
+kernel_registration::kernel_registration(core::context& owner, const velo_kernel_desc& desc)
+    : owner_(owner) {
+  std::shared_ptr<const core::library> library;
+  if (desc.function == nullptr) library = core::library::open(desc.library, "desc.library");
+  kernel_ = std::make_shared<foreign_kernel>(desc, std::move(library), "");
+  const std::string description = kernel_->describe();
+  foreign_kernels::of(owner).add({kernel_});
+  owner.log().write(VELO_LOG_INFO, "foreign", "registered %s", description.c_str());
+}
+
 void kernel_registration::retire() {
   kernel_->retire();
   foreign_kernels::of(owner_).remove(*kernel_);
@@ -197,16 +208,6 @@ kernel_registration::~kernel_registration() {
     owner_.log().write(VELO_LOG_ERROR, "foreign", "%s destroyed while it runs on this thread",
                        kernel_->name());
   }
-}
-
-std::shared_ptr<foreign_kernel> register_kernel(core::context& context,
-                                                const velo_kernel_desc& desc) {
-  std::shared_ptr<const core::library> library;
-  if (desc.function == nullptr) library = core::library::open(desc.library, "desc.library");
-  auto made = std::make_shared<foreign_kernel>(desc, std::move(library), "");
-  foreign_kernels::of(context).add({made});
-  context.log().write(VELO_LOG_INFO, "foreign", "registered %s", made->describe().c_str());
-  return made;
 }
 
 void register_plugin(core::context& context, const std::shared_ptr<const core::library>& library,

@@ -86,8 +86,8 @@ class foreign_kernels {
 // What a velo_kernel handle stands for: its end takes the kernel out of the context.
 class kernel_registration {
  public:
-  kernel_registration(core::context& owner, std::shared_ptr<foreign_kernel> kernel)
-      : owner_(owner), kernel_(std::move(kernel)) {}
+  // Makes a kernel from a description by itself, and adds it to the context.
+  kernel_registration(core::context& owner, const velo_kernel_desc& desc);
   ~kernel_registration();
 
   void retire();  // throws as foreign_kernel::retire; the destructor ignores what it throws
@@ -96,10 +96,6 @@ class kernel_registration {
   core::context& owner_;
   std::shared_ptr<foreign_kernel> kernel_;
 };
-
-// Makes a kernel from a description by itself, and adds it to the context.
-std::shared_ptr<foreign_kernel> register_kernel(core::context& context,
-                                                const velo_kernel_desc& desc);
 
 // Adds all kernels of a plugin to the context, or none. A kernel without a function names a symbol
 // of the plugin's library.

@@ -9,12 +9,15 @@ namespace velo::core {
 
 void throw_planted();  // guards_test.cpp; returns when nothing is planted
 
-template <class F>
-velo_status guard_with_fault(const char* function, F&& body) noexcept {
-  return guard(function, [&] {
-    throw_planted();
-    body();
-  });
+template <class F, class... Kind>
+velo_status guard_with_fault(const char* function, F&& body, Kind... kind) noexcept {
+  return guard(
+      function,
+      [&] {
+        throw_planted();
+        body();
+      },
+      kind...);
 }
 
 }  // namespace velo::core

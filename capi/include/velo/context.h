@@ -28,7 +28,8 @@ VELO_BEGIN_C
 
 /* Where velo gets memory. Both functions may be called from any thread; alignment is a power of two
  * >= 64. allocate returns NULL on failure. device lives until the call returns; stream is the
- * velo_stream the memory is for, or NULL. */
+ * velo_stream the memory is for, or NULL. An exception of allocate is VELO_ERR_FOREIGN, bad_alloc
+ * VELO_ERR_MEMORY; one of deallocate is ignored. */
 typedef struct velo_allocator {
   uint32_t struct_size;
   uint32_t reserved;
@@ -43,7 +44,8 @@ typedef struct velo_allocator {
   { sizeof(velo_allocator), 0, 0, 0, 0 }
 
 /* The host's threads. run calls task(task_user, i) for every i in [0, tasks), possibly at once on
- * `threads` threads, and returns when all are done. Calls do not nest. */
+ * `threads` threads, and returns when all are done. Calls do not nest. An exception, thrown when no
+ * task is running any more, is VELO_ERR_FOREIGN. */
 typedef struct velo_parallel_for {
   uint32_t struct_size;
   int32_t threads; /* how many tasks may run at once, >= 1 */

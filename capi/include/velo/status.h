@@ -11,7 +11,11 @@
  *
  * The comment of a function ends with its thread class (any: from any thread; per-handle: one call
  * at a time on a handle) and with the codes it can give, without VELO_ERR_. Beside these any call
- * may give MEMORY or INTERNAL, and one on a stream that has failed gives that failure (stream.h).
+ * may give MEMORY or INTERNAL, FOREIGN when a callback of the host's throws, and one on a stream
+ * that has failed gives that failure (stream.h).
+ *
+ * No call is a cancellation point (pthread_cancel): a request takes effect after it. A thread whose
+ * cancellation is asynchronous may not call velo.
  */
 #ifndef VELO_STATUS_H
 #define VELO_STATUS_H

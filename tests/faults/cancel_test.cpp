@@ -1,0 +1,131 @@
+// A host's thread that is to be cancelled (pthread_cancel) while it is inside velo: no call ends
+// half-way, and the request takes effect after it.
+//
+// Every row runs with a request pending, in a context whose callbacks are cancellation points
+// themselves, as one that prints or waits is.
+#include <pthread.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+
+#include "core/context.hpp"
+#include "tests/faults/every_entry.hpp"
+
+namespace {
+
+using velo::testing::entry;
+using velo::testing::every_entry;
+using velo::testing::world;
+
+const velo_allocator host = {
+    sizeof(velo_allocator), 0, nullptr,
+    [](void*, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
+      pthread_testcancel();
+      return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    },
+    [](void*, void* block, std::uint64_t, const velo_device*, void*) {
+      pthread_testcancel();
+      std::free(block);
+    }};
+
+struct asked {
+  const entry& row;
+  world& in;
+  velo_status status = VELO_ERR_INTERNAL;
+  bool returned = false, survived = false;
+};
+
+void* call_while_asked_to_go(void* argument) {
+  auto& a = *static_cast<asked*>(argument);
+  pthread_cancel(pthread_self());
+  a.status = a.row.call(a.in);
+  a.returned = true;
+  pthread_testcancel();
+  a.survived = true;
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("a cancellation that is asked for during a call takes effect after it") {
+  for (const entry& row : every_entry()) {
+    INFO(row.name);
+    world w(&host);
+    row.begin(w);
+    asked a{row, w};
+    pthread_t thread{};
+    REQUIRE(pthread_create(&thread, nullptr, &call_while_asked_to_go, &a) == 0);
+    REQUIRE(pthread_join(thread, nullptr) == 0);
+    CHECK(a.returned);
+    CHECK(a.status == VELO_OK);
+    CHECK_FALSE(a.survived);
+    row.undo(w);
+  }
+}
+
+TEST_CASE("a thread cancelled while it waits for a stream returns from the call first") {
+  world w;
+  w.open();
+  velo_stream first = nullptr, second = nullptr;
+  REQUIRE(velo_stream_create(w.context, &first) == VELO_OK);
+  REQUIRE(velo_stream_create(w.context, &second) == VELO_OK);
+  velo::core::point go;
+  struct block final : velo::core::work {
+    explicit block(velo::core::point& until) : work(velo::core::demand::waits), until_(until) {}
+    void run(velo::core::execution&) override { until_.wait(-1); }
+    velo::core::point& until_;
+  };
+  velo::core::stream& queue = velo::core::resolve<velo::core::stream>(first, "stream");
+  queue.enqueue(queue.make<block>(go));
+  struct waiter {
+    velo_stream stream;
+    std::atomic<bool> begun{false}, returned{false};
+  } waiting{first, {}, {}};
+  pthread_t thread{};
+  REQUIRE(pthread_create(
+              &thread, nullptr,
+              [](void* argument) -> void* {
+                auto& self = *static_cast<waiter*>(argument);
+                self.begun = true;
+                velo_stream_synchronize(self.stream);
+                self.returned = true;
+                pthread_testcancel();
+                return argument;
+              },
+              &waiting) == 0);
+  while (!waiting.begun) sched_yield();
+  REQUIRE(pthread_cancel(thread) == 0);
+  go.pass();
+  void* result = nullptr;
+  REQUIRE(pthread_join(thread, &result) == 0);
+  CHECK(result == PTHREAD_CANCELED);
+  CHECK(waiting.returned);
+  CHECK(velo_stream_synchronize(first) == VELO_OK);
+  w.close();
+}
+
+TEST_CASE("a host's functions that are cancellation points end no thread in the middle") {
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  const velo_parallel_for loops = {
+      sizeof loops, 2, nullptr,
+      [](void*, std::int64_t tasks, void (*task)(void* user, std::int64_t index), void* user) {
+        pthread_testcancel();
+        for (std::int64_t i = 0; i < tasks; ++i) task(user, i);
+      }};
+  desc.parallel_for = &loops;
+  desc.log = [](void*, velo_log_level, const char*, const char*) { pthread_testcancel(); };
+  desc.config_json = R"({"log": "debug"})";
+  for (const entry& row : every_entry()) {
+    if (row.example == nullptr) continue;
+    INFO(row.name);
+    world w;
+    w.begin(desc, row);
+    asked a{row, w};
+    pthread_t thread{};
+    REQUIRE(pthread_create(&thread, nullptr, &call_while_asked_to_go, &a) == 0);
+    REQUIRE(pthread_join(thread, nullptr) == 0);
+    CHECK(a.status == VELO_OK);
+    CHECK_FALSE(a.survived);
+    w.close();
+  }
+}

@@ -1,0 +1,403 @@
+// The rows, written by hand: a call that does what its function is for.
+#include "tests/faults/every_entry.hpp"
+
+#include <cstddef>
+#include <iterator>
+#include <set>
+#include <stdexcept>
+
+#include "core/signature.hpp"
+
+namespace velo::testing {
+namespace {
+
+using core::direction;
+using core::function_info;
+using core::parameter_info;
+using core::thread_class;
+using core::value_type;
+#include "abi/generated/functions.inc"
+
+// Set-up that fails would make a row prove nothing: it ends the test.
+void must(velo_status status) {
+  if (status != VELO_OK) throw std::runtime_error("a row's preparation failed");
+}
+
+velo_status fill(std::int64_t count, float* y) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = 1;
+  return VELO_OK;
+}
+
+velo_kernel_desc kernel_desc() {
+  velo_kernel_desc desc = VELO_KERNEL_DESC_INIT;
+  desc.op = "a_foreign_kernel_with_a_long_name";
+  desc.signature = "s(lp)";
+  desc.binding = "y.numel, y.data";
+  desc.tensors = "out y f32";
+  desc.function = reinterpret_cast<void*>(&fill);
+  return desc;
+}
+
+float numbers[16] = {};
+const std::int64_t square[] = {4, 4};
+const velo_tensor matrix = {
+    numbers, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_FLOAT, 32, 1}, square, nullptr, 0};
+char text[1 << 20];
+
+velo_named_value named_matrix(const char* name) {
+  velo_named_value v{};
+  v.name = name;
+  v.value.kind = VELO_VALUE_TENSOR;
+  v.value.as.tensor = &matrix;
+  return v;
+}
+
+void nothing(world&) {}
+void open(world& w) {
+  w.open();
+}
+void close(world& w) {
+  w.close();
+}
+void open_with_queue(world& w) {
+  w.open();
+  must(velo_stream_create(w.context, &w.queue));
+}
+void open_with_event(world& w) {
+  open_with_queue(w);
+  must(velo_event_create(w.context, &w.event));
+  must(velo_event_record(w.event, w.queue));
+  must(velo_event_synchronize(w.event, -1));
+}
+void open_with_pack(world& w) {
+  w.open();
+  velo_pack_desc desc = VELO_PACK_DESC_INIT;
+  desc.k = desc.n = 4;
+  must(velo_pack_create(w.context, &desc, &w.pack));
+}
+void open_with_kernel(world& w) {
+  w.open();
+  const velo_kernel_desc desc = kernel_desc();
+  must(velo_kernel_register(w.context, &desc, &w.kernel));
+}
+velo_status create_closure(world& w) {
+  void* function = nullptr;
+  return velo_closure_create(w.now, "add", "a, b, y", &function, &w.closure);
+}
+void open_with_closure(world& w) {
+  w.open();
+  must(create_closure(w));
+}
+void open_with_tensor(world& w) {
+  w.open();
+  const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  must(velo_tensor_create(w.context, &dtype, 2, square, &w.managed));
+}
+void release_and_close(world& w) {
+  velo_tensor_release(w.managed);
+  w.managed = nullptr;
+  w.close();
+}
+
+velo_status gone(velo_status of_a_call) {
+  return of_a_call == VELO_ERR_HANDLE ? VELO_OK : VELO_ERR_INTERNAL;
+}
+
+velo_status run_queued(world& w) {
+  const velo_status queued = w.example->run(w.queue);
+  const velo_status done = velo_stream_synchronize(w.queue);
+  velo_stream_clear(w.queue);
+  return queued != VELO_OK ? queued : done;
+}
+void open_with_values(world& w) {
+  w.open();
+  w.values = w.example->values(true);
+}
+velo_status run_by_name(world& w) {
+  return velo_op_call(w.now, w.example->spec().name, w.values.data(),
+                      static_cast<std::int64_t>(w.values.size()));
+}
+velo_status infer(world& w) {
+  const velo_named_value inputs[] = {named_matrix("a"), named_matrix("b")};
+  velo_shape shapes[1] = {};
+  shapes[0].struct_size = sizeof shapes[0];
+  std::int64_t outputs = 0;
+  return velo_op_infer(w.context, "add", inputs, 2, shapes, 1, &outputs);
+}
+velo_status explain(world& w) {
+  const velo_named_value inputs[] = {named_matrix("a"), named_matrix("b")};
+  return velo_op_explain(w.context, "add", inputs, 2, text, sizeof text, nullptr);
+}
+velo_status invoke(world&) {
+  std::int64_t count = 0;
+  velo_value to{};
+  to.kind = VELO_VALUE_POINTER;
+  to.as.p = &count;
+  velo_value result{};
+  return velo_invoke("velo_op_count", &to, 1, &result);
+}
+velo_status create_context(world& w) {
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.threads = 2;
+  desc.allocator = w.allocator();
+  desc.config_json = R"({"level": 1, "kernel.rms_norm": "scalar", "log": "off", "closures": true})";
+  return velo_context_create(&desc, &w.context);
+}
+
+const entry functions_by_hand[] = {
+    {"velo_last_error", nothing,
+     [](world&) {
+       velo_error_info info = VELO_ERROR_INFO_INIT;
+       return velo_last_error(&info);
+     },
+     nothing},
+    {"velo_error_text", nothing, [](world&) { return velo_error_text(text, sizeof text, nullptr); },
+     nothing},
+    {"velo_status_describe", nothing,
+     [](world&) { return velo_status_describe(VELO_ERR_NULL, nullptr, nullptr); }, nothing},
+    {"velo_tensor_create", open,
+     [](world& w) {
+       const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
+       return velo_tensor_create(w.context, &dtype, 2, square, &w.managed);
+     },
+     release_and_close},
+    {"velo_tensor_import", open_with_tensor,
+     [](world& w) {
+       velo_tensor view{};
+       return velo_tensor_import(w.context, w.managed, &view);
+     },
+     release_and_close},
+    {"velo_tensor_release", open_with_tensor,
+     [](world& w) -> velo_status {
+       velo_tensor_release(w.managed);
+       w.managed = nullptr;
+       return VELO_OK;
+     },
+     close},
+    {"velo_tensor_extent", nothing,
+     [](world&) {
+       std::uint64_t bytes = 0;
+       return velo_tensor_extent(&matrix, &bytes);
+     },
+     nothing},
+    {"velo_context_create", nothing, create_context, close},
+    {"velo_context_destroy", open_with_event,
+     [](world& w) {
+       velo_context_destroy(w.context);
+       velo_stream stream = nullptr;
+       return gone(velo_context_stream(w.context, &stream));
+     },
+     nothing},
+    {"velo_context_stream", open,
+     [](world& w) {
+       velo_stream stream = nullptr;
+       return velo_context_stream(w.context, &stream);
+     },
+     close},
+    {"velo_config_set", open,
+     [](world& w) { return velo_config_set(w.context, "kernel.rms_norm", "scalar"); }, close},
+    {"velo_config_get", open,
+     [](world& w) {
+       return velo_config_get(w.context, "isa", text, sizeof text, nullptr, nullptr);
+     },
+     close},
+    {"velo_config_list", open,
+     [](world& w) { return velo_config_list(w.context, text, sizeof text, nullptr); }, close},
+    {"velo_context_get_stats", open,
+     [](world& w) {
+       velo_context_stats stats{};
+       stats.struct_size = sizeof stats;
+       return velo_context_get_stats(w.context, &stats);
+     },
+     close},
+    {"velo_stream_create", open, [](world& w) { return velo_stream_create(w.context, &w.queue); },
+     close},
+    {"velo_stream_destroy", open_with_queue,
+     [](world& w) {
+       velo_stream_destroy(w.queue);
+       return gone(velo_stream_synchronize(w.queue));
+     },
+     close},
+    {"velo_stream_synchronize", open_with_queue,
+     [](world& w) { return velo_stream_synchronize(w.queue); }, close},
+    {"velo_stream_query", open_with_queue,
+     [](world& w) {
+       std::int32_t done = 0;
+       return velo_stream_query(w.queue, &done);
+     },
+     close},
+    {"velo_stream_clear", open_with_queue, [](world& w) { return velo_stream_clear(w.queue); },
+     close},
+    {"velo_stream_wait", open_with_event,
+     [](world& w) { return velo_stream_wait(w.queue, w.event); }, close},
+    {"velo_event_create", open, [](world& w) { return velo_event_create(w.context, &w.event); },
+     close},
+    {"velo_event_destroy", open_with_event,
+     [](world& w) {
+       velo_event_destroy(w.event);
+       std::int32_t done = 0;
+       return gone(velo_event_query(w.event, &done));
+     },
+     close},
+    {"velo_event_record", open_with_event,
+     [](world& w) { return velo_event_record(w.event, w.queue); }, close},
+    {"velo_event_synchronize", open_with_event,
+     [](world& w) { return velo_event_synchronize(w.event, -1); }, close},
+    {"velo_event_query", open_with_event,
+     [](world& w) {
+       std::int32_t done = 0;
+       return velo_event_query(w.event, &done);
+     },
+     close},
+    {"velo_pack_create", open,
+     [](world& w) {
+       velo_pack_desc desc = VELO_PACK_DESC_INIT;
+       desc.k = desc.n = 4;
+       return velo_pack_create(w.context, &desc, &w.pack);
+     },
+     close},
+    {"velo_pack_destroy", open_with_pack,
+     [](world& w) {
+       velo_pack_destroy(w.pack);
+       return gone(velo_pack_update(w.now, w.pack, &matrix));
+     },
+     close},
+    {"velo_pack_update", open_with_pack,
+     [](world& w) { return velo_pack_update(w.now, w.pack, &matrix); }, close},
+    {"velo_get_api", nothing,
+     [](world&) {
+       const struct velo_api* api = nullptr;
+       return velo_get_api(100, sizeof *api, &api);
+     },
+     nothing},
+    {"velo_version", nothing,
+     [](world&) { return velo_version(nullptr, nullptr, nullptr, nullptr); }, nothing},
+    {"velo_capability_query", nothing,
+     [](world&) {
+       std::int32_t available = 0;
+       return velo_capability_query(VELO_CAP_CLOSURES, &available);
+     },
+     nothing},
+    {"velo_describe", nothing, [](world&) { return velo_describe(text, sizeof text, nullptr); },
+     nothing},
+    {"velo_op_count", nothing,
+     [](world&) {
+       std::int64_t count = 0;
+       return velo_op_count(&count);
+     },
+     nothing},
+    {"velo_op_name", nothing,
+     [](world&) {
+       const char* name = nullptr;
+       return velo_op_name(0, &name);
+     },
+     nothing},
+    {"velo_op_describe", nothing,
+     [](world&) { return velo_op_describe("add", text, sizeof text, nullptr); }, nothing},
+    {"velo_op_call", open,
+     [](world& w) {
+       static float sums[16];
+       velo_tensor out = matrix;
+       out.data = sums;
+       velo_named_value values[] = {named_matrix("a"), named_matrix("b"), named_matrix("y")};
+       values[2].value.as.tensor = &out;
+       return velo_op_call(w.now, "add", values, 3);
+     },
+     close},
+    {"velo_op_infer", open, infer, close},
+    {"velo_op_explain", open, explain, close},
+    {"velo_invoke", nothing, invoke, nothing},
+    {"velo_kernel_register", open,
+     [](world& w) {
+       const velo_kernel_desc desc = kernel_desc();
+       return velo_kernel_register(w.context, &desc, &w.kernel);
+     },
+     close},
+    {"velo_kernel_register", open,  // by library and symbol
+     [](world& w) {
+       velo_kernel_desc desc = VELO_KERNEL_DESC_INIT;
+       desc.op = "axpy_of_a_library";
+       desc.library = VELO_TEST_PLUGINS "/plugin_kernels.so";
+       desc.symbol = "axpy";
+       desc.signature = "v(lfplpl)";
+       desc.binding = "x.numel, attr.alpha, x.data, 1, y.data, 1";
+       desc.tensors = "in x f32, inout y f32";
+       return velo_kernel_register(w.context, &desc, &w.kernel);
+     },
+     close},
+    {"velo_kernel_destroy", open_with_kernel,
+     [](world& w) {
+       velo_kernel_destroy(w.kernel);
+       const velo_kernel_desc desc = kernel_desc();
+       return velo_kernel_register(w.context, &desc, &w.kernel);
+     },
+     close},
+    {"velo_plugin_load", open,
+     [](world& w) { return velo_plugin_load(w.context, VELO_TEST_PLUGINS "/plugin_good.so"); },
+     close},
+    {"velo_kernel_list", open_with_kernel,
+     [](world& w) { return velo_kernel_list(w.context, text, sizeof text, nullptr); }, close},
+    {"velo_closure_create", open, create_closure, close},
+    {"velo_closure_destroy", open_with_closure,
+     [](world& w) -> velo_status {
+       velo_closure_destroy(w.closure);
+       return VELO_OK;
+     },
+     close},
+};
+
+std::vector<entry> make_entries() {
+  static std::deque<example_call> examples;
+  std::vector<entry> all(std::begin(functions_by_hand), std::end(functions_by_hand));
+  for (const hosts::sample& sample : hosts::samples(true)) {
+    if (sample.status != VELO_OK) continue;
+    const example_call* example = &examples.emplace_back(sample);
+    const std::string name = example->spec().function;
+    all.push_back({name, open, [](world& w) { return w.example->run(w.now); }, close, example});
+    all.push_back({name + " queued", open_with_queue, run_queued, close, example});
+    all.push_back({name + " by name", open_with_values, run_by_name, close, example});
+  }
+  return all;
+}
+
+}  // namespace
+
+void world::open() {
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.threads = 2;
+  desc.allocator = allocator_;
+  open(desc);
+}
+
+void world::open(const velo_context_desc& desc) {
+  must(velo_context_create(&desc, &context));
+  must(velo_context_stream(context, &now));
+}
+
+void world::begin(const velo_context_desc& desc, const entry& row) {
+  open(desc);
+  must(velo_stream_create(context, &queue));
+  example = row.example;
+  values = example->values(true);
+}
+
+void world::close() {
+  velo_context_destroy(context);
+  context = nullptr;
+}
+
+const std::vector<entry>& every_entry() {
+  static const std::vector<entry> all = make_entries();
+  return all;
+}
+
+std::vector<std::string> functions_without_a_row() {
+  std::set<std::string> known;
+  for (const entry& e : every_entry()) known.insert(e.name);
+  std::vector<std::string> missing;
+  for (const function_info& f : functions)
+    if (known.count(f.name) == 0) missing.push_back(f.name);
+  return missing;
+}
+
+}  // namespace velo::testing

@@ -1,0 +1,63 @@
+// Every function of the C API called once as its header says, and every operator on its example:
+// what the faults of this folder are planted into.
+//
+// A row makes what its call needs, calls once, and puts everything back. A world has a context of
+// its own, so a row can be repeated, in a child of a fork too. `covers_every_function` fails for a
+// function of the spec without a row.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "tests/ops/example_call.hpp"
+#include "velo/velo.h"
+
+namespace velo::testing {
+
+// What the rows work on: made by `prepare`, used by `call`, gone after `undo`.
+struct entry;
+struct world {
+  explicit world(const velo_allocator* allocator = nullptr) : allocator_(allocator) {}
+
+  const velo_allocator* allocator() const { return allocator_; }
+  void open();  // a context of two threads, and its inline stream
+  void open(const velo_context_desc& desc);
+  void close();  // destroys it, with all that is left in it
+  void begin(const velo_context_desc& desc,
+             const entry& row);  // of an operator, instead of its own
+
+  velo_context context = nullptr;
+  velo_stream now = nullptr, queue = nullptr;
+  velo_event event = nullptr;
+  velo_pack pack = nullptr;
+  velo_kernel kernel = nullptr;
+  velo_closure closure = nullptr;
+  velo_managed_tensor* managed = nullptr;
+  const example_call* example = nullptr;  // of the row, if it is an operator's
+  std::vector<velo_named_value> values;   // of its call by name
+
+ private:
+  const velo_allocator* allocator_;
+};
+
+struct entry {
+  std::string name;
+  void (*prepare)(world&);
+  velo_status (*call)(world&);  // destroys: VELO_OK when the handle is gone
+  void (*undo)(world&);
+  const example_call* example = nullptr;
+
+  void begin(world& w) const {
+    w.example = example;
+    prepare(w);
+  }
+};
+
+// In the order of the spec; then every operator inline, on a queue, and by name. Made once.
+const std::vector<entry>& every_entry();
+
+// The names of functions that have no row.
+std::vector<std::string> functions_without_a_row();
+
+}  // namespace velo::testing

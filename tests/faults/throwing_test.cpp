@@ -1,0 +1,117 @@
+// A host's functions that throw, in every function of the API: VELO_ERR_FOREIGN with what was
+// thrown, bad_alloc of an allocator VELO_ERR_MEMORY, and afterwards all is as before.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+#include "tests/faults/every_entry.hpp"
+
+namespace {
+
+using velo::testing::entry;
+using velo::testing::every_entry;
+using velo::testing::world;
+
+enum class thrown { nothing, number, exception, memory };
+std::atomic<thrown> next{thrown::nothing};
+std::atomic<int> remaining{0};  // requests until the one that throws
+std::atomic<bool> threw{false};
+std::atomic<std::int64_t> live{0};
+
+void throw_next() {
+  if (next == thrown::nothing || remaining.fetch_sub(1) != 1) return;
+  threw = true;
+  if (next == thrown::number) throw 7;
+  if (next == thrown::exception) throw std::runtime_error("of the host");
+  throw std::bad_alloc();
+}
+
+const velo_allocator host = {
+    sizeof(velo_allocator), 0, nullptr,
+    [](void*, std::uint64_t bytes, std::uint64_t alignment, const velo_device*, void*) {
+      throw_next();
+      ++live;
+      return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    },
+    [](void*, void* block, std::uint64_t, const velo_device*, void*) {
+      --live;
+      std::free(block);
+    }};
+
+std::string cause() {
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  REQUIRE(velo_last_error(&info) == VELO_OK);
+  return info.cause;
+}
+
+}  // namespace
+
+TEST_CASE("an allocator that throws is the host's failure in every function") {
+  struct expectation {
+    thrown what;
+    velo_status status;
+    const char* cause;
+  };
+  const expectation all[] = {
+      {thrown::number, VELO_ERR_FOREIGN, "an exception of unknown type"},
+      {thrown::exception, VELO_ERR_FOREIGN, "of the host"},
+      {thrown::memory, VELO_ERR_MEMORY, ""},
+  };
+  int failures = 0;
+  for (const entry& row : every_entry()) {
+    for (const expectation& expected : all) {
+      bool more = true;
+      for (int n = 1; more; ++n) {
+        INFO(row.name << ", request " << n << ", throws " << static_cast<int>(expected.what));
+        const std::int64_t before = live;
+        world w(&host);
+        row.begin(w);
+        remaining = n;
+        threw = false;
+        next = expected.what;
+        const velo_status status = row.call(w);
+        next = thrown::nothing;
+        more = threw;
+        failures += more;
+        CHECK(status == (more ? expected.status : VELO_OK));
+        if (more) CHECK(cause() == expected.cause);
+        if (more) CHECK(row.call(w) == VELO_OK);
+        row.undo(w);
+        CHECK(live == before);
+        REQUIRE(n < 100);
+      }
+    }
+  }
+  CHECK(failures > 200);
+}
+
+TEST_CASE("a parallel_for that throws is the host's failure, and the context goes on") {
+  const velo_parallel_for loops = {
+      sizeof loops, 2, nullptr,
+      [](void*, std::int64_t tasks, void (*task)(void* user, std::int64_t index), void* user) {
+        throw_next();
+        for (std::int64_t i = 0; i < tasks; ++i) task(user, i);
+      }};
+  velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+  desc.parallel_for = &loops;
+  int failures = 0;
+  for (const entry& row : every_entry()) {
+    if (row.example == nullptr) continue;
+    INFO(row.name);
+    world w;
+    w.begin(desc, row);
+    remaining = 1;
+    threw = false;
+    next = thrown::exception;
+    const velo_status status = row.call(w);
+    next = thrown::nothing;
+    failures += threw;
+    CHECK(status == (threw ? VELO_ERR_FOREIGN : VELO_OK));
+    if (threw) CHECK(cause() == "of the host");
+    CHECK(row.call(w) == VELO_OK);
+    w.close();
+  }
+  CHECK(failures > 20);
+}
