@@ -5,32 +5,29 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <new>
 
+#include "capi/adapters/fork_lock.hpp"
 #include "velo/adapters.h"
 
 namespace velo::adapters {
 namespace {
 
-// A spin flag instead of a mutex: a fork must not leave it held for long, and nothing
-// waits under it.
+// The last byte of the text is never written, so that a child of a fork in the middle has an end.
 class last_failure {
  public:
   void keep(const char* text) {
-    while (held_.test_and_set(std::memory_order_acquire)) {
-    }
+    const std::lock_guard<fork_lock> lock(lock_);
     std::snprintf(text_, sizeof text_, "%s", text);
-    held_.clear(std::memory_order_release);
   }
   void copy(char (&out)[sizeof(refusal::text)]) {
-    while (held_.test_and_set(std::memory_order_acquire)) {
-    }
+    const std::lock_guard<fork_lock> lock(lock_);
     std::memcpy(out, text_, sizeof text_);
-    held_.clear(std::memory_order_release);
   }
 
  private:
-  std::atomic_flag held_ = ATOMIC_FLAG_INIT;
+  fork_lock lock_;
   char text_[sizeof(refusal::text)] = "";
 };
 

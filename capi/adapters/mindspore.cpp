@@ -27,6 +27,7 @@
 #include "capi/adapters/attributes.hpp"
 #include "capi/adapters/entries.hpp"
 #include "capi/adapters/failure.hpp"
+#include "capi/adapters/fork_lock.hpp"
 #include "capi/adapters/host_context.hpp"
 #include "capi/adapters/placement.hpp"
 #include "velo/adapters.h"
@@ -71,7 +72,7 @@ struct binding {
 // Slots change by whole bindings; a call reads one pointer. Binding and releasing take turns, since
 // a search for a binding looks into those of others.
 std::atomic<binding*> slots[slot_count];
-std::mutex changing;
+fork_lock changing;
 
 void run(const op_info& op, const attribute_set* attributes, const mindspore_call& given) {
   if (given.stream != nullptr)
@@ -136,7 +137,7 @@ int bind(int slot, const char* op, const char* json) {
   std::unique_ptr<binding> made(
       new binding{found, json != nullptr ? json : "", read_attributes(*found, json)});
   if (!made->attributes.fields.empty()) place_named(*found, made->attributes.fields);
-  const std::lock_guard<std::mutex> turn(changing);
+  const std::lock_guard<fork_lock> turn(changing);
   if (slot == -1) return bind_any(made);
   check_slot(slot);
   delete slots[slot].exchange(made.release());
@@ -178,7 +179,7 @@ velo_status velo_ms_slot_release(int32_t slot) {
   refusal failed;
   return attempt({"velo_ms_slot_release"}, failed, [&] {
     check_slot(slot);
-    const std::lock_guard<std::mutex> turn(changing);
+    const std::lock_guard<fork_lock> turn(changing);
     delete slots[slot].exchange(nullptr);
   });
 }

@@ -1,6 +1,8 @@
 // Which table of kernels an ISA has, and which way of multiplying bf16 is the better one.
 #include "ops/gemm/gemm_kernels.hpp"
 
+#include <atomic>
+
 #include "ops/gemm/gemm.hpp"
 
 namespace velo::ops {
@@ -14,10 +16,18 @@ const gemm_kernels& gemm_kernels_for(core::isa isa) {
 // VDPBF16PS does two products a lane. Zen 4 and Zen 5 issue it as often as an FMA (235 of 117 and
 // 575 of 287 GF/s, one core); Intel's server cores with AMX issue it a quarter as often (120 of 238
 // GF/s), so there widening wins.
+//
+// Remembered, because CPUID is slow under a hypervisor; not in a constant made on first use, whose
+// guard is a lock that a fork may find held.
 bool dot_product_pays() {
-  static const bool pays =
-      core::detect_vendor() != core::vendor::intel;  // CPUID is slow under a hypervisor
-  return pays;
+  enum answer { unknown, no, yes };
+  static std::atomic<int> remembered{unknown};
+  int known = remembered.load(std::memory_order_relaxed);
+  if (known == unknown) {
+    known = core::detect_vendor() != core::vendor::intel ? yes : no;
+    remembered.store(known, std::memory_order_relaxed);
+  }
+  return known == yes;
 }
 
 gemm_target::gemm_target(core::isa l) : isa(l), dot(false) {
