@@ -207,6 +207,24 @@ velo_value pointer(const parameter_info& p, const void* address) {
   return v;
 }
 
+// The ends of an integer's type, and what is next to them; none for other types.
+std::vector<std::int64_t> ends_of(value_type kind) {
+  using limit32 = std::numeric_limits<std::int32_t>;
+  using limit64 = std::numeric_limits<std::int64_t>;
+  switch (kind) {
+    case value_type::i32:
+      return {limit32::min(), -1, 0, limit32::max()};
+    case value_type::u32:
+      return {0, std::numeric_limits<std::uint32_t>::max()};
+    case value_type::i64:
+      return {limit64::min(), -1, 0, limit64::max()};
+    case value_type::u64:
+      return {0, limit64::max()};
+    default:
+      return {};
+  }
+}
+
 const char* plausible_string(const parameter_info& p) {
   if (std::strcmp(p.name, "op") == 0) return "rms_norm";
   if (std::strcmp(p.name, "function") == 0) return "velo_op_count";
@@ -398,26 +416,7 @@ TEST_CASE("every integer may be at the ends of its type") {
   int calls = 0;
   for (const function_info& f : functions) {
     for (int i = 0; i < f.parameter_count; ++i) {
-      std::vector<std::int64_t> ends;
-      switch (f.parameters[i].kind) {
-        case value_type::i32:
-          ends = {std::numeric_limits<std::int32_t>::min(), -1, 0,
-                  std::numeric_limits<std::int32_t>::max()};
-          break;
-        case value_type::u32:
-          ends = {0, std::numeric_limits<std::uint32_t>::max()};
-          break;
-        case value_type::i64:
-          ends = {std::numeric_limits<std::int64_t>::min(), -1, 0,
-                  std::numeric_limits<std::int64_t>::max()};
-          break;
-        case value_type::u64:
-          ends = {0, std::numeric_limits<std::int64_t>::max()};
-          break;
-        default:
-          break;
-      }
-      for (const std::int64_t end : ends) {
+      for (const std::int64_t end : ends_of(f.parameters[i].kind)) {
         world w;
         std::vector<velo_value> values = plausible(w, f);
         values[static_cast<std::size_t>(i)] = integer(end);

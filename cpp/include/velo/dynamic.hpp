@@ -13,7 +13,7 @@
 
 #include <dlfcn.h>
 
-#include <cstring>
+#include <cstddef>
 
 #include "velo/api.h"
 #include "velo/detail/call.hpp"
@@ -24,16 +24,24 @@ VELO_CPP_BEGIN
 
 namespace detail {
 
+// Cut where the buffer ends, always with a zero byte.
+template <std::size_t Capacity>
+void put_text(char (&to)[Capacity], const char* text) noexcept {
+  std::size_t length = 0;
+  for (; length + 1 < Capacity && text[length] != 0; ++length) to[length] = text[length];
+  to[length] = 0;
+}
+
 // Records why load failed where error::last finds it while no library is loaded.
 inline velo_status load_failed(velo_status code, const char* path, const char* cause) noexcept {
   velo_error_info info = VELO_ERROR_INFO_INIT;
   info.code = code;
   info.rank = -1;
-  std::strncpy(info.function, "velo::load", sizeof info.function - 1);
-  std::strncpy(info.argument, "path", sizeof info.argument - 1);
-  std::strncpy(info.expected, "a libvelo.so that opens", sizeof info.expected - 1);
-  std::strncpy(info.got, path != nullptr ? path : "NULL", sizeof info.got - 1);
-  std::strncpy(info.cause, cause != nullptr ? cause : "", sizeof info.cause - 1);
+  put_text(info.function, "velo::load");
+  put_text(info.argument, "path");
+  put_text(info.expected, "a libvelo.so that opens");
+  put_text(info.got, path != nullptr ? path : "NULL");
+  put_text(info.cause, cause != nullptr ? cause : "");
   error::load_failure().fill(info, cause);
   return code;
 }
