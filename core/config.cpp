@@ -77,6 +77,14 @@ constexpr row table[] = {
        s.optimization = read_int(value, 0, 2, argument);
      },
      [](const settings& s) { return std::to_string(s.optimization); }},
+    {"queue",
+     "Most pieces of work a stream may hold, waiting or running; a call that would queue one more "
+     "is "
+     "refused.",
+     [](settings& s, const char* value, isa, const char* argument) {
+       s.queue = read_int(value, 1, 1 << 24, argument);
+     },
+     [](const settings& s) { return std::to_string(s.queue); }},
     {"closures", "on = closures may be generated at run time; off = precompiled functions alone.",
      [](settings& s, const char* value, isa, const char* argument) {
        s.closures = read_switch(value, argument);

@@ -25,6 +25,7 @@ struct settings {
   int threads = 0;  // 0 = choose
   core::isa isa = core::isa::scalar;
   int optimization = 2;
+  int queue = 16384;
   bool closures = true;
   velo_log_level log = VELO_LOG_OFF;
 
@@ -39,7 +40,8 @@ struct settings {
 
   bool operator==(const settings& other) const {
     return threads == other.threads && isa == other.isa && optimization == other.optimization &&
-           closures == other.closures && log == other.log && kernels == other.kernels;
+           queue == other.queue && closures == other.closures && log == other.log &&
+           kernels == other.kernels;
   }
 };
 

@@ -111,10 +111,20 @@ void lane::throw_kept() const {
   if (kept_.code != VELO_OK) throw failure(kept_);
 }
 
+// Refuses and does not wait: the work ahead may wait for what its caller does next.
+void lane::refuse_when_full() const {
+  const int most = owner_.configuration().now().queue;
+  const std::uint64_t held = submitted_count_ - finished_count_;
+  if (held < static_cast<std::uint64_t>(most)) return;
+  fail(VELO_ERR_FULL, "stream", text("at most %d pieces of queued work, the key queue", most),
+       text("one more than the %llu it holds", static_cast<unsigned long long>(held)));
+}
+
 void lane::submit(work_ptr<work> piece) {
   {
     const std::lock_guard<std::mutex> lock(lock_);
     throw_kept();
+    refuse_when_full();
     ++submitted_count_;
     work* added = piece.release();
     (last_ == nullptr ? first_ : last_->next_) = added;

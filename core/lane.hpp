@@ -43,7 +43,7 @@ class lane {
   work_ptr<W> make_before(std::size_t bytes, Args&&... args) {
     return pool_.make_before<W>(bytes, std::forward<Args>(args)...);
   }
-  void submit(work_ptr<work> piece);  // made by this lane; throws the kept failure
+  void submit(work_ptr<work> piece);  // made by this lane; throws the kept failure, FULL
 
   void pass(std::shared_ptr<point> here);       // when all work submitted so far is done
   void wait_for(std::shared_ptr<point> until);  // before any work submitted later
@@ -58,7 +58,8 @@ class lane {
   void process(work& piece);
   void finish_piece() noexcept;
   void keep_failure(const work& failed) noexcept;
-  void throw_kept() const;  // with the lock held
+  void throw_kept() const;        // with the lock held
+  void refuse_when_full() const;  // the same
 
   context& owner_;
   stream& on_;

@@ -222,6 +222,7 @@ std::int32_t error_code(velo_status code) {
     case VELO_ERR_STATE:
     case VELO_ERR_ABI:
       return failed_precondition;
+    case VELO_ERR_FULL:
     case VELO_ERR_MEMORY:
       return resource_exhausted;
     default:

@@ -5,9 +5,11 @@
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "core/stream.hpp"
 #include "tests/capi/live.hpp"
+#include "velo/ops_elementwise.h"
 
 using velo::test::last_record;
 using velo::test::live_context;
@@ -121,4 +123,37 @@ TEST_CASE("the inline stream is not the caller's to destroy") {
   CHECK(last_record().code == VELO_ERR_HANDLE);
   CHECK(last_record().got == "the inline stream of a context");
   CHECK(velo_stream_synchronize(context.inline_stream()) == VELO_OK);
+}
+
+TEST_CASE("a queue that is full refuses, queues nothing and goes on when it is drained") {
+  const live_context context(R"({"queue": 5, "threads": 1})");
+  const velo_stream stream = context.new_stream();
+  std::atomic<bool> go{false};
+  hold(stream, go);
+  std::vector<float> a(8, 1.0f), y(8, 0.0f);
+  const std::int64_t shape[] = {8};
+  const velo_tensor in = {
+      a.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, shape, nullptr, 0};
+  velo_tensor out = in;
+  out.data = y.data();
+  velo_add_args args = VELO_ADD_ARGS_INIT;
+  args.a = args.b = &in;
+  args.y = &out;
+  for (int held = 1; held < 5; ++held) REQUIRE(velo_add(stream, &args) == VELO_OK);
+  CHECK(velo_add(stream, &args) == VELO_ERR_FULL);
+  CHECK(last_record().argument == "stream");
+  CHECK(last_record().expected == "at most 5 pieces of queued work, the key queue");
+  const velo_event event = context.new_event();
+  CHECK(velo_event_record(event, stream) == VELO_ERR_FULL);
+  std::int32_t done = 1;
+  CHECK(velo_event_query(event, &done) == VELO_ERR_STATE);  // never recorded
+  REQUIRE(velo_config_set(context, "queue", "6") == VELO_OK);
+  CHECK(velo_event_record(event, stream) == VELO_OK);
+  CHECK(velo_stream_query(stream, &done) == VELO_OK);  // a refusal is not kept
+  CHECK(done == 0);
+  go = true;
+  REQUIRE(velo_stream_synchronize(stream) == VELO_OK);
+  CHECK(y == std::vector<float>(8, 2.0f));
+  CHECK(velo_add(stream, &args) == VELO_OK);
+  CHECK(velo_stream_synchronize(stream) == VELO_OK);
 }

@@ -14,6 +14,8 @@
  * - level: 0 reference kernels, no overlap; 1 fused kernels; 2 everything (default)
  * - kernel.<op>: the kernel to force for an operator, one that velo_op_describe lists; empty =
  *   choose; every operator has `reference`, the other names may change from release to release
+ * - queue: most pieces of work a stream may hold before a call is refused with VELO_ERR_FULL;
+ *   default 16384, at 4 KiB a piece
  * - closures: on | off; off makes closures from precompiled functions alone
  * - log: off | error | warn | info | debug; what reaches the sink (stderr when the host gave none);
  *   default off, or warn when the host gave a sink

@@ -11,8 +11,8 @@
  *
  * The comment of a function ends with its thread class (any: from any thread; per-handle: one call
  * at a time on a handle) and with the codes it can give, without VELO_ERR_. Beside these any call
- * may give MEMORY or INTERNAL, FOREIGN when a callback of the host's throws, and one on a stream
- * that has failed gives that failure (stream.h).
+ * may give MEMORY or INTERNAL, FOREIGN when a callback of the host's throws, one that queues work
+ * FULL, and one on a stream that has failed that failure (stream.h).
  *
  * No call is a cancellation point (pthread_cancel): a request takes effect after it. A thread whose
  * cancellation is asynchronous may not call velo.
@@ -47,6 +47,7 @@ enum {
   VELO_ERR_UNSUPPORTED = 13, /* valid, but not offered by this library, processor or build */
   VELO_ERR_ABI = 14,         /* the caller needs another ABI version than this library has */
   VELO_ERR_STATE = 15,       /* not now: made before fork, event never recorded, inside the work */
+  VELO_ERR_FULL = 16,        /* the stream holds as much queued work as the key `queue` allows */
 
   /* Failure during the work: outputs are undefined. */
   VELO_ERR_MEMORY = 32,  /* an allocation failed */

@@ -8,6 +8,10 @@
  * A failure of queued work is kept on the stream: velo_stream_synchronize and every later call on
  * the stream return it, with its record, until velo_stream_clear. Streams of one context take turns
  * on its thread pool.
+ *
+ * A queue has an end: a call that would queue more than the key `queue` allows is refused with
+ * VELO_ERR_FULL, nothing queued and nothing waited for, since the caller may be who the queued work
+ * waits for. A host that runs that far ahead synchronizes and calls again.
  */
 #ifndef VELO_STREAM_H
 #define VELO_STREAM_H
