@@ -1,24 +1,13 @@
-// Which ISA this machine has: CPUID, XCR0 and, for AMX, the permission of Linux.
+// Which ISA this machine has: CPUID and XCR0.
 //
 // An ISA is granted only when every feature its kernels are compiled with is present, the system
-// saves its registers, and all ISAs below it are granted. Asking for AMX permission is the one
-// lasting act: Linux grants it to the whole process, once, and asking again is free.
-#include <sys/syscall.h>
-#include <unistd.h>
+// saves its registers, and all ISAs below it are granted. Nothing is asked for: AMX needs the
+// permission of Linux too, which is for those who use it (permission.cpp).
+#include "core/simd/detect.hpp"
 
-#include "core/cpu.hpp"
 #include "core/cpuid.hpp"
 
 namespace velo::core {
-namespace {
-
-struct machine {
-  unsigned one_c, seven_a, seven_b, seven_d, seven_one_a;
-  std::uint64_t saved;  // XCR0: the register files the system saves on a switch
-
-  bool saves(std::uint64_t files) const { return (saved & files) == files; }
-};
-
 machine this_machine() {
   const registers one = cpuid(1), seven = cpuid(7), seven_one = cpuid(7, 1);
   unsigned low = 0, high = 0;
@@ -31,11 +20,7 @@ machine this_machine() {
           (static_cast<std::uint64_t>(high) << 32) | low};
 }
 
-bool amx_permitted() {
-  constexpr int request_permission = 0x1023;  // ARCH_REQ_XCOMP_PERM
-  constexpr int tile_data = 18;
-  return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
-}
+namespace {
 
 struct detection {
   isa which;
@@ -56,21 +41,22 @@ constexpr detection detections[] = {
      }},
     {isa::avx512_bf16, [](const machine& m) { return bit(m.seven_one_a, 5); }},
     {isa::amx,
-     [](const machine& m) {
-       return m.saves(0x60000) && bit(m.seven_d, 22) && bit(m.seven_d, 24) && amx_permitted();
-     }},
+     [](const machine& m) { return m.saves(0x60000) && bit(m.seven_d, 22) && bit(m.seven_d, 24); }},
 };
 
 }  // namespace
 
-isa detect_isa() {
-  const machine m = this_machine();
+isa highest_isa(const machine& m) {
   isa highest = isa::scalar;
   for (const detection& d : detections) {
     if (!d.present(m)) break;
     highest = d.which;
   }
   return highest;
+}
+
+isa detect_isa() {
+  return highest_isa(this_machine());
 }
 
 }  // namespace velo::core

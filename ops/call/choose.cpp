@@ -2,6 +2,7 @@
 // configuration and the arguments allow.
 #include <cstring>
 
+#include "core/simd/detect.hpp"
 #include "ops/call/call.hpp"
 
 namespace velo::ops {
@@ -18,7 +19,10 @@ const char* refusal(op_id op, int index, const void* args, const problem_storage
   if (kernel.device != context.device().type) return "runs on another kind of device";
   if (kernel.isa > context.isa())
     return "needs an instruction set that the processor lacks or the configuration forbids";
-  return def.reject(args, problem.bytes, kernel);
+  const char* reason = def.reject(args, problem.bytes, kernel);
+  if (reason == nullptr && !core::permitted(kernel.isa))
+    return "needs registers that the operating system refuses this process";
+  return reason;
 }
 
 int choose(op_id op, const void* args, const problem_storage& problem,

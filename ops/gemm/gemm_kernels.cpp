@@ -3,13 +3,14 @@
 
 #include <atomic>
 
+#include "core/simd/detect.hpp"
 #include "ops/gemm/gemm.hpp"
 
 namespace velo::ops {
 
 const gemm_kernels& gemm_kernels_for(core::isa isa) {
   const kernel_entry* entry = gemm_kernel_list.entries;
-  while (entry->isa > isa) ++entry;
+  while (entry->isa > isa || !core::permitted(entry->isa)) ++entry;
   return *static_cast<const gemm_kernels*>(entry->kernels);
 }
 

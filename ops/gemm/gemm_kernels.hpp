@@ -48,7 +48,7 @@ struct gemm_kernels {
 
 extern const kernel_list gemm_kernel_list;
 
-const gemm_kernels& gemm_kernels_for(core::isa isa);  // the highest up to it
+const gemm_kernels& gemm_kernels_for(core::isa isa);  // the highest permitted up to it
 
 // Held by a thread while it multiplies on tiles: loads and releases their configuration.
 class tile_session {

@@ -1,0 +1,29 @@
+// What detection reads of a machine, apart from the machine, so that a test can describe another;
+// and the permission that an ISA needs of Linux beside that.
+#pragma once
+
+#include "core/cpu.hpp"
+
+namespace velo::core {
+
+struct machine {
+  unsigned one_c, seven_a, seven_b, seven_d, seven_one_a;
+  std::uint64_t saved;  // XCR0: the register files the system saves on a switch
+
+  bool saves(std::uint64_t files) const { return (saved & files) == files; }
+};
+
+machine this_machine();
+isa highest_isa(const machine& m);  // reads nothing else, asks for nothing
+
+// Whether this process may use the registers of AMX. The first call asks Linux, which grants them to
+// the whole process, once and for good, and asks for larger signal stacks of every thread then: so
+// this is for who is about to multiply. The answer is remembered, since kernels depend on it.
+bool amx_permitted() noexcept;
+
+// The same for any ISA that the machine has.
+inline bool permitted(isa which) noexcept {
+  return which != isa::amx || amx_permitted();
+}
+
+}  // namespace velo::core
