@@ -5,7 +5,7 @@
 
 Facts: exports (exactly the spec's functions, each at the node of its release), symbols (no C++ name and no unique symbol
 leaves), needed (the dependency list is a contract), soname, flags (NODELETE, NOW, no TEXTREL, no STATIC_TLS, no executable
-stack), tls (at most 2 KiB, no destructor registered), constructors (loading runs nothing of ours), ceilings (no newer glibc or
+stack), locks (none that a fork may leave held), hardened (also of programs), tls (at most 2 KiB, no destructor registered), constructors (loading runs nothing of ours), ceilings (no newer glibc or
 libstdc++ than recorded), isa (kernel objects share no inline code with the rest), size.
 """
 import json
@@ -93,6 +93,31 @@ def fact_flags(library, _, __):
         yield "the stack is executable"
     if "GNU_RELRO" not in run("readelf", "-lW", library):
         yield "no read-only relocations"
+
+
+def fact_locks(library, _, __):
+    # Constants made on first use are guarded by a lock that a fork may find held; so is whatever is done once.
+    have = run("nm", "-D", "--undefined-only", library)
+    for name in ("__cxa_guard_acquire", "pthread_once", "call_once", "__once_proxy"):
+        if name in have:
+            yield f"{name} is called: a child of a fork may wait for it for ever"
+
+
+# gcc's own start-up code has no canaries; what counts is that ours do.
+def fact_hardened(program, _, __):
+    flags = " ".join(dynamic(program, "FLAGS") + dynamic(program, "FLAGS_1"))
+    if "NOW" not in flags:
+        yield f"symbols are bound late: {flags}"
+    segments = run("readelf", "-lW", program)
+    if "GNU_RELRO" not in segments:
+        yield "relocations stay writable"
+    if "DYN" not in run("readelf", "-hW", program):
+        yield "it is not position-independent"
+    have = run("nm", "-D", "--undefined-only", program)
+    if "__stack_chk_fail" not in have:
+        yield "no stack has a canary"
+    if not re.search(r"__\w+_chk@", have.replace("__stack_chk", "")):
+        yield "no call of libc knows the size of its buffer (_FORTIFY_SOURCE)"
 
 
 def fact_tls(library, _, __):
