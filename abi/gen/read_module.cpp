@@ -172,8 +172,9 @@ parameter read_parameter(const node& at) {
 void check_handle_errors(const node& at, const function& f, const spec& s) {
   if (f.result == "void") return;
   for (const parameter& p : f.parameters) {
-    const bool looked_up = !p.nullable && std::any_of(s.handles.begin(), s.handles.end(),
-                                                      [&](const auto& h) { return h.name == p.type; });
+    const bool looked_up =
+        !p.nullable && std::any_of(s.handles.begin(), s.handles.end(),
+                                   [&](const auto& h) { return h.name == p.type; });
     for (const char* code : {"NULL", "HANDLE", "STATE"}) {
       if (looked_up && std::find(f.errors.begin(), f.errors.end(), code) == f.errors.end())
         at["errors"].fail("a function that takes a " + p.type + " has the error " + code);
