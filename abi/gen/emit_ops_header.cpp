@@ -198,7 +198,8 @@ std::string emit_ops_header(const spec& s, const family& f) {
       "own size, and only "
       "grows at its end: start from the _INIT macro, set what you need. Tensors are row-major "
       "views; a size written "
-      "[..., n] means any number of leading dimensions. Where an output may be strided, each of its "
+      "[..., n] means any number of leading dimensions. Where an output may be strided, each of "
+      "its "
       "strides is larger than all that the smaller ones reach. Of a double, float32's range is "
       "taken.");
   text.push_back("");
