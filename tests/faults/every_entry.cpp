@@ -140,7 +140,7 @@ velo_status create_context(world& w) {
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = 2;
   desc.allocator = w.allocator();
-  desc.config_json = R"({"level": 1, "kernel.rms_norm": "scalar", "log": "off", "closures": true})";
+  desc.config_json = R"({"level": 1, "kernel.rms_norm": "reference", "log": "off", "closures": true})";
   return velo_context_create(&desc, &w.context);
 }
 
@@ -195,7 +195,7 @@ const entry functions_by_hand[] = {
      },
      close},
     {"velo_config_set", open,
-     [](world& w) { return velo_config_set(w.context, "kernel.rms_norm", "scalar"); }, close},
+     [](world& w) { return velo_config_set(w.context, "kernel.rms_norm", "reference"); }, close},
     {"velo_config_get", open,
      [](world& w) {
        return velo_config_get(w.context, "isa", text, sizeof text, nullptr, nullptr);

@@ -126,11 +126,11 @@ TEST_CASE("attention refuses outputs whose rows overlap each other") {
     queries.strides = dq.strides = dk.strides = const_cast<std::int64_t*>(strides);
     velo_fusion_attention_args f = t.forward;
     f.attention_out = &queries;
-    VELO_REFUSED(velo_fusion_attention(s.stream(), &f), VELO_ERR_OVERLAP,
+    VELO_REFUSED(velo_fusion_attention(s.stream(), &f), VELO_ERR_LAYOUT,
                  "args.attention_out.strides");
     velo_fusion_attention_backward_args b = t.backward;
     b.dquery = &dq;
-    VELO_REFUSED(velo_fusion_attention_backward(s.stream(), &b), VELO_ERR_OVERLAP,
+    VELO_REFUSED(velo_fusion_attention_backward(s.stream(), &b), VELO_ERR_LAYOUT,
                  "args.dquery.strides");
   }
   const std::int64_t same_heads[] = {128, 16, 0, 1};
@@ -140,7 +140,7 @@ TEST_CASE("attention refuses outputs whose rows overlap each other") {
     velo_tensor gradient = *(b.*field);
     gradient.strides = const_cast<std::int64_t*>(same_heads);
     b.*field = &gradient;
-    CHECK(velo_fusion_attention_backward(s.stream(), &b) == VELO_ERR_OVERLAP);
+    CHECK(velo_fusion_attention_backward(s.stream(), &b) == VELO_ERR_LAYOUT);
   }
 }
 
