@@ -75,14 +75,14 @@ void check_strides(const velo_tensor& t, const place& at) {
 }
 
 void check_data(const velo_tensor& t, const place& at) {
-  if (numel(t) == 0) return;
-  if (t.data == nullptr) fail(VELO_ERR_NULL, at.path(".data"), "a pointer to the elements", "NULL");
   const auto address = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
-  if ((address & static_cast<std::uintptr_t>(element_bytes(t.dtype) - 1)) != 0) {  // powers of two
-    fail(VELO_ERR_LAYOUT, at.path(".data"),
-         text("%s aligned to its size", dtype_name(t.dtype).buffer),
-         text("address %#llx", static_cast<unsigned long long>(address)));
-  }
+  const auto below = static_cast<std::uintptr_t>(element_bytes(t.dtype) - 1);  // powers of two
+  const bool aligned = (address & below) == 0;
+  if ((t.data != nullptr && aligned) || numel(t) == 0) return;
+  if (t.data == nullptr) fail(VELO_ERR_NULL, at.path(".data"), "a pointer to the elements", "NULL");
+  fail(VELO_ERR_LAYOUT, at.path(".data"),
+       text("%s aligned to its size", dtype_name(t.dtype).buffer),
+       text("address %#llx", static_cast<unsigned long long>(address)));
 }
 
 // Two elements a byte: rows begin at whole bytes, so the tensor is compact and rows are even.

@@ -24,9 +24,9 @@ std::uintptr_t first_byte(const velo_tensor& t) {
   return reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
 }
 
-// Of a tensor that has elements.
-std::uintptr_t bytes_reached(const velo_tensor& t) {
-  std::int64_t last = numel(t) - 1;
+// Of a tensor of `elements`, at least one.
+std::uintptr_t bytes_reached(const velo_tensor& t, std::int64_t elements) {
+  std::int64_t last = elements - 1;
   if (t.strides != nullptr) {
     last = 0;
     for (int i = 0; i < t.ndim; ++i) last += t.strides[i] * (t.shape[i] - 1);
@@ -93,15 +93,23 @@ text path_of(const op_spec& spec, const view& v, const char* part = "") {
   return text("args.%s[%lld]%s", spec.fields[v.field].name, static_cast<long long>(v.index), part);
 }
 
-// Of a tensor that has elements.
-view view_of(const op_spec& spec, const velo_tensor& t, int field, std::int64_t index = -1) {
-  const view v{&t, {first_byte(t), first_byte(t) + bytes_reached(t)}, field, index};
-  const auto data = reinterpret_cast<std::uintptr_t>(t.data);
-  if (v.at.begin < data || v.at.end < v.at.begin)
-    fail(VELO_ERR_LAYOUT, path_of(spec, v, ".data"), "elements within the address space",
-         text("address %#llx and %llu bytes on", static_cast<unsigned long long>(data),
-              static_cast<unsigned long long>(v.at.end - data)));
-  return v;
+[[noreturn]] void refuse_address(const op_spec& spec, const view& v) {
+  const auto data = reinterpret_cast<std::uintptr_t>(v.tensor->data);
+  fail(VELO_ERR_LAYOUT, path_of(spec, v, ".data"), "elements within the address space",
+       text("address %#llx and %llu bytes on", static_cast<unsigned long long>(data),
+            static_cast<unsigned long long>(v.at.end - data)));
+}
+
+// Of a tensor of `elements`, at least one. Filled in place: a copy would wait for its words.
+inline void set_view(view& v, const op_spec& spec, const velo_tensor& t, std::int64_t elements,
+                     int field, std::int64_t index = -1) {
+  v.tensor = &t;
+  v.at.begin = first_byte(t);
+  v.at.end = v.at.begin + bytes_reached(t, elements);
+  v.field = field;
+  v.index = index;
+  if (v.at.begin < reinterpret_cast<std::uintptr_t>(t.data) || v.at.end < v.at.begin)
+    refuse_address(spec, v);
 }
 
 // An output and a tensor whose extents meet: their elements are apart, or they are one tensor and
@@ -125,9 +133,11 @@ bool check_lists(const op_spec& spec, const args_block::field_value* values) {
   std::vector<view> all;
   bool writes = false;
   const auto add = [&](const velo_tensor& t, int field, std::int64_t index) {
-    if (numel(t) == 0) return;
+    const std::int64_t elements = numel(t);
+    if (elements == 0) return;
     writes = writes || spec.fields[field].output;
-    all.push_back(view_of(spec, t, field, index));
+    all.emplace_back();
+    set_view(all.back(), spec, t, elements, field, index);
   };
   for (int i = 0; i < spec.field_count; ++i) {
     if (values[i].pointer == nullptr) continue;
@@ -161,9 +171,11 @@ bool check_overlap(const op_spec& spec, const void* args) {
   for (int i = 0; i < spec.field_count; ++i) {
     if (values[i].pointer == nullptr) continue;
     if (spec.fields[i].kind == field_kind::tensors) return check_lists(spec, values);
-    if (spec.fields[i].kind != field_kind::tensor || numel(*values[i].tensor) == 0) continue;
+    if (spec.fields[i].kind != field_kind::tensor) continue;
+    const std::int64_t elements = numel(*values[i].tensor);
+    if (elements == 0) continue;
     writes = writes || spec.fields[i].output;
-    given[count++] = view_of(spec, *values[i].tensor, i);
+    set_view(given[count++], spec, *values[i].tensor, elements, i);
   }
   for (const view* o = given; o < given + count; ++o) {
     if (!spec.fields[o->field].output) continue;
