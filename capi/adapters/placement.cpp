@@ -136,8 +136,7 @@ std::uint64_t bytes_of(const velo_tensor& t) {
 
 bool alike(const velo_tensor& a, const velo_tensor& b) {
   return a.ndim == b.ndim && a.dtype.code == b.dtype.code && a.dtype.bits == b.dtype.bits &&
-         std::memcmp(a.shape, b.shape, sizeof(std::int64_t) * static_cast<std::size_t>(a.ndim)) ==
-             0;
+         std::equal(a.shape, a.shape + a.ndim, b.shape);
 }
 
 }  // namespace
