@@ -140,7 +140,8 @@ velo_status create_context(world& w) {
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = 2;
   desc.allocator = w.allocator();
-  desc.config_json = R"({"level": 1, "kernel.rms_norm": "reference", "log": "off", "closures": true})";
+  desc.config_json =
+      R"({"level": 1, "kernel.rms_norm": "reference", "log": "off", "closures": true})";
   return velo_context_create(&desc, &w.context);
 }
 
