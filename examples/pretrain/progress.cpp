@@ -27,7 +27,7 @@ __attribute__((format(printf, 1, 2))) std::string text(const char* format, ...) 
 std::string fitted(double value, int width) {
   if (std::isnan(value)) return "nan";  // whatever its sign
   for (int digits = 4; digits >= 0; --digits) {
-    const std::string all = text("%.*f", digits, value);
+    std::string all = text("%.*f", digits, value);
     if (static_cast<int>(all.size()) <= width) return all;
   }
   return text("%.0e", value);

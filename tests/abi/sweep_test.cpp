@@ -483,7 +483,7 @@ TEST_CASE("every operator survives an args struct whose fields are all the same 
     const std::uint32_t size = 8 + 8 * fields;
     std::memcpy(slots, &size, sizeof size);
     const velo_tensor* tensor = w.tensor();
-    for (std::uint32_t i = 1; i <= fields; ++i) std::memcpy(slots + i, &tensor, sizeof tensor);
+    for (std::uint32_t i = 1; i <= fields; ++i) std::memcpy(slots + i, &tensor, sizeof slots[i]);
     INFO(f.name);
     swept(f, values);  // add may work in place
     ++calls;

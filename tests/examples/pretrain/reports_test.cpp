@@ -68,7 +68,7 @@ TEST_CASE("a resumed run keeps the log of its first steps, a new one begins anew
   const std::string two = get(t / "log");
   CHECK(std::count(two.begin(), two.end(), '\n') == 4);
   CHECK_THAT(two, Contains("\"step\": 2") && Contains("\"elapsed_s\": 1.000"));
-  progress(screen, {1, 0, 1, 1}, one, t / "log");
+  const progress afresh(screen, {1, 0, 1, 1}, one, t / "log");
   CHECK(get(t / "log").empty());
 }
 
