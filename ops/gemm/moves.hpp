@@ -28,8 +28,8 @@ struct word_moves {
       const move&);  // one stored transposed: t[j][i] = w; of pairs t[j / 2][i], even j
   void (*micro_rows)(const move&);  // a left side in micro-panels of eight rows, ld_to words apart:
                                     // row i to words [.][i % 8] of micro-panel i / 8. Up to
-                                    // `padded` rows those that are missing are zero; a vector's
-                                    // worth is written
+                                    // `padded` rows, a multiple of eight, those that are missing
+                                    // are zero
   void (*micro_transpose)(const move&);  // one stored transposed: the row is j
   void (*transpose_rows)(const move&);  // the same in plain rows: t[j][i] = w; of pairs t[j][i / 2]
 };

@@ -199,8 +199,11 @@ VELO_INLINE void deal_all(const move& m, Load load) {
           fetch_below(i, j);
         }
       } else {
+        const int written = m.padded - j < width ? m.padded - j : width;
         for (int i = first; i < end; ++i) {
-          (n > 0 ? load(i, j, n) : words::zero()).store_eights(to + 8 * i, m.ld_to);
+          uint32_t whole[width];
+          (n > 0 ? load(i, j, n) : words::zero()).store(whole);
+          for (int r = 0; r < written; ++r) to[r / 8 * m.ld_to + 8 * i + r % 8] = whole[r];
         }
       }
     }

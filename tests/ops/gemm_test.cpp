@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -14,6 +15,7 @@
 
 #include "core/round_up.hpp"
 #include "core/simd/scalar.hpp"
+#include "ops/gemm/gemm_kernels.hpp"
 #include "tests/ops/compared_rows.hpp"
 #include "tests/ops/isas.hpp"
 
@@ -262,6 +264,49 @@ TEST_CASE("the bits of a product do not depend on the number of threads or the o
         for (int count : {8, 64, 192}) {
           CHECK(p.run(static_cast<isa>(number), serial::as_parallel(count)).bytes == one.bytes);
         }
+      }
+    }
+  }
+}
+
+// With many threads tiles are any number of eights high, and A that is stored transposed is packed in
+// vectors of two eights.
+TEST_CASE("the bits of a product with A transposed do not depend on the number of threads") {
+  for (int number = 1; number < isa_count(); ++number) {
+    for (const element_type type : {element_type::f32, element_type::bf16}) {
+      for (const std::int64_t m : {8, 40, 104, 530}) {
+        for (const bool packed : {false, true}) {
+          variant v;
+          v.type = v.c_type = type, v.transpose_a = true, v.packed = packed, v.accumulate = true;
+          const product p(v, m, 40, 2100);
+          const matrix one = p.run(static_cast<isa>(number), serial::as_parallel());
+          CHECK(p.error(one) <= 1);
+          for (int count : {3, 5, 8, 24, 64, 192}) {
+            const matrix many = p.run(static_cast<isa>(number), serial::as_parallel(count));
+            CHECK((many.bytes == one.bytes));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("micro-panels of any number of eights are written whole and no further") {
+  constexpr int depth = 20, most = 64;
+  constexpr std::uint32_t untouched = 0xa5a5a5a5;
+  const std::vector<float> source(most * depth, 1.0f);
+  for (int number = 0; number < isa_count(); ++number) {
+    const word_moves& moves = gemm_kernels_for(static_cast<isa>(number)).floats;
+    for (int rows = 1; rows <= most; ++rows) {
+      const int panels = (rows + 7) / 8;
+      for (const auto each : {moves.micro_rows, moves.micro_transpose}) {
+        std::vector<std::uint32_t> to((most / 8 + 2) * 8 * depth, untouched);
+        const bool transposed = each == moves.micro_transpose;
+        each({source.data(), transposed ? most : depth, transposed ? depth : rows,
+              transposed ? rows : depth, to.data(), 8 * depth, 8 * panels});
+        const auto end = to.begin() + panels * 8 * depth;
+        CHECK(std::count(to.begin(), end, untouched) == 0);
+        CHECK(std::count(end, to.end(), untouched) == to.end() - end);
       }
     }
   }
