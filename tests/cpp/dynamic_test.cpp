@@ -13,6 +13,17 @@ TEST_CASE("this program is not linked to velo") {
   CHECK(dlsym(RTLD_DEFAULT, "velo_version") == nullptr);
 }
 
+TEST_CASE("a call before load is an error that names load") {
+  REQUIRE_FALSE(velo::loaded());
+  try {
+    velo::context::create();
+    FAIL("a context was made without a library");
+  } catch (const velo::error& failure) {
+    CHECK(failure.status() == VELO_ERR_STATE);
+    CHECK(std::string(failure.what()).find("velo::load") != std::string::npos);
+  }
+}
+
 TEST_CASE("a library that is not there is an error that names the path and the loader's reason") {
   REQUIRE_FALSE(velo::loaded());
   try {

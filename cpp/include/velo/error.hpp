@@ -10,6 +10,9 @@
 
 #ifndef VELO_NO_EXCEPTIONS
 #include <exception>
+#elif defined(VELO_DYNAMIC)
+#include <cstdio>
+#include <cstdlib>
 #endif
 
 VELO_CPP_BEGIN
@@ -106,5 +109,24 @@ class error : public std::exception {
   velo_error_info info_ = VELO_ERROR_INFO_INIT;
   char text_[832] = "";
 };
+
+#ifdef VELO_DYNAMIC
+namespace detail {
+[[noreturn]] __attribute__((cold, noinline)) inline void not_loaded() {
+  constexpr const char* text = "velo: expected velo::load before any other call, got none";
+#ifdef VELO_NO_EXCEPTIONS
+  std::fprintf(stderr, "%s\n", text);
+  std::abort();
+#else
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  info.code = VELO_ERR_STATE;
+  info.rank = -1;
+  error failure = error::load_failure();
+  failure.fill(info, text);
+  throw failure;
+#endif
+}
+}  // namespace detail
+#endif
 
 VELO_CPP_END

@@ -3,7 +3,7 @@
 //
 // With VELO_DYNAMIC the table pointer is hidden in the program or plugin that includes this, so
 // that two plugins may load two libraries. It is null until velo::load succeeds; a call before that
-// is a fault of the program.
+// throws VELO_ERR_STATE, or ends the program with a sentence where exceptions are off.
 #pragma once
 
 #include "velo/detail/mode.hpp"
@@ -15,7 +15,9 @@
 VELO_CPP_BEGIN
 namespace detail {
 __attribute__((visibility("hidden"))) inline const velo_api* table = nullptr;
-inline const velo_api& api() noexcept {
+[[noreturn]] void not_loaded();  // error.hpp
+inline const velo_api& api() {
+  if (__builtin_expect(table == nullptr, 0)) not_loaded();
   return *table;
 }
 }  // namespace detail
