@@ -211,7 +211,8 @@ void config::change_kernel(settings& next, const char* op, const char* value, or
       fail(VELO_ERR_NOT_FOUND, from == origin::environment ? argument : "key",
            "kernel.<name of an operator>", text("\"%s%s\"", kernel_prefix, op));
     if (value[0] != 0 && !is_listed(value, names))
-      bad_value(argument, text("nothing, or a kernel of %s: %s", op, names.c_str()), value);
+      bad_value(argument, text("one of %s's kernels (%s), or an empty text", op, names.c_str()),
+                value);
   }
   auto at =
       std::lower_bound(next.kernels.begin(), next.kernels.end(), op,

@@ -13,6 +13,8 @@
 namespace velo::core {
 
 std::shared_ptr<const library> library::open(const char* path, const char* argument) {
+  if (path != nullptr && *path == 0)  // to the loader the process itself, as NULL is
+    fail(VELO_ERR_ARGUMENT, argument, "the path of a library", "an empty text");
   const auto made = std::make_shared<library>(nullptr);
   made->loaded_ = again_with_memory([&] { return dlopen(path, RTLD_NOW | RTLD_LOCAL); });
   if (made->loaded_ == nullptr) {

@@ -57,4 +57,7 @@ TEST_CASE("a plugin's path and context are needed") {
   CHECK(last().argument == "path");
   CHECK(velo_plugin_load(nullptr, "x") == VELO_ERR_NULL);
   CHECK(last().argument == "context");
+  CHECK(velo_plugin_load(c.handle, "") ==
+        VELO_ERR_ARGUMENT);  // not the process itself, as to dlopen
+  expect({VELO_ERR_ARGUMENT, "path", "an empty text"}, "velo_plugin_load");
 }

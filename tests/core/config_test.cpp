@@ -123,7 +123,7 @@ TEST_CASE("unknown keys and bad values change nothing") {
 
 TEST_CASE("a kernel that an operator lacks is refused with those it has, from wherever it comes") {
   const bare_environment bare;
-  const std::string names = "nothing, or a kernel of rms_norm: avx2, scalar, reference";
+  const std::string names = "one of rms_norm's kernels (avx2, scalar, reference), or an empty text";
   config c(isa::avx2, VELO_LOG_OFF, &knows);
   for (const char* kernel : {"avx2", "scalar", "reference", ""})
     CHECK_NOTHROW(c.set("kernel.rms_norm", kernel, "value"));
