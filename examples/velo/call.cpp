@@ -29,26 +29,30 @@ constexpr dtype_row dtypes[] = {
   throw input_error(name + "=" + text + ": expected " + expected);
 }
 
-int64_t whole(const std::string& name, const std::string& text, const std::string& expected) {
+bool read_number(const std::string& text, int64_t& number) {
   char* end = nullptr;
   errno = 0;
-  const long long number = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != 0 || errno != 0) refuse(name, text, expected);
+  number = std::strtoll(text.c_str(), &end, 10);
+  return !text.empty() && *end == 0 && errno == 0;
+}
+
+int64_t whole(const std::string& name, const std::string& text, const std::string& expected) {
+  int64_t number = 0;
+  if (!read_number(text, number)) refuse(name, text, expected);
   return number;
 }
 
 // "[8, 4096]"
-std::vector<int64_t> numbers(const std::string& name, const std::string& text,
-                             const std::string& expected) {
-  if (text.size() < 2 || text.front() != '[' || text.back() != ']') refuse(name, text, expected);
-  std::vector<int64_t> all;
+bool read_numbers(const std::string& text, std::vector<int64_t>& all) {
+  if (text.size() < 2 || text.front() != '[' || text.back() != ']') return false;
   const std::string inside = text.substr(1, text.size() - 2);
   for (std::size_t at = 0; !inside.empty() && at <= inside.size();) {
     const std::size_t comma = std::min(inside.find(',', at), inside.size());
-    all.push_back(whole(name, inside.substr(at, comma - at), expected));
+    all.push_back(0);
+    if (!read_number(inside.substr(at, comma - at), all.back())) return false;
     at = comma + 1;
   }
-  return all;
+  return true;
 }
 
 velo_dtype dtype_of(const std::string& name, const std::string& text, std::vector<int64_t>& sizes) {
@@ -57,7 +61,7 @@ velo_dtype dtype_of(const std::string& name, const std::string& text, std::vecto
   const std::size_t bracket = std::min(text.find('['), text.size());
   for (const dtype_row& row : dtypes) {
     if (text.substr(0, bracket) != row.name) continue;
-    sizes = numbers(name, text.substr(bracket), expected);
+    if (!read_numbers(text.substr(bracket), sizes)) refuse(name, text, expected);
     return row.type;
   }
   refuse(name, text, expected);
@@ -153,7 +157,8 @@ velo_value call::read_tensor(const std::string& name, const std::string& text) {
 }
 
 velo_value call::read_list(const std::string& name, const std::string& text) {
-  lists_.push_back(numbers(name, text, "a list, as in [0,4,9]"));
+  lists_.emplace_back();
+  if (!read_numbers(text, lists_.back())) refuse(name, text, "a list, as in [0,4,9]");
   ints_.push_back({lists_.back().data(), static_cast<int64_t>(lists_.back().size())});
   velo_value made = value_of(VELO_VALUE_INTS);
   made.as.ints = &ints_.back();

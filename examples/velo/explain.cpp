@@ -85,6 +85,20 @@ bool show_json(const std::string& op, json kernels, const std::vector<output>& o
   return chosen;
 }
 
+// An operator alone says nothing of shapes.
+[[noreturn]] void ask_for_fields(const std::string& op, const json_t* describe) {
+  std::string wanted;
+  const json_t* fields = member(describe, "fields");
+  for (std::size_t i = 0; i < json_array_size(fields); ++i) {
+    const json_t* field = json_array_get(fields, i);
+    const bool read = text(field, "kind") == "tensor" && text(field, "dir") != "out";
+    if (read && !json_is_true(member(field, "optional")))
+      wanted += " " + text(field, "name") + "=..";
+  }
+  throw input_error("explain " + op + " wants" + wanted +
+                    ", a tensor as in f32[8,4096]; velo help explain shows more");
+}
+
 }  // namespace
 
 int explain(const arguments& given) {
@@ -94,6 +108,7 @@ int explain(const arguments& given) {
   configure(context, given.settings);
   const std::string op = given.words[0];
   const json describe = describe_operator(op);
+  if (given.words.size() == 1) ask_for_fields(op, describe.get());
   const call values(context, describe.get(), {given.words.begin() + 1, given.words.end()});
   const std::vector<output> outputs = infer(context, op, values);
   json kernels = explain_call(context, op, values);

@@ -97,7 +97,7 @@ void show(const json_t* all) {
   const json_t* capabilities = member(all, "capabilities");
   facts.add({"closures", json_is_true(member(capabilities, "closures")) ? "yes" : "no"});
   const std::string transports = joined(member(all, "transports"), " ");
-  facts.add({"transports", transports.empty() ? "none" : transports});
+  if (!transports.empty()) facts.add({"transports", transports});
   facts.add({"operators", joined(member(all, "operators"), " ")});
   std::printf("%s\n", facts.str().c_str());
   table keys({"key", "value", "origin", "meaning"});

@@ -1,6 +1,8 @@
 // velo: the library looked at from the command line. Each command is a file of its own; this one
 // finds it and turns failures into exit codes.
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <velo/velo.hpp>
 
@@ -65,7 +67,9 @@ int run(const std::vector<std::string>& words) {
 
 int main(int count, char** words) {
   try {
-    return run({words + 1, words + count});
+    const int code = run({words + 1, words + count});
+    if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
+    std::fprintf(stderr, "velo: cannot write the output: %s\n", std::strerror(errno));
   } catch (const velo::error& failure) {
     std::fprintf(stderr, "velo: %s\n", command::sentence_of(failure).c_str());
   } catch (const std::exception& failure) {  // input_error says all there is to say

@@ -202,6 +202,8 @@ TEST_CASE("no kernel that serves is an outcome of its own") {
 TEST_CASE("input that makes no sense is refused with the reason") {
   expect_refused("explain apply_fused_adamw 'grad=f32[4]'", "param");
   expect_refused("explain rms_norm --set kernel.rms_norm=avx3", "avx2");
+  expect_refused("explain rms_norm", "wants x=.. gamma=.., a tensor as in f32[8,4096]");
+  expect_refused("explain rms_norm 'x=f32[8,4096'", "x=f32[8,4096: expected a tensor");
   expect_refused("inform", "unknown command inform; did you mean info?");
   expect_refused("xyzzy", "unknown command xyzzy; velo help lists what there is");
   expect_refused("help opps", "unknown command opps; did you mean ops?");
