@@ -108,8 +108,9 @@ std::string help_text() {
 DIR is a checkpoint, or the folder that a run was given as --out. A setting
 comes from its flag (--kv_heads 2 or --kv-heads=2), else from the file,
 {"model": {"hidden": 512}}, else (when resuming) from the checkpoint, else it
-has its default, in brackets. Ctrl-C saves a checkpoint and leaves; a second
-one leaves at once. Exit codes: 0 done, 1 bad input or failure, 130 interrupted.
+has its default, in brackets. Ctrl-C or SIGTERM saves a checkpoint and leaves; a
+second one leaves at once. Exit codes: 0 done, 1 bad input or failure, 130 or
+143 interrupted.
 )" + configuration().help();
 }
 

@@ -82,12 +82,12 @@ checkpoint_reader::checkpoint_reader(const std::string& path) {
   read_trainer();
 }
 
-// Between the two renames of a file system without exchange, the checkpoint is found under its
-// other name.
+// A run killed between two renames leaves the newest checkpoint under the name it was written, and
+// where the file system cannot exchange two names the one before it as "previous".
 void checkpoint_reader::find(const std::string& path) {
   std::error_code ignored;
   for (const std::string& place : {path, path + "/checkpoint"}) {
-    for (const std::string& name : {place, place + ".previous"}) {
+    for (const std::string& name : {place, place + ".saving", place + ".previous"}) {
       if (!path_.empty() || !fs::exists(name + "/CHECKSUMS", ignored)) continue;
       path_ = name;
     }
@@ -101,7 +101,9 @@ void checkpoint_reader::find(const std::string& path) {
 std::string checkpoint_reader::out() const {
   const fs::path place = fs::path(path_).lexically_normal();
   const fs::path folder = place.has_filename() ? place : place.parent_path();
-  if (folder.filename() != "checkpoint" && folder.filename() != "checkpoint.previous") return "";
+  if (folder.stem() != "checkpoint") return "";
+  const std::string kind = folder.extension();
+  if (!kind.empty() && kind != ".saving" && kind != ".previous") return "";
   return folder.has_parent_path() ? folder.parent_path().string() : ".";
 }
 

@@ -63,6 +63,7 @@ class staging_directory {
         errno == ENOSYS) {  // a file system that cannot exchange: two renames, never zero copies
       const std::string previous = place + ".previous";
       std::error_code ignored;
+      if (fs::exists(place, ignored)) fs::remove_all(previous, ignored);  // what a killed run left
       if (::rename(to, previous.c_str()) != 0 && errno != ENOENT) refused(place);
       if (::rename(from, to) != 0) refused(place);
       fs::remove_all(previous, ignored);
@@ -106,6 +107,10 @@ fs::path parent_of(const fs::path& place) {
 void require_place(const std::string& path) {
   const fs::path place(path);
   std::error_code error;
+  // A run killed between two renames left its new checkpoint, whole, under the name it was written.
+  const std::string written = path + ".saving";
+  if (!fs::exists(place, error) && fs::exists(written + "/CHECKSUMS", error))
+    fs::rename(written, place, error);
   if (fs::exists(place, error) && !fs::exists(place / "CHECKSUMS", error)) {
     fail("%s: exists and is not a checkpoint; it is left as it is", path.c_str());
   }

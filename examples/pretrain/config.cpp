@@ -66,10 +66,18 @@ std::string underscored(std::string flag) {
   return flag;
 }
 
+// What came instead: a short plain text is quoted, anything else named by its kind.
+std::string described(const json_t* got) {
+  const std::string text = json_is_string(got) ? json_string_value(got) : "";
+  const bool plain =
+      std::all_of(text.begin(), text.end(), [](char c) { return c >= 32 && c < 127; });
+  return text.empty() || text.size() > 40 || !plain ? kind(got) : '"' + text + '"';
+}
+
 template <class Value>
 [[noreturn]] void expected(const std::string& origin, const std::string& name, const char* what,
                            Value* got) {
-  fail("%s: %s must be %s, not %s", origin.c_str(), name.c_str(), what, kind(got));
+  fail("%s: %s must be %s, not %s", origin.c_str(), name.c_str(), what, described(got).c_str());
 }
 
 }  // namespace
@@ -119,6 +127,8 @@ void configuration::read_file(const std::string& path) {
 
 void configuration::read_text(const std::string& text, const std::string& name,
                               const char* member) {
+  if (text.rfind("\xef\xbb\xbf", 0) == 0)
+    fail("%s: expected JSON, got a byte order mark before it", name.c_str());
   json_error_t error;
   const json_owner root = own(json_loadb(text.data(), text.size(), JSON_REJECT_DUPLICATES, &error));
   if (!root) fail("%s:%d:%d: %s", name.c_str(), error.line, error.column, error.text);
@@ -233,8 +243,23 @@ void configuration::refuse(const char* name, const char* why, const char* other)
   fail("%s: %s", place.c_str(), sentence.c_str());
 }
 
+// A checkpoint writes every setting down as JSON: what is not UTF-8 could never be saved.
+void configuration::require_utf8() const {
+  const auto is_utf8 = [](const std::string& text) {
+    return own(json_stringn(text.data(), text.size())) != nullptr;
+  };
+  for (const option& each : options_) {
+    bool valid = true;
+    if (auto string = std::get_if<std::string*>(&each.value)) valid = is_utf8(**string);
+    if (auto list = std::get_if<std::vector<std::string>*>(&each.value))
+      valid = std::all_of((*list)->begin(), (*list)->end(), is_utf8);
+    if (!valid) fail("%s: expected UTF-8, got other bytes", each.origin.c_str());
+  }
+}
+
 void configuration::check() {
   auto& [m, d, o, s, r] = values;
+  require_utf8();
   if (m.hidden % m.heads) refuse("hidden", "must be a multiple of", "heads");
   if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
   if (m.head_dim() % 2)

@@ -70,6 +70,7 @@ class configuration {
   std::vector<std::string> names(const std::string& section = "") const;  // of all, without one
   std::string place_of(const std::string& key) const;
   const option& at(const char* name) const;
+  void require_utf8() const;
   void take(option& which, json_t* json, const std::string& origin);
   static void bound(const option& which, double number, const std::string& origin);
   static std::string text(const option& which);

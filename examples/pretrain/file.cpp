@@ -114,4 +114,11 @@ void sync_directory(const std::string& path) {
   if (::fsync(directory.get()) != 0) refused(path, "sync");
 }
 
+void hold_standard_files() {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(number, F_GETFD) < 0)
+      (void)!::open("/dev/null", O_RDWR);  // takes the lowest number
+  }
+}
+
 }  // namespace pretrain

@@ -54,4 +54,8 @@ std::uint32_t crc32_of(std::uint32_t crc, const void* data, std::size_t bytes);
 
 void sync_directory(const std::string& path);
 
+// Opens /dev/null for standard input, output and error where they are closed, so that no file of
+// the program's gets their numbers and what is printed to them.
+void hold_standard_files();
+
 }  // namespace pretrain

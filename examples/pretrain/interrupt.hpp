@@ -1,11 +1,13 @@
-// Ctrl-C as a question the trainer asks between steps, so that it can save before it leaves.
+// Ctrl-C, the SIGTERM of a batch scheduler, or the SIGHUP of a terminal that closes, as a question the
+// trainer asks between steps, so that it can save before it leaves.
 //
-// The first SIGINT is remembered; a second one ends the program at once, for who cannot wait.
+// The first of each is remembered; a second one ends the program at once, for who cannot wait.
 #pragma once
 
 namespace pretrain {
 
 void catch_interrupts();
 bool interrupted();
+int interrupted_exit_code();  // the shell's for that signal: 130, 143, 129
 
 }  // namespace pretrain

@@ -2,15 +2,25 @@
 //
 // Read on in train.cpp (a run), trainer.cpp (a step), model.cpp and
 // decoder_layer.cpp (the operators).
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <new>
 #include <velo/velo.hpp>
 
+#include "file.hpp"
 #include "run.hpp"
 
 namespace {
+
+// What was printed is the result here; a run's result is its files.
+int printed() {
+  if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return 0;
+  std::fprintf(stderr, "pretrain: cannot write the output: %s\n", std::strerror(errno));
+  return 1;
+}
 
 constexpr const char* too_large =
     "pretrain: not enough memory for these settings and this text; a smaller batch or model needs "
@@ -19,16 +29,20 @@ constexpr const char* too_large =
 }  // namespace
 
 int main(int count, char** words) {
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows too large is then a failed write, which is
-                                  // told like a full disk
+  pretrain::hold_standard_files();
+  // A file that grows too large, or a reader that went away, is then a failed write.
+  std::signal(SIGXFSZ, SIG_IGN);
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     pretrain::arguments given;
     pretrain::parse_arguments({words + 1, words + count}, given);
     if (given.help) {
       std::fputs(pretrain::help_text().c_str(), stdout);
-      return 0;
+      return printed();
     }
-    return given.generate ? pretrain::sample(given) : pretrain::train(given);
+    if (!given.generate) return pretrain::train(given);
+    pretrain::sample(given);
+    return printed();
   } catch (const std::bad_alloc&) {
     std::fputs(too_large, stderr);
   } catch (const velo::error& failure) {

@@ -29,7 +29,9 @@ out_folder::out_folder(const std::string& path) : path_(path) {
 
 void out_folder::lock() {
   const std::string name = path_ + "/.lock";
-  lock_ = descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  lock_ = descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  if (lock_.get() < 0 && errno == ELOOP)
+    fail("%s: exists and is no regular file; the run's lock is to be there", name.c_str());
   if (lock_.get() < 0) fail("%s: cannot create: %s", name.c_str(), std::strerror(errno));
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) fail("%s: cannot lock: %s", name.c_str(), std::strerror(errno));
@@ -41,6 +43,15 @@ void out_folder::lock() {
   if (::ftruncate(lock_.get(), 0) != 0 ||
       ::write(lock_.get(), process.data(), process.size()) != static_cast<ssize_t>(process.size()))
     fail("%s: cannot write: %s", name.c_str(), std::strerror(errno));
+}
+
+void out_folder::require_apart(const std::string& log) const {
+  const auto whole = [](const std::string& path) { return fs::weakly_canonical(path).string(); };
+  const std::string where = whole(log);
+  for (const std::string& own : {checkpoint(), curve(), path_ + "/.lock"}) {
+    if (where == whole(own) || where.rfind(whole(own) + "/", 0) == 0)
+      fail("--log: %s is where the run keeps %s", log.c_str(), own.c_str());
+  }
 }
 
 std::string out_folder::place_for_earlier() const {

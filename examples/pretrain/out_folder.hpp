@@ -2,7 +2,7 @@
 //
 //   checkpoint/   the last one saved; one of an earlier run is kept as checkpoint.1, ..
 //   loss.svg      the curve
-//   .lock         held by the run that writes here; it stays, and ends with its process
+//   .lock         a regular file, held by the run that writes here; it stays, and ends with its process
 //
 // Whatever would keep the run from saving is refused here, before training, not hours later.
 #pragma once
@@ -19,6 +19,9 @@ class out_folder {
 
   std::string checkpoint() const { return path_ + "/checkpoint"; }
   std::string curve() const { return path_ + "/loss.svg"; }
+
+  // Refuses a log that would lie where the run's own files do.
+  void require_apart(const std::string& log) const;
 
   // The first name free for an earlier run's checkpoint; empty when there is none of these.
   std::string place_for_earlier() const;

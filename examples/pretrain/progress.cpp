@@ -96,6 +96,8 @@ progress::progress(console& to, const step_range& range, const step_work& work,
 // logged, again.
 void progress::open_log() {
   std::string kept, line;
+  if (std::ifstream before(log_path_); std::getline(before, line) && line.rfind("{\"", 0) != 0)
+    fail("%s: exists and is not a log; it is left as it is", log_path_.c_str());
   if (std::ifstream before(log_path_); range_.done > 0 && before) {
     long long step;
     while (std::getline(before, line) &&
@@ -169,10 +171,12 @@ std::string progress::speed() const {
               100 * work_.roofline_seconds / step);
 }
 
+// Training is worth more than its log.
 void progress::flush_log() {
-  if (std::fflush(log_.get()) != 0 || std::ferror(log_.get())) {
-    fail("%s: cannot write the log: %s", log_path_.c_str(), std::strerror(errno));
-  }
+  if (std::fflush(log_.get()) == 0 && !std::ferror(log_.get())) return;
+  console_.say("%s: cannot write the log: %s; the run goes on without it", log_path_.c_str(),
+               std::strerror(errno));
+  log_.reset();
 }
 
 }  // namespace pretrain

@@ -6,6 +6,6 @@
 namespace pretrain {
 
 int train(arguments& with);
-int sample(arguments& with);
+void sample(arguments& with);  // to standard output
 
 }  // namespace pretrain

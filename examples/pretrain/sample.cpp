@@ -7,7 +7,7 @@
 
 namespace pretrain {
 
-int sample(arguments& with) {
+void sample(arguments& with) {
   const settings& values = with.config.values;
   const velo::context context = make_context(values.run);
   const weights loaded(context, values.model, false);
@@ -17,7 +17,6 @@ int sample(arguments& with) {
   const std::string text =
       generate(context.inline_stream(), writer, values.data.sequence, with.prompt, values.run);
   std::printf("%s%s\n", printable(with.prompt).c_str(), printable(text).c_str());
-  return 0;
 }
 
 }  // namespace pretrain

@@ -44,6 +44,7 @@ class run {
         out_(values_.run.out),
         trainer_(context_, values_, text_) {
     std::error_code ignored;
+    if (!values_.run.log.empty()) out_.require_apart(values_.run.log);
     if (with.resume) {
       with.checkpoint->require_unchanged();
       trainer_.resume(*with.checkpoint);
@@ -52,11 +53,16 @@ class run {
     } else {
       trainer_.start(with.checkpoint.get());
     }
+    first_ = trainer_.steps_done();
   }
 
   int operator()() {
     const machine_rates machine = measure_machine(context_, trainer_.weights().type());
     introduce(machine);
+    if (interrupted()) return leave();
+    if (first_ > 0 && first_ >= values_.schedule.steps)
+      console_.say("done   step %lld of %lld already; --steps asks for more",
+                   static_cast<long long>(first_), static_cast<long long>(values_.schedule.steps));
     const step_work work = {
         static_cast<double>(values_.data.step_tokens()), step_flops(values_.model, values_.data),
         machine.flops, roofline_seconds(step_operations(values_.model, values_.data), machine)};
@@ -65,7 +71,6 @@ class run {
     progress report(console_,
                     {values_.schedule.steps, trainer_.steps_done(), last, values_.run.log_every},
                     work, values_.run.log);
-    catch_interrupts();
     // What an interrupt kept the run before this one from measuring.
     if (validation_due() && !validate(report)) return leave();
     while (trainer_.steps_done() < last) {
@@ -77,7 +82,7 @@ class run {
     save();
     if (trainer_.steps_done() < values_.schedule.steps) return 0;
     if (!finish(report)) return leave();
-    return interrupted() ? 130 : 0;
+    return interrupted() ? interrupted_exit_code() : 0;
   }
 
  private:
@@ -100,6 +105,7 @@ class run {
     if (text_.binary_files > 0)
       console_.say("       %zu binary file%s skipped", text_.binary_files,
                    plural(text_.binary_files));
+    console_.say("to     %s", values_.run.out.c_str());
     console_.say("velo   %s, %d threads", isa_of(context_).c_str(), threads_of(context_));
     console_.say("       this machine: %s at its peak, copies %s",
                  scaled(machine.flops, "FLOP/s").c_str(),
@@ -163,9 +169,13 @@ class run {
   }
 
   int leave() {
+    if (trainer_.steps_done() == first_ && saved_ < 0) {
+      console_.say("interrupted before the first step; there was nothing to save");
+      return interrupted_exit_code();
+    }
     if (saved_ != trainer_.steps_done()) save();
     console_.say("interrupted; go on with --resume %s", values_.run.out.c_str());
-    return 130;
+    return interrupted_exit_code();
   }
 
   // False when it was interrupted.
@@ -216,6 +226,7 @@ class run {
   out_folder out_;
   trainer trainer_;
   std::vector<loss_point> validations_;
+  std::int64_t first_ = 0;   // steps done before this run
   std::int64_t saved_ = -1;  // the step of the last checkpoint saved
   bool ours_ = false;  // what lies at the checkpoint's place is this run's, and may be replaced
   console console_;
@@ -224,6 +235,7 @@ class run {
 }  // namespace
 
 int train(arguments& with) {
+  catch_interrupts();  // first: preparing takes seconds, and a shell's background job ignores Ctrl-C
   return run(with)();
 }
 

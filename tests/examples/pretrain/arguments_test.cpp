@@ -51,7 +51,7 @@ TEST_CASE("every mistake on the command line has its sentence") {
       {{"--=5"}, "--: no such flag"},
       {{"--steps"}, "--steps: its value is missing"},
       {{"--resume"}, "--resume: its value is missing"},
-      {{"--steps", "five"}, "--steps: steps must be an integer, not a string"},
+      {{"--steps", "five"}, "--steps: steps must be an integer, not \"five\""},
       {{"--steps", "0"}, "--steps: steps must be from 1 to 1000000000, not 0"},
       {{"--log_every", "0"}, "--log_every: log_every must be from 1"},
       {{"--kv-heads", "0"}, "--kv_heads: kv_heads must be from 1"},

@@ -167,8 +167,62 @@ TEST_CASE("an output that cannot be written is refused before training, and told
     CHECK_THAT(done.text, !Contains("model  ") && !Contains("bits/byte"));
   }
   CHECK(get(w / "odd/checkpoint/mine") == "precious");
-  refused(run_program(tiny(w.path, {"--log", "/dev/full"})),
-          "/dev/full: cannot write the log: No space left");
+}
+
+TEST_CASE("a lock or a log is never written over what is something else") {
+  workplace w;
+  put(w / "mine", "precious");
+  ::mkdir((w / "linked").c_str(), 0755);
+  REQUIRE(::symlink((w / "mine").c_str(), (w / "linked/.lock").c_str()) == 0);
+  refused(run_program(tiny(w.path, {"--out", w / "linked"})), "linked/.lock: exists and is no");
+  refused(run_program(tiny(w.path, {"--log", w / "mine"})), "mine: exists and is not a log");
+  refused(run_program(tiny(w.path, {"--log", w / "text"})), "text: exists and is not a log");
+  for (const char* place : {"out/checkpoint", "out/checkpoint/log", "out/loss.svg", "out/.lock"})
+    refused(run_program(tiny(w.path, {"--log", w / place})), "is where the run keeps");
+  CHECK(get(w / "mine") == "precious");
+}
+
+TEST_CASE("a setting that no checkpoint could write down is refused before training") {
+  workplace w;
+  const std::string odd = "caf\xe9";
+  for (const char* flag : {"--out", "--paths", "--log", "--sample_prompt"}) {
+    const outcome done = run_program(tiny(w.path, {flag, w / odd}));
+    refused(done, std::string(flag) + ": expected UTF-8, got other bytes");
+  }
+  put(w / "c.json", "\xef\xbb\xbf{}");
+  refused(run_program(tiny(w.path, {"--config", w / "c.json"})),
+          "c.json: expected JSON, got a byte");
+}
+
+TEST_CASE("a run goes on without a log that cannot be written, and without a reader") {
+  workplace w;
+  const outcome done = run_program(tiny(w.path, {"--log", "/dev/full"}));
+  CHECK(done.code == 0);
+  CHECK_THAT(done.text, Contains("/dev/full: cannot write the log: No space left") &&
+                            Contains("the run goes on without it") && Contains("saved "));
+  const auto no_reader = [] {
+    int ends[2];
+    if (::pipe(ends) != 0 || ::close(ends[0]) != 0 || ::dup2(ends[1], 1) != 1) ::_exit(9);
+  };
+  CHECK(run_program(tiny(w.path, {"--out", w / "unread"}), no_reader).code == 0);
+  CHECK_NOTHROW(get(w / "unread/checkpoint/CHECKSUMS"));
+}
+
+TEST_CASE("output that cannot be written is a failure where it is the result") {
+  const auto full = [] { ::dup2(::open("/dev/full", O_WRONLY), 1); };
+  const outcome help = run_program({"--help"}, full);
+  CHECK(help.code == 1);
+  CHECK_THAT(help.text, Contains("cannot write the output: No space left"));
+}
+
+TEST_CASE("with the standard files closed nothing is printed into others") {
+  workplace w;
+  const auto close_all = [] {
+    for (int number = 0; number < 3; ++number) ::close(number);
+  };
+  CHECK(run_program(tiny(w.path, {"--log", w / "log"}), close_all).code == 0);
+  CHECK_THAT(get(w / "log"), Catch::StartsWith("{\"step\": 1, ") && !Contains("model  "));
+  CHECK_THAT(get(w / "out/.lock"), !Contains("model  "));
 }
 
 TEST_CASE("two runs do not share an output; a killed one gives it free") {
@@ -178,7 +232,7 @@ TEST_CASE("two runs do not share an output; a killed one gives it free") {
   first.wait_for("3/100000  ");
   const outcome second = run_program(tiny(w.path));
   refused(second, "out: another run (process " + std::to_string(first.id()) + ") writes here");
-  first.interrupt();
+  first.send(SIGINT);
   CHECK(first.finish().code == 130);
   child third({"--resume", w / "out"});
   third.wait_for("/100000  ");

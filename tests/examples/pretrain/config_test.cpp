@@ -89,7 +89,7 @@ TEST_CASE("what a file may not say is refused where it stands") {
   CHECK_THAT(refusal("{\"data\": {\"hidden\": 64}}"),
              Contains("section \"data\" has no setting \"hidden\"; it belongs to \"model\""));
   CHECK_THAT(refusal("{\"model\":\n\n{\"hidden\": \"64\"}}"),
-             Equals("c.json:3:12: hidden must be an integer, not a string"));
+             Equals("c.json:3:12: hidden must be an integer, not \"64\""));
   CHECK_THAT(refusal("{\"model\": {\"hidden\": 64.5}}"), Contains("not a number with a fraction"));
   CHECK_THAT(refusal("{\"model\": {\"tied\": 1}}"), Contains("true or false"));
   CHECK_THAT(refusal("{\"data\": {\"paths\": \"x\"}}"), Contains("an array of strings"));

@@ -49,7 +49,7 @@ class child {
 
   pid_t id() const { return pid_; }
 
-  void interrupt() const { ::kill(pid_, SIGINT); }
+  void send(int signal) const { ::kill(pid_, signal); }
 
   outcome finish() {
     while (read_some()) {

@@ -72,12 +72,12 @@ TEST_CASE("a resumed run keeps the log of its first steps, a new one begins anew
   CHECK(get(t / "log").empty());
 }
 
-TEST_CASE("a log that cannot be written is refused") {
+TEST_CASE("a log that cannot be opened is refused; one that cannot be written ends alone") {
   console screen;
   CHECK_THROWS_WITH(progress(screen, {1, 0, 1, 1}, one, "/nonexistent/log"),
                     Contains("/nonexistent/log"));
   progress full(screen, {1, 0, 1, 1}, one, "/dev/full");
-  CHECK_THROWS_WITH(full.step({1, 1, 1, 1, 1}), Contains("No space left"));
+  CHECK_NOTHROW(full.step({1, 1, 1, 1, 1}));
 }
 
 TEST_CASE("rows stand under their heading and fit a terminal, whatever the numbers") {

@@ -132,7 +132,7 @@ TEST_CASE("an interrupt saves, exits with 130, and the run can go on") {
           .code == 0);
   child running(tiny(w.path, {"--steps", "4000", "--log", w / "parts"}));
   running.wait_for("   3/4000  ");
-  running.interrupt();
+  running.send(SIGINT);
   const outcome stopped = running.finish();
   INFO(stopped.text);
   CHECK(stopped.code == 130);
@@ -146,6 +146,28 @@ TEST_CASE("an interrupt saves, exits with 130, and the run can go on") {
   INFO(resumed.text);
   REQUIRE(resumed.code == 0);
   CHECK(w.losses("parts").substr(0, w.losses("whole").size()) == w.losses("whole"));
+}
+
+TEST_CASE("the SIGTERM of a batch scheduler saves like an interrupt, and exits with 143") {
+  workplace w;
+  child running(tiny(w.path, {"--steps", "4000"}));
+  running.wait_for("   3/4000  ");
+  running.send(SIGTERM);
+  const outcome stopped = running.finish();
+  INFO(stopped.text);
+  CHECK(stopped.code == 143);
+  CHECK_THAT(stopped.text, Contains("interrupted; go on with --resume " + (w / "out")));
+}
+
+TEST_CASE("an interrupt counts from the start on, also in a job whose shell ignores it") {
+  workplace w;
+  child running(tiny(w.path, {"--steps", "400000"}), [] { std::signal(SIGINT, SIG_IGN); });
+  running.wait_for("model ");
+  running.send(SIGINT);
+  const outcome stopped = running.finish();
+  INFO(stopped.text);
+  CHECK(stopped.code == 130);
+  CHECK_THAT(stopped.text, Contains("interrupted"));
 }
 
 TEST_CASE("checkpoints can be saved on the way and validation measured and logged") {
@@ -178,7 +200,7 @@ TEST_CASE("a run stopped between validations, and in one, ends with the log of o
 
   child first(with({"--log", w / "parts"}));
   first.wait_for("2/5  ");
-  first.interrupt();  // in the validation after step 2
+  first.send(SIGINT);  // in the validation after step 2
   const outcome stopped = first.finish();
   INFO(stopped.text);
   CHECK(stopped.code == 130);
@@ -188,7 +210,7 @@ TEST_CASE("a run stopped between validations, and in one, ends with the log of o
   REQUIRE(run_program({"--resume", w / "out", "--stop_after", "3"}).code == 0);
   child last({"--resume", w / "out"});
   last.wait_for("after step 5");
-  last.interrupt();  // in the validation after the last step
+  last.send(SIGINT);  // in the validation after the last step
   const outcome ended = last.finish();
   INFO(ended.text);
   CHECK(ended.code == 130);
@@ -196,6 +218,7 @@ TEST_CASE("a run stopped between validations, and in one, ends with the log of o
 
   const outcome whole = run_program({"--resume", w / "out"});
   INFO(whole.text);
+  CHECK_THAT(whole.text, Contains("step 5 of 5 already; --steps asks for more"));
   CHECK(whole.code == 0);
   CHECK(w.losses("parts") == w.losses("whole"));
   CHECK(get(w / "out/loss.svg") == get(w / "whole-out/loss.svg"));
