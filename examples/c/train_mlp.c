@@ -5,7 +5,8 @@
  *
  * Tensors live in velo's memory (velo_tensor_create). Every call is checked: the first failure is
  * printed with velo's record, everything is given back, and the program exits with 1. A third
- * coordinate of every point is 1, so that the last row of w1 is a bias.
+ * coordinate of every point is 1, so that the last row of w1 is a bias. Build it against an
+ * installed velo with: cc train_mlp.c $(pkg-config --cflags --libs velo) -lm
  */
 #include <math.h>
 #include <stdint.h>
