@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tokens a second of an unmodified transformers model in training: as torch runs it, and after velo_torch.enable(model).
+"""Tokens a second of an unmodified transformers model in training: as torch runs it, and after velo.torch.enable(model).
 
     bench_torch_enable.py [--threads 2] [--dtype f32] [--rounds 3] [--steps 2] [--trainers ..] [--json]
 
@@ -8,10 +8,10 @@ Each trainer lives in a process of its own and waits while another one works; a 
 so that a change of the machine's mood meets all of them, and compiling is paid once:
     stock eager      torch and transformers as pip installs them
     stock compiled   the same model through torch.compile
-    velo             velo_torch.enable(model), eager
+    velo             velo.torch.enable(model), eager
     velo level 1     the same with level=1
-    velo compiled    velo_torch.enable(model) through torch.compile
-All start from the same weights and see the same symbols, so their losses must agree; in bf16 only about, since velo_torch.AdamW
+    velo compiled    velo.torch.enable(model) through torch.compile
+All start from the same weights and see the same symbols, so their losses must agree; in bf16 only about, since velo.torch.AdamW
 keeps f32 masters and moments where torch's has bf16 ones. The first two steps of each are dropped, and the first after a wait,
 which finds its memory gone cold; a figure is the median over all others. "others" is what processes that do not belong to the
 measurement used of the machine: with more than 0.1 processors it is none.
@@ -50,10 +50,10 @@ def serve(options):
     torch.set_num_threads(options.threads)
     model = make_model(options.dtype, torch)
     if options.child.startswith("velo"):
-        sys.path.insert(0, str(FOLDER.parent / "examples" / "torch"))
-        import velo_torch
+        sys.path.insert(0, str(FOLDER.parent / "examples" / "python"))
+        import velo.torch
 
-        velo_torch.enable(model, level=1 if options.child.endswith("level 1") else 2)
+        velo.torch.enable(model, level=1 if options.child.endswith("level 1") else 2)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1)
     step_of = torch.compile(model) if options.child.endswith("compiled") else model
     symbols = torch.Generator().manual_seed(1)

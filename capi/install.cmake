@@ -24,13 +24,12 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md $
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 foreach(folder c cpp foreign_kernel jax luajit mindspore python torch tvm_ffi) # pretrain and velo are built in the tree
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
-          PATTERN CMakeLists.txt EXCLUDE PATTERN __pycache__ EXCLUDE)
+          PATTERN CMakeLists.txt EXCLUDE PATTERN python/velo EXCLUDE PATTERN __pycache__ EXCLUDE)
 endforeach()
 
 # What a Python program imports: PYTHONPATH may name this one folder.
-foreach(module torch/velo_torch jax/velo_jax mindspore/velo_mindspore python/velo_ctypes)
-  install(FILES ${PROJECT_SOURCE_DIR}/examples/${module}.py DESTINATION ${CMAKE_INSTALL_DATADIR}/velo/python)
-endforeach()
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/python/velo DESTINATION ${CMAKE_INSTALL_DATADIR}/velo/python
+        FILES_MATCHING PATTERN "*.py" PATTERN __pycache__ EXCLUDE)
 
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/velo)
 install(EXPORT velo-targets NAMESPACE velo:: DESTINATION ${package_dir})

@@ -1,4 +1,4 @@
-// examples/python/velo_ctypes.py: the whole C interface as a ctypes module. It proves that the spec
+// examples/python/velo/ctypes.py: the whole C interface as a ctypes module. It proves that the spec
 // alone is enough to bind a language: no struct, constant or function of it is written by hand.
 //
 // C types become ctypes expressions: names, pointers, and pointers to functions (declaration.hpp).
@@ -16,7 +16,7 @@ namespace {
 const char* const opening =
     R"("""The C interface of velo as ctypes: every struct, constant and function, and nothing else.
 
-    import velo_ctypes as v
+    import velo.ctypes as v
     lib = v.load("libvelo.so.1")
     context = v.velo_context()
     v.check(lib, lib.velo_context_create(None, ctypes.byref(context)))

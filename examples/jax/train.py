@@ -1,4 +1,4 @@
-"""Trains a small gated decoder in JAX with velo's operators, under jit: the shape of a training loop with velo_jax.
+"""Trains a small gated decoder in JAX with velo's operators, under jit: the shape of a training loop with velo.jax.
 
 Usage: VELO_ADAPTERS=.../libvelo_adapters.so python train.py [steps] [float32|bfloat16]
 
@@ -10,7 +10,7 @@ import sys
 import jax
 import jax.numpy as jnp
 
-import velo_jax as velo
+import velo.jax as velo
 
 SYMBOLS, HIDDEN, HEADS, INNER, LENGTH, BATCH = 64, 64, 4, 96, 32, 8
 

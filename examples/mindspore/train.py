@@ -1,4 +1,4 @@
-"""Trains a small gated decoder in MindSpore with velo's operators, compiled as one graph: a training loop with velo_mindspore.
+"""Trains a small gated decoder in MindSpore with velo's operators, compiled as one graph: a training loop with velo.mindspore.
 
 Usage: VELO_ADAPTERS=.../libvelo_adapters.so python train.py [steps] [float32|bfloat16]
 
@@ -10,7 +10,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
-import velo_mindspore as velo
+import velo.mindspore as velo
 
 SYMBOLS, HIDDEN, HEADS, INNER, LENGTH, BATCH = 64, 64, 4, 96, 32, 8
 

@@ -22,7 +22,7 @@ need("jax")
 
 START = """
 import _ctypes, ctypes, os, sys, threading, time
-import velo_ctypes as v
+import velo.ctypes as v
 
 def left():
     print(time.time(), flush=True)
@@ -45,7 +45,7 @@ def queue(path, threads=3):
 """
 HOSTS = {
     "torch": START + """
-import torch, velo_torch as velo
+import torch, velo.torch as velo
 handle = velo.library().c._handle
 x, gain = torch.randn(64, 256), torch.ones(256)
 
@@ -61,7 +61,7 @@ def call_for_ever():
 kept = queue(os.environ["VELO_LIBRARY"])
 """,
     "jax": START + """
-import jax, numpy as np, velo_jax as velo
+import jax, numpy as np, velo.jax as velo
 handle = velo._library._handle
 x, gain = np.random.default_rng(1).standard_normal((64, 256)).astype(np.float32), np.ones(256, np.float32)
 step = jax.jit(jax.grad(lambda x, g: velo.rms_norm(x, g).sum(), (0, 1)))
@@ -98,8 +98,8 @@ ENDS = {
 
 class Leaving(unittest.TestCase):
     def leave(self, host):
-        folders = [os.path.join(HERE, "..", "..", "examples", name) for name in (host, "python")]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(folders)}
+        package = os.path.join(HERE, "..", "..", "examples", "python")
+        environment = {**os.environ, "PYTHONPATH": package}
         for name, end in ENDS.items():
             if host == "jax" and "daemon" in name:
                 continue

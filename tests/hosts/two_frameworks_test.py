@@ -8,7 +8,7 @@ import threading
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [HERE, *(os.path.join(HERE, "..", "..", "examples", host) for host in ("torch", "jax"))]
+sys.path[:0] = [HERE, os.path.join(HERE, "..", "..", "examples", "python")]
 
 from framework import need  # noqa: E402
 
@@ -17,8 +17,8 @@ jax = need("jax")
 
 import numpy as np  # noqa: E402
 
-import velo_jax  # noqa: E402
-import velo_torch  # noqa: E402
+import velo.jax as velo_jax  # noqa: E402
+import velo.torch as velo_torch  # noqa: E402
 
 
 class TwoFrameworks(unittest.TestCase):

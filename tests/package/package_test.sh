@@ -38,7 +38,7 @@ subproject)
   ;;
 install)
   for file in include/velo/velo.h include/velo/velo.hpp include/velo/api.h include/velo/detail/call.hpp \
-    share/doc/velo/LICENSE share/doc/velo/api.md share/doc/velo/examples/c/hello.c share/velo/python/velo_torch.py; do
+    share/doc/velo/LICENSE share/doc/velo/api.md share/doc/velo/examples/c/hello.c share/velo/python/velo/torch/__init__.py; do
     [ -f "$prefix/$file" ] || fail "$file was not installed"
   done
   [ "$(readlink "$libdir/libvelo.so")" = libvelo.so.1 ] || fail "libvelo.so does not lead to libvelo.so.1"
@@ -47,7 +47,7 @@ install)
   public=$(cd "$source" && { (cd capi/include && find . -name '*.h'); (cd capi/adapters/include && find . -name '*.h'); (cd cpp/include && find . -name '*.hpp'); } | sort)
   [ "$installed" = "$public" ] || fail "installed headers differ from the public ones"
   PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$prefix/share/velo/python python3 -c \
-    "import velo_ctypes as v; v.load('$libdir/libvelo.so.1').velo_get_api" || fail "the installed ctypes module finds no velo"
+    "import velo.ctypes as v; v.load('$libdir/libvelo.so.1').velo_get_api" || fail "the installed ctypes module finds no velo"
   "$prefix/bin/velo" ops >"$work/ops" || fail "the installed velo command does not run"
   if readelf -d "$libdir/libvelo.so.1" | grep -Eq 'RPATH|RUNPATH'; then fail "the installed library has a run path"; fi
   ;;

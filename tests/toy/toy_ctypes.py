@@ -8,7 +8,7 @@ import sys
 
 folder, library = sys.argv[1:]
 sys.path.insert(0, folder)
-import velo_ctypes as v  # noqa: E402
+import velo.ctypes as v  # noqa: E402
 
 FLOAT32 = v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1)
 

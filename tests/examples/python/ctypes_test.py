@@ -11,7 +11,7 @@ import unittest
 
 LIBRARY, LOCK, FOLDER = sys.argv[1:4]
 sys.path.insert(0, FOLDER)
-import velo_ctypes as v  # noqa: E402
+import velo.ctypes as v  # noqa: E402
 
 
 def tensor(values, shape):

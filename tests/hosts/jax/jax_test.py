@@ -1,4 +1,4 @@
-"""examples/jax/velo_jax.py against jax itself: values, gradients, training, layouts, packs, leaks, refusals.
+"""velo.jax against jax itself: values, gradients, training, layouts, packs, leaks, refusals.
 
 VELO_ADAPTERS names libvelo_adapters.so.
 """
@@ -9,7 +9,7 @@ import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), *(os.path.join(HERE, "..", "..", "..", "examples", e) for e in ("jax", "python"))]
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "python")]
 
 from framework import need  # noqa: E402
 
@@ -19,8 +19,8 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 
 import train  # noqa: E402
-import velo_ctypes  # noqa: E402
-import velo_jax as velo  # noqa: E402
+import velo.ctypes as velo_ctypes  # noqa: E402
+import velo.jax as velo  # noqa: E402
 
 BOUND = {jnp.float32: 1e-5, jnp.bfloat16: 1e-2}
 WIDER = {jnp.float32: 1, jnp.bfloat16: 4}  # gradients go through more roundings
@@ -32,7 +32,7 @@ def distance(got, truth):
 
 
 class Stock:
-    """velo_jax's functions as jax.numpy composes them. In bfloat16 sums are float32, as they are in velo and in every trainer."""
+    """velo.jax's functions as jax.numpy composes them. In bfloat16 sums are float32, as they are in velo and in every trainer."""
 
     @staticmethod
     def rms_norm(x, gamma, epsilon=1e-6):

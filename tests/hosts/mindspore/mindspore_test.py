@@ -1,4 +1,4 @@
-"""examples/mindspore/velo_mindspore.py against MindSpore itself: values, gradients, training in both modes, refusals.
+"""velo.mindspore against MindSpore itself: values, gradients, training in both modes, refusals.
 
 VELO_ADAPTERS names libvelo_adapters.so. References compute in float32 from the same numbers.
 """
@@ -8,7 +8,7 @@ import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "mindspore")]
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "python")]
 
 from framework import need  # noqa: E402
 
@@ -18,7 +18,7 @@ import numpy as np  # noqa: E402
 from mindspore import nn, ops  # noqa: E402
 
 import train  # noqa: E402
-import velo_mindspore as velo  # noqa: E402
+import velo.mindspore as velo  # noqa: E402
 
 BOUND = {ms.float32: 1e-5, ms.bfloat16: 1e-2}
 WIDER = {ms.float32: 1, ms.bfloat16: 4}  # gradients go through more roundings
@@ -59,7 +59,7 @@ class Weighed(nn.Cell):
 
 
 class Stock:
-    """velo_mindspore's cells as MindSpore composes them."""
+    """velo.mindspore's cells as MindSpore composes them."""
 
     @staticmethod
     def RmsNorm(epsilon=1e-6):

@@ -1,4 +1,4 @@
-"""examples/torch/velo_torch.py against torch itself: gradients, compile, enable() on models, copies, leaks, forks, refusals.
+"""velo.torch against torch itself: gradients, compile, enable() on models, copies, leaks, forks, refusals.
 
 Usage: torch_test.py (VELO_LIBRARY names libvelo.so). Parts that this torch is too old for, or that need transformers, are skipped
 by name; with CI=true in the environment transformers must be there for torch 2.
@@ -13,12 +13,12 @@ import unittest
 
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..")
 sys.path.insert(0, os.path.join(ROOT, "tests", "parity"))
-sys.path[:0] = [os.path.join(ROOT, "examples", language) for language in ("torch", "python")]
+sys.path.insert(0, os.path.join(ROOT, "examples", "python"))
 
 from frameworks import torch  # noqa: E402
 
-import velo_ctypes  # noqa: E402
-import velo_torch as velo  # noqa: E402
+import velo.ctypes as velo_ctypes  # noqa: E402
+import velo.torch as velo  # noqa: E402
 
 F = torch.nn.functional
 MODERN = int(torch.__version__.split(".")[0]) >= 2

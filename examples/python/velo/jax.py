@@ -1,6 +1,6 @@
 """velo for JAX: its operators as jax functions with gradients, under jit, by XLA's foreign function interface.
 
-    import velo_jax as velo
+    import velo.jax as velo
     y = velo.rms_norm(x, gamma)         # differentiable, jit-able, on XLA's own threads
 
 libvelo_adapters.so exports one handler an operator (velo_xla_<op>); registering them is all that is needed, nothing is compiled

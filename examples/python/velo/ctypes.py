@@ -1,6 +1,6 @@
 """The C interface of velo as ctypes: every struct, constant and function, and nothing else.
 
-    import velo_ctypes as v
+    import velo.ctypes as v
     lib = v.load("libvelo.so.1")
     context = v.velo_context()
     v.check(lib, lib.velo_context_create(None, ctypes.byref(context)))

@@ -1,6 +1,6 @@
 """velo for MindSpore: its operators as cells with gradients, in PyNative and in graph mode, through ops.Custom(.., "aot").
 
-    import velo_mindspore as velo
+    import velo.mindspore as velo
     norm = velo.RmsNorm(epsilon=1e-6)
     y = norm(x, gamma)                  # differentiable; inside ms.jit too
 

@@ -1,8 +1,8 @@
 """velo for PyTorch: libvelo.so by ctypes, its operators as torch operators with gradients, and one line that speeds up a model.
 
-    import velo_torch
-    velo_torch.enable(model)            # replaces what velo does faster; print() the result to see what, and what not
-    optimizer = velo_torch.AdamW(model.parameters(), lr=1e-3)
+    import velo.torch
+    velo.torch.enable(model)            # replaces what velo does faster; print() the result to see what, and what not
+    optimizer = velo.torch.AdamW(model.parameters(), lr=1e-3)
 
 Nothing is compiled and nothing is copied: a torch tensor becomes a velo_tensor over the same memory. The library describes
 itself (velo_describe), so this file holds no list of structs or fields. From bottom to top: the library, operators as functions,
