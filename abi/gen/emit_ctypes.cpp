@@ -17,7 +17,7 @@ const char* const opening =
     R"("""The C interface of velo as ctypes: every struct, constant and function, and nothing else.
 
     import velo.ctypes as v
-    lib = v.load("libvelo.so.1")
+    lib = v.load()
     context = v.velo_context()
     v.check(lib, lib.velo_context_create(None, ctypes.byref(context)))
 
@@ -52,9 +52,12 @@ class Sized(ctypes.Structure):
 
 const char* const closing = R"(
 
-def load(path="libvelo.so.1"):
-    """Opens the library and gives every function its parameters. Functions newer than the library are left out."""
-    lib = ctypes.CDLL(path)
+def load(path=None):
+    """Opens the library, at `path` or where velo's modules find it, and gives every function its parameters. Functions newer than the
+    library are left out."""
+    if path is None:
+        from velo import _libraries
+    lib = _libraries.library() if path is None else ctypes.CDLL(path)
     for name, (result, *parameters) in FUNCTIONS.items():
         function = getattr(lib, name, None)
         if function is not None:
