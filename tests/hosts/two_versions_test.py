@@ -7,6 +7,7 @@ loader gives them the one that is there already, if one is; a package that bring
 tools do, `bundled` here) has its own whatever came first.
 """
 import ctypes
+import importlib
 import json
 import os
 import shutil
@@ -38,7 +39,7 @@ def case(order, globally):
         ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     modules = {}
     for host in order:
-        modules[host] = __import__("velo_" + host)
+        modules[host] = importlib.import_module("velo." + host)
         if host == "torch":
             modules["torch"].library()
     import jax

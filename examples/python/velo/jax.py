@@ -5,18 +5,18 @@
 
 libvelo_adapters.so exports one handler an operator (velo_xla_<op>); registering them is all that is needed, nothing is compiled
 and nothing is copied. Each function here is a jax.custom_vjp over one or two of them. Gradients of float32 sums (gains, tables,
-weights) come back in the dtype of what they belong to. The library is found as VELO_ADAPTERS, or libvelo_adapters.so.1 on the
-loader's path.
+weights) come back in the dtype of what they belong to. velo/_libraries.py says where the library
+is found.
 """
-import ctypes
 import functools
-import os
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-_library = ctypes.CDLL(os.environ.get("VELO_ADAPTERS", "libvelo_adapters.so.1"))
+from velo import _libraries
+
+_library = _libraries.adapters()
 
 
 @functools.lru_cache(maxsize=None)

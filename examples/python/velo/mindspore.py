@@ -7,7 +7,7 @@
 libvelo_adapters.so exports the functions that MindSpore launches; nothing is compiled. MindSpore's AOT convention knows no
 attributes, so each cell binds its own to a slot (velo_ms_slot_bind) when it is made and launches velo_ms_slot_NNN; equal cells share
 a slot, and there are 128. Shapes and dtypes come from velo_op_infer, so whatever velo would refuse is refused when the graph is
-built, as a ValueError with velo's sentence. The library is found as VELO_ADAPTERS, or libvelo_adapters.so.1 on the loader's path.
+built, as a ValueError with velo's sentence. velo/_libraries.py says where the library is found.
 """
 import ctypes
 import json
@@ -16,6 +16,8 @@ import os
 import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
+
+from velo import _libraries
 
 _DTYPES = {ms.float32: (2, 32), ms.bfloat16: (4, 16), ms.float64: (2, 64), ms.float16: (2, 16), ms.int32: (0, 32),
            ms.int64: (0, 64)}
@@ -42,20 +44,8 @@ class _Shape(ctypes.Structure):
                 ("sizes", ctypes.c_int64 * 8), ("name", ctypes.c_char * 32)]
 
 
-def _open():
-    """The library, and the file it came from: MindSpore takes a path, and the same file is the same library with the same slots."""
-    library = ctypes.CDLL(os.environ.get("VELO_ADAPTERS", "libvelo_adapters.so.1"))
-    entry = ctypes.cast(library.velo_ms_slot_bind, ctypes.c_void_p)
-
-    class Found(ctypes.Structure):  # Dl_info
-        _fields_ = [("path", ctypes.c_char_p), ("base", ctypes.c_void_p), ("name", ctypes.c_char_p), ("at", ctypes.c_void_p)]
-
-    found = Found()
-    ctypes.CDLL(None).dladdr(entry, ctypes.byref(found))
-    return library, os.path.realpath(found.path.decode())
-
-
-_library, _path = _open()
+_library = _libraries.adapters()
+_path = os.path.realpath(_libraries.path_of(_library))  # what MindSpore takes; the same file is the same library with the same slots
 
 
 def _text(function):

@@ -8,7 +8,7 @@ Nothing is compiled and nothing is copied: a torch tensor becomes a velo_tensor 
 itself (velo_describe), so this file holds no list of structs or fields. From bottom to top: the library, operators as functions,
 gradients, the optimizer, and enable(), which undoes itself. Works with torch 1.13 and later; with torch 2 every operator is
 registered with a fake implementation from velo_op_infer, so torch.compile(fullgraph=True) traces through.
-The library is found as VELO_LIBRARY, or libvelo.so.1 on the loader's path.
+velo/_libraries.py says where the library is found.
 """
 import ctypes
 import json
@@ -18,6 +18,8 @@ import sys
 import threading
 
 import torch
+
+from velo import _libraries
 
 F = torch.nn.functional
 _DTYPES = {torch.float32: (2, 32), torch.bfloat16: (4, 16), torch.float64: (2, 64), torch.float16: (2, 16),
@@ -81,8 +83,7 @@ class _Library:
     """libvelo.so, and a context with torch's memory for each number of threads that torch has been set to."""
 
     def __init__(self):
-        self.path = os.environ.get("VELO_LIBRARY", "libvelo.so.1")
-        self.c = ctypes.CDLL(self.path)
+        self.c = _libraries.library()
         self.operators = self._describe()
         self.memory = {}  # address -> the torch tensor that owns it
         self._allocate = _Allocator.ALLOCATE(self._take)
