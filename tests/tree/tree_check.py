@@ -7,7 +7,7 @@
 Rules: includes (who may include whom), external (which file may know which foreign header), sizes (line budgets), share (of
 generated and frozen lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
 helpers, common; nothing left to do), isas (operators' headers name no instruction set), snippets (code in README.md is cut from
-compiled examples), operators (README.md has them all).
+compiled examples), operators (README.md has them all), versions (CMakeLists.txt alone states the release).
 """
 import json
 import os
@@ -186,9 +186,26 @@ def rule_operators(root):
         yield f"README.md: operator {name} is {'missing' if name in there else 'not in the spec'} (section Operators)"
 
 
+def rule_versions(root):
+    # The release is the project's version of CMake; whatever else needs it derives it, but for the title of the change log.
+    paths = committed(root)
+    stated = re.search(r"^project\(velo VERSION ((\d+\.\d+)\.\d+)", "\n".join(lines_of(root, "CMakeLists.txt")), re.M) \
+        if "CMakeLists.txt" in paths else None
+    if stated is None:
+        return
+    literal = re.compile(r"(?<!\d)(?<!\d\.)" + re.escape(stated.group(1)) + r"(?!\.?\d)")
+    for path in paths:
+        for number, line in enumerate(lines_of(root, path), 1):
+            if literal.search(line) and not line.startswith("project("):
+                yield f"{path}:{number}: states the release: {line.strip()[:60]}"
+    titles = [line for line in lines_of(root, "CHANGELOG.md") if line.startswith("## ")] if "CHANGELOG.md" in paths else []
+    if titles and not re.match(r"## " + re.escape(stated.group(2)) + r"(?!\d)", titles[0]):
+        yield f"CHANGELOG.md: begins with {titles[0]!r}, the release is {stated.group(1)}"
+
+
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
 
-# One violation of every rule: path -> content, and the rule that has to find it.
+# One violation of every rule: the rule that has to find it, then paths and contents.
 PLANTED = [
     ("includes", "core/a.cpp", '// a\n#include "ops/operator/definition.hpp"\n'),
     ("includes", "ops/a.cpp", '// a\n#include "comm/group.hpp"\n'),
@@ -218,21 +235,24 @@ PLANTED = [
     ("snippets", "examples/c/README.md", "```c\nint invented(void);\n```\n"),
     ("operators", "abi/spec/ops/extra.json", '{"ops": [{"name": "extra"}]}\n'),
     ("operators", "README.md", "## Operators\n`gone`\n## Next\n"),
+    ("versions", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\nset(again 1.2.3)\n"),
+    ("versions", "CHANGELOG.md", "# Changes\n## 1.1\n", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\n"),
 ]
 
 
 def self_test():
     missed = 0
-    for rule, path, content in PLANTED:
+    for rule, *files in PLANTED:
         with tempfile.TemporaryDirectory() as root:
             clean = list(RULES[rule](root))
-            full = os.path.join(root, path)
-            os.makedirs(os.path.dirname(full), exist_ok=True)
-            with open(full, "w", encoding="utf-8") as file:
-                file.write(content)
+            for path, content in zip(files[::2], files[1::2]):
+                full = os.path.join(root, path)
+                os.makedirs(os.path.dirname(full), exist_ok=True)
+                with open(full, "w", encoding="utf-8") as file:
+                    file.write(content)
             found = list(RULES[rule](root))
             if clean or not found:
-                print(f"rule {rule} does not see its violation in {path}")
+                print(f"rule {rule} does not see its violation in {files[0]}")
                 missed += 1
     print(f"{len(PLANTED)} violations planted, {missed} missed")
     return missed
