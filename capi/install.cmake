@@ -1,11 +1,13 @@
 # What an installed velo consists of: the library and its adapters, the C and C++ headers, the velo command, pkg-config files, a
 # CMake package, the Python modules of the hosts, the reference of all functions, the examples, the notices.
 #
-# The tree is relocatable for CMake; the pkg-config files name the prefix they were installed to.
+# The tree is relocatable for CMake; the pkg-config files name the prefix they were installed to. Components are called as the Debian
+# packages they become (packaging/debian); what names none is for those who build on velo.
 include(CMakePackageConfigHelpers)
 
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME libvelo-dev)
 install(TARGETS velo velo_adapters velo_cpp velo_cpp_dynamic EXPORT velo-targets
-        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libvelo1 NAMELINK_COMPONENT libvelo-dev
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 set_target_properties(velo_adapters PROPERTIES EXPORT_NAME adapters)
 set_target_properties(velo_cpp PROPERTIES EXPORT_NAME cpp)
@@ -18,13 +20,19 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/cpp/include/velo DESTINATION ${CMAKE_INS
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/capi/adapters/include/velo DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 if(TARGET velo_command)
   set_target_properties(velo_command PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-  install(TARGETS velo_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(TARGETS velo_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT velo-tools)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/abi/generated/api.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
-foreach(folder c cpp foreign_kernel jax luajit mindspore python torch tvm_ffi) # pretrain and velo are built in the tree
+include(${CMAKE_CURRENT_LIST_DIR}/installed_pages.cmake)
+set(VELO_INSTALLED_EXAMPLES c cpp foreign_kernel jax luajit mindspore python torch tvm_ffi)  # pretrain and velo are built in the tree
+velo_install_page(README.md)
+foreach(folder ${VELO_INSTALLED_EXAMPLES})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples
-          PATTERN CMakeLists.txt EXCLUDE PATTERN python/velo EXCLUDE PATTERN __pycache__ EXCLUDE)
+          PATTERN CMakeLists.txt EXCLUDE PATTERN README.md EXCLUDE PATTERN python/velo EXCLUDE PATTERN __pycache__ EXCLUDE)
+  if(EXISTS ${PROJECT_SOURCE_DIR}/examples/${folder}/README.md)
+    velo_install_page(examples/${folder}/README.md)
+  endif()
 endforeach()
 
 # What a Python program imports: PYTHONPATH may name this one folder.

@@ -38,7 +38,7 @@ subproject)
   ;;
 install)
   for file in include/velo/velo.h include/velo/velo.hpp include/velo/api.h include/velo/detail/call.hpp \
-    share/doc/velo/LICENSE share/doc/velo/api.md share/doc/velo/examples/c/hello.c share/velo/python/velo/torch/__init__.py; do
+    share/doc/velo/LICENSE share/doc/velo/README.md share/doc/velo/api.md share/doc/velo/examples/c/hello.c share/velo/python/velo/torch/__init__.py; do
     [ -f "$prefix/$file" ] || fail "$file was not installed"
   done
   [ "$(readlink "$libdir/libvelo.so")" = libvelo.so.1 ] || fail "libvelo.so does not lead to libvelo.so.1"
@@ -49,6 +49,7 @@ install)
   PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$prefix/share/velo/python python3 -c \
     "import velo.ctypes as v; v.load('$libdir/libvelo.so.1').velo_get_api" || fail "the installed ctypes module finds no velo"
   "$prefix/bin/velo" ops >"$work/ops" || fail "the installed velo command does not run"
+  python3 -B "$source/tests/package/links_test.py" "$prefix/share/doc/velo" || fail "a page leads to what was not installed"
   if readelf -d "$libdir/libvelo.so.1" | grep -Eq 'RPATH|RUNPATH'; then fail "the installed library has a run path"; fi
   ;;
 find_package)
