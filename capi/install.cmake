@@ -2,10 +2,9 @@
 # CMake package, the Python modules of the hosts, the reference of all functions, the examples, the notices.
 #
 # The tree is relocatable for CMake; the pkg-config files name the prefix they were installed to. Components are called as the Debian
-# packages they become (packaging/debian); what names none is for those who build on velo.
+# packages they become (packaging/debian).
 include(CMakePackageConfigHelpers)
 
-set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME libvelo-dev)
 install(TARGETS velo velo_adapters velo_cpp velo_cpp_dynamic EXPORT velo-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libvelo1 NAMELINK_COMPONENT libvelo-dev
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -39,7 +39,7 @@ Classifier: Topic :: Scientific/Engineering :: Artificial Intelligence
 Provides-Extra: jax
 Provides-Extra: mindspore
 Provides-Extra: torch
-Requires-Dist: jax>=0.5; extra == "jax"
+Requires-Dist: jax>=0.7; extra == "jax"
 Requires-Dist: mindspore; extra == "mindspore"
 Requires-Dist: torch>=1.13; extra == "torch"
 Description-Content-Type: text/markdown
