@@ -7,6 +7,7 @@ lintian, auditwheel and twine say their part where they are there, or PyPI's mir
 """
 import filecmp
 import glob
+import gzip
 import os
 import re
 import shutil
@@ -82,7 +83,14 @@ class Packages(unittest.TestCase):
         libraries = {path for path in packed["libvelo1"] if "/doc/" not in path}
         self.assertEqual({os.path.basename(path) for path in libraries},
                          {f"lib{stem}.so.1{tail}" for stem in ("velo", "velo_adapters") for tail in ("", self.version[1:])})
-        self.assertEqual({path for path in packed["velo-tools"] if "/doc/" not in path}, {"usr/bin/velo"})
+        self.assertEqual({path for path in packed["velo-tools"] if "/doc/" not in path}, {"usr/bin/velo", "usr/share/man/man1/velo.1.gz"})
+
+    def test_the_manual_page_has_every_command(self):
+        with gzip.open(os.path.join(WORK, "root/usr/share/man/man1/velo.1.gz"), "rt", encoding="utf-8") as file:
+            page = file.read().replace("\\-", "-")
+        told = said(os.path.join(CHECKOUT, "build-packages/examples/velo/velo"), "help")
+        for word in re.findall(r"^  (\S+)  ", told, re.M):
+            self.assertIn(f"\n.B {word}\n", page)
 
     def test_what_is_in_them_has_no_run_path_no_debug_information_and_no_path_of_the_build(self):
         for path in [p for p in files_below(os.path.join(WORK, "root")) if not os.path.islink(os.path.join(WORK, "root", p))]:
