@@ -73,7 +73,7 @@ def check(lib, status):
         raise VeloError(status, text.value.decode())
 )";
 
-std::string trim(std::string text) {
+std::string trim(const std::string& text) {
   const std::size_t first = text.find_first_not_of(' ');
   if (first == std::string::npos) return "";
   return text.substr(first, text.find_last_not_of(' ') - first + 1);
