@@ -2,42 +2,12 @@
 // with a known result, and one for every operator of what it refuses: each required tensor left
 // out, each tensor of a wrong kind, each attribute out of its range, by the code that was promised
 // and with all outputs as they were. What it includes lies in abi/client/.
-#include <cmath>
-#include <cstdio>
-#include <cstring>
-
+#include "abi/gen/element.hpp"
 #include "abi/gen/emit.hpp"
 #include "abi/gen/text.hpp"
 
 namespace velo::gen {
 namespace {
-
-struct element {
-  const char *dtype, *c_type, *code;
-  int bits;
-};
-
-const element& element_of(const std::string& dtype) {
-  static const element all[] = {{"f32", "float", "FLOAT", 32},      {"f64", "double", "FLOAT", 64},
-                                {"bf16", "uint16_t", "BFLOAT", 16}, {"i32", "int32_t", "INT", 32},
-                                {"i64", "int64_t", "INT", 64},      {"u8", "uint8_t", "UINT", 8}};
-  const element* at = all;
-  while (dtype != at->dtype) ++at;
-  return *at;
-}
-
-std::string literal(double value, const element& e) {
-  if (std::strcmp(e.code, "BFLOAT") == 0) {  // examples in bfloat16 are exact: cut, not rounded
-    const auto narrow = static_cast<float>(value);
-    std::uint32_t bits = 0;
-    std::memcpy(&bits, &narrow, sizeof bits);
-    char text[8];
-    std::snprintf(text, sizeof text, "0x%04x", bits >> 16);
-    return text;
-  }
-  if (std::strcmp(e.code, "FLOAT") != 0) return std::to_string(static_cast<std::int64_t>(value));
-  return e.bits == 32 && value != std::floor(value) ? real(value) + "f" : real(value);
-}
 
 // The memory of a tensor with what the call finds in it, and the tensor.
 std::string declare_tensor(const example_value& v, const example_value* before) {
@@ -58,13 +28,6 @@ std::string declare_tensor(const example_value& v, const example_value* before) 
                  {data, std::string("VELO_DTYPE_") + e.code, std::to_string(e.bits),
                   std::to_string(v.shape.size()), join(sizes, ", ")},
                  ");\n");
-}
-
-const example_value* find(const std::vector<example_value>& values, const std::string& field) {
-  for (const example_value& v : values) {
-    if (v.field == field) return &v;
-  }
-  return nullptr;
 }
 
 // The spec's bound of an output of this example; of integers, which have none, exactness.

@@ -4,7 +4,6 @@
 // C types become ctypes expressions: names, pointers, and pointers to functions (declaration.hpp).
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "abi/gen/declaration.hpp"
 #include "abi/gen/emit.hpp"
@@ -84,11 +83,6 @@ std::string without(std::string text, const std::string& word) {
   return text;
 }
 
-std::string safe_name(const std::string& name) {
-  static const std::set<std::string> reserved = {"as", "in", "is", "from", "lambda", "def", "not"};
-  return reserved.count(name) != 0 ? name + "_" : name;
-}
-
 class declarations {
  public:
   explicit declarations(const spec& s) {
@@ -160,7 +154,7 @@ std::string constants(const spec& s) {
 std::string field_line(const declarations& c, const member& m) {
   std::string type = c.type(m.type);
   if (m.count > 0) type += " * " + std::to_string(m.count);
-  return "    (" + quote(safe_name(m.name)) + ", " + type + "),\n";
+  return "    (" + quote(python_name(m.name)) + ", " + type + "),\n";
 }
 
 std::string structs(const spec& s, const declarations& c) {
@@ -181,7 +175,7 @@ std::string structs(const spec& s, const declarations& c) {
              "\"\"\"\n    _fields_ = [\n";
       for (const member& inner : m.members) out += "    " + field_line(c, inner);
       out += "    ]\n\n\n";
-      fields += "    (" + quote(safe_name(m.name)) + ", " + name + "),\n";
+      fields += "    (" + quote(python_name(m.name)) + ", " + name + "),\n";
     }
     out += t.name + "._fields_ = [\n" + fields + "]\n";
     for (const member& m : t.fields) {  // what the C macro of the struct sets beside the size
@@ -213,10 +207,10 @@ std::string args_struct(const family& home, const op& o, const declarations& c) 
       "    _fields_ = [\n        (\"struct_size\", c_uint32),\n        (\"reserved\", c_uint32),\n";
   std::vector<std::string> defaults;
   for (const op_field& f : o.fields) {
-    out += "        (" + quote(safe_name(f.name)) + ", " + c.type(field_type(f)) + "),  # " +
+    out += "        (" + quote(python_name(f.name)) + ", " + c.type(field_type(f)) + "),  # " +
            first_sentence(f.doc) + "\n";
     const std::string value = default_of(home, f);
-    if (!value.empty()) defaults.push_back(quote(safe_name(f.name)) + ": " + value);
+    if (!value.empty()) defaults.push_back(quote(python_name(f.name)) + ": " + value);
   }
   out += "    ]\n";
   if (!defaults.empty()) out += "    _defaults_ = {" + join(defaults, ", ") + "}\n";

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <set>
 #include <sstream>
 
 namespace velo::gen {
@@ -208,6 +209,11 @@ std::string kind_name(kind type) {
       return "ints";
   }
   return "";
+}
+
+std::string python_name(const std::string& name) {
+  static const std::set<std::string> reserved = {"as", "in", "is", "from", "lambda", "def", "not"};
+  return reserved.count(name) != 0 ? name + "_" : name;
 }
 
 std::string enumerator_name(const std::string& enumeration, const std::string& value) {

@@ -47,6 +47,7 @@ bool is_pointer(const op_field& f);                // its C type is one: NULL wh
 std::string field_type(const op_field& f);         // its C type in the args struct
 std::string dtype_name(const std::string& dtype);  // "bf16" -> "bfloat16"
 std::string kind_name(kind type);                  // as in the spec
+std::string python_name(const std::string& name);  // "as" -> "as_", where Python reserves it
 std::string enumerator_name(const std::string& enumeration,
                             const std::string& value);  // VELO_LAYOUT_BSND
 

@@ -1,0 +1,46 @@
+// Elements (element.hpp).
+#include "abi/gen/element.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "abi/gen/text.hpp"
+
+namespace velo::gen {
+
+const element& element_of(const std::string& dtype) {
+  static const element all[] = {{"f32", "float", "FLOAT", 32},      {"f64", "double", "FLOAT", 64},
+                                {"bf16", "uint16_t", "BFLOAT", 16}, {"i32", "int32_t", "INT", 32},
+                                {"i64", "int64_t", "INT", 64},      {"u8", "uint8_t", "UINT", 8}};
+  const element* at = all;
+  while (dtype != at->dtype) ++at;
+  return *at;
+}
+
+bool is_bfloat16(const element& e) {
+  return std::strcmp(e.code, "BFLOAT") == 0;
+}
+
+std::string literal(double value, const element& e) {
+  if (is_bfloat16(e)) {  // examples in bfloat16 are exact: cut, not rounded
+    const auto narrow = static_cast<float>(value);
+    std::uint32_t bits = 0;
+    std::memcpy(&bits, &narrow, sizeof bits);
+    char text[8];
+    std::snprintf(text, sizeof text, "0x%04x", bits >> 16);
+    return text;
+  }
+  if (std::strcmp(e.code, "FLOAT") != 0) return std::to_string(static_cast<std::int64_t>(value));
+  return e.bits == 32 && value != std::floor(value) ? real(value) + "f" : real(value);
+}
+
+const example_value* find(const std::vector<example_value>& values, const std::string& field) {
+  for (const example_value& v : values) {
+    if (v.field == field) return &v;
+  }
+  return nullptr;
+}
+
+}  // namespace velo::gen
