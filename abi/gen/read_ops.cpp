@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "abi/gen/formula.hpp"
 #include "abi/gen/read_example.hpp"
 #include "abi/gen/read_parts.hpp"
 #include "abi/gen/text.hpp"
@@ -24,11 +25,21 @@ const std::vector<std::string> usual_errors = {
     "NULL",   "HANDLE", "STRUCT",  "ARGUMENT",    "RANK",  "SHAPE", "DTYPE",
     "LAYOUT", "DEVICE", "OVERLAP", "UNSUPPORTED", "STATE", "MEMORY"};
 
+// What a page sets as formulas must be such.
+void check_formulas(const node& at, const std::string& line) {
+  try {
+    mathml(formulas_of(line));
+  } catch (const formula_error& error) {
+    at.fail(error.text);
+  }
+}
+
 std::vector<std::string> read_doc(const node& at) {
   std::vector<std::string> doc;
   for (const node& line : at["doc"].items()) {
     doc.push_back(line.text());
     check_doc(line, doc.back());
+    check_formulas(line, doc.back());
   }
   if (doc.empty()) at["doc"].fail("the text is empty");
   return doc;

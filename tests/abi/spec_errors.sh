@@ -49,6 +49,7 @@ breaks double-op $norm 's/"name": "rms_norm_backward"/"name": "rms_norm"/' 'alre
 breaks alias-target $norm '0,/"alias": \["x"\]/s//"alias": ["z"]/' '"z" is no other tensor'
 breaks default-range $norm '0,/"default": 1e-6/s//"default": -1.5/' 'outside its own range'
 breaks default-type $norm '0,/"default": 1e-6/s//"default": "small"/' 'expected a number, got a string'
+breaks formula $norm 's/`rstd = 1 \/ sqrt\(mean/`rstd = 1 \/ sqrt(mean(/' 'formula "rstd.*expected'
 breaks gradient-of $norm 's/"gradient_of": "rms_norm"/"gradient_of": "layer_norm"/' 'no operator "layer_norm"'
 breaks release $norm '0,/"since": "1.0"/s//"since": "one"/' 'expected a release'
 breaks comment-mark $norm '0,/"source": "/s//"source": "*\/ /' 'comment mark'

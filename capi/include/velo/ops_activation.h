@@ -31,8 +31,8 @@ typedef struct velo_swiglu_args {
 #define VELO_SWIGLU_ARGS_INIT \
   { sizeof(velo_swiglu_args), 0, 0, 0, -1 }
 
-/* x is split in two equal halves x1, x2 along `dim`; y = silu(x1) * x2 with silu(t) = t / (1 +
- * exp(-t)).
+/* `silu(t) = t / (1 + exp(-t))`; `y = silu(x1) * x2`.
+ * x1 and x2 are the two equal halves of x along `dim`.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 3e-7 relative to |y|; bfloat16 half an ulp more.
@@ -60,7 +60,8 @@ typedef struct velo_swiglu_backward_args {
 #define VELO_SWIGLU_BACKWARD_ARGS_INIT \
   { sizeof(velo_swiglu_backward_args), 0, 0, 0, 0, -1 }
 
-/* With s = sigmoid(x1): dx1 = dy * x2 * s * (1 + x1 * (1 - s)), dx2 = dy * silu(x1), laid out as x.
+/* `s = 1 / (1 + exp(-x1))`; `dx1 = dy * x2 * s * (1 + x1 * (1 - s))`; `dx2 = dy * silu(x1)`.
+ * dx1 and dx2 are the halves of dx, laid out as x.
  *
  * Gradient of velo_swiglu.
  * In place: dx may be x.

@@ -72,8 +72,8 @@ typedef struct velo_fusion_attention_args {
     VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
   }
 
-/* attention_out = softmax(scale * query key^T over the keys a row sees) value, for every head;
- * query head h reads key head h / (N / Nkv).
+/* `attention_out = softmax(scale * query @ key^T) @ value`.
+ * For every head, over the keys a row sees; query head h reads key head h / (N / Nkv).
  * Shapes: bsnd [B, S, N, D], bnsd [B, N, S, D], sbh [S, B, N * D], bsh [B, S, N * D], tnd [T, N,
  * D]; key and value have Nkv heads, N % Nkv = 0; D and Dv are 1..512 and may differ.
  * A row that sees no key gives 0, with the lowest finite float as its maximum and sum 0. Tensors
@@ -136,8 +136,9 @@ typedef struct velo_fusion_attention_backward_args {
     VELO_ATTENTION_LAYOUT_BSND, 0, 1.0, VELO_ATTENTION_SPARSE_MODE_FULL, 0, 0 \
   }
 
-/* With P the probabilities of the forward pass and delta = rowsum(dy * attention_out): dvalue = P^T
- * dy, dS = P * (dy value^T - delta), dquery = scale * dS key, dkey = scale * dS^T query.
+/* `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;
+ * `dquery = scale * dS @ key`; `dkey = scale * dS^T @ query`.
+ * P: the probabilities of the forward pass.
  * dkey and dvalue add up over the query heads of a key head. softmax_max, softmax_sum and
  * attention_out may be those of a longer row of which key and value hold a part.
  * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads.

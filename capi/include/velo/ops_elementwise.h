@@ -36,7 +36,8 @@ typedef struct velo_add_args {
 #define VELO_ADD_ARGS_INIT \
   { sizeof(velo_add_args), 0, 0, 0, 0 }
 
-/* y = a + b, element by element, computed in float32 and rounded once.
+/* `y = a + b`.
+ * Element by element, computed in float32 and rounded once.
  *
  * In place: y may be a or b.
  * Accuracy: float32 exact rounding; bfloat16 half an ulp.
@@ -62,7 +63,8 @@ typedef struct velo_cast_args {
 #define VELO_CAST_ARGS_INIT \
   { sizeof(velo_cast_args), 0, 0, 0, VELO_ELEMENT_FLOAT32 }
 
-/* y = x in another element type, rounded to nearest even; NaN stays NaN.
+/* `y = round(x)`.
+ * x in another element type, rounded to nearest even; NaN stays NaN.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: float32 to bfloat16 half an ulp; bfloat16 to float32 exact.

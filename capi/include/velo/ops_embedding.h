@@ -31,7 +31,7 @@ typedef struct velo_embedding_args {
 #define VELO_EMBEDDING_ARGS_INIT \
   { sizeof(velo_embedding_args), 0, 0, 0, 0 }
 
-/* y[t] = table[ids[t]].
+/* `y[t] = table[ids[t]]`.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: exact.
@@ -59,8 +59,8 @@ typedef struct velo_embedding_backward_args {
 #define VELO_EMBEDDING_BACKWARD_ARGS_INIT \
   { sizeof(velo_embedding_backward_args), 0, 0, 0, 0, 0, 0 }
 
-/* dtable[ids[t]] += dy[t] over all t in order; rows no id names become zero, or keep their value
- * with accumulate.
+/* `dtable[ids[t]] += dy[t]`.
+ * Over all t in order; rows no id names become zero, or keep their value with accumulate.
  *
  * Gradient of velo_embedding.
  * In place: no output may share memory with another tensor.

@@ -42,8 +42,8 @@ typedef struct velo_cross_entropy_args {
 #define VELO_CROSS_ENTROPY_ARGS_INIT \
   { sizeof(velo_cross_entropy_args), 0, 0, 0, 0, 0, -100, VELO_REDUCTION_MEAN }
 
-/* loss[t] = log(sum_v exp(logits[t, v])) - logits[t, targets[t]]; 0 where targets[t] is
- * ignore_index.
+/* `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = lse[t] - logits[t, targets[t]]`.
+ * loss[t] is 0 where targets[t] is ignore_index.
  * reduction none gives [T]; mean divides the sum by the number of counted tokens (0 when there are
  * none); sum adds.
  *
@@ -75,8 +75,10 @@ typedef struct velo_cross_entropy_backward_args {
 #define VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT \
   { sizeof(velo_cross_entropy_backward_args), 0, 0, 0, 0, 0, 0, -100, VELO_REDUCTION_MEAN }
 
-/* dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss_t; 0 in ignored rows. In
- * place over the logits, no second logits tensor is needed.
+/* `dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss[t]`.
+ * [v = targets[t]] is 1 where that holds, else 0; dlogits is 0 in ignored rows, and dloss[t] the
+ * share of dloss that the reduction gives token t. In place over the logits, no second logits
+ * tensor is needed.
  *
  * Gradient of velo_cross_entropy.
  * In place: dlogits may be logits.

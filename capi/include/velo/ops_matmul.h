@@ -48,7 +48,8 @@ typedef struct velo_matmul_args {
 #define VELO_MATMUL_ARGS_INIT \
   { sizeof(velo_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0, 0, VELO_PRODUCT_DTYPE_LIKE_A }
 
-/* c = op(a) * op(b) + bias, op(x) = x or its transpose; products and sums in float32, rounded once.
+/* `c = op(a) @ op(b) + bias`.
+ * op(x) is x or its transpose; products and sums in float32, rounded once.
  * a: [.., m, k] with leading dimensions folded into m (2-D when transposed); b: [k, n], or `packed`
  * in its place.
  * Its gradient is two more products: of a, matmul of dc and b with the other transpose_b; of b
@@ -82,7 +83,8 @@ typedef struct velo_matmul_add_fp32_args {
 #define VELO_MATMUL_ADD_FP32_ARGS_INIT \
   { sizeof(velo_matmul_add_fp32_args), 0, 0, 0, 0 }
 
-/* grad += grad_output^T * total_input, the product added in float32 without rounding to 16 bits.
+/* `grad += grad_output^T @ total_input`.
+ * The product is added in float32 without rounding to 16 bits.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: as matmul.

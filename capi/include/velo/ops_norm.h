@@ -35,9 +35,9 @@ typedef struct velo_rms_norm_args {
 #define VELO_RMS_NORM_ARGS_INIT \
   { sizeof(velo_rms_norm_args), 0, 0, 0, 0, 0, 1e-06 }
 
-/* y = x * rstd * gamma with rstd = 1 / sqrt(mean(x^2) + epsilon), over the trailing dimensions that
- * gamma has.
- * x: [..., n]; gamma: [n] (or more trailing dimensions); the products are computed in float32.
+/* `rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = x * rstd * gamma`.
+ * The mean is over the trailing dimensions that gamma has. x: [..., n]; gamma: [n] (or more
+ * trailing dimensions); the products are computed in float32.
  *
  * In place: y may be x.
  * Accuracy: float32: 4 ulp of y for rows up to 2^20; bfloat16: half an ulp of the float32 result,
@@ -69,8 +69,8 @@ typedef struct velo_rms_norm_backward_args {
 #define VELO_RMS_NORM_BACKWARD_ARGS_INIT \
   { sizeof(velo_rms_norm_backward_args), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)); dgamma = sum over rows of dy * x *
- * rstd.
+/* `dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x))`; `dgamma = sum[rows](dy * x *
+ * rstd)`.
  *
  * Gradient of velo_rms_norm.
  * In place: dx may be dy.

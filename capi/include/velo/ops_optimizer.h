@@ -50,10 +50,10 @@ typedef struct velo_apply_fused_adamw_args {
     0, 0 \
   }
 
-/* g = grad * scale (negated by maximize); p *= 1 - lr * weight_decay; m = beta1 * m + (1 - beta1) *
- * g; v = beta2 * v + (1 - beta2) * g^2;
- * h = max(h, v) by amsgrad, else v; p -= lr / (1 - beta1^step) * m / (sqrt(h) / sqrt(1 -
- * beta2^step) + epsilon). One pass, in place.
+/* `g = grad * scale`; `p *= 1 - lr * weight_decay`; `m = beta1 * m + (1 - beta1) * g`; `v = beta2 *
+ * v + (1 - beta2) * g^2`; `p -= lr * (m / (1 - beta1^step)) / (sqrt(h) / sqrt(1 - beta2^step) +
+ * epsilon)`.
+ * h is v, by amsgrad the largest v so far; maximize negates g. One pass, in place.
  * p is `master` when given, else `param`; param receives p rounded to its dtype. Arithmetic in
  * float32, bias corrections in double.
  *
@@ -88,8 +88,9 @@ typedef struct velo_global_norm_args {
 #define VELO_GLOBAL_NORM_ARGS_INIT \
   { sizeof(velo_global_norm_args), 0, 0, 0, 0, 0, 1.0, 0 }
 
-/* sum_of_squares (+)= sum of x^2 in double; norm = sqrt(sum_of_squares); clip = min(1, max_norm /
- * (norm + 1e-6)).
+/* `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
+ * 1e-6))`.
+ * The sum is in double, and added to what is there with accumulate.
  * Call it once per gradient with accumulate = 1 after the first; the last call's norm and clip hold
  * for all.
  *

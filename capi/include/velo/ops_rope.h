@@ -41,8 +41,8 @@ typedef struct velo_rotary_position_embedding_args {
 #define VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT \
   { sizeof(velo_rotary_position_embedding_args), 0, 0, 0, 0, 0, VELO_ROTARY_MODE_HALF }
 
-/* y = x * cos + rotate(x) * sin over the first R features of the last dimension; the rest pass
- * through.
+/* `y = x * cos + rotate(x) * sin`.
+ * Over the first R features of the last dimension; the rest pass through.
  * half: rotate(x) = [-x[R/2:], x[:R/2]]; interleaved: rotate(x)[2i] = -x[2i+1], rotate(x)[2i+1] =
  * x[2i].
  * x is 4-D (BSND, BNSD or SBND: the broadcast shape of cos decides); x and y may be strided with
@@ -83,8 +83,8 @@ typedef struct velo_rotary_position_embedding_backward_args {
     VELO_ROTARY_MODE_HALF \
   }
 
-/* dx = dy * cos + rotate^T(dy * sin); dcos and dsin are the sums of dy * x and dy * rotate(x) over
- * the broadcast dimensions.
+/* `dx = dy * cos + rotate^T(dy * sin)`; `dcos = sum(dy * x)`; `dsin = sum(dy * rotate(x))`.
+ * The sums are over the broadcast dimensions.
  *
  * Gradient of velo_rotary_position_embedding.
  * In place: dx may be dy.
