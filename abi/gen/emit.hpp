@@ -37,6 +37,11 @@ std::string emit_stub(const spec& s);         // stub.c
 std::string emit_layout_lock(const spec& s);  // layout_lock.c
 std::string emit_client(const spec& s);       // client_operators.c
 
+// The reference to be browsed: made in the build's own folder too.
+files emit_samples(const spec& s);          // examples/<op>.{c,cpp,py}
+files emit_pages(const spec& s);            // them, operators/<op>.md, headers/<header>.md, ..
+const example* known_example(const op& o);  // the one that the samples run; nullptr for none
+
 files emit_all(const spec& s);
 files emit_for_gates(const spec& s);
 

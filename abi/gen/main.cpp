@@ -5,13 +5,14 @@
 //   velo_gen --spec abi/spec --root . --check  names the files that differ; exit code 1 when there
 //   are any
 //   velo_gen --spec abi/spec --gates FOLDER    writes what the ABI gates need into a build's folder
+//   velo_gen --spec abi/spec --pages FOLDER    writes the pages of the reference, which Sphinx reads
 //
 // Exit code 2 for a wrong spec or wrong arguments.
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <sstream>
 #include <vector>
 
@@ -70,9 +71,8 @@ std::vector<std::string> leftovers(const std::string& root, const files& wanted)
   return out;
 }
 
-int write_for_gates(const std::string& spec_folder, const std::string& folder) {
-  for (const auto& [path, text] : emit_for_gates(read_spec(spec_folder)))
-    write(folder + "/" + path, text);
+int write_all(const files& wanted, const std::string& folder) {
+  for (const auto& [path, text] : wanted) write(folder + "/" + path, text);
   return 0;
 }
 
@@ -114,32 +114,35 @@ int run(const std::string& spec_folder, const std::string& root, bool check) {
 }  // namespace velo::gen
 
 int main(int count, char** words) {
-  std::string spec_folder, root, gates;
-  bool check = false;
+  std::map<std::string, std::string> given;
+  bool check = false, known = true;
   for (int i = 1; i < count; ++i) {
-    const bool more = i + 1 < count;
-    if (std::strcmp(words[i], "--spec") == 0 && more) {
-      spec_folder = words[++i];
-    } else if (std::strcmp(words[i], "--root") == 0 && more) {
-      root = words[++i];
-    } else if (std::strcmp(words[i], "--gates") == 0 && more) {
-      gates = words[++i];
-    } else if (std::strcmp(words[i], "--check") == 0) {
+    const std::string word = words[i];
+    const bool folder =
+        word == "--spec" || word == "--root" || word == "--gates" || word == "--pages";
+    if (word == "--check") {
       check = true;
+    } else if (folder && i + 1 < count) {
+      given[word] = words[++i];
     } else {
-      spec_folder.clear();
-      break;
+      known = false;
     }
   }
-  if (spec_folder.empty() || root.empty() == gates.empty()) {
+  if (!known || given.size() != 2 || given.count("--spec") == 0) {
     std::fprintf(stderr,
-                 "usage: velo_gen --spec FOLDER (--root FOLDER [--check] | --gates FOLDER)\n");
+                 "usage: velo_gen --spec FOLDER (--root FOLDER [--check] | --gates FOLDER | "
+                 "--pages FOLDER)\n");
     return 2;
   }
+  using namespace velo::gen;
+  const std::string& spec_folder = given["--spec"];
   try {
-    return gates.empty() ? velo::gen::run(spec_folder, root, check)
-                         : velo::gen::write_for_gates(spec_folder, gates);
-  } catch (const velo::gen::spec_error& error) {
+    if (given.count("--gates") != 0)
+      return write_all(emit_for_gates(read_spec(spec_folder)), given["--gates"]);
+    if (given.count("--pages") != 0)
+      return write_all(emit_pages(read_spec(spec_folder)), given["--pages"]);
+    return run(spec_folder, given["--root"], check);
+  } catch (const spec_error& error) {
     std::fprintf(stderr, "%s\n", error.text.c_str());
     return 2;
   }

@@ -50,6 +50,8 @@ install)
     "import velo.ctypes as v; v.load('$libdir/libvelo.so.1').velo_get_api" || fail "the installed ctypes module finds no velo"
   "$prefix/bin/velo" ops >"$work/ops" || fail "the installed velo command does not run"
   python3 -B "$source/tests/package/links_test.py" "$prefix/share/doc/velo" || fail "a page leads to what was not installed"
+  [ ! -f "$build/abi/reference/html/index.html" ] || [ -f "$prefix/share/doc/velo/html/operators/add.html" ] ||
+    fail "the reference is made, but was not installed"
   if readelf -d "$libdir/libvelo.so.1" | grep -Eq 'RPATH|RUNPATH'; then fail "the installed library has a run path"; fi
   ;;
 find_package)
