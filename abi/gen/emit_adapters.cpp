@@ -31,7 +31,8 @@ std::string mindspore_entry(const std::string& name, const std::string& function
 }  // namespace
 
 std::string emit_adapter_operators(const spec& s) {
-  std::string out = "// Field tables of all operators: name, kind, read, written, optional.\n";
+  std::string out =
+      "// Field tables of all operators: name, kind, read, written, optional, default.\n";
   out += note;
   for (const op* o : s.ops()) {
     out += "constexpr field " + o->name + "_fields[] = {\n";
@@ -40,7 +41,7 @@ std::string emit_adapter_operators(const spec& s) {
       out += "    {" + quote(f.name) +
              ", field_kind::" + (f.type == kind::boolean ? "boolean" : kind_name(f.type)) + ", " +
              flag(tensor && f.read) + ", " + flag(tensor && f.output) + ", " + flag(f.optional) +
-             "},\n";
+             ", " + std::to_string(f.default_int) + ", " + real(f.default_real) + "},\n";
     }
     out += "};\n";
   }
@@ -76,7 +77,10 @@ std::string emit_adapter_entries(const spec& s) {
   }
   for (int i = 0; i < slots; ++i)
     out += "\n" + mindspore_entry(slot_name(i), "enter_mindspore_slot", std::to_string(i));
-  return out + "\n}\n#pragma GCC visibility pop\n";
+  out += "\n}\n#pragma GCC visibility pop\n\n";
+  out += "const torch_kernels velo::adapters::torch_entries[] = {\n";
+  for (const op* o : s.ops()) out += "    torch_kernels_of<number::" + o->name + ">,\n";
+  return out + "};\n";
 }
 
 std::string emit_adapter_map(const spec& s) {
@@ -84,9 +88,9 @@ std::string emit_adapter_map(const spec& s) {
       "# The exported names of libvelo_adapters.so.\n"
       "# Generated from abi/spec: change that and build the target `generate`.\n"
       "VELO_ADAPTERS_1.0 {\n  global:\n";
-  for (const char* name :
-       {"velo_adapters_set_context", "velo_adapters_context", "velo_adapters_set_log",
-        "velo_adapters_last_error", "velo_ms_slot_bind", "velo_ms_slot_release"})
+  for (const char* name : {"velo_adapters_set_context", "velo_adapters_context",
+                           "velo_adapters_set_log", "velo_adapters_last_error", "velo_ms_slot_bind",
+                           "velo_ms_slot_release", "velo_torch_register", "velo_torch_context"})
     out += "    " + std::string(name) + ";\n";
   for (const char* prefix : {"velo_ms_", "velo_xla_", "__tvm_ffi_velo_"}) {
     for (const op* o : s.ops()) out += "    " + (prefix + o->name) + ";\n";

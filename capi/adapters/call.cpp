@@ -101,7 +101,17 @@ bool call::truthy(int f) const {
 }
 
 void call::run(velo_stream stream) const {
-  require(velo_op_call(stream, op_.name, values_, count_));
+  require(attempt(stream));
+}
+
+velo_status call::attempt(velo_stream stream) const {
+  return velo_op_call(stream, op_.name, values_, count_);
+}
+
+velo_status call::infer(velo_context context, velo_shape* shapes, std::int64_t capacity,
+                        std::int64_t& count) const {
+  shapes[0].struct_size = sizeof shapes[0];
+  return velo_op_infer(context, op_.name, values_, count_, shapes, capacity, &count);
 }
 
 }  // namespace velo::adapters

@@ -39,6 +39,12 @@ class call {
 
   void run(velo_stream stream) const;  // throws velo's refusal
 
+  // The same for who looks at the refusal first, and the outputs that these values would have:
+  // `shapes` has `capacity` entries, of which `count` are filled.
+  velo_status attempt(velo_stream stream) const;
+  velo_status infer(velo_context context, velo_shape* shapes, std::int64_t capacity,
+                    std::int64_t& count) const;
+
  private:
   velo_value& value_of(int f);
   [[noreturn]] void wrong_kind(int f, const char* got) const;

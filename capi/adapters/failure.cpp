@@ -7,6 +7,7 @@
 #include <cstring>
 #include <mutex>
 #include <new>
+#include <string_view>
 
 #include "capi/adapters/fork_lock.hpp"
 #include "velo/adapters.h"
@@ -70,14 +71,14 @@ void describe_caught(const entry_name& name, refusal& failed) noexcept {
     failed.code = thrown.code;
     failed.whole = true;
     // The way by name is an adapter's own affair: its users called the entry.
-    constexpr char by_name[] = "velo_op_call: ";
-    const bool replace = std::strncmp(thrown.text, by_name, sizeof by_name - 1) == 0;
-    if (thrown.whole && !replace) {
-      std::snprintf(failed.text, sizeof failed.text, "%s", thrown.text);
-    } else {
-      const char* text = thrown.text + (replace ? sizeof by_name - 1 : 0);
-      std::snprintf(failed.text, sizeof failed.text, "%.80s: %.1100s", entry, text);
+    const char* text = thrown.text;
+    for (const std::string_view by_name : {"velo_op_call: ", "velo_op_infer: "}) {
+      if (std::strncmp(text, by_name.data(), by_name.size()) == 0) text += by_name.size();
     }
+    if (thrown.whole && text == thrown.text)
+      std::snprintf(failed.text, sizeof failed.text, "%s", text);
+    else
+      std::snprintf(failed.text, sizeof failed.text, "%.80s: %.1100s", entry, text);
   } catch (const std::bad_alloc&) {
     failed.code = VELO_ERR_MEMORY;
     std::snprintf(failed.text, sizeof failed.text, "%s: out of memory", entry);

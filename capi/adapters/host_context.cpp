@@ -1,6 +1,10 @@
 // One atomic pointer per context; see the header.
 #include "capi/adapters/host_context.hpp"
 
+#include <sched.h>
+
+#include <algorithm>
+
 #include "capi/adapters/failure.hpp"
 #include "velo/adapters.h"
 
@@ -39,6 +43,12 @@ velo_stream stream_of(velo_context context) {
 
 velo_stream default_stream() {
   return stream_of(current());
+}
+
+int processors() {
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
+  return std::max(1, CPU_COUNT(&mask));
 }
 
 }  // namespace velo::adapters

@@ -16,6 +16,8 @@ velo_context supplied_context();  // nullptr when the host gave none
 velo_stream default_stream();     // inline stream of the host's or the own context; throws refusal
 velo_stream stream_of(velo_context context);
 
+int processors();  // that this process may use, at least 1
+
 // The context kept in `place`; made from `desc` when there is none.
 velo_context keep_one(std::atomic<velo_context>& place, const velo_context_desc* desc);
 

@@ -27,6 +27,8 @@ struct field {
   field_kind kind;
   bool input, output;  // tensors and lists of them only
   bool optional;
+  std::int64_t initial;  // what an attribute is when nothing is given; of an enumeration its number
+  double initial_real;   // of f64
 };
 
 struct op_info {

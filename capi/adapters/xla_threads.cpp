@@ -93,9 +93,7 @@ int count_threads(const xla::call_frame& frame) {
     if (failed == nullptr && count > 0)
       return static_cast<int>(std::min<std::int64_t>(count, 1024));
   }
-  cpu_set_t mask;
-  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return 1;
-  return std::max(1, CPU_COUNT(&mask));
+  return processors();
 }
 
 }  // namespace

@@ -874,3 +874,24 @@ int velo_ms_slot_127(int count, void** params, int* ndims, int64_t** shapes, con
 
 }
 #pragma GCC visibility pop
+
+const torch_kernels velo::adapters::torch_entries[] = {
+    torch_kernels_of<number::rms_norm>,
+    torch_kernels_of<number::rms_norm_backward>,
+    torch_kernels_of<number::swiglu>,
+    torch_kernels_of<number::swiglu_backward>,
+    torch_kernels_of<number::rotary_position_embedding>,
+    torch_kernels_of<number::rotary_position_embedding_backward>,
+    torch_kernels_of<number::matmul>,
+    torch_kernels_of<number::matmul_add_fp32>,
+    torch_kernels_of<number::fusion_attention>,
+    torch_kernels_of<number::fusion_attention_backward>,
+    torch_kernels_of<number::embedding>,
+    torch_kernels_of<number::embedding_backward>,
+    torch_kernels_of<number::cross_entropy>,
+    torch_kernels_of<number::cross_entropy_backward>,
+    torch_kernels_of<number::apply_fused_adamw>,
+    torch_kernels_of<number::global_norm>,
+    torch_kernels_of<number::add>,
+    torch_kernels_of<number::cast>,
+};

@@ -5,11 +5,12 @@
  * calls with attributes (mindspore.cpp has the rules)
  * - JAX and XLA, jax.ffi: velo_xla_<op> (xla.cpp)
  * - tvm-ffi: __tvm_ffi_velo_<op> (tvm.cpp)
+ * - torch 2.9 and later: velo_torch_register puts every operator into torch's dispatcher (torch.cpp)
  * - hosts that take bare C function pointers: velo_closure_create of velo/plugin.h
  *
  * Every entry runs on the inline stream of one context: the one the host gave, else one the
- * adapters create at the first call and keep. XLA's entries use a context of their own that runs on
- * XLA's threads, unless the host gave one. A context belongs to the process that made it: in a
+ * adapters create at the first call and keep. XLA's and torch's use one of their own that runs on
+ * XLA's or torch's threads, unless the host gave one. A context belongs to the process that made it: in a
  * forked child the entries fail with VELO_ERR_STATE until the child gives a context of its own.
  * Loading the library does nothing; it stays mapped after dlclose, as libvelo.so does.
  */
@@ -56,6 +57,22 @@ VELO_API velo_status velo_ms_slot_bind(int32_t slot, const char* op, const char*
 /* Frees a slot. Errors: ARGUMENT (slot). Thread class: no call may use the slot at the same time.
  */
 VELO_API velo_status velo_ms_slot_release(int32_t slot);
+
+/* Defines and implements every operator in the dispatcher of the torch that this process has loaded:
+ * velo::<op> (required outputs as results), velo::<op>.full (all outputs) and velo::<op>.out (outputs
+ * of the caller's), for CPU and meta tensors; torch_schema.hpp has the rule that arguments follow.
+ * From Python: import torch, call this, use torch.ops.velo.rms_norm. A second call does nothing; what
+ * was registered stays for as long as the process lives. torch 2.9 is the oldest that works; lists of
+ * integers (actual_seq_qlen) and torch's threads need 2.10. Thread class: any. Errors: UNSUPPORTED (no
+ * torch in the process, an older one, one without a function: the text names it), STATE (another copy
+ * of velo has registered its operators), MEMORY; velo_adapters_last_error has the text. */
+VELO_API velo_status velo_torch_register(void);
+
+/* The context that the calling thread's calls from torch run in: the host's, where it gave one, else
+ * the one on torch's threads, to be configured (velo_config_set) and looked at; with torch 2.9 the one
+ * for the number of threads torch is set to now. Not to be destroyed by the caller. Thread class: any.
+ * Errors: NULL, STATE (before velo_torch_register), and velo_context_create's. */
+VELO_API velo_status velo_torch_context(velo_context* context);
 
 VELO_END_C
 

@@ -1,0 +1,168 @@
+// torch's dispatcher: velo_torch_register() puts every operator into it as velo::<op>, found by
+// torch.ops.velo.rms_norm(x, gamma) in Python and by torch's C++ callers.
+//
+// - overloads, arguments and results follow from the fields: torch_schema.hpp has the rule. Results
+//   are made by torch, in the shapes of velo_op_infer.
+// - kernels stand under CPU and Meta. The dispatcher resolves negated and conjugated views before a
+//   kernel, and refuses other devices and layouts for want of one; a call that mixes CPU and meta
+//   tensors comes to Meta and is refused. Meta kernels need sizes that are numbers: symbolic ones
+//   take a fake registered from Python over them.
+// - gradients are not registered here: an output has none.
+// - a failure is a std::runtime_error with velo's sentence, Python's RuntimeError.
+//
+// Work runs on torch's own threads (torch_threads.hpp), or on the context given by
+// velo_adapters_set_context. Thread class: any; calls take turns on the context. What was
+// registered stays, as the library does.
+#include <dlfcn.h>
+
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+
+#include "capi/adapters/entries.hpp"
+#include "capi/adapters/failure.hpp"
+#include "capi/adapters/fork_lock.hpp"
+#include "capi/adapters/torch_call.hpp"
+#include "capi/adapters/torch_threads.hpp"
+#include "velo/adapters.h"
+
+namespace velo::adapters {
+namespace {
+
+struct registration {
+  torch::binding torch;
+  std::vector<torch_plan> plans;  // by operator, then overload
+
+  const torch_plan& plan(int op, int overload) const {
+    return plans[static_cast<std::size_t>(op * torch_overload_count + overload)];
+  }
+};
+
+std::atomic<const registration*> published{nullptr};  // what kernels use; never taken back
+std::atomic<bool> registered{false};
+fork_lock registering;
+
+// A library object of torch's; what it registered goes with it unless it is kept.
+class torch_library {
+ public:
+  explicit torch_library(const torch::binding& torch) : torch_(torch) {}
+  ~torch_library() {
+    if (made_ != nullptr) torch_.delete_library(made_);
+  }
+  torch_library(const torch_library&) = delete;
+  torch_library& operator=(const torch_library&) = delete;
+
+  torch::library* place() { return &made_; }
+  torch::library get() const { return made_; }
+  void keep() { made_ = nullptr; }
+
+ private:
+  const torch::binding& torch_;
+  torch::library made_ = nullptr;
+};
+
+void must(const torch::binding& torch, torch::error failed, const std::string& what) {
+  if (failed == 0) return;
+  const char* why = torch.last_error != nullptr ? torch.last_error() : "it is on stderr";
+  refuse(VELO_ERR_STATE,
+         "torch: expected it to take %s, which it refuses where another copy of velo has "
+         "registered; got: %.800s",
+         what.c_str(), why);
+}
+
+std::string own_path() {
+  Dl_info where{};
+  const bool found = dladdr(reinterpret_cast<const void*>(&velo_torch_register), &where) != 0;
+  return found ? where.dli_fname : "libvelo_adapters.so";
+}
+
+template <class Each>
+void for_each_overload(const registration& all, Each&& each) {
+  for (int op = 0; op < operator_count; ++op) {
+    for (int o = 0; o < torch_overload_count; ++o) {
+      if (all.plan(op, o).exists) each(op, o, all.plan(op, o));
+    }
+  }
+}
+
+void define(const registration& all, torch::library to) {
+  for_each_overload(all, [&](int op, int o, const torch_plan& plan) {
+    const std::string schema = torch_schema(operators[op], torch_overload{o}, plan);
+    must(all.torch, all.torch.library_def(to, schema.c_str()), "velo::" + schema);
+  });
+}
+
+void implement(const registration& all, torch::library to, bool meta) {
+  const torch::binding& torch = all.torch;
+  const std::uint64_t version = std::min(torch.abi_version(), torch::written_against);
+  for_each_overload(all, [&](int op, int o, const torch_plan&) {
+    const std::string name = torch_name(operators[op], torch_overload{o});
+    const torch_kernel kernel = torch_entries[op].of[o][meta ? 1 : 0];
+    must(torch,
+         torch.library_impl_for != nullptr
+             ? torch.library_impl_for(to, name.c_str(), kernel, version)
+             : torch.library_impl(to, name.c_str(), kernel),
+         "a kernel of velo::" + name);
+  });
+}
+
+void register_all() {
+  const std::lock_guard<fork_lock> turn(registering);
+  if (registered) return;
+  auto all = std::make_unique<registration>();
+  all->torch = torch::find();
+  for (int op = 0; op < operator_count; ++op) {
+    for (int o = 0; o < torch_overload_count; ++o)
+      all->plans.push_back(plan_of(operators[op], torch_overload{o}));
+  }
+  const std::string path = own_path();
+  const torch::binding torch = all->torch;
+  torch_library definitions(torch), cpu(torch), meta(torch);
+  must(torch, torch.library_init_fragment("velo", path.c_str(), 1, definitions.place()),
+       "a library");
+  define(*all, definitions.get());
+  must(torch, torch.library_init_impl("velo", "CPU", path.c_str(), 1, cpu.place()), "kernels");
+  must(torch, torch.library_init_impl("velo", "Meta", path.c_str(), 1, meta.place()), "kernels");
+  const registration& kept = *all.release();
+  published = &kept;  // a kernel may be called as soon as it is there
+  implement(kept, cpu.get(), false);
+  implement(kept, meta.get(), true);
+  definitions.keep(), cpu.keep(), meta.keep();
+  registered = true;
+}
+
+}  // namespace
+
+void enter_torch(int op, torch_overload overload, bool meta, std::uint64_t* stack) {
+  const registration& all = *published.load(std::memory_order_acquire);
+  refusal failed;
+  {
+    torch_call made(all.torch, operators[op], all.plan(op, static_cast<int>(overload)), meta,
+                    stack);
+    const auto body = [&] {
+      made.run();
+      made.give_results(stack);
+    };
+    if (attempt({"velo::", operators[op].name}, failed, body) == VELO_OK) return;
+  }
+  throw std::runtime_error(failed.text);
+}
+
+}  // namespace velo::adapters
+
+using namespace velo::adapters;
+
+velo_status velo_torch_register(void) {
+  refusal failed;
+  return attempt({"velo_torch_register"}, failed, [] { register_all(); });
+}
+
+velo_status velo_torch_context(velo_context* context) {
+  if (context == nullptr) return VELO_ERR_NULL;
+  refusal failed;
+  return attempt({"velo_torch_context"}, failed, [&] {
+    if (!registered)
+      refuse(VELO_ERR_STATE, "torch: expected velo_torch_register() before, got no call of it");
+    *context = torch_context(published.load()->torch);
+  });
+}
