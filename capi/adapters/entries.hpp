@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace velo::adapters {
 
@@ -23,25 +24,30 @@ void* enter_xla(int op, void* call_frame) noexcept;  // NULL or an XLA_FFI_Error
 int enter_tvm(int op, const void* args, std::int32_t count) noexcept;
 
 // torch's kernels carry no data of ours, so every operator has functions of its own: one for each
-// overload, on the CPU and on meta tensors. What they throw is torch's to catch.
+// overload under each dispatch key. What they throw is torch's to catch.
 enum class torch_overload : int { plain, full, out };
-void enter_torch(int op, torch_overload overload, bool meta, std::uint64_t* stack);
+enum class torch_key : int { cpu, meta, negative };
+void enter_torch(int op, torch_overload overload, torch_key key, std::uint64_t* stack);
 
 using torch_kernel = void (*)(std::uint64_t* stack, std::uint64_t arguments, std::uint64_t results);
+constexpr int torch_overload_count = 3, torch_key_count = 3;
 struct torch_kernels {
-  torch_kernel of[3][2];  // by overload, then CPU and meta
+  torch_kernel of[torch_overload_count * torch_key_count];  // by overload, then key
 };
 
-template <int op, torch_overload overload, bool meta>
+template <int op, torch_overload overload, torch_key key>
 void torch_entry(std::uint64_t* stack, std::uint64_t, std::uint64_t) {
-  enter_torch(op, overload, meta, stack);
+  enter_torch(op, overload, key, stack);
 }
 
+template <int op, int... each>
+constexpr torch_kernels list_torch_kernels(std::integer_sequence<int, each...>) {
+  return {{torch_entry<op, torch_overload{each / torch_key_count},
+                       torch_key{each % torch_key_count}>...}};
+}
 template <int op>
-constexpr torch_kernels torch_kernels_of = {
-    {{torch_entry<op, torch_overload::plain, false>, torch_entry<op, torch_overload::plain, true>},
-     {torch_entry<op, torch_overload::full, false>, torch_entry<op, torch_overload::full, true>},
-     {torch_entry<op, torch_overload::out, false>, torch_entry<op, torch_overload::out, true>}}};
+constexpr torch_kernels torch_kernels_of = list_torch_kernels<op>(
+    std::make_integer_sequence<int, torch_overload_count * torch_key_count>());
 extern const torch_kernels torch_entries[];  // by operator
 
 }  // namespace velo::adapters

@@ -4,9 +4,10 @@
 // - overloads, arguments and results follow from the fields: torch_schema.hpp has the rule. Results
 //   are made by torch, in the shapes of velo_op_infer.
 // - kernels stand under CPU and Meta. The dispatcher resolves negated and conjugated views before a
-//   kernel, and refuses other devices and layouts for want of one; a call that mixes CPU and meta
-//   tensors comes to Meta and is refused. Meta kernels need sizes that are numbers: symbolic ones
-//   take a fake registered from Python over them.
+//   kernel (where one writes into its arguments, a kernel under Negative refuses them), and refuses
+//   other devices and layouts for want of a kernel. A call that mixes CPU and meta tensors comes to
+//   Meta and is refused. Meta kernels make numbers of symbolic sizes; a fake that is registered from
+//   Python over them keeps the symbols.
 // - gradients are not registered here: an output has none.
 // - a failure is a std::runtime_error with velo's sentence, Python's RuntimeError.
 //
@@ -92,12 +93,18 @@ void define(const registration& all, torch::library to) {
   });
 }
 
-void implement(const registration& all, torch::library to, bool meta) {
+// Kernels under a key, kept in the library. torch resolves negated views itself, but not where a
+// kernel writes into its arguments: there a kernel refuses them.
+void implement(const registration& all, const char* key_name, torch_key key, torch_library& in) {
   const torch::binding& torch = all.torch;
   const std::uint64_t version = std::min(torch.abi_version(), torch::written_against);
-  for_each_overload(all, [&](int op, int o, const torch_plan&) {
+  must(torch, torch.library_init_impl("velo", key_name, own_path().c_str(), 1, in.place()),
+       "kernels");
+  const torch::library to = in.get();
+  for_each_overload(all, [&](int op, int o, const torch_plan& plan) {
+    if (key == torch_key::negative && !plan.writes_arguments) return;
     const std::string name = torch_name(operators[op], torch_overload{o});
-    const torch_kernel kernel = torch_entries[op].of[o][meta ? 1 : 0];
+    const torch_kernel kernel = torch_entries[op].of[o * torch_key_count + static_cast<int>(key)];
     must(torch,
          torch.library_impl_for != nullptr
              ? torch.library_impl_for(to, name.c_str(), kernel, version)
@@ -115,30 +122,27 @@ void register_all() {
     for (int o = 0; o < torch_overload_count; ++o)
       all->plans.push_back(plan_of(operators[op], torch_overload{o}));
   }
-  const std::string path = own_path();
-  const torch::binding torch = all->torch;
-  torch_library definitions(torch), cpu(torch), meta(torch);
-  must(torch, torch.library_init_fragment("velo", path.c_str(), 1, definitions.place()),
-       "a library");
-  define(*all, definitions.get());
-  must(torch, torch.library_init_impl("velo", "CPU", path.c_str(), 1, cpu.place()), "kernels");
-  must(torch, torch.library_init_impl("velo", "Meta", path.c_str(), 1, meta.place()), "kernels");
   const registration& kept = *all.release();
   published = &kept;  // a kernel may be called as soon as it is there
-  implement(kept, cpu.get(), false);
-  implement(kept, meta.get(), true);
-  definitions.keep(), cpu.keep(), meta.keep();
+  torch_library definitions(kept.torch), cpu(kept.torch), meta(kept.torch), negative(kept.torch);
+  must(kept.torch,
+       kept.torch.library_init_fragment("velo", own_path().c_str(), 1, definitions.place()),
+       "a library");
+  define(kept, definitions.get());
+  implement(kept, "CPU", torch_key::cpu, cpu);
+  implement(kept, "Meta", torch_key::meta, meta);
+  implement(kept, "Negative", torch_key::negative, negative);
+  definitions.keep(), cpu.keep(), meta.keep(), negative.keep();
   registered = true;
 }
 
 }  // namespace
 
-void enter_torch(int op, torch_overload overload, bool meta, std::uint64_t* stack) {
+void enter_torch(int op, torch_overload overload, torch_key key, std::uint64_t* stack) {
   const registration& all = *published.load(std::memory_order_acquire);
   refusal failed;
   {
-    torch_call made(all.torch, operators[op], all.plan(op, static_cast<int>(overload)), meta,
-                    stack);
+    torch_call made(all.torch, operators[op], all.plan(op, static_cast<int>(overload)), key, stack);
     const auto body = [&] {
       made.run();
       made.give_results(stack);

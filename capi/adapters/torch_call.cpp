@@ -48,8 +48,8 @@ class without_gradients {
 }  // namespace
 
 torch_call::torch_call(const torch::binding& torch, const op_info& op, const torch_plan& plan,
-                       bool meta, torch::value* stack)
-    : torch_(torch), op_(op), plan_(plan), meta_(meta), made_(op) {
+                       torch_key key, torch::value* stack)
+    : torch_(torch), op_(op), plan_(plan), key_(key), meta_(key == torch_key::meta), made_(op) {
   for (int a = 0; a < plan.argument_count; ++a) {
     arguments_[a] = {stack[a], true};
     if (!in_cell(op.fields[plan.arguments[a]])) continue;
@@ -266,6 +266,10 @@ velo_status torch_call::attempt(velo_context context) {
 }
 
 void torch_call::run() {
+  if (key_ == torch_key::negative)
+    refuse(VELO_ERR_LAYOUT,
+           "expected no negated view beside tensors that are written, got one; resolve_neg() of it "
+           "serves");
   for (int a = 0; a < plan_.argument_count; ++a) {
     if (arguments_[a].given) put(plan_.arguments[a], arguments_[a].value);
   }

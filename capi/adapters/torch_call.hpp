@@ -18,7 +18,7 @@ namespace velo::adapters {
 class torch_call {
  public:
   // Takes the arguments over; throws nothing.
-  torch_call(const torch::binding& torch, const op_info& op, const torch_plan& plan, bool meta,
+  torch_call(const torch::binding& torch, const op_info& op, const torch_plan& plan, torch_key key,
              torch::value* stack);
   ~torch_call();
   torch_call(const torch_call&) = delete;
@@ -50,6 +50,7 @@ class torch_call {
   const torch::binding& torch_;
   const op_info& op_;
   const torch_plan& plan_;
+  const torch_key key_;
   const bool meta_;
   call made_;
   argument arguments_[max_fields];

@@ -76,6 +76,7 @@ torch_plan plan_of(const op_info& op, torch_overload overload) {
       optional_result = optional_result || it.optional;
     } else if (!functional || it.name != std::string_view("accumulate")) {
       out.arguments[out.argument_count++] = f;
+      out.writes_arguments = out.writes_arguments || it.output;
     }
   }
   out.exists = overload != torch_overload::full || optional_result;

@@ -17,13 +17,11 @@
 namespace velo::adapters {
 
 struct torch_plan {
-  bool exists = false;
+  bool exists = false, writes_arguments = false;
   int argument_count = 0, result_count = 0;
   int arguments[max_fields];  // fields, in the order of torch's stack
   int results[max_fields];
 };
-
-constexpr int torch_overload_count = 3;
 
 torch_plan plan_of(const op_info& op, torch_overload overload);
 

@@ -69,10 +69,8 @@ constexpr dtype_symbol dtype_symbols[dtype_count] = {
     {"aoti_torch_dtype_bool", {VELO_DTYPE_BOOL, 8, 1}},
 };
 
-// A torch imported by Python keeps its names to itself; the reference taken here stays, since the
-// functions are called for as long as the process lives.
+// The reference taken here stays, since the functions are called for as long as the process lives.
 void* find_torch() {
-  if (dlsym(RTLD_DEFAULT, symbols[0].name) != nullptr) return RTLD_DEFAULT;
   if (void* found = dlopen("libtorch_cpu.so", RTLD_NOLOAD | RTLD_LAZY)) return found;
   refuse(VELO_ERR_UNSUPPORTED,
          "torch: expected torch 2.9 or later in the process (import it first), got none");

@@ -380,9 +380,14 @@ std::vector<field> fields_of(const std::string& op) {
   std::vector<field> out;
   std::size_t i;
   json_t* item;
-  json_array_foreach(json_object_get(root, "fields"), i, item)
-      out.push_back({json_string_value(json_object_get(item, "name")),
-                     json_string_value(json_object_get(item, "kind"))});
+  json_array_foreach(json_object_get(root, "fields"), i, item) {
+    const char* direction = json_string_value(json_object_get(item, "dir"));
+    const std::string dir = direction != nullptr ? direction : "";
+    out.push_back({json_string_value(json_object_get(item, "name")),
+                   json_string_value(json_object_get(item, "kind")), dir == "in" || dir == "inout",
+                   dir == "out" || dir == "inout",
+                   json_is_true(json_object_get(item, "optional"))});
+  }
   json_decref(root);
   return out;
 }

@@ -67,6 +67,7 @@ sample sample_of(const std::string& op);
 
 struct field {
   std::string name, kind;
+  bool read = false, written = false, optional = false;
 };
 std::vector<field> fields_of(const std::string& op);  // in the order of the args struct
 std::vector<std::string> operator_names();
