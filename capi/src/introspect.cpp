@@ -152,13 +152,14 @@ velo_status velo_op_infer(velo_context context, const char* op, const velo_named
     ops::args_block block;
     ops::assign(ops::spec_of(found), values, count, block);
     shape_writer writer(shapes, capacity);
-    const std::int64_t all = ops::infer_outputs(found, block, owner, [](auto&&...) {});
-    *outputs = all;
-    if (capacity < all)
-      fail(VELO_ERR_ARGUMENT, "capacity",
-           text("at least %lld, the outputs", static_cast<long long>(all)),
-           text("%lld", static_cast<long long>(capacity)));
-    ops::infer_outputs(found, block, owner, writer);
+    const auto begin = [&](std::int64_t all) {
+      *outputs = all;
+      if (capacity < all)
+        fail(VELO_ERR_ARGUMENT, "capacity",
+             text("at least %lld, the outputs", static_cast<long long>(all)),
+             text("%lld", static_cast<long long>(capacity)));
+    };
+    ops::infer_outputs(found, block, owner, begin, writer);
   });
 }
 

@@ -12,19 +12,21 @@ std::string describe_library();  // one JSON document: functions, structs, opera
 std::string describe_op(op_id op);
 
 // Shapes of the outputs these inputs produce, in field order. Data pointers may be null, outputs
-// absent. Returns how many there are; `receive(field, shape)` is called for each.
-template <class Receive>
-std::int64_t infer_outputs(op_id op, const args_block& block, const core::context& context,
-                           Receive&& receive) {
+// absent. `begin(count)` is called first, then `receive(index, field, shape)` for each.
+template <class Begin, class Receive>
+void infer_outputs(op_id op, const args_block& block, const core::context& context, Begin&& begin,
+                   Receive&& receive) {
   output_shape shapes[max_fields];
   problem_storage problem;
   check(op, &block, context, purpose::shapes_only, problem, shapes);
+  const op_spec& spec = spec_of(op);
   std::int64_t count = 0;
-  for (int i = 0; i < spec_of(op).field_count; ++i) {
-    if (!shapes[i].set) continue;
-    receive(count++, spec_of(op).fields[i], shapes[i]);
+  for (int i = 0; i < spec.field_count; ++i) count += shapes[i].set ? 1 : 0;
+  begin(count);
+  count = 0;
+  for (int i = 0; i < spec.field_count; ++i) {
+    if (shapes[i].set) receive(count++, spec.fields[i], shapes[i]);
   }
-  return count;
 }
 
 // JSON array, in order of preference: name, isa, chosen, and why not (null for the chosen one).
