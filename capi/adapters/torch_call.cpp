@@ -51,22 +51,39 @@ torch_call::torch_call(const torch::binding& torch, const op_info& op, const tor
                        torch_key key, torch::value* stack)
     : torch_(torch), op_(op), plan_(plan), key_(key), meta_(key == torch_key::meta), made_(op) {
   for (int a = 0; a < plan.argument_count; ++a) {
+    const field& f = op.fields[plan.arguments[a]];
     arguments_[a] = {stack[a], true};
-    if (!in_cell(op.fields[plan.arguments[a]])) continue;
-    auto* cell = handle_in<torch::value*>(stack[a]);
-    arguments_[a].given = cell != nullptr;
-    if (cell == nullptr) continue;
-    arguments_[a].value = *cell;
-    if (torch.delete_value != nullptr)
-      torch.delete_value(cell);
-    else
-      delete cell;
+    if (in_cell(f)) {
+      auto* cell = handle_in<torch::value*>(stack[a]);
+      arguments_[a].given = cell != nullptr;
+      if (cell == nullptr) continue;
+      arguments_[a].value = *cell;
+      if (torch.delete_value != nullptr)
+        torch.delete_value(cell);
+      else
+        delete cell;
+    }
+    if (f.kind == field_kind::ints || f.kind == field_kind::tensors)
+      read_list(plan.arguments[a], handle_in<torch::list>(arguments_[a].value));
+  }
+}
+
+// Before anything can be refused: what a list holds is to be released whatever happens.
+void torch_call::read_list(int f, torch::list from) {
+  list_items& read = lists_.emplace_front(list_items{f, 1, {}});
+  std::size_t count = 0;
+  if (torch_.list_size == nullptr || torch_.list_get == nullptr) return;
+  read.failed = torch_.list_size(from, &count);
+  for (std::size_t i = 0; i < count && read.failed == 0; ++i) {
+    torch::value item = 0;
+    read.failed = torch_.list_get(from, i, &item);
+    if (read.failed == 0) read.values.push_back(item);
   }
 }
 
 torch_call::~torch_call() {
   for (int a = 0; a < plan_.argument_count; ++a) {
-    if (arguments_[a].given) release(op_.fields[plan_.arguments[a]], arguments_[a].value);
+    if (arguments_[a].given) release(plan_.arguments[a], arguments_[a].value);
   }
   for (torch::tensor copy : copies_) {
     if (copy != nullptr) torch_.delete_tensor(copy);
@@ -74,22 +91,19 @@ torch_call::~torch_call() {
   for (int r = 0; r < results_made_; ++r) torch_.delete_tensor(results_[r]);
 }
 
-void torch_call::release(const field& f, torch::value value) {
-  if (f.kind == field_kind::tensor) {
+void torch_call::release(int f, torch::value value) {
+  const field_kind kind = op_.fields[f].kind;
+  if (kind == field_kind::tensor) {
     torch_.delete_tensor(handle_in<torch::tensor>(value));
-  } else if (f.kind == field_kind::text) {
+  } else if (kind == field_kind::text) {
     if (torch_.delete_string != nullptr) torch_.delete_string(handle_in<torch::string>(value));
-  } else if (f.kind == field_kind::ints || f.kind == field_kind::tensors) {
-    const auto items = handle_in<torch::list>(value);
-    std::size_t count = 0;
-    if (f.kind == field_kind::tensors && torch_.list_size != nullptr)
-      torch_.list_size(items, &count);
-    for (std::size_t i = 0; i < count; ++i) {
-      torch::value item;
-      if (torch_.list_get != nullptr && torch_.list_get(items, i, &item) == 0)
+  } else if (kind == field_kind::ints || kind == field_kind::tensors) {
+    for (const list_items& items : lists_) {
+      if (items.field != f || kind != field_kind::tensors) continue;
+      for (const torch::value item : items.values)
         torch_.delete_tensor(handle_in<torch::tensor>(item));
     }
-    if (torch_.delete_list != nullptr) torch_.delete_list(items);
+    if (torch_.delete_list != nullptr) torch_.delete_list(handle_in<torch::list>(value));
   }
 }
 
@@ -150,28 +164,20 @@ void torch_call::put_number(int f, torch::value value) {
   }
 }
 
-std::vector<torch::value> torch_call::items_of(int f, torch::list from) {
-  std::size_t count = 0;
-  if (torch_.list_size == nullptr || torch_.list_get == nullptr || torch_.delete_list == nullptr)
-    refuse(VELO_ERR_UNSUPPORTED, "%s: expected no list, which torch hands over from 2.10 on",
-           op_.fields[f].name);
-  must(torch_.list_size(from, &count), f, "tell a length");
-  std::vector<torch::value> out(count);
-  for (std::size_t i = 0; i < count; ++i)
-    must(torch_.list_get(from, i, &out[i]), f, "give an item");
-  return out;
-}
-
-void torch_call::put_list(int f, torch::list from) {
-  const std::vector<torch::value> items = items_of(f, from);
-  const auto count = static_cast<std::int64_t>(items.size());
+void torch_call::put_list(int f) {
+  const list_items* items = &lists_.front();
+  for (const list_items& each : lists_) {
+    if (each.field == f) items = &each;
+  }
+  must(items->failed, f, "give the items of a list");
+  const auto count = static_cast<std::int64_t>(items->values.size());
   if (op_.fields[f].kind == field_kind::ints) {
     auto& numbers = numbers_.emplace_front();
-    for (const torch::value item : items) numbers.push_back(handle_in<std::int64_t>(item));
+    for (const torch::value item : items->values) numbers.push_back(handle_in<std::int64_t>(item));
     return made_.list(f, numbers.data(), count);
   }
   auto& views = views_.emplace_front();
-  for (const torch::value item : items)
+  for (const torch::value item : items->values)
     views.push_back(view(f, handle_in<torch::tensor>(item), op_.fields[f].output));
   made_.tensors(f, views.data(), count);
 }
@@ -190,7 +196,7 @@ void torch_call::put(int f, torch::value value) {
       return made_.tensor(f, view(f, handle_in<torch::tensor>(value), op_.fields[f].output));
     case field_kind::tensors:
     case field_kind::ints:
-      return put_list(f, handle_in<torch::list>(value));
+      return put_list(f);
     case field_kind::text:
       return put_text(f, handle_in<torch::string>(value));
     default:
@@ -216,17 +222,20 @@ torch::tensor torch_call::make(int f, int rank, const std::int64_t* sizes,
   return out;
 }
 
-void torch_call::make_results(const velo_shape* shapes, std::int64_t count) {
+void torch_call::make_results(std::int64_t count) {
   for (int r = 0; r < plan_.result_count; ++r) {
     const int f = plan_.results[r];
-    const velo_shape* found = shapes;
-    while (found < shapes + count && std::strcmp(found->name, op_.fields[f].name) != 0) ++found;
-    if (found == shapes + count)
+    const velo_shape* found = shapes_;
+    while (found < shapes_ + count && std::strcmp(found->name, op_.fields[f].name) != 0) ++found;
+    if (found == shapes_ + count)
       refuse(VELO_ERR_UNSUPPORTED, "%s: expected the inputs that this output needs",
              op_.fields[f].name);
     results_[r] = make(f, found->ndim, found->sizes, found->dtype);
     ++results_made_;
-    if (!meta_) made_.tensor(f, view(f, results_[r], true));
+    velo_tensor view = {
+        nullptr, {VELO_DEVICE_CPU, 0}, found->ndim, found->dtype, found->sizes, nullptr, 0};
+    if (!meta_) must(torch_.get_data(results_[r], &view.data), f, "give its memory");
+    made_.tensor(f, view);
   }
 }
 
@@ -256,11 +265,10 @@ bool torch_call::copy_arguments() {
 
 velo_status torch_call::attempt(velo_context context) {
   if (plan_.result_count > 0 || meta_) {
-    velo_shape shapes[max_fields];
     std::int64_t count = 0;
-    const velo_status status = made_.infer(context, shapes, max_fields, count);
+    const velo_status status = made_.infer(context, shapes_, max_fields, count);
     if (status != VELO_OK) return status;
-    if (results_made_ == 0) make_results(shapes, count);
+    if (results_made_ == 0) make_results(count);
   }
   return meta_ ? VELO_OK : made_.attempt(stream_of(context));
 }

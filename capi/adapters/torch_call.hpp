@@ -36,16 +36,16 @@ class torch_call {
   void put_arguments();
   void put(int f, torch::value value);
   void put_number(int f, torch::value value);
-  void put_list(int f, torch::list from);
+  void put_list(int f);
   void put_text(int f, torch::string from);
-  std::vector<torch::value> items_of(int f, torch::list from);
+  void read_list(int f, torch::list from);
   velo_status attempt(velo_context context);
-  void make_results(const velo_shape* shapes, std::int64_t count);
+  void make_results(std::int64_t count);
   torch::tensor make(int f, int rank, const std::int64_t* sizes, const velo_dtype& dtype);
   bool copy_arguments();
   velo_dtype dtype_of(int f, torch::tensor from);
   void must(torch::error failed, int f, const char* what);
-  void release(const field& f, torch::value value);
+  void release(int f, torch::value value);
 
   const torch::binding& torch_;
   const op_info& op_;
@@ -55,8 +55,15 @@ class torch_call {
   call made_;
   argument arguments_[max_fields];
   torch::tensor results_[max_fields];
+  velo_shape shapes_[max_fields];  // of all outputs; the results' views point here
   int results_made_ = 0;
   std::vector<torch::tensor> copies_;
+  struct list_items {
+    int field;
+    torch::error failed;
+    std::vector<torch::value> values;
+  };
+  std::forward_list<list_items> lists_;
   std::forward_list<std::vector<std::int64_t>> numbers_;
   std::forward_list<std::vector<velo_tensor>> views_;
 };

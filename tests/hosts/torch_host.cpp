@@ -454,14 +454,15 @@ std::int32_t torch_get_const_data_ptr(tensor* self, const void** out) {
   *out = self->data;
   return fails() ? 1 : 0;
 }
+// Reading a list fails for a wrong index alone: what it holds must always be reachable.
 std::int32_t torch_list_size(list* self, std::size_t* out) {
   *out = self->size();
-  return fails() ? 1 : 0;
+  return 0;
 }
 std::int32_t torch_list_get_item(list* self, std::size_t index, std::uint64_t* out) {
   if (index >= self->size()) return 1;
   *out = (*self)[index];
-  return fails() ? 1 : 0;
+  return 0;
 }
 std::int32_t torch_delete_list(list* self) {
   alive.remove(alive.lists, self);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/hosts/library.hpp"
+#include "tests/hosts/torch_host.hpp"
 #include "tests/hosts/tvm_host.hpp"
 #include "tests/hosts/xla_host.hpp"
 
@@ -221,6 +222,39 @@ TEST_CASE_METHOD(fixture, "from XLA, a list has its length in `fields`") {
   refused("xs,ys[2]->ys[2]", "the length of the list, xs[n]");
   refused("xs[2],ys[2]->ys[1]", "one length of ys as input and as output");
   refused("xs[1],ys[2]->ys[2]", "names of 4 inputs");
+}
+
+TEST_CASE_METHOD(fixture, "from torch, lists of tensors and a text are what they are there") {
+  namespace torch = hosts::torch;
+  const hosts::library adapters(VELO_ADAPTERS, RTLD_LAZY | RTLD_LOCAL);
+  REQUIRE(adapters.function<decltype(velo_torch_register)>("velo_torch_register")() == VELO_OK);
+  CHECK(torch::defined().back() == "toy_scale.out");
+  CHECK(torch::schema_of("toy_scale.out").text ==
+        "toy_scale.out(int toy, Tensor[] xs, Tensor(a!)[] ys, str? sign=None) -> ()");
+  const auto made = [](const std::vector<float>& from) {
+    hosts::array a{{VELO_DTYPE_FLOAT, 32, 1}, {static_cast<std::int64_t>(from.size())}, {}};
+    const auto* bytes = reinterpret_cast<const unsigned char*>(from.data());
+    a.bytes.assign(bytes, bytes + 4 * from.size());
+    return a;
+  };
+  hosts::array x0 = made(x[0]), x1 = made(x[1]), y0 = made(y[0]), y1 = made(y[1]);
+  std::map<std::string, torch::value> given = {{"toy", reinterpret_cast<std::int64_t>(toy)},
+                                               {"xs", std::vector<hosts::array*>{&x0, &x1}},
+                                               {"ys", std::vector<hosts::array*>{&y0, &y1}},
+                                               {"sign", std::string("minus")}};
+  const torch::books before = torch::count();
+  torch::call("toy_scale.out", given);
+  const auto* first = reinterpret_cast<const float*>(y0.bytes.data());
+  CHECK(std::vector<float>(first, first + 3) == std::vector<float>{8, 6, 4});
+  given["sign"] = std::string(100, 'm');
+  CHECK_THROWS_WITH(torch::call("toy_scale.out", given), Catch::Contains("got mmm"));
+  for (long n = 0; torch::calls_left() < 0; ++n) {
+    torch::fail_after(n);
+    CHECK_THROWS(torch::call("toy_scale.out", given));
+    const bool balanced = torch::count() == before;
+    CHECK(balanced);
+  }
+  torch::fail_after(-1);
 }
 
 TEST_CASE_METHOD(fixture, "from MindSpore, a slot holds handle, text and the lists' lengths") {
