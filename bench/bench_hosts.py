@@ -198,13 +198,15 @@ def rows_of(host, options):
     build = ROOT / "build" / "capi"
     python = os.environ.get("VELO_MINDSPORE_PYTHON" if host == "mindspore" else "VELO_HOSTS_PYTHON")
     python = python or str(ROOT / (".venv-mindspore" if host == "mindspore" else ".venv-hosts") / "bin" / "python")
-    environment = {"VELO_LIBRARY": str(build / "libvelo.so.1"), "VELO_ADAPTERS": str(build / "adapters" / "libvelo_adapters.so.1"),
+    environment = {"VELO_LIBRARY": str(build / "libvelo.so.1"), "VELO_ADAPTERS": str(build / "adapters" / "libvelo_adapters.so"),
                    "OMP_NUM_THREADS": "1", **os.environ}
     if not pathlib.Path(python).exists():
         print(f"bench: {host} is left out, {python} is not there (tests/hosts/environments.sh makes it)", file=sys.stderr)
         return []
     done = subprocess.run([python, __file__, "--child", host, "--blocks", str(options.blocks)], env=environment, text=True,
-                          stdout=subprocess.PIPE, check=True)
+                          stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        sys.exit(f"bench: {host} ended with exit code {done.returncode}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
@@ -247,6 +249,7 @@ def main():
             print("\n".join(map(json.dumps, rows)))
         elif rows:
             table(rows)
+            sys.stdout.flush()
     if not options.json:
         judge(everything)
 
