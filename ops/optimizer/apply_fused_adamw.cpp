@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/operator/definition.hpp"
+#include "ops/operator/indices.hpp"
 #include "ops/operator/rows.hpp"
 #include "velo/ops_optimizer.h"
 
@@ -24,6 +25,8 @@ void infer(const args& a, apply_fused_adamw_problem& problem, output_shapes& out
   const velo_tensor& p = *a.param;
   require_shape(*a.grad, "grad", p.ndim, p.shape);
   if (a.scale != nullptr) require_rank(*a.scale, "scale", 0, 0);
+  if (a.step_tensor != nullptr) require_rank(*a.step_tensor, "step_tensor", 0, 0);
+  if (a.lr_tensor != nullptr) require_rank(*a.lr_tensor, "lr_tensor", 0, 0);
   if (a.master != nullptr) require_shape(*a.master, "master", p.ndim, p.shape);
   require_shape(*a.m, "m", p.ndim, p.shape);
   require_like(*a.v, "v", *a.m, "m");
@@ -42,16 +45,32 @@ void infer(const args& a, apply_fused_adamw_problem& problem, output_shapes& out
   problem.count = numel(p);
 }
 
+// The largest integer that `step` may be, too: beyond it a double skips numbers.
+constexpr std::int64_t last_step = std::int64_t{1} << 52;
+
+// A number in a tensor is data: it is looked at when the update runs, and before it writes.
+double step_of(const args& a) {
+  if (a.step_tensor == nullptr) return static_cast<double>(a.step);
+  const std::int64_t step = index_reader(*a.step_tensor)[0];
+  if (step < 1 || step > last_step) {
+    core::fail(VELO_ERR_ARGUMENT, "args.step_tensor",
+               core::text("an integer in [1, %lld]", static_cast<long long>(last_step)),
+               core::text("%lld", static_cast<long long>(step)));
+  }
+  return static_cast<double>(step);
+}
+
 adamw_factors factors(const args& a) {
-  const auto step = static_cast<double>(a.step);
+  const double step = step_of(a);
+  const double lr = a.lr_tensor == nullptr ? a.lr : *data<const float>(a.lr_tensor);
   const float scale = a.scale == nullptr ? 1.0f : *data<const float>(a.scale);
   return {a.maximize != 0 ? -scale : scale,
           static_cast<float>(a.beta1),
           static_cast<float>(1 - a.beta1),
           static_cast<float>(a.beta2),
           static_cast<float>(1 - a.beta2),
-          static_cast<float>(1 - a.lr * a.weight_decay),
-          static_cast<float>(a.lr / (1 - std::pow(a.beta1, step))),
+          static_cast<float>(1 - lr * a.weight_decay),
+          static_cast<float>(lr / (1 - std::pow(a.beta1, step))),
           static_cast<float>(1 / std::sqrt(1 - std::pow(a.beta2, step))),
           static_cast<float>(a.epsilon)};
 }

@@ -7,7 +7,8 @@
 //   p = decay * p - rate * m / (sqrt(h) * root + epsilon)   h = v, or the largest so far (amsgrad)
 //
 // with decay = 1 - lr * wd, rate = lr / (1 - beta1^t) and root = 1 / sqrt(1 - beta2^t) in double,
-// once a call.
+// once a call. t and lr are attributes, or elements of tensors that are read when the update runs:
+// hosts that compile a step (XLA, graphs, queues) then compile it once.
 //
 // p is the float32 master when there is one, else the parameter. Parameters and gradients float32
 // or bfloat16, moments float32 or bfloat16; arithmetic in float32. A slice is a run of elements.

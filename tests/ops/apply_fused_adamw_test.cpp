@@ -1,5 +1,7 @@
 // apply_fused_adamw against the update in double: every kernel, dtype mix, option, several steps,
-// and what it refuses.
+// step and rate from tensors, and what it refuses.
+#include <functional>
+
 #include "operator_testing.hpp"
 
 using namespace velo::testing;
@@ -92,4 +94,82 @@ TEST_CASE("apply_fused_adamw refuses what does not fit, by name, and changes not
   a.maximize = 2, refused(VELO_ERR_ARGUMENT, "args.maximize");
   a.scale = other.tensor(), refused(VELO_ERR_RANK, "args.scale.ndim");
   a.m = a.v, refused(VELO_ERR_OVERLAP, "args.m");
+}
+
+namespace {
+
+// One update of 100 numbers from the same start, after `change` has had its way with the args.
+std::vector<std::vector<unsigned char>> updated(
+    velo_stream stream, const std::function<void(velo_apply_fused_adamw_args&)>& change) {
+  array<float> p({100}), g({100}), m({100}), v({100});
+  p.fill(1), g.fill(2), m.fill(3), v.fill(4);
+  for (std::size_t i = 0; i < v.size(); ++i) v[i] = std::abs(v[i]);
+  velo_apply_fused_adamw_args a = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+  a.grad = g.tensor(), a.param = p.tensor(), a.m = m.tensor(), a.v = v.tensor();
+  a.weight_decay = 0.5;
+  change(a);
+  VELO_RUN(velo_apply_fused_adamw(stream, &a));
+  VELO_RUN(velo_stream_synchronize(stream));
+  return {p.bytes(), m.bytes(), v.bytes()};
+}
+
+}  // namespace
+
+TEST_CASE("apply_fused_adamw takes step and lr from tensors, which win over the attributes") {
+  for_each_kernel("apply_fused_adamw", [](session& s) {
+    array<std::int64_t> wide({});
+    array<std::int32_t> narrow({});
+    array<float> lr({});
+    wide[0] = narrow[0] = 7, lr[0] = 0.01f;
+    const auto want =
+        updated(s.stream(), [&](auto& a) { a.step = 7, a.lr = static_cast<double>(lr[0]); });
+    CHECK(want != updated(s.stream(), [](auto&) {}));
+    CHECK(want == updated(s.stream(), [&](auto& a) {
+            a.step_tensor = wide.tensor(), a.lr_tensor = lr.tensor(), a.step = 2, a.lr = 1;
+          }));
+    CHECK(want == updated(s.stream(), [&](auto& a) {
+            a.step_tensor = narrow.tensor(), a.lr = static_cast<double>(lr[0]);
+          }));
+    CHECK(want == updated(s.stream(), [&](auto& a) { a.lr_tensor = lr.tensor(), a.step = 7; }));
+  });
+}
+
+TEST_CASE("apply_fused_adamw on a queue reads step and lr when it runs") {
+  session s;
+  velo_stream queue = nullptr;
+  VELO_RUN(velo_stream_create(s.context(), &queue));
+  array<float> lr({}), half({});
+  lr[0] = half[0] = 0.5f;
+  const auto want = updated(s.stream(), [](auto& a) { a.lr = 1; });
+  CHECK(want == updated(queue, [&](auto& a) {
+          velo_add_args sum = VELO_ADD_ARGS_INIT;
+          sum.a = sum.y = lr.tensor(), sum.b = half.tensor();
+          VELO_RUN(velo_add(queue, &sum));  // 1, by the time that the update runs
+          a.lr_tensor = lr.tensor();
+        }));
+  velo_stream_destroy(queue);
+}
+
+TEST_CASE("apply_fused_adamw refuses a step below 1 in a tensor, and changes nothing") {
+  session s;
+  array<float> p({8}), g({8}), m({8}), v({8}), row({1});
+  array<std::int64_t> step({});
+  array<bf16> half({});
+  p.fill(1);
+  const auto before = p.bytes();
+  velo_apply_fused_adamw_args good = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+  good.grad = g.tensor(), good.param = p.tensor(), good.m = m.tensor(), good.v = v.tensor();
+  velo_apply_fused_adamw_args a = good;
+  const auto refused = [&](velo_status code, const char* argument) {
+    VELO_REFUSED(velo_apply_fused_adamw(s.stream(), &a), code, argument);
+    CHECK(p.bytes() == before);
+    a = good;
+  };
+  for (const std::int64_t wrong : {INT64_MIN, INT64_C(-1), INT64_C(0), (INT64_C(1) << 52) + 1}) {
+    step[0] = wrong, a.step_tensor = step.tensor();
+    refused(VELO_ERR_ARGUMENT, "args.step_tensor");
+  }
+  a.step_tensor = row.tensor(), refused(VELO_ERR_DTYPE, "args.step_tensor.dtype");
+  a.lr_tensor = row.tensor(), refused(VELO_ERR_RANK, "args.lr_tensor.ndim");
+  a.lr_tensor = half.tensor(), refused(VELO_ERR_DTYPE, "args.lr_tensor.dtype");
 }

@@ -199,6 +199,7 @@ class Operators(unittest.TestCase):
         adamw = torch.optim.AdamW([reference], lr=1e-2, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
         half, master = p.bfloat16(), p.bfloat16().float()
         m, v, m2, v2 = (torch.zeros(1000) for _ in range(4))
+        count, rate = torch.zeros((), dtype=torch.int64), torch.tensor(1e-2)
         shadow = torch.nn.Parameter(master.clone())
         shadow_adamw = torch.optim.AdamW([shadow], lr=1e-2, betas=(0.9, 0.95), eps=1e-8, weight_decay=0.1)
         for step in range(1, 6):
@@ -208,6 +209,8 @@ class Operators(unittest.TestCase):
             reference.grad = grad.clone()
             adamw.step()
             coarse = grad.bfloat16()
+            count += 1
+            options.update(step=1, lr=1.0, step_tensor=count, lr_tensor=rate)
             self.velo.apply_fused_adamw(grad=coarse, param=half, master=master, m=m2, v=v2, **options)
             shadow.grad = coarse.float()
             shadow_adamw.step()

@@ -782,6 +782,25 @@ struct apply_fused_adamw_args : velo_apply_fused_adamw_args {
     velo_apply_fused_adamw_args::maximize = value;
     return *this;
   }
+  // []: the number of this update in place of step, read when the update runs; at least 1, else
+  // VELO_ERR_ARGUMENT before anything is written
+  apply_fused_adamw_args& step_tensor(const velo_tensor& value) {
+    velo_apply_fused_adamw_args::step_tensor = &value;
+    return *this;
+  }
+  apply_fused_adamw_args& step_tensor(std::nullptr_t) {
+    velo_apply_fused_adamw_args::step_tensor = nullptr;
+    return *this;
+  }
+  // float32, []: the learning rate in place of lr, read when the update runs
+  apply_fused_adamw_args& lr_tensor(const velo_tensor& value) {
+    velo_apply_fused_adamw_args::lr_tensor = &value;
+    return *this;
+  }
+  apply_fused_adamw_args& lr_tensor(std::nullptr_t) {
+    velo_apply_fused_adamw_args::lr_tensor = nullptr;
+    return *this;
+  }
 };
 
 inline outcome<> apply_fused_adamw(stream_ref stream, const apply_fused_adamw_args& args) {

@@ -567,6 +567,8 @@ class velo_apply_fused_adamw_args(Sized):
         ("weight_decay", c_double),  # decoupled weight decay
         ("amsgrad", c_int64),  # 1 divides by the largest second moment so far
         ("maximize", c_int64),  # 1 ascends
+        ("step_tensor", POINTER(velo_tensor)),  # []: the number of this update in place of step, read when the update runs; at least 1, else VELO_ERR_ARGUMENT before anything is written
+        ("lr_tensor", POINTER(velo_tensor)),  # float32, []: the learning rate in place of lr, read when the update runs
     ]
     _defaults_ = {"step": 1, "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08}
 
