@@ -5,6 +5,7 @@
 #include "abi/gen/formula.hpp"
 #include "abi/gen/read_example.hpp"
 #include "abi/gen/read_parts.hpp"
+#include "abi/gen/read_rows.hpp"
 #include "abi/gen/text.hpp"
 
 namespace velo::gen {
@@ -259,7 +260,7 @@ void read_bounds(const node& at, op& o) {
 
 op read_op(const node& at, const family& home, const spec& whole, std::set<std::string>& names) {
   at.only({"name", "gradient_of", "aliases", "since", "thread", "blocking", "doc", "source",
-           "error_bound", "bytes", "errors", "fields", "examples"});
+           "error_bound", "bytes", "errors", "rows", "fields", "examples"});
   op o;
   o.name = at.text("name");
   check_name(at["name"], o.name);
@@ -288,6 +289,7 @@ op read_op(const node& at, const family& home, const spec& whole, std::set<std::
   check_fields(at, o);
   read_bounds(at["error_bound"], o);
   read_examples(at, home, o);
+  check_rows(at, home, o);
   o.gradient_of = at.text("gradient_of", "");
   o.json = at.dump("fields");
   return o;
