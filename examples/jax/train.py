@@ -36,24 +36,17 @@ def loss_of(w, symbols, dtype=jnp.float32):
     q, k, v = jnp.split((velo.rms_norm(x, w["gain1"]) @ w["qkv"]).reshape(BATCH, LENGTH, 3 * HEADS, -1), 3, 2)
     cos, sin = rotary_tables()
     q, k = (velo.rotary_position_embedding(t, cos, sin) for t in (q, k))
-    x = x + velo.fusion_attention(q, k, v, True).reshape(x.shape) @ w["out"]
+    x = x + velo.fusion_attention(q, k, v, scale=q.shape[-1] ** -0.5, sparse_mode="left_up_causal").reshape(x.shape) @ w["out"]
     x = x + velo.swiglu(velo.rms_norm(x, w["gain2"]) @ w["gate_up"]) @ w["down"]
     return velo.cross_entropy((x @ w["head"]).reshape(-1, SYMBOLS), symbols[:, 1:].reshape(-1))
 
 
-gradient_of = jax.jit(jax.value_and_grad(loss_of), static_argnums=(2,))
-
-
-@functools.partial(jax.jit, static_argnums=(4,), donate_argnums=(0, 2, 3))
-def update(w, gradients, m, v, step):
-    """In place, on donated buffers. The step's number is an attribute, so this little program, and no other, is compiled each step."""
-    updated = {name: velo.apply_fused_adamw(w[name], gradients[name], m[name], v[name], step, lr=3e-3) for name in w}
-    return tuple({name: triple[i] for name, triple in updated.items()} for i in range(3))
-
-
+@functools.partial(jax.jit, static_argnames=("dtype",), donate_argnums=(0, 1, 2))
 def train_step(w, m, v, symbols, step, dtype=jnp.float32):
-    loss, gradients = gradient_of(w, symbols, dtype)
-    return loss, *update(w, gradients, m, v, step)
+    """Loss, gradients and update in one program, compiled once: the step's number is an array. Donated buffers are updated in place."""
+    loss, gradients = jax.value_and_grad(loss_of)(w, symbols, dtype)
+    updated = {name: velo.apply_fused_adamw(gradients[name], w[name], m[name], v[name], step=step, lr=3e-3) for name in w}
+    return loss, *({name: triple[i] for name, triple in updated.items()} for i in range(3))
 
 
 def main(steps, dtype):
@@ -63,7 +56,7 @@ def main(steps, dtype):
     starts = jax.random.randint(jax.random.PRNGKey(1), (steps, BATCH, 1), 0, SYMBOLS)
     for step in range(1, steps + 1):
         symbols = (starts[step - 1] + 3 * jnp.arange(LENGTH + 1)) % SYMBOLS  # counting in threes: learnable at once
-        loss, w, m, v = train_step(w, m, v, symbols, step, dtype)
+        loss, w, m, v = train_step(w, m, v, symbols, jnp.asarray(step), dtype)
         print(f"step {step:3d}  loss {float(loss):.4f}")
     return float(loss)
 

@@ -62,7 +62,8 @@ kept = queue(os.environ["VELO_LIBRARY"])
 """,
     "jax": START + """
 import jax, numpy as np, velo.jax as velo
-handle = velo._library._handle
+from velo import spec
+handle = spec.library._handle
 x, gain = np.random.default_rng(1).standard_normal((64, 256)).astype(np.float32), np.ones(256, np.float32)
 step = jax.jit(jax.grad(lambda x, g: velo.rms_norm(x, g).sum(), (0, 1)))
 

@@ -3,13 +3,16 @@
 VELO_ADAPTERS names libvelo_adapters.so.
 """
 import ctypes
+import functools
+import itertools
 import os
 import resource
 import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "python")]
+EXAMPLES = os.path.join(HERE, "..", "..", "..", "examples")
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(EXAMPLES, "jax"), os.path.join(EXAMPLES, "python")]
 
 from framework import need  # noqa: E402
 
@@ -21,6 +24,8 @@ import numpy as np  # noqa: E402
 import train  # noqa: E402
 import velo.ctypes as velo_ctypes  # noqa: E402
 import velo.jax as velo  # noqa: E402
+from operator_examples import calls  # noqa: E402
+from velo import spec  # noqa: E402
 
 BOUND = {jnp.float32: 1e-5, jnp.bfloat16: 1e-2}
 WIDER = {jnp.float32: 1, jnp.bfloat16: 4}  # gradients go through more roundings
@@ -54,12 +59,11 @@ class Stock:
         return (x * cos + rotated * sin).astype(x.dtype)
 
     @staticmethod
-    def fusion_attention(query, key, value, causal=False, scale=None):
+    def fusion_attention(query, key, value, scale=1.0, sparse_mode="full"):
         group = query.shape[2] // key.shape[2]
         key, value = jnp.repeat(key, group, 2), jnp.repeat(value, group, 2)
-        score = jnp.einsum("bsnd,btnd->bnst", query, key, preferred_element_type=jnp.float32)
-        score = score * (query.shape[-1] ** -0.5 if scale is None else scale)
-        if causal:
+        score = scale * jnp.einsum("bsnd,btnd->bnst", query, key, preferred_element_type=jnp.float32)
+        if sparse_mode == "left_up_causal":
             score = jnp.where(jnp.tril(jnp.ones(score.shape[-2:], bool)), score, -jnp.inf)
         return jnp.einsum("bnst,btnd->bsnd", jax.nn.softmax(score, -1).astype(value.dtype), value)
 
@@ -79,7 +83,7 @@ class Stock:
         return x.astype(dtype)
 
     @staticmethod
-    def apply_fused_adamw(param, grad, m, v, step, lr=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.0):
+    def apply_fused_adamw(grad, param, m, v, step=1, lr=1e-3, beta1=0.9, beta2=0.999, epsilon=1e-8, weight_decay=0.0):
         m, v = beta1 * m + (1 - beta1) * grad, beta2 * v + (1 - beta2) * grad * grad
         update = m / (1 - beta1**step) / (jnp.sqrt(v / (1 - beta2**step)) + epsilon)
         return param * (1 - lr * weight_decay) - lr * update, m, v
@@ -128,9 +132,9 @@ class Jax(unittest.TestCase):
             for mode in ("half", "interleaved"):
                 self.compare("rotary " + mode, lambda x: velo.rotary_position_embedding(x, *tables, mode),
                              lambda x: Stock.rotary_position_embedding(x, *tables, mode), q)
-            for causal in (False, True):
-                self.compare("fusion_attention", lambda q, k, v: velo.fusion_attention(q, k, v, causal),
-                             lambda q, k, v: Stock.fusion_attention(q, k, v, causal), q, k, v)
+            for mode in ("full", "left_up_causal"):
+                self.compare("fusion_attention", lambda q, k, v: velo.fusion_attention(q, k, v, scale=0.25, sparse_mode=mode),
+                             lambda q, k, v: Stock.fusion_attention(q, k, v, 0.25, mode), q, k, v)
             self.compare("embedding", lambda t: velo.embedding(ids, t), lambda t: Stock.embedding(ids, t),
                          self.values(12, 20, dtype=dtype))
             for reduction in ("mean", "sum", "none"):
@@ -140,19 +144,92 @@ class Jax(unittest.TestCase):
         self.compare("cast", lambda x: velo.cast(x, jnp.bfloat16).astype(jnp.float32),
                      lambda x: x.astype(jnp.bfloat16).astype(jnp.float32), self.values(6, 40))
 
+    def test_every_operator_gives_the_results_it_knows(self):
+        known = set()
+        with jax.enable_x64(True):  # the sum of global_norm is float64
+            for op in spec.operators.values():
+                for tensors, attributes, results in calls(op, self.numbers, velo._DTYPES):
+                    made = getattr(velo, op.name)(**tensors, **attributes, outputs=tuple(results))
+                    for (name, want), got in zip(results.items(), made):
+                        np.testing.assert_allclose(np.asarray(got, np.float64), want, 1e-5, 1e-6, err_msg=f"{op.name}.{name}")
+                        known.add(op.name)
+        self.assertEqual(known, set(spec.operators))
+
+    def test_a_loop_compiles_one_program(self):
+        """1500 steps of the jitted update of one small parameter, step and rate as numbers of an array: one program, bounded memory."""
+        @functools.partial(jax.jit, donate_argnums=(0, 1, 2))
+        def update(p, m, v, step):
+            return velo.apply_fused_adamw(p, p, m, v, step=step, lr=1e-2 / step)
+
+        state = [self.values(64), jnp.zeros(64), jnp.zeros(64)]
+        for step in range(1, 1501):
+            if step == 100:
+                before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            state = update(*state, jnp.asarray(step))
+        jax.block_until_ready(state)
+        self.assertEqual(update._cache_size(), 1)
+        self.assertLess(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before, 4096, "kibibytes")
+
+    def test_second_derivatives_are_refused(self):
+        x, gain = self.values(4, 8), self.values(8)
+        slope = jax.grad(lambda x: velo.rms_norm(x, gain).sum())
+        with self.assertRaisesRegex(TypeError, "velo_rms_norm_backward: .*velo has no second derivatives"):
+            jax.grad(lambda x: slope(x).sum())(x)
+        with self.assertRaisesRegex(TypeError, "velo_global_norm: .*velo has none of it"):
+            jax.grad(velo.global_norm)(x)
+        with self.assertRaisesRegex(TypeError, "velo_rms_norm: expected a gradient of y alone, got one of rstd"):
+            jax.grad(lambda x: velo.rms_norm(x, gain, outputs="rstd").sum())(x)
+        product = jax.grad(lambda a: jax.grad(lambda a: (velo.matmul(a, a) ** 2).sum())(a).sum())
+        square = self.values(6, 6)
+        truth = jax.grad(lambda a: jax.grad(lambda a: ((a @ a) ** 2).sum())(a).sum())
+        self.assertLessEqual(distance(product(square), truth(square)), 1e-5)
+
+    def test_tables_of_rotary_embedding_learn(self):
+        x, angle = self.values(2, 9, 4, 16), self.values(1, 9, 1, 16)
+        self.compare("rotary tables", lambda x, c, s: velo.rotary_position_embedding(x, c, s),
+                     lambda x, c, s: Stock.rotary_position_embedding(x, c, s), x, jnp.cos(angle), jnp.sin(angle))
+
+    def test_matmul(self):
+        for dtype in BOUND:
+            for a, b in itertools.product((0, 1), repeat=2):
+                left = self.values(*((24, 7) if a else (3, 7, 24)), dtype=dtype)
+                right = self.values(*((10, 24) if b else (24, 10)), dtype=dtype)
+                self.compare(f"matmul {a} {b}", lambda x, y, z: velo.matmul(x, y, z, transpose_a=a, transpose_b=b),
+                             lambda x, y, z: (x.T if a else x) @ (y.T if b else y) + z, left, right, self.values(10, dtype=dtype))
+        a, b, c = self.values(7, 24), self.values(24, 10), self.values(7, 10)
+        self.compare("matmul adds", lambda a, b, c: velo.matmul(a, b, c=c), lambda a, b, c: a @ b + c, a, b, c)
+
+    def test_wrong_calls_name_operator_and_argument(self):
+        x, gain = self.values(4, 8), self.values(8)
+        for call, text in ((lambda: velo.rms_norm(x), r"velo_rms_norm: expected rms_norm\(x, gamma, epsilon=1e-06.*missing .*'gamma'"),
+                           (lambda: velo.swiglu(x, 1.5), r"velo_swiglu: args\.dim: expected an integer, got 1\.5"),
+                           (lambda: velo.swiglu(x, 2**70), r"velo_swiglu: args\.dim: expected an integer of 64 bits, got 1180"),
+                           (lambda: velo.swiglu(x, True + 0.0), r"velo_swiglu: args\.dim: expected an integer, got 1\.0"),
+                           (lambda: velo.cast(x, "float8"), r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", got .float8'),
+                           (lambda: velo.rms_norm(x, gain, "small"), r"velo_rms_norm: args\.epsilon: expected a number, got 'small'"),
+                           (lambda: velo.rms_norm("x", gain), r"velo_rms_norm: args\.x: expected an array, got str"),
+                           (lambda: velo.rms_norm(x, gain, outputs="z"), r"velo_rms_norm: outputs: expected names of y, rstd, got 'z'"),
+                           (lambda: jax.jit(lambda d: velo.swiglu(x, d))(1), r"velo_swiglu: args\.dim: expected a value that is known"),
+                           (lambda: velo.apply_fused_adamw(x, x, x, x, step=jnp.ones(())), r"args\.step: expected int32 or int64, got f"),
+                           (lambda: velo.matmul(x, x, accumulate=1), r"velo_matmul: args\.accumulate: expected the sum so far")):
+            with self.assertRaisesRegex((TypeError, ValueError), text):
+                call()
+        with self.assertRaisesRegex(jax.errors.JaxRuntimeError, r"apply_fused_adamw: args\.step_tensor: expected .* got 0"):
+            jax.block_until_ready(velo.apply_fused_adamw(x, x, x, x, step=jnp.asarray(0)))
+
     def test_adamw(self):
         state = [self.values(50), self.values(50), jnp.abs(self.values(50)) * 0.1, jnp.abs(self.values(50))]
         for step in (1, 7):
             options = {"lr": 1e-2, "beta1": 0.8, "weight_decay": 0.3}
             before = [np.array(t) for t in state]
-            got = velo.apply_fused_adamw(*state, step, **options)
-            for have, want in zip(got, Stock.apply_fused_adamw(*state, step, **options)):
+            got = velo.apply_fused_adamw(*state, step=step, **options)
+            for have, want in zip(got, Stock.apply_fused_adamw(*state, step=step, **options)):
                 self.assertLessEqual(distance(have, want), 1e-6)
             for kept, now in zip(before, state):
                 self.assertTrue(np.array_equal(kept, now), "an argument that was not donated has changed")
 
     def test_donated_buffers_are_updated_in_place(self):
-        update = jax.jit(lambda p, g, m, v: velo.apply_fused_adamw(p, g, m, v, 1), donate_argnums=(0, 2, 3))
+        update = jax.jit(lambda p, g, m, v: velo.apply_fused_adamw(g, p, m, v), donate_argnums=(0, 2, 3))
         p, g, m, v = (self.values(1000) for _ in range(4))
         v = jnp.abs(v)
         places = [t.unsafe_buffer_pointer() for t in (p, m, v)]
@@ -172,8 +249,8 @@ class Jax(unittest.TestCase):
                 start = jax.random.randint(jax.random.PRNGKey(step), (train.BATCH, 1), 0, train.SYMBOLS)
                 symbols = (start + 3 * jnp.arange(train.LENGTH + 1)) % train.SYMBOLS
                 if first is None:
-                    first = {name: np.array(g) for name, g in train.gradient_of(w, symbols, dtype)[1].items()}
-                loss, w, m, v = train.train_step(w, m, v, symbols, step, dtype)
+                    first = {name: np.array(g) for name, g in jax.grad(train.loss_of)(w, symbols, dtype).items()}
+                loss, w, m, v = train.train_step(w, m, v, symbols, jnp.asarray(step), dtype)
                 losses.append(float(loss))
             return losses, first
         finally:
@@ -202,10 +279,12 @@ class Jax(unittest.TestCase):
     def test_refusals_carry_the_record(self):
         x, gain = self.values(4, 8), self.values(7)
         for call in (velo.rms_norm, jax.jit(velo.rms_norm)):
-            with self.assertRaisesRegex(jax.errors.JaxRuntimeError, r"args\.gamma\.shape: expected .*\[8\].*got \[7\]"):
-                jax.block_until_ready(call(x, gain))
-        with self.assertRaisesRegex(jax.errors.JaxRuntimeError, r"args\.x\.dtype: expected float32 or bfloat16, got float16"):
-            jax.block_until_ready(velo.swiglu(x.astype(jnp.float16)))
+            with self.assertRaisesRegex(ValueError, r"velo_rms_norm: args\.gamma\.shape: expected .*\[8\].*got \[7\]"):
+                call(x, gain)
+        with self.assertRaisesRegex(ValueError, r"velo_swiglu: args\.x\.dtype: expected float32 or bfloat16, got float16"):
+            velo.swiglu(x.astype(jnp.float16))
+        with self.assertRaisesRegex(jax.errors.JaxRuntimeError, r"velo_xla_embedding: args\.ids: expected indices in \[0, 4\), got 4"):
+            jax.block_until_ready(velo.embedding(jnp.asarray([4]), x))
         self.assertEqual(velo.rms_norm(x, self.values(8)).shape, (4, 8))  # the next call is served
 
     def test_zero_size(self):
@@ -217,7 +296,7 @@ class Jax(unittest.TestCase):
         self.assertEqual(velo.swiglu(jnp.zeros((3, 0))).shape, (3, 0))
         for dtype in BOUND:
             empty = jnp.zeros((0, 5, 4, 16), dtype)
-            self.assertEqual(jax.grad(lambda q: velo.fusion_attention(q, q, q).astype(jnp.float32).sum())(empty).shape, empty.shape)
+            self.assertEqual(jax.grad(lambda q: velo.fusion_attention(q, q, q, scale=0.25).astype(jnp.float32).sum())(empty).shape, empty.shape)
             self.assertEqual(velo.embedding(jnp.zeros((0,), jnp.int32), jnp.ones((12, 20), dtype)).shape, (0, 20))
 
     def test_layouts_are_read_right(self):
@@ -242,7 +321,7 @@ class Jax(unittest.TestCase):
         lib = velo_ctypes.load(os.environ["VELO_ADAPTERS"])
         own, stream, pack, host = (kind() for kind in (velo_ctypes.velo_context, velo_ctypes.velo_stream, velo_ctypes.velo_pack,
                                                        velo_ctypes.velo_context))
-        velo_ctypes.check(lib, velo._library.velo_adapters_context(ctypes.byref(own)))
+        velo_ctypes.check(lib, lib.velo_adapters_context(ctypes.byref(own)))
         velo_ctypes.check(lib, lib.velo_context_stream(own, ctypes.byref(stream)))
         velo_ctypes.check(lib, lib.velo_context_create(None, ctypes.byref(host)))
         desc = velo_ctypes.velo_pack_desc(dtype=velo_ctypes.velo_dtype(velo_ctypes.VELO_DTYPE_FLOAT, 32, 1), k=48, n=40)
@@ -254,10 +333,9 @@ class Jax(unittest.TestCase):
                                            ndim=2, dtype=desc.dtype, shape=(ctypes.c_int64 * 2)(48, 40))
             velo_ctypes.check(lib, lib.velo_pack_update(stream, pack, ctypes.byref(view)))
 
-        product = jax.jit(lambda a: velo._call("matmul", jax.ShapeDtypeStruct((7, 40), jnp.float32), a,
-                                               packed=pack.value, fields="a->c"))
+        product = jax.jit(lambda a: velo.matmul(a, packed=pack.value))
         for context in (None, host, None):
-            velo._library.velo_adapters_set_context(context)
+            lib.velo_adapters_set_context(context)
             weight = np.array(self.values(48, 40))
             fill(weight)
             self.assertLessEqual(distance(product(a), np.float64(a) @ np.float64(weight)), 1e-6)

@@ -8,7 +8,8 @@ import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "python")]
+EXAMPLES = os.path.join(HERE, "..", "..", "..", "examples")
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(EXAMPLES, "mindspore"), os.path.join(EXAMPLES, "python")]
 
 from framework import need  # noqa: E402
 

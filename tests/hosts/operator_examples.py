@@ -1,0 +1,23 @@
+"""The examples with which operators describe themselves, as numpy arrays: calls for the tests of any host."""
+import numpy as np
+
+
+def array(field, value, numbers, dtypes):
+    """A tensor of an example: its numbers, or a shape whose numbers are drawn. dtypes: numpy's, by velo's names."""
+    if not isinstance(value, dict):
+        value = {"values": value}
+    dtype = np.dtype(dtypes[value.get("dtype", (field.dtypes or ["f32"])[0])])
+    if "values" in value:
+        return np.asarray(value["values"]).astype(dtype)
+    low, high = value.get("range", (-1, 1))
+    drawn = numbers.uniform(low, high, value["shape"])
+    return np.asarray(np.floor(drawn) if np.issubdtype(dtype, np.integer) else drawn).astype(dtype)
+
+
+def calls(op, numbers, dtypes):
+    """Each example of an operator: (tensors, attributes, known results)."""
+    for example in op.examples:
+        given = example["in"]
+        yield ({name: array(op.fields[name], value, numbers, dtypes) for name, value in given.items() if op.fields[name].holds_tensors},
+               {name: value for name, value in given.items() if not op.fields[name].holds_tensors},
+               {name: np.asarray(value["values"] if isinstance(value, dict) else value) for name, value in example.get("out", {}).items()})
