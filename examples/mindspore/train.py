@@ -35,8 +35,8 @@ class Decoder(nn.Cell):
         angle = np.concatenate((angle, angle), -1)[None, :, None, :]
         self.cos, self.sin = ms.Tensor(np.cos(angle), ms.float32), ms.Tensor(np.sin(angle), ms.float32)
         self.embedding, self.norm, self.swiglu = operators.Embedding(SYMBOLS), operators.RmsNorm(), operators.Swiglu()
-        self.rotary, self.loss = operators.RotaryPositionEmbedding(), operators.CrossEntropy()
-        self.attention = operators.FusionAttention(HEADS, width, causal=True)
+        self.rotary, self.loss = operators.RotaryPositionEmbedding(gradients="x"), operators.CrossEntropy()
+        self.attention = operators.FusionAttention(scale=width**-0.5, sparse_mode="left_up_causal")
         self.matmul, self.add = operators.Matmul(), operators.Add()
 
     def construct(self, symbols, targets):

@@ -2,229 +2,231 @@
 
     import velo.mindspore as velo
     norm = velo.RmsNorm(epsilon=1e-6)
-    y = norm(x, gamma)                  # differentiable; inside ms.jit too
+    y = norm(x, gamma)                          # differentiable; inside ms.jit too
+
+Every operator of the library is a cell here, made from its description (velo.spec): RmsNorm of rms_norm. A cell is made with the
+operator's attributes, and those of its gradient alone (rows of Embedding); by name it takes `tensors`, the inputs of its calls (else
+those the operator needs), `outputs`, what they return (else what the operator always gives and was given to update), and `gradients`,
+the inputs that get one (else all that can).
 
 libvelo_adapters.so exports the functions that MindSpore launches; nothing is compiled. MindSpore's AOT convention knows no
-attributes, so each cell binds its own to a slot (velo_ms_slot_bind) when it is made and launches velo_ms_slot_NNN; equal cells share
-a slot, and there are 128. Shapes and dtypes come from velo_op_infer, so whatever velo would refuse is refused when the graph is
-built, as a ValueError with velo's sentence. velo/_libraries.py says where the library is found.
+attributes, so each operator binds its own to a slot (velo_ms_slot_bind) when it is made and launches velo_ms_slot_NNN; equal ones share
+a slot, and there are 128. Whatever velo would refuse for its shapes and dtypes is refused when the graph is built, as a ValueError with
+velo's sentence. velo/_libraries.py says where the library is found.
 """
 import ctypes
+import inspect
 import json
 import os
+import tempfile
 
 import mindspore as ms
 import numpy as np
 from mindspore import nn, ops
 
-from velo import _libraries
+from velo import _libraries, spec
 
-_DTYPES = {ms.float32: (2, 32), ms.bfloat16: (4, 16), ms.float64: (2, 64), ms.float16: (2, 16), ms.int32: (0, 32),
-           ms.int64: (0, 64)}
-_FROM_DTYPE = {pair: dtype for dtype, pair in _DTYPES.items()}
-
-
-# ---- the library
-
-class _Dtype(ctypes.Structure):
-    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
-
-
-class _Tensor(ctypes.Structure):  # velo_tensor, DLPack's DLTensor
-    _fields_ = [("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32), ("dtype", _Dtype),
-                ("shape", ctypes.c_void_p), ("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64)]
-
-
-class _Value(ctypes.Structure):  # velo_named_value
-    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_int32), ("reserved", ctypes.c_int32), ("word", ctypes.c_uint64)]
-
-
-class _Shape(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("ndim", ctypes.c_int32), ("dtype", _Dtype), ("reserved", ctypes.c_uint32),
-                ("sizes", ctypes.c_int64 * 8), ("name", ctypes.c_char * 32)]
-
-
-_library = _libraries.adapters()
-_path = os.path.realpath(_libraries.path_of(_library))  # what MindSpore takes; the same file is the same library with the same slots
-
-
-def _text(function):
-    text = ctypes.create_string_buffer(1024)
-    function(text, ctypes.c_uint64(len(text)), None)
-    return text.value.decode()
+_DTYPES = {"f32": ms.float32, "bf16": ms.bfloat16, "f64": ms.float64, "f16": ms.float16, "bool": ms.bool_,
+           **{short + str(bits): getattr(ms, name + str(bits)) for short, name in (("i", "int"), ("u", "uint")) for bits in (8, 16, 32, 64)}}
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+_path = os.path.realpath(_libraries.path_of(spec.library))  # what MindSpore takes; the same file is the same library with the same slots
 
 
 def last_error():
     """The sentence of the latest failed launch, of which MindSpore's exception shows only the number."""
-    return _text(_library.velo_adapters_last_error)
+    return spec.text_of(spec.library.velo_adapters_last_error)
 
 
-def _described():
-    """Enumerators by operator and field, from the library's description of itself."""
-    size = ctypes.c_uint64()
-    _library.velo_describe(None, ctypes.c_uint64(0), ctypes.byref(size))
-    text = ctypes.create_string_buffer(size.value)
-    _library.velo_describe(text, size, None)
-    document = json.loads(text.value)
-    enums = {e["name"]: e for o in [document, *document["operators"]] for e in o.get("enums", [])}
-    return {(o["name"], f["name"]): {v["name"]: v["value"] for v in enums[f["enum"]]["values"]}
-            for o in document["operators"] for f in o["fields"] if f.get("enum") in enums}
-
-
-_enumerators = _described()
-
-
-def _values(op, tensors, attributes):
-    """Tensors as {field: (shape, dtype, address)} and attributes as an array of named values, and what must outlive it."""
-    keep, values = [], []
-    for name, (shape, dtype, address) in tensors.items():
-        if dtype not in _DTYPES:
-            raise ValueError(f"velo_{op}: args.{name}.dtype: velo has no name for {dtype}")
-        sizes = (ctypes.c_int64 * max(len(shape), 1))(*shape)
-        code, bits = _DTYPES[dtype]
-        view = _Tensor(address, (1, 0), len(shape), _Dtype(code, bits, 1), ctypes.addressof(sizes), None, 0)
-        keep += (sizes, view)
-        values.append(_Value(name.encode(), 4, 0, ctypes.addressof(view)))
-    for name, value in attributes.items():
-        if isinstance(value, float):
-            values.append(_Value(name.encode(), 2, 0, int.from_bytes(bytes(ctypes.c_double(value)), "little")))
-        else:
-            number = _enumerators[op, name][value] if isinstance(value, str) else int(value)
-            values.append(_Value(name.encode(), 1, 0, number & (2**64 - 1)))
-    return (_Value * len(values))(*values), keep
-
-
-def _infer(op, inputs, attributes):
-    """{output: (shape, dtype)} for inputs given as {field: (shape, dtype)}."""
-    values, _keep = _values(op, {name: (*given, None) for name, given in inputs.items()}, attributes)
-    shapes, count, context = (_Shape * 16)(), ctypes.c_int64(), ctypes.c_void_p()
-    shapes[0].struct_size = ctypes.sizeof(_Shape)
-    _library.velo_adapters_context(ctypes.byref(context))
-    status = _library.velo_op_infer(context, op.encode(), values, ctypes.c_int64(len(values)), shapes, ctypes.c_int64(16),
-                                    ctypes.byref(count))
-    if status != 0:
-        raise ValueError(_text(_library.velo_error_text))
-    return {s.name.decode(): (list(s.sizes[: s.ndim]), _FROM_DTYPE[s.dtype.code, s.dtype.bits]) for s in shapes[: count.value]}
-
+# ---- one operator
 
 class Operator(ops.Custom):
     """One operator with its attributes bound: Operator("rms_norm", "x,gamma->y,rstd", epsilon=1e-5)(x, gamma) is (y, rstd)."""
 
     def __init__(self, op, fields, bprop=None, **attributes):
-        self._op, self._attributes = op, attributes
+        self._op, self._attributes = spec.operators[op], spec.operators[op].attributes(attributes)
         self._inputs, self._outputs = (side.split(",") for side in fields.split("->"))
-        slot, document = ctypes.c_int32(), json.dumps({"fields": fields, **attributes})
-        if _library.velo_ms_slot_bind(-1, op.encode(), document.encode(), ctypes.byref(slot)) != 0:
-            raise ValueError(last_error())
+        slot, document = ctypes.c_int32(), json.dumps({"fields": fields, **self._attributes})
+        if spec.library.velo_ms_slot_bind(-1, op.encode(), document.encode(), ctypes.byref(slot)) != 0:
+            raise ValueError(f"velo_{op}: {last_error()}")
         super().__init__(f"{_path}:velo_ms_slot_{slot.value:03d}", lambda *_: None, lambda *_: None, "aot", bprop)
 
-    def __infer__(self, *tensors):  # called by MindSpore with {"shape", "dtype", "value"} a tensor
-        inputs = {name: (t["shape"], t["dtype"].element_type()) for name, t in zip(self._inputs, tensors)}
-        made = _infer(self._op, inputs, self._attributes)
-        shapes, dtypes = zip(*(made[name] for name in self._outputs))
+    def _described(self, tensors):
+        """{field: (shape, dtype)} of what MindSpore says of the inputs: {"shape", "dtype", "value"} a tensor."""
+        name, inputs = self._op.name, self._inputs
+        if len(tensors) != len(inputs):
+            raise ValueError(f"velo_{name}: expected {len(inputs)} tensors ({', '.join(inputs)}), got {len(tensors)}")
+        described = {}
+        for field, tensor in zip(inputs, tensors):
+            if not hasattr(tensor["dtype"], "element_type"):
+                raise ValueError(f"velo_{name}: args.{field}: expected a tensor, got a value of {tensor['dtype']}")
+            dtype = tensor["dtype"].element_type()
+            described[field] = (tuple(tensor["shape"]), _NAMES.get(dtype, str(dtype)))
+        return described
+
+    def __infer__(self, *tensors):
+        made = self._op.infer(self._described(tensors), self._attributes)
+        shapes, dtypes = zip(*((list(made[name][0]), _DTYPES[made[name][1]]) for name in self._outputs))
         if [] in shapes:
-            raise ValueError(f"velo_{self._op}: expected outputs of rank 1 or more, got a scalar: MindSpore loses its gradient")
+            raise ValueError(f"velo_{self._op.name}: expected outputs of rank 1 or more, got a scalar: MindSpore loses its gradient")
         if len(shapes) == 1:
             return {"shape": shapes[0], "dtype": dtypes[0], "value": None}
         return {"shape": shapes, "dtype": dtypes, "value": None}
 
 
-# ---- operators as cells. bprop of a primitive gets its inputs, its outputs and the outputs' gradients.
+# ---- gradients: bprop of a primitive gets its inputs, its outputs and the outputs' gradients
 
-class RmsNorm(nn.Cell):
-    def __init__(self, epsilon=1e-6):
+_sources = tempfile.TemporaryDirectory(prefix="velo-mindspore-")  # graph mode reads a function's source from its file
+
+
+def _function(name, parameters, lines, captured):
+    """A function of these lines, with what they name besides the parameters."""
+    path = os.path.join(_sources.name, f"{name}_{len(os.listdir(_sources.name))}.py")
+    source = "\n".join([f"def make({', '.join(captured)}):", f"    def bprop({', '.join(parameters)}):",
+                        *("        " + line for line in lines), "    return bprop", ""])
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(source)
+    space = {"__name__": __name__, "ops": ops}
+    exec(compile(source, path, "exec"), space)
+    return space["make"](**captured)
+
+
+def _derived(op, inputs, outputs, wanted, attributes):
+    """The lines of a gradient by the operator whose `gradient_of` names this one."""
+    gradient = op.gradient
+    reads, writes = gradient.choose(wanted)
+    single = len(outputs) == 1
+
+    def source(name):
+        kind, of = gradient.sources[name]
+        if kind == "input":
+            return of
+        tensor = "out" if kind == "output" else "dout"
+        return tensor if single else f"{tensor}[{outputs.index(of)}]"
+
+    backward = Operator(gradient.op.name, f"{','.join(reads)}->{','.join(writes)}",
+                        **{name: value for name, value in attributes.items() if name in gradient.op.attribute_names})
+    made = {gradient.results[name]: "made" if len(writes) == 1 else f"made[{i}]" for i, name in enumerate(writes)}
+    given = [f"{made[name]}.astype({name}.dtype)" if name in made and name in wanted else f"ops.zeros_like({name})" for name in inputs]
+    return [f"made = backward({', '.join(map(source, reads))})", f"return ({', '.join(given)},)"], {"backward": backward}
+
+
+def _add(_op, _inputs, _outputs, _wanted, _attributes):
+    return ["return dout, dout"], {}
+
+
+def _cast(_op, _inputs, _outputs, _wanted, _attributes):
+    return ["return (dout.astype(x.dtype),)"], {}
+
+
+def _matmul(_op, inputs, _outputs, wanted, attributes):
+    if "b" not in inputs:
+        return ["return (" + ", ".join(f"ops.zeros_like({name})" for name in inputs) + ",)"], {}
+    turned_a, turned_b = attributes.get("transpose_a", 0), attributes.get("transpose_b", 0)
+
+    def product(**turned):
+        return Operator("matmul", "a,b->c", **turned)
+
+    operators = {"to_a": product(transpose_a=turned_b, transpose_b=1) if turned_a else product(transpose_b=1 - turned_b),
+                 "to_b": product(transpose_a=1, transpose_b=turned_a) if turned_b else product(transpose_a=1 - turned_a)}
+    rows = ["flat_a, dc = a.reshape((-1, a.shape[-1])), dout.astype(a.dtype)", "flat_dc = dc.reshape((-1, dc.shape[-1]))"]
+    made = {"a": "to_a(b, dc)" if turned_a else "to_a(dc, b)", "b": "to_b(flat_dc, flat_a)" if turned_b else "to_b(flat_a, flat_dc)",
+            "bias": "flat_dc.astype(ops.float32).sum(0).astype(bias.dtype)".replace("ops.float32", "single"), "c": "dout"}
+    given = [made[name] if name in wanted else f"ops.zeros_like({name})" for name in inputs]
+    return [*rows, f"return ({', '.join(given)},)"], {**operators, "single": ms.float32}
+
+
+# What does not follow from `gradient_of`.
+_IRREGULAR = {"add": _add, "cast": _cast, "matmul": _matmul}
+# Tensors that calls pass where nothing is said, for an operator that needs one of two.
+_USUAL = {"matmul": ("a", "b")}
+
+
+# ---- operators as cells
+
+def _names(given, otherwise):
+    return tuple(otherwise) if given is None else tuple(given.split(",")) if isinstance(given, str) else tuple(given)
+
+
+class _Cell(nn.Cell):
+    """An operator; its classes have `op`, and a signature of its attributes."""
+
+    op = None
+
+    def __init__(self, *args, **kwargs):
         super().__init__()
-        backward = Operator("rms_norm_backward", "dy,x,gamma,rstd->dx,dgamma")
+        op = self.op
+        try:
+            given = dict(type(self).__signature__.bind(*args, **kwargs).arguments)
+        except TypeError as refused:
+            raise TypeError(f"velo_{op.name}: expected {type(self).__name__}{type(self).__signature__}: {refused}") from None
+        asked = {name: given.pop(name, None) for name in ("tensors", "outputs", "gradients")}
+        needed = _USUAL.get(op.name, ()) if "packed" not in given else ("a",)
+        inputs = _names(asked["tensors"], needed or (name for name in op.inputs if not op.fields[name].optional))
+        self.check("tensors", inputs, op.inputs + op.outputs)
+        outputs = _names(asked["outputs"], (name for name in op.outputs if name in op.required_outputs or name in inputs))
+        self.check("outputs", outputs, op.outputs)
+        needs = op.gradient.needs if op.gradient else ()
+        written = tuple(dict.fromkeys((*outputs, *op.required_outputs, *(name for name in inputs if name in op.outputs), *needs)))
+        own = {name: value for name, value in given.items() if name in op.attribute_names}
+        if any(name in inputs for name in op.outputs if name not in op.inputs):
+            own.setdefault("accumulate", 1)
+        fields = f"{','.join(inputs)}->{','.join(written)}"
+        self.count = len(outputs) if len(written) > 1 else 0
+        self.run = Operator(op.name, fields, self.gradient(inputs, written, asked["gradients"], given), **own)
 
-        def bprop(x, gamma, out, dout):
-            dx, dgamma = backward(dout[0], x, gamma, out[1])
-            return dx, dgamma.astype(gamma.dtype)
+    def check(self, what, names, known):
+        for name in names:
+            if name not in known:
+                raise ValueError(f"velo_{self.op.name}: {what}: expected names of {', '.join(dict.fromkeys(known))}, got {name!r}")
 
-        self.run = Operator("rms_norm", "x,gamma->y,rstd", bprop, epsilon=float(epsilon))
+    def gradient(self, inputs, written, gradients, attributes):
+        """bprop, or None where velo has no gradient."""
+        op = self.op
+        if op.gradient is None and op.name not in _IRREGULAR:
+            return None
+        wanted = _names(gradients, inputs)
+        self.check("gradients", wanted, inputs)
+        lines, captured = _IRREGULAR.get(op.name, _derived)(op, inputs, written, wanted, attributes)
+        return _function(op.name, (*inputs, "out", "dout"), lines, captured)
 
-    def construct(self, x, gamma):
-        return self.run(x, gamma)[0]
-
-
-class Swiglu(nn.Cell):
-    def __init__(self, dim=-1):
-        super().__init__()
-        backward = Operator("swiglu_backward", "dy,x->dx", dim=dim)
-
-        def bprop(x, _out, dout):
-            return (backward(dout, x),)
-
-        self.run = Operator("swiglu", "x->y", bprop, dim=dim)
-
-    def construct(self, x):
-        return self.run(x)
-
-
-class RotaryPositionEmbedding(nn.Cell):
-    """x is 4-D; cos and sin broadcast against it. The tables get no gradient."""
-
-    def __init__(self, mode="half"):
-        super().__init__()
-        backward = Operator("rotary_position_embedding_backward", "dy,cos,sin->dx", mode=mode)
-
-        def bprop(_x, cos, sin, _out, dout):
-            return backward(dout, cos, sin), ops.zeros_like(cos), ops.zeros_like(sin)
-
-        self.run = Operator("rotary_position_embedding", "x,cos,sin->y", bprop, mode=mode)
-
-    def construct(self, x, cos, sin):
-        return self.run(x, cos, sin)
-
-
-class FusionAttention(nn.Cell):
-    """[B, S, N, D] tensors; key and value may have fewer heads than the query's `heads` of `width`. causal: row i sees j <= i."""
-
-    def __init__(self, heads, width, causal=False, scale=None):
-        super().__init__()
-        options = {"layout": "bsnd", "head_num": heads, "sparse_mode": "left_up_causal" if causal else "full",
-                   "scale": float(width**-0.5 if scale is None else scale)}
-        backward = Operator("fusion_attention_backward",
-                            "query,key,value,dy,softmax_max,softmax_sum,attention_out->dquery,dkey,dvalue", **options)
-
-        def bprop(query, key, value, out, dout):
-            return backward(query, key, value, dout[0], out[1], out[2], out[0])
-
-        self.run = Operator("fusion_attention", "query,key,value->attention_out,softmax_max,softmax_sum", bprop, **options)
-
-    def construct(self, query, key, value):
-        return self.run(query, key, value)[0]
+    def construct(self, *tensors):
+        out = self.run(*tensors)
+        if self.count == 0:
+            return out
+        if self.count == 1:
+            return out[0]
+        return out[: self.count]
 
 
-class Embedding(nn.Cell):
-    """Rows of a table of `rows` rows."""
-
-    def __init__(self, rows):
-        super().__init__()
-        backward = Operator("embedding_backward", "ids,dy->dtable", rows=rows)
-
-        def bprop(ids, table, _out, dout):
-            return ops.zeros_like(ids), backward(ids, dout).astype(table.dtype)
-
-        self.run = Operator("embedding", "ids,table->y", bprop)
-
-    def construct(self, ids, table):
-        return self.run(ids, table)
+def _signature(op):
+    """The attributes, those of the gradient alone, and what is said by name."""
+    kind, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    fields = [op.fields[name] for name in op.attribute_names]
+    if op.gradient:
+        more = op.gradient.op
+        fields += [more.fields[name] for name in more.attribute_names if name not in op.fields and name != "accumulate"]
+    return inspect.Signature([*(inspect.Parameter(f.name, kind, default=f.default) for f in fields),
+                              *(inspect.Parameter(name, named, default=None) for name in ("tensors", "outputs", "gradients"))])
 
 
-class CrossEntropy(nn.Cell):
+def _cell(op):
+    name = "".join(part.capitalize() for part in op.name.split("_"))
+    doc = "\n".join([*op.doc, "", *(f"{f.name}: {f.doc}" for f in op.fields.values())])
+    return name, type(name, (_Cell,), {"op": op, "__signature__": _signature(op), "__doc__": doc, "__module__": __name__})
+
+
+for _op in spec.operators.values():
+    globals().update([_cell(_op)])
+
+
+class CrossEntropy(CrossEntropy):  # noqa: F821
     """velo gives a loss a token, MindSpore adds them up: in graph mode it takes a custom operator's output of rank 0 for a constant,
-    whose gradient is nothing."""
+    whose gradient is nothing. The mean is 0 where no target counts."""
 
-    def __init__(self, ignore_index=-100, reduction="mean"):
-        super().__init__()
+    def __init__(self, ignore_index=-100, reduction="mean", **options):
+        self.op.attributes({"reduction": reduction})
+        super().__init__(ignore_index, "none", **options)
         self.ignored, self.reduction = ignore_index, reduction
-        options = {"ignore_index": ignore_index, "reduction": "none"}
-        backward = Operator("cross_entropy_backward", "dloss,logits,targets,lse->dlogits", **options)
-
-        def bprop(logits, targets, out, dout):
-            return backward(dout[0], logits, targets, out[1]), ops.zeros_like(targets)
-
-        self.run = Operator("cross_entropy", "logits,targets->loss,lse", bprop, **options)
 
     def construct(self, logits, targets):
         loss = self.run(logits, targets)[0]
@@ -232,37 +234,7 @@ class CrossEntropy(nn.Cell):
             return loss
         if self.reduction == "sum":
             return loss.sum()
-        return loss.sum() / (targets != self.ignored).astype(ms.float32).sum()
-
-
-class Matmul(nn.Cell):
-    """a @ b for matrices, b transposed when transpose_b; gradients in the dtype of what they belong to."""
-
-    def __init__(self, transpose_b=False):
-        super().__init__()
-        to_a = Operator("matmul", "a,b->c", transpose_b=not transpose_b)
-        to_b = Operator("matmul", "a,b->c", transpose_a=True)
-
-        def bprop(a, b, _out, dout):
-            return to_a(dout, b), to_b(dout, a) if transpose_b else to_b(a, dout)
-
-        self.run = Operator("matmul", "a,b->c", bprop, transpose_b=transpose_b)
-
-    def construct(self, a, b):
-        return self.run(a, b)
-
-
-class Add(nn.Cell):
-    def __init__(self):
-        super().__init__()
-
-        def bprop(_a, _b, _out, dout):
-            return dout, dout
-
-        self.run = Operator("add", "a,b->y", bprop)
-
-    def construct(self, a, b):
-        return self.run(a, b)
+        return loss.sum() / ops.maximum((targets != self.ignored).astype(ms.float32).sum(), 1)
 
 
 # ---- the optimizer
@@ -277,23 +249,22 @@ class AdamW:
 
     def __init__(self, parameters, lr=1e-3, betas=(0.9, 0.999), epsilon=1e-8, weight_decay=0.0):
         self.lr, self.count, self.parameters = lr, 0, list(parameters)
-        self.options = {"beta1": float(betas[0]), "beta2": float(betas[1]), "epsilon": float(epsilon),
-                        "weight_decay": float(weight_decay)}
+        self.options = {"beta1": betas[0], "beta2": betas[1], "epsilon": epsilon, "weight_decay": weight_decay}
         self.states = [{name: ms.Tensor(np.zeros(p.shape, np.float32)) for name in ("m", "v")} for p in self.parameters]
         for parameter, state in zip(self.parameters, self.states):
             if parameter.dtype == ms.bfloat16:
                 state["master"] = ms.Tensor(parameter.astype(ms.float32).asnumpy().copy())
-        context, self.stream = ctypes.c_void_p(), ctypes.c_void_p()
-        _library.velo_adapters_context(ctypes.byref(context))
-        _library.velo_context_stream(context, ctypes.byref(self.stream))
+        self.stream = spec.v.velo_stream()
+        spec.library.velo_context_stream(spec.context(), ctypes.byref(self.stream))
 
     def step(self, gradients):
+        op = spec.operators["apply_fused_adamw"]
+        attributes = op.attributes({"step": self.count + 1, "lr": self.lr, **self.options})
         self.count += 1
-        options = {"step": self.count, "lr": float(self.lr), **self.options}
         for parameter, gradient, state in zip(self.parameters, gradients, self.states):
             gradient.asnumpy()  # waits until it has been computed; on the CPU nothing is copied
-            tensors = {name: (list(t.shape), t.dtype, t.data_ptr())
+            tensors = {name: (t.shape, _NAMES.get(t.dtype, str(t.dtype)), t.data_ptr())
                        for name, t in {"grad": gradient, "param": parameter, **state}.items()}
-            values, _keep = _values("apply_fused_adamw", tensors, options)
-            if _library.velo_op_call(self.stream, b"apply_fused_adamw", values, ctypes.c_int64(len(values))) != 0:
-                raise ValueError(_text(_library.velo_error_text))
+            values, count, _keep = op.values(tensors, attributes)
+            if spec.library.velo_op_call(self.stream, op.name.encode(), values, count) != 0:
+                raise ValueError(spec.text_of(spec.library.velo_error_text))
