@@ -63,6 +63,16 @@ static void slots(void) {
   EXPECT(chosen == 7);
   EXPECT(velo_ms_slot_007(3, params, ndims, shapes, dtypes, NULL, NULL) == 0);
   NEAR(y[0], 0.5), NEAR(y[1], 1.5);
+  {
+    int64_t rows[2] = {-1, 2};
+    const velo_device cpu = {VELO_DEVICE_CPU, 0};
+    const velo_dtype f32 = {VELO_DTYPE_FLOAT, 32, 1};
+    const velo_tensor inputs[2] = {{NULL, cpu, 2, f32, rows, NULL, 0},
+                                   {NULL, cpu, 1, f32, two, NULL, 0}};
+    velo_shape shape = VELO_SHAPE_INIT;
+    WORKS(velo_ms_slot_infer(7, inputs, 2, &shape, 1));
+    EXPECT(shape.ndim == 2 && shape.sizes[0] == -1 && shape.sizes[1] == 2);
+  }
   EXPECT(velo_ms_slot_bind(128, "rms_norm", NULL, NULL) == VELO_ERR_ARGUMENT);
   EXPECT(velo_ms_slot_bind(8, "no_such_operator", NULL, NULL) == VELO_ERR_NOT_FOUND);
   EXPECT(velo_ms_slot_bind(8, "rms_norm", "{", NULL) == VELO_ERR_PARSE);

@@ -75,8 +75,13 @@ std::string emit_adapter_entries(const spec& s) {
            "(void*, const void* args, int32_t count, void*) {\n  return enter_tvm(" + index +
            ", args, count);\n}\n";
   }
-  for (int i = 0; i < slots; ++i)
+  for (int i = 0; i < slots; ++i) {
     out += "\n" + mindspore_entry(slot_name(i), "enter_mindspore_slot", std::to_string(i));
+    out += "void* " + slot_name(i) +
+           "InferShape(void* result, int* ndims, int64_t** shapes, void*) {\n"
+           "  return infer_mindspore_slot(" +
+           std::to_string(i) + ", result, ndims, shapes);\n}\n";
+  }
   out += "\n}\n#pragma GCC visibility pop\n\n";
   out += "const torch_kernels velo::adapters::torch_entries[] = {\n";
   for (const op* o : s.ops()) out += "    torch_kernels_of<number::" + o->name + ">,\n";
@@ -90,12 +95,14 @@ std::string emit_adapter_map(const spec& s) {
       "VELO_ADAPTERS_1.0 {\n  global:\n";
   for (const char* name : {"velo_adapters_set_context", "velo_adapters_context",
                            "velo_adapters_set_log", "velo_adapters_last_error", "velo_ms_slot_bind",
-                           "velo_ms_slot_release", "velo_torch_register", "velo_torch_context"})
+                           "velo_ms_slot_infer", "velo_ms_slot_release", "velo_torch_register",
+                           "velo_torch_context"})
     out += "    " + std::string(name) + ";\n";
   for (const char* prefix : {"velo_ms_", "velo_xla_", "__tvm_ffi_velo_"}) {
     for (const op* o : s.ops()) out += "    " + (prefix + o->name) + ";\n";
   }
-  for (int i = 0; i < slots; ++i) out += "    " + slot_name(i) + ";\n";
+  for (int i = 0; i < slots; ++i)
+    out += "    " + slot_name(i) + ";\n    " + slot_name(i) + "InferShape;\n";
   return out + "  local:\n    *;\n};\n";
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "capi/adapters/failure.hpp"
+#include "velo/adapters.h"
 
 namespace velo::adapters {
 
@@ -112,6 +113,14 @@ velo_status call::infer(velo_context context, velo_shape* shapes, std::int64_t c
                         std::int64_t& count) const {
   shapes[0].struct_size = sizeof shapes[0];
   return velo_op_infer(context, op_.name, values_, count_, shapes, capacity, &count);
+}
+
+std::int64_t call::infer(velo_shape* outputs, std::int64_t capacity) const {
+  velo_context context = nullptr;
+  require(velo_adapters_context(&context));
+  std::int64_t count = 0;
+  require(velo_op_infer(context, op_.name, values_, count_, outputs, capacity, &count));
+  return count;
 }
 
 }  // namespace velo::adapters

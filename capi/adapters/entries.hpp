@@ -18,6 +18,8 @@ struct mindspore_call {
 };
 int enter_mindspore(int op, const mindspore_call& given) noexcept;
 int enter_mindspore_slot(int slot, const mindspore_call& given) noexcept;
+// Makes a std::vector of sizes at `result`, or of such vectors where the slot has several outputs.
+void* infer_mindspore_slot(int slot, void* result, int* ndims, std::int64_t** shapes) noexcept;
 
 void* enter_xla(int op, void* call_frame) noexcept;  // NULL or an XLA_FFI_Error
 

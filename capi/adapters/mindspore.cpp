@@ -5,7 +5,8 @@
 //
 // - params are the operator's inputs, then its outputs, compact, in field order. Which optional
 //   ones are there follows from their number, or is named (placement.hpp has the rule). Shapes
-//   and dtypes of outputs come from velo_op_infer in Python.
+//   and dtypes of outputs come from velo_ms_slot_infer in Python, and in graphs whose sizes change
+//   shapes from velo_ms_slot_NNNInferShape (mindspore_shapes.cpp).
 // - velo_ms_<op> runs with every attribute at its default. Attributes are bound before, on the
 //   same file by ctypes: velo_ms_slot_bind(-1, "rms_norm", '{"epsilon": 1e-5}', &slot), then
 //   ops.Custom("..:velo_ms_slot_%03d" % slot). A handle is passed as its number, a text as a string;
@@ -29,6 +30,7 @@
 #include "capi/adapters/failure.hpp"
 #include "capi/adapters/fork_lock.hpp"
 #include "capi/adapters/host_context.hpp"
+#include "capi/adapters/mindspore_slots.hpp"
 #include "capi/adapters/placement.hpp"
 #include "velo/adapters.h"
 
@@ -63,15 +65,9 @@ velo_dtype dtype_of(int index, const char* name) {
 
 constexpr int slot_count = 128;
 
-struct binding {
-  const op_info* op;
-  std::string json;  // as given: two bindings of one text share a slot
-  attribute_set attributes;
-};
-
 // Slots change by whole bindings; a call reads one pointer. Binding and releasing take turns, since
 // a search for a binding looks into those of others.
-std::atomic<binding*> slots[slot_count];
+std::atomic<slot_binding*> slots[slot_count];
 fork_lock changing;
 
 void run(const op_info& op, const attribute_set* attributes, const mindspore_call& given) {
@@ -115,9 +111,9 @@ void check_slot(int slot) {
     refuse(VELO_ERR_ARGUMENT, "slot: expected 0 to %d, got %d", slot_count - 1, slot);
 }
 
-int bind_any(std::unique_ptr<binding>& made) {
+int bind_any(std::unique_ptr<slot_binding>& made) {
   for (int i = 0; i < slot_count; ++i) {
-    const binding* there = slots[i].load();
+    const slot_binding* there = slots[i].load();
     if (there != nullptr && there->op == made->op && there->json == made->json) return i;
   }
   for (int i = 0; i < slot_count; ++i) {
@@ -134,8 +130,8 @@ int bind(int slot, const char* op, const char* json) {
   const op_info* found = find_operator(op);
   if (found == nullptr)
     refuse(VELO_ERR_NOT_FOUND, "op: expected an operator's name, got \"%.60s\"", op);
-  std::unique_ptr<binding> made(
-      new binding{found, json != nullptr ? json : "", read_attributes(*found, json)});
+  std::unique_ptr<slot_binding> made(
+      new slot_binding{found, json != nullptr ? json : "", read_attributes(*found, json)});
   if (!made->attributes.fields.empty()) place_named(*found, made->attributes.fields);
   const std::lock_guard<fork_lock> turn(changing);
   if (slot == -1) return bind_any(made);
@@ -150,14 +146,20 @@ int enter_mindspore(int op, const mindspore_call& given) noexcept {
   return enter({"velo_ms_", operators[op].name}, operators[op], nullptr, given);
 }
 
+const slot_binding& bound_slot(int slot) {
+  check_slot(slot);
+  const slot_binding* bound = slots[slot].load();
+  if (bound == nullptr)
+    refuse(VELO_ERR_STATE, "slot: expected one bound by velo_ms_slot_bind, got a free one");
+  return *bound;
+}
+
 int enter_mindspore_slot(int slot, const mindspore_call& given) noexcept {
-  const binding* bound = slots[slot].load();
+  const slot_binding* bound = slots[slot].load();
   if (bound != nullptr)
     return enter({"velo_ms_slot_", bound->op->name, slot}, *bound->op, &bound->attributes, given);
   refusal failed;
-  attempt({"velo_ms_slot_", "", slot}, failed, [] {
-    refuse(VELO_ERR_STATE, "slot: expected one bound by velo_ms_slot_bind, got a free one");
-  });
+  attempt({"velo_ms_slot_", "", slot}, failed, [&] { bound_slot(slot); });
   log_failure("mindspore", failed);
   return failed.code;
 }

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 
 #include "core/utf8.hpp"
@@ -91,6 +92,90 @@ TEST_CASE("slots carry attributes and name the tensors") {
     REQUIRE_NOTHROW(kernel.launch(s.inputs, outputs));
     CHECK(same_bits(outputs, s.outputs));
   }
+}
+
+namespace {
+
+// What MindSpore reads off a slot before it launches it, with every size of the inputs that is
+// `hidden` not known.
+std::vector<std::vector<std::int64_t>> inferred_by(const library& adapters, const sample& s,
+                                                   std::int64_t hidden = 0) {
+  std::vector<int> ndims;
+  std::vector<std::vector<std::int64_t>> sizes;
+  std::vector<std::int64_t*> shapes;
+  for (const named_array& in : s.inputs) {
+    ndims.push_back(static_cast<int>(in.data.shape.size()));
+    sizes.push_back(in.data.shape);
+    std::replace(sizes.back().begin(), sizes.back().end(), hidden, std::int64_t{-1});
+  }
+  for (auto& shape : sizes) shapes.push_back(shape.data());
+  const std::string symbol = slot_for(adapters, s) + "InferShape";
+  using one = std::vector<std::int64_t>(int*, std::int64_t**, void*);
+  using several = std::vector<std::vector<std::int64_t>>(int*, std::int64_t**, void*);
+  void* const extra = reinterpret_cast<void*>(16);
+  if (s.outputs.size() == 1)
+    return {adapters.function<one>(symbol)(ndims.data(), shapes.data(), extra)};
+  return adapters.function<several>(symbol)(ndims.data(), shapes.data(), extra);
+}
+
+}  // namespace
+
+TEST_CASE("a slot tells the shapes of its outputs as MindSpore asks for them") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  std::size_t unknown = 0;
+  for (const sample& s : samples(true)) {
+    INFO(s.op << " " << s.attributes_json());
+    const auto known = inferred_by(adapters, s);
+    REQUIRE(known.size() == s.outputs.size());
+    for (std::size_t o = 0; o < known.size(); ++o) CHECK(known[o] == s.outputs[o].data.shape);
+    for (const std::int64_t hidden : s.inputs[0].data.shape) {
+      const auto some = inferred_by(adapters, s, hidden);
+      for (std::size_t o = 0; o < some.size(); ++o) {
+        REQUIRE(some[o].size() == known[o].size());
+        for (std::size_t i = 0; i < some[o].size(); ++i) {
+          CHECK((some[o][i] == known[o][i] || some[o][i] == -1));
+          unknown += some[o][i] == -1 ? 1u : 0u;
+        }
+      }
+    }
+  }
+  CHECK(unknown > 50);
+}
+
+TEST_CASE("sizes that are not known are tried until the operator takes them") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  const auto infer = adapters.function<decltype(velo_ms_slot_infer)>("velo_ms_slot_infer");
+  constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
+  std::int64_t a[] = {-1, -1, -1}, b[] = {24, 10};
+  const velo_tensor inputs[] = {{nullptr, {VELO_DEVICE_CPU, 0}, 3, f32, a, nullptr, 0},
+                                {nullptr, {VELO_DEVICE_CPU, 0}, 2, f32, b, nullptr, 0}};
+  velo_shape c = VELO_SHAPE_INIT;
+  REQUIRE(bind(125, "matmul", R"({"fields": "a,b->c"})", nullptr) == VELO_OK);
+  REQUIRE(infer(125, inputs, 2, &c, 1) == VELO_OK);
+  CHECK(c.ndim == 3);
+  CHECK(c.sizes[0] == -1);
+  CHECK(c.sizes[1] == -1);
+  CHECK(c.sizes[2] == 10);
+  std::int64_t half[] = {-1, -1, -1}, whole[] = {-1, -1, -1};
+  const velo_tensor gated[] = {{nullptr, {VELO_DEVICE_CPU, 0}, 3, f32, half, nullptr, 0},
+                               {nullptr, {VELO_DEVICE_CPU, 0}, 3, f32, whole, nullptr, 0}};
+  REQUIRE(bind(124, "swiglu_backward", R"({"fields": "dy,x->dx"})", nullptr) == VELO_OK);
+  velo_shape dx = VELO_SHAPE_INIT;
+  CHECK(infer(124, gated, 2, &dx, 1) == VELO_OK);
+  CHECK(dx.ndim == 3);
+  a[2] = 23;
+  CHECK(infer(125, inputs, 2, &c, 1) == VELO_ERR_SHAPE);
+  CHECK_THAT(last_error(adapters), Contains("args.b.shape"));
+  CHECK(infer(125, inputs, 1, &c, 1) == VELO_ERR_ARGUMENT);
+  CHECK(infer(125, inputs, 2, &c, 0) == VELO_ERR_ARGUMENT);
+  CHECK(infer(125, nullptr, 2, &c, 1) == VELO_ERR_NULL);
+  CHECK(infer(128, inputs, 2, &c, 1) == VELO_ERR_ARGUMENT);
+  REQUIRE(bind(125, "matmul", nullptr, nullptr) == VELO_OK);
+  CHECK(infer(125, inputs, 2, &c, 1) == VELO_ERR_ARGUMENT);
+  CHECK_THAT(last_error(adapters), Contains("`fields`"));
+  adapters.function<decltype(velo_ms_slot_release)>("velo_ms_slot_release")(125);
+  CHECK(infer(125, inputs, 2, &c, 1) == VELO_ERR_STATE);
 }
 
 TEST_CASE("a binding is found again, replaced and released") {

@@ -236,640 +236,1024 @@ int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, con
                      void* stream, void*) {
   return enter_mindspore_slot(0, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_000InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(0, result, ndims, shapes);
+}
 
 int velo_ms_slot_001(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(1, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_001InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(1, result, ndims, shapes);
 }
 
 int velo_ms_slot_002(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(2, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_002InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(2, result, ndims, shapes);
+}
 
 int velo_ms_slot_003(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(3, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_003InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(3, result, ndims, shapes);
 }
 
 int velo_ms_slot_004(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(4, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_004InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(4, result, ndims, shapes);
+}
 
 int velo_ms_slot_005(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(5, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_005InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(5, result, ndims, shapes);
 }
 
 int velo_ms_slot_006(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(6, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_006InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(6, result, ndims, shapes);
+}
 
 int velo_ms_slot_007(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(7, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_007InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(7, result, ndims, shapes);
 }
 
 int velo_ms_slot_008(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(8, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_008InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(8, result, ndims, shapes);
+}
 
 int velo_ms_slot_009(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(9, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_009InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(9, result, ndims, shapes);
 }
 
 int velo_ms_slot_010(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(10, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_010InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(10, result, ndims, shapes);
+}
 
 int velo_ms_slot_011(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(11, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_011InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(11, result, ndims, shapes);
 }
 
 int velo_ms_slot_012(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(12, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_012InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(12, result, ndims, shapes);
+}
 
 int velo_ms_slot_013(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(13, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_013InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(13, result, ndims, shapes);
 }
 
 int velo_ms_slot_014(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(14, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_014InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(14, result, ndims, shapes);
+}
 
 int velo_ms_slot_015(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(15, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_015InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(15, result, ndims, shapes);
 }
 
 int velo_ms_slot_016(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(16, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_016InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(16, result, ndims, shapes);
+}
 
 int velo_ms_slot_017(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(17, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_017InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(17, result, ndims, shapes);
 }
 
 int velo_ms_slot_018(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(18, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_018InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(18, result, ndims, shapes);
+}
 
 int velo_ms_slot_019(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(19, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_019InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(19, result, ndims, shapes);
 }
 
 int velo_ms_slot_020(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(20, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_020InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(20, result, ndims, shapes);
+}
 
 int velo_ms_slot_021(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(21, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_021InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(21, result, ndims, shapes);
 }
 
 int velo_ms_slot_022(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(22, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_022InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(22, result, ndims, shapes);
+}
 
 int velo_ms_slot_023(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(23, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_023InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(23, result, ndims, shapes);
 }
 
 int velo_ms_slot_024(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(24, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_024InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(24, result, ndims, shapes);
+}
 
 int velo_ms_slot_025(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(25, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_025InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(25, result, ndims, shapes);
 }
 
 int velo_ms_slot_026(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(26, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_026InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(26, result, ndims, shapes);
+}
 
 int velo_ms_slot_027(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(27, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_027InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(27, result, ndims, shapes);
 }
 
 int velo_ms_slot_028(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(28, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_028InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(28, result, ndims, shapes);
+}
 
 int velo_ms_slot_029(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(29, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_029InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(29, result, ndims, shapes);
 }
 
 int velo_ms_slot_030(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(30, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_030InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(30, result, ndims, shapes);
+}
 
 int velo_ms_slot_031(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(31, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_031InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(31, result, ndims, shapes);
 }
 
 int velo_ms_slot_032(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(32, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_032InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(32, result, ndims, shapes);
+}
 
 int velo_ms_slot_033(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(33, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_033InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(33, result, ndims, shapes);
 }
 
 int velo_ms_slot_034(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(34, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_034InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(34, result, ndims, shapes);
+}
 
 int velo_ms_slot_035(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(35, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_035InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(35, result, ndims, shapes);
 }
 
 int velo_ms_slot_036(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(36, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_036InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(36, result, ndims, shapes);
+}
 
 int velo_ms_slot_037(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(37, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_037InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(37, result, ndims, shapes);
 }
 
 int velo_ms_slot_038(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(38, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_038InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(38, result, ndims, shapes);
+}
 
 int velo_ms_slot_039(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(39, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_039InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(39, result, ndims, shapes);
 }
 
 int velo_ms_slot_040(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(40, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_040InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(40, result, ndims, shapes);
+}
 
 int velo_ms_slot_041(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(41, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_041InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(41, result, ndims, shapes);
 }
 
 int velo_ms_slot_042(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(42, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_042InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(42, result, ndims, shapes);
+}
 
 int velo_ms_slot_043(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(43, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_043InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(43, result, ndims, shapes);
 }
 
 int velo_ms_slot_044(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(44, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_044InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(44, result, ndims, shapes);
+}
 
 int velo_ms_slot_045(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(45, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_045InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(45, result, ndims, shapes);
 }
 
 int velo_ms_slot_046(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(46, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_046InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(46, result, ndims, shapes);
+}
 
 int velo_ms_slot_047(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(47, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_047InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(47, result, ndims, shapes);
 }
 
 int velo_ms_slot_048(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(48, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_048InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(48, result, ndims, shapes);
+}
 
 int velo_ms_slot_049(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(49, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_049InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(49, result, ndims, shapes);
 }
 
 int velo_ms_slot_050(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(50, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_050InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(50, result, ndims, shapes);
+}
 
 int velo_ms_slot_051(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(51, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_051InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(51, result, ndims, shapes);
 }
 
 int velo_ms_slot_052(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(52, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_052InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(52, result, ndims, shapes);
+}
 
 int velo_ms_slot_053(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(53, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_053InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(53, result, ndims, shapes);
 }
 
 int velo_ms_slot_054(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(54, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_054InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(54, result, ndims, shapes);
+}
 
 int velo_ms_slot_055(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(55, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_055InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(55, result, ndims, shapes);
 }
 
 int velo_ms_slot_056(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(56, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_056InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(56, result, ndims, shapes);
+}
 
 int velo_ms_slot_057(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(57, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_057InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(57, result, ndims, shapes);
 }
 
 int velo_ms_slot_058(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(58, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_058InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(58, result, ndims, shapes);
+}
 
 int velo_ms_slot_059(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(59, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_059InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(59, result, ndims, shapes);
 }
 
 int velo_ms_slot_060(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(60, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_060InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(60, result, ndims, shapes);
+}
 
 int velo_ms_slot_061(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(61, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_061InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(61, result, ndims, shapes);
 }
 
 int velo_ms_slot_062(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(62, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_062InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(62, result, ndims, shapes);
+}
 
 int velo_ms_slot_063(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(63, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_063InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(63, result, ndims, shapes);
 }
 
 int velo_ms_slot_064(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(64, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_064InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(64, result, ndims, shapes);
+}
 
 int velo_ms_slot_065(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(65, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_065InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(65, result, ndims, shapes);
 }
 
 int velo_ms_slot_066(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(66, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_066InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(66, result, ndims, shapes);
+}
 
 int velo_ms_slot_067(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(67, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_067InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(67, result, ndims, shapes);
 }
 
 int velo_ms_slot_068(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(68, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_068InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(68, result, ndims, shapes);
+}
 
 int velo_ms_slot_069(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(69, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_069InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(69, result, ndims, shapes);
 }
 
 int velo_ms_slot_070(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(70, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_070InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(70, result, ndims, shapes);
+}
 
 int velo_ms_slot_071(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(71, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_071InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(71, result, ndims, shapes);
 }
 
 int velo_ms_slot_072(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(72, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_072InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(72, result, ndims, shapes);
+}
 
 int velo_ms_slot_073(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(73, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_073InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(73, result, ndims, shapes);
 }
 
 int velo_ms_slot_074(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(74, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_074InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(74, result, ndims, shapes);
+}
 
 int velo_ms_slot_075(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(75, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_075InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(75, result, ndims, shapes);
 }
 
 int velo_ms_slot_076(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(76, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_076InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(76, result, ndims, shapes);
+}
 
 int velo_ms_slot_077(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(77, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_077InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(77, result, ndims, shapes);
 }
 
 int velo_ms_slot_078(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(78, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_078InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(78, result, ndims, shapes);
+}
 
 int velo_ms_slot_079(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(79, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_079InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(79, result, ndims, shapes);
 }
 
 int velo_ms_slot_080(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(80, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_080InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(80, result, ndims, shapes);
+}
 
 int velo_ms_slot_081(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(81, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_081InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(81, result, ndims, shapes);
 }
 
 int velo_ms_slot_082(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(82, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_082InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(82, result, ndims, shapes);
+}
 
 int velo_ms_slot_083(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(83, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_083InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(83, result, ndims, shapes);
 }
 
 int velo_ms_slot_084(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(84, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_084InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(84, result, ndims, shapes);
+}
 
 int velo_ms_slot_085(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(85, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_085InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(85, result, ndims, shapes);
 }
 
 int velo_ms_slot_086(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(86, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_086InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(86, result, ndims, shapes);
+}
 
 int velo_ms_slot_087(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(87, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_087InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(87, result, ndims, shapes);
 }
 
 int velo_ms_slot_088(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(88, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_088InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(88, result, ndims, shapes);
+}
 
 int velo_ms_slot_089(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(89, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_089InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(89, result, ndims, shapes);
 }
 
 int velo_ms_slot_090(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(90, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_090InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(90, result, ndims, shapes);
+}
 
 int velo_ms_slot_091(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(91, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_091InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(91, result, ndims, shapes);
 }
 
 int velo_ms_slot_092(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(92, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_092InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(92, result, ndims, shapes);
+}
 
 int velo_ms_slot_093(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(93, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_093InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(93, result, ndims, shapes);
 }
 
 int velo_ms_slot_094(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(94, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_094InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(94, result, ndims, shapes);
+}
 
 int velo_ms_slot_095(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(95, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_095InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(95, result, ndims, shapes);
 }
 
 int velo_ms_slot_096(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(96, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_096InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(96, result, ndims, shapes);
+}
 
 int velo_ms_slot_097(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(97, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_097InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(97, result, ndims, shapes);
 }
 
 int velo_ms_slot_098(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(98, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_098InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(98, result, ndims, shapes);
+}
 
 int velo_ms_slot_099(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(99, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_099InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(99, result, ndims, shapes);
 }
 
 int velo_ms_slot_100(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(100, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_100InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(100, result, ndims, shapes);
+}
 
 int velo_ms_slot_101(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(101, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_101InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(101, result, ndims, shapes);
 }
 
 int velo_ms_slot_102(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(102, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_102InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(102, result, ndims, shapes);
+}
 
 int velo_ms_slot_103(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(103, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_103InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(103, result, ndims, shapes);
 }
 
 int velo_ms_slot_104(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(104, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_104InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(104, result, ndims, shapes);
+}
 
 int velo_ms_slot_105(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(105, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_105InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(105, result, ndims, shapes);
 }
 
 int velo_ms_slot_106(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(106, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_106InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(106, result, ndims, shapes);
+}
 
 int velo_ms_slot_107(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(107, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_107InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(107, result, ndims, shapes);
 }
 
 int velo_ms_slot_108(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(108, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_108InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(108, result, ndims, shapes);
+}
 
 int velo_ms_slot_109(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(109, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_109InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(109, result, ndims, shapes);
 }
 
 int velo_ms_slot_110(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(110, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_110InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(110, result, ndims, shapes);
+}
 
 int velo_ms_slot_111(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(111, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_111InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(111, result, ndims, shapes);
 }
 
 int velo_ms_slot_112(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(112, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_112InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(112, result, ndims, shapes);
+}
 
 int velo_ms_slot_113(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(113, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_113InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(113, result, ndims, shapes);
 }
 
 int velo_ms_slot_114(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(114, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_114InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(114, result, ndims, shapes);
+}
 
 int velo_ms_slot_115(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(115, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_115InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(115, result, ndims, shapes);
 }
 
 int velo_ms_slot_116(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(116, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_116InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(116, result, ndims, shapes);
+}
 
 int velo_ms_slot_117(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(117, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_117InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(117, result, ndims, shapes);
 }
 
 int velo_ms_slot_118(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(118, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_118InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(118, result, ndims, shapes);
+}
 
 int velo_ms_slot_119(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(119, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_119InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(119, result, ndims, shapes);
 }
 
 int velo_ms_slot_120(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(120, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_120InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(120, result, ndims, shapes);
+}
 
 int velo_ms_slot_121(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(121, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_121InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(121, result, ndims, shapes);
 }
 
 int velo_ms_slot_122(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(122, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_122InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(122, result, ndims, shapes);
+}
 
 int velo_ms_slot_123(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(123, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_123InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(123, result, ndims, shapes);
 }
 
 int velo_ms_slot_124(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(124, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_124InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(124, result, ndims, shapes);
+}
 
 int velo_ms_slot_125(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(125, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_125InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(125, result, ndims, shapes);
 }
 
 int velo_ms_slot_126(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(126, {count, params, ndims, shapes, dtypes, stream});
 }
+void* velo_ms_slot_126InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(126, result, ndims, shapes);
+}
 
 int velo_ms_slot_127(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                      void* stream, void*) {
   return enter_mindspore_slot(127, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_ms_slot_127InferShape(void* result, int* ndims, int64_t** shapes, void*) {
+  return infer_mindspore_slot(127, result, ndims, shapes);
 }
 
 }

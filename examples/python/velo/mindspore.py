@@ -49,6 +49,11 @@ class Operator(ops.Custom):
         if spec.library.velo_ms_slot_bind(-1, op.encode(), document.encode(), ctypes.byref(slot)) != 0:
             raise ValueError(f"velo_{op}: {last_error()}")
         super().__init__(f"{_path}:velo_ms_slot_{slot.value:03d}", lambda *_: None, lambda *_: None, "aot", bprop)
+        self._slot = slot
+        # Shapes come from velo_ms_slot_NNNInferShape, which a graph can ask for every size that comes; dtypes from __infer__.
+        self.add_prim_attr("cpp_infer_shape", True)
+        self.add_prim_attr("multi_output", len(self._outputs) > 1)
+        self.add_prim_attr("reg_op_name", "velo_" + op)
 
     def _described(self, tensors):
         """{field: (shape, dtype)} of what MindSpore says of the inputs: {"shape", "dtype", "value"} a tensor."""
@@ -59,18 +64,25 @@ class Operator(ops.Custom):
         for field, tensor in zip(inputs, tensors):
             if not hasattr(tensor["dtype"], "element_type"):
                 raise ValueError(f"velo_{name}: args.{field}: expected a tensor, got a value of {tensor['dtype']}")
+            if -2 in tensor["shape"]:
+                raise ValueError(f"velo_{name}: args.{field}: expected a tensor whose rank is known, got one of any rank")
             dtype = tensor["dtype"].element_type()
             described[field] = (tuple(tensor["shape"]), _NAMES.get(dtype, str(dtype)))
         return described
 
     def __infer__(self, *tensors):
-        made = self._op.infer(self._described(tensors), self._attributes)
-        shapes, dtypes = zip(*((list(made[name][0]), _DTYPES[made[name][1]]) for name in self._outputs))
+        described = self._described(tensors)
+        views, _sizes = zip(*(self._op.view(name, *given) for name, given in described.items()))
+        made = (spec.v.velo_shape * len(self._outputs))()
+        if spec.library.velo_ms_slot_infer(self._slot, (spec.v.velo_tensor * len(views))(*views), ctypes.c_int64(len(views)), made,
+                                           ctypes.c_int64(len(made))) != 0:
+            raise ValueError(f"velo_{self._op.name}: {last_error().partition(': ')[2]}")
+        shapes, dtypes = [list(s.sizes[: s.ndim]) for s in made], [_DTYPES[spec.NAMES[s.dtype.code, s.dtype.bits]] for s in made]
         if [] in shapes:
             raise ValueError(f"velo_{self._op.name}: expected outputs of rank 1 or more, got a scalar: MindSpore loses its gradient")
         if len(shapes) == 1:
             return {"shape": shapes[0], "dtype": dtypes[0], "value": None}
-        return {"shape": shapes, "dtype": dtypes, "value": None}
+        return {"shape": tuple(shapes), "dtype": tuple(dtypes), "value": None}
 
 
 # ---- gradients: bprop of a primitive gets its inputs, its outputs and the outputs' gradients
@@ -167,7 +179,7 @@ class _Cell(nn.Cell):
         self.check("outputs", outputs, op.outputs)
         needs = op.gradient.needs if op.gradient else ()
         written = tuple(dict.fromkeys((*outputs, *op.required_outputs, *(name for name in inputs if name in op.outputs), *needs)))
-        own = {name: value for name, value in given.items() if name in op.attribute_names}
+        own = op.attributes({name: value for name, value in given.items() if name in op.attribute_names})
         if any(name in inputs for name in op.outputs if name not in op.inputs):
             own.setdefault("accumulate", 1)
         fields = f"{','.join(inputs)}->{','.join(written)}"

@@ -21,7 +21,7 @@ DTYPES = {"f32": (v.VELO_DTYPE_FLOAT, 32), "bf16": (v.VELO_DTYPE_BFLOAT, 16), "f
           "f16": (v.VELO_DTYPE_FLOAT, 16), "bool": (v.VELO_DTYPE_BOOL, 8),
           **{f"i{bits}": (v.VELO_DTYPE_INT, bits) for bits in (8, 16, 32, 64)},
           **{f"u{bits}": (v.VELO_DTYPE_UINT, bits) for bits in (8, 16, 32, 64)}}
-_FROM_DTYPE = {pair: name for name, pair in DTYPES.items()}
+NAMES = {pair: name for name, pair in DTYPES.items()}
 _MAX_RANK = 8
 
 library = v.load(_libraries.path_of(_libraries.adapters()))
@@ -167,7 +167,7 @@ class Operator:
             values.append(v.velo_named_value(name.encode(), v.velo_value(kind, 0, type(v.velo_value().as_)(**union))))
 
         for name, (shape, dtype, address) in tensors.items():
-            view, sizes = self._view(name, shape, dtype, address)
+            view, sizes = self.view(name, shape, dtype, address)
             keep += (view, sizes)
             put(name, v.VELO_VALUE_TENSOR, tensor=ctypes.pointer(view))
         for name, value in attributes.items():
@@ -187,7 +187,8 @@ class Operator:
                 put(name, v.VELO_VALUE_INT, i=value)
         return (v.velo_named_value * max(len(values), 1))(*values), len(values), keep
 
-    def _view(self, name, shape, dtype, address):
+    def view(self, name, shape, dtype, address=None):
+        """A tensor as velo sees it, and the memory of its shape."""
         if dtype not in DTYPES:
             expected = " or ".join(self.fields[name].dtypes) or "a dtype velo knows"
             raise ValueError(f"velo_{self.name}: args.{name}.dtype: expected {expected}, got {dtype}")
@@ -204,7 +205,7 @@ class Operator:
         shapes[0].struct_size = ctypes.sizeof(v.velo_shape)
         if library.velo_op_infer(context(), self.name.encode(), values, count, shapes, len(shapes), ctypes.byref(made)) != 0:
             raise ValueError(text_of(library.velo_error_text).replace("velo_op_infer:", f"velo_{self.name}:", 1))
-        return {s.name.decode(): (tuple(s.sizes[: s.ndim]), _FROM_DTYPE[s.dtype.code, s.dtype.bits]) for s in shapes[: made.value]}
+        return {s.name.decode(): (tuple(s.sizes[: s.ndim]), NAMES[s.dtype.code, s.dtype.bits]) for s in shapes[: made.value]}
 
 
 def _group_lengths(patterns, ranks):

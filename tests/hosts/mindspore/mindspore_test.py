@@ -20,6 +20,8 @@ from mindspore import nn, ops  # noqa: E402
 
 import train  # noqa: E402
 import velo.mindspore as velo  # noqa: E402
+from operator_examples import calls  # noqa: E402
+from velo import spec  # noqa: E402
 
 BOUND = {ms.float32: 1e-5, ms.bfloat16: 1e-2}
 WIDER = {ms.float32: 1, ms.bfloat16: 4}  # gradients go through more roundings
@@ -237,6 +239,82 @@ class MindSpore(unittest.TestCase):
         with self.assertRaises(Exception):
             wrong(self.values(4, 8)).asnumpy()
         self.assertRegex(velo.last_error(), r"swiglu.*args\.y\.shape: expected .*\[4, 4\].*got \[4, 8\]")
+
+    def test_a_graph_serves_sizes_that_are_not_known(self):
+        """None dimensions in graph mode, forward and gradient: one graph for every batch and length."""
+        gain, table = self.values(16), self.values(12, 16)
+
+        class Net(nn.Cell):
+            def __init__(self):
+                super().__init__()
+                self.embedding, self.norm, self.swiglu = velo.Embedding(12), velo.RmsNorm(), velo.Swiglu()
+                self.matmul, self.loss, self.add = velo.Matmul(transpose_b=1), velo.CrossEntropy(), velo.Add()
+                self.attention = velo.FusionAttention(layout="bsh", head_num=2)
+
+            def construct(self, ids, targets, table, gain):
+                x = self.norm(self.embedding(ids, table), gain)
+                x = self.add(x, self.attention(x, x, x))
+                gated = self.swiglu(ops.concat((x, x), -1))
+                return self.loss(self.matmul(gated.reshape((-1, 16)), table), targets)
+
+        net = Net()
+        gradient = ops.GradOperation(get_all=True)
+
+        class Gradient(nn.Cell):
+            def __init__(self):
+                super().__init__()
+                self.net = net
+
+            def construct(self, *tensors):
+                return gradient(self.net)(*tensors)
+
+        calls = []
+        for batch, length in ((2, 5), (3, 5), (4, 9)):
+            ids = ms.Tensor(self.numbers.integers(0, 12, (batch, length)), ms.int32)
+            calls.append((ids, ids.reshape(-1), table, gain))
+        want = [(net(*call), ops.grad(net, (2, 3))(*call)) for call in calls]
+        ms.set_context(mode=ms.GRAPH_MODE)
+        unknown = ms.Tensor(shape=[None, None], dtype=ms.int32), ms.Tensor(shape=[None], dtype=ms.int32), table, gain
+        forward, backward = Net(), Gradient()
+        forward.set_inputs(*unknown)
+        backward.set_inputs(*unknown)
+        for call, (loss, gradients) in zip(calls, want):
+            self.assertLessEqual(distance(forward(*call), loss), 1e-6)
+            for got, wanted in zip(backward(*call)[2:], gradients):
+                self.assertLessEqual(distance(got, wanted), 1e-5)
+
+    def test_wrong_calls_are_sentences(self):
+        x, gain = self.values(4, 8), self.values(8)
+        for call, text in ((lambda: velo.RmsNorm("small"), r"velo_rms_norm: args\.epsilon: expected a number, got 'small'"),
+                           (lambda: velo.Swiglu(1.5), r"velo_swiglu: args\.dim: expected an integer, got 1\.5"),
+                           (lambda: velo.Swiglu(2**64), r"velo_swiglu: args\.dim: expected an integer of 64 bits, got 1844"),
+                           (lambda: velo.Cast("float8"), r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", got'),
+                           (lambda: velo.CrossEntropy(reduction="max"), r"velo_cross_entropy: args\.reduction: expected one of"),
+                           (lambda: velo.RmsNorm(gamma=1), r"velo_rms_norm: expected RmsNorm\(epsilon=1e-06, "),
+                           (lambda: velo.RmsNorm(outputs="z"), r"velo_rms_norm: outputs: expected names of y, rstd, got 'z'"),
+                           (lambda: velo.RmsNorm()(x), r"velo_rms_norm: expected 2 tensors \(x, gamma\), got 1"),
+                           (lambda: velo.RmsNorm()(x, 1.0), r"velo_rms_norm: args\.gamma: expected a tensor"),
+                           (lambda: velo.Swiglu()(ms.Tensor(np.ones((4, 8)), ms.complex64)), r"velo_swiglu: args\.x\.dtype: expected f32"),
+                           (lambda: velo.Swiglu()(self.values(*[1] * 9)), r"velo_swiglu: args\.x\.ndim: expected 0 to 8 dimensions, got 9"),
+                           (lambda: velo.FusionAttention()(x, x, x), r"velo_fusion_attention: args\.query"),
+                           (lambda: velo.AdamW([], lr="fast").step([]), r"args\.lr: expected a number, got 'fast'")):
+            with self.assertRaisesRegex((TypeError, ValueError), text):
+                call()
+
+    def test_every_operator_gives_the_results_it_knows(self):
+        known = set()
+        for op in spec.operators.values():
+            name = "".join(part.capitalize() for part in op.name.split("_"))
+            for tensors, attributes, results in calls(op, self.numbers, {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8"}):
+                made = op.infer({n: (t.shape, velo._NAMES[ms.Tensor(t).dtype]) for n, t in tensors.items()}, op.attributes(attributes))
+                if not results or () in (made[n][0] for n in (*op.required_outputs, *results)):  # MindSpore has no outputs of rank 0
+                    continue
+                run = getattr(velo, name)(**attributes, tensors=tuple(tensors), outputs=tuple(results))
+                made = run(*(ms.Tensor(t) for t in tensors.values()))
+                for (field, want), got in zip(results.items(), made if isinstance(made, tuple) else (made,)):
+                    np.testing.assert_allclose(array(got), want, 1e-5, 1e-6, err_msg=f"{op.name}.{field}")
+                    known.add(op.name)
+        self.assertEqual(set(spec.operators) - known, {"global_norm"})  # whose results are all of rank 0
 
     def test_views_and_zero_size(self):
         gain = self.values(8)

@@ -21,6 +21,7 @@
 
 #include "velo/context.h"
 #include "velo/export.h"
+#include "velo/introspect.h"
 #include "velo/status.h"
 #include "velo/types.h"
 
@@ -53,6 +54,14 @@ VELO_API velo_status velo_adapters_last_error(char* buffer, uint64_t capacity, u
  * ARGUMENT (slot, kind), STATE (all 128 are bound); velo_adapters_last_error has the text. */
 VELO_API velo_status velo_ms_slot_bind(int32_t slot, const char* op, const char* attributes_json,
                                        int32_t* chosen);
+
+/* What the outputs of a bound slot look like for its inputs, both in the order of its `fields`, which
+ * it must have. Of an input only shape and dtype are read; a size below 0 is not known yet, and sizes
+ * of outputs that depend on it are -1. outputs: room for capacity. Thread class: no call may bind or
+ * free the slot at the same time. Errors: NULL, ARGUMENT (slot, count, capacity), STATE (a free
+ * slot), and whatever velo refuses; velo_adapters_last_error has the text. */
+VELO_API velo_status velo_ms_slot_infer(int32_t slot, const velo_tensor* inputs, int64_t count,
+                                        velo_shape* outputs, int64_t capacity);
 
 /* Frees a slot. Errors: ARGUMENT (slot). Thread class: no call may use the slot at the same time.
  */
