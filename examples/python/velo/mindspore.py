@@ -49,7 +49,7 @@ class Operator(ops.Custom):
         if spec.library.velo_ms_slot_bind(-1, op.encode(), document.encode(), ctypes.byref(slot)) != 0:
             raise ValueError(f"velo_{op}: {last_error()}")
         super().__init__(f"{_path}:velo_ms_slot_{slot.value:03d}", lambda *_: None, lambda *_: None, "aot", bprop)
-        self._slot = slot
+        self._slot, self._inferred = slot, {}
         # Shapes come from velo_ms_slot_NNNInferShape, which a graph can ask for every size that comes; dtypes from __infer__.
         self.add_prim_attr("cpp_infer_shape", True)
         self.add_prim_attr("multi_output", len(self._outputs) > 1)
@@ -70,8 +70,16 @@ class Operator(ops.Custom):
             described[field] = (tuple(tensor["shape"]), _NAMES.get(dtype, str(dtype)))
         return described
 
-    def __infer__(self, *tensors):
+    def __infer__(self, *tensors):  # PyNative asks at each call
         described = self._described(tensors)
+        key = tuple(described.values())
+        if key not in self._inferred:
+            if len(self._inferred) == 256:
+                self._inferred.clear()
+            self._inferred[key] = self._infer(described)
+        return self._inferred[key]
+
+    def _infer(self, described):
         views, _sizes = zip(*(self._op.view(name, *given) for name, given in described.items()))
         made = (spec.v.velo_shape * len(self._outputs))()
         if spec.library.velo_ms_slot_infer(self._slot, (spec.v.velo_tensor * len(views))(*views), ctypes.c_int64(len(views)), made,
