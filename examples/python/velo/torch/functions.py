@@ -1,0 +1,162 @@
+"""Operators as functions of torch tensors, with gradients; all of them from the field table.
+
+An operator gives one function of its name: tensors in field order, then attributes with the spec's defaults, enumerators by name
+or number. What comes back is the required results; those that only the gradient reads stay inside. Where the table names a
+gradient (gradient_of), it is one autograd.Function: its tensors are forward inputs and results of the same name and one that is
+neither, the gradient of the first result; `d<input>` of its results is the gradient of that input. The gradient has no gradient of
+its own, and differentiating twice says so. The functions make a layout that the operator does not take contiguous first.
+
+An autograd.Function and not torch.library.register_autograd: a call with gradient costs half as much.
+"""
+import torch
+
+from . import irregular
+from .binding import VeloError, library, number_of, real_of
+from .dispatcher import fullest, overload
+
+forward_ad = torch.autograd.forward_ad
+
+
+def contiguous(tensor):
+    return tensor.contiguous()
+
+
+def unit(tensor):
+    """The tensor itself when its last dimension has unit stride and no dimension stride 0, else a copy."""
+    return tensor if tensor.dim() > 0 and tensor.stride(-1) == 1 and 0 not in tensor.stride() else tensor.contiguous()
+
+
+def _ready(field):
+    return unit if field.strided else contiguous
+
+
+class _Once(torch.autograd.Function):
+    """Stands behind a gradient that someone may differentiate: refuses when asked to."""
+
+    @staticmethod
+    def forward(ctx, name, gradient, *_sources):
+        ctx.name = name
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx, *_):
+        raise VeloError(f"velo_{ctx.name} has a first derivative and no second: compute it with torch's own operators, outside of "
+                        f"velo.torch.enable()")
+
+
+class _Plan:
+    """How the gradient of an operator is called: where each of its arguments comes from, where each of its results goes."""
+
+    def __init__(self, forward, backward):
+        inputs, results = [f.name for f in forward.arguments], [f.name for f in forward.all_results]
+        incoming, = (f for f in backward.reads if f.name not in inputs + results)
+        saved = [f.name for f in backward.reads if f is not incoming and not f.optional]
+        self.tensors, self.arguments, self.several = [inputs.index(f.name) for f in forward.reads], len(inputs), len(results) > 1
+        self.saved_inputs = [inputs.index(name) for name in saved if name in inputs]
+        self.saved_results = [results.index(name) for name in saved if name in results]
+        self.optional = [inputs.index(f.name) for f in backward.reads if f.optional]
+        self.result = next(i for i, f in enumerate(forward.all_results) if not f.optional)
+        # of each argument of the gradient: its place in what is saved, behind it dy and the attributes; None: absent
+        places = [inputs[i] for i in self.saved_inputs] + [results[i] for i in self.saved_results]
+        places += [incoming.name] + [f.name for f in backward.attributes]
+        self.sources = [places.index(f.name) if f.name in places else None for f in backward.arguments]
+        more = iter(range(len(places), len(places) + len(self.optional)))
+        self.all_sources = [next(more) if at is None else at for at in self.sources]
+        self.ready = _ready(incoming)
+        self.gradients = [inputs.index(f.name[1:]) for f in backward.results]
+        self.all_gradients = [inputs.index(f.name[1:]) for f in backward.all_results]
+        self.more = [at for at in self.all_gradients if at not in self.gradients]
+        self.attributes = [inputs.index(f.name) if f.name in inputs else irregular.ATTRIBUTES[backward.name, f.name]
+                           for f in backward.attributes]
+
+
+def _derived(operator):
+    """The autograd.Function of an operator whose gradient is another."""
+    plan, run = _Plan(operator, operator.gradient), fullest(operator)
+    run_back, run_back_all = overload(operator.gradient.name), fullest(operator.gradient)
+
+    class Derived(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *arguments):
+            results = run(*arguments)
+            if not plan.several:
+                results = (results,)
+            ctx.all = any([ctx.needs_input_grad[at] for at in plan.more])
+            more = [arguments[at] for at in plan.optional] if ctx.all else ()
+            ctx.save_for_backward(*[arguments[i] for i in plan.saved_inputs], *[results[i] for i in plan.saved_results], *more)
+            ctx.attributes = [arguments[at] if type(at) is int else at(*arguments) for at in plan.attributes]
+            ctx.dtypes = [arguments[at].dtype if at in plan.tensors else None for at in plan.all_gradients]
+            return results[plan.result]
+
+        @staticmethod
+        def backward(ctx, dy):
+            saved = ctx.saved_tensors
+            have = len(plan.saved_inputs) + len(plan.saved_results)
+            known = (*saved[:have], plan.ready(dy), *ctx.attributes, *saved[have:])
+            sources, back, goals = ((plan.all_sources, run_back_all, plan.all_gradients) if ctx.all
+                                    else (plan.sources, run_back, plan.gradients))
+            made = back(*[None if at is None else known[at] for at in sources])
+            gradients = [None] * plan.arguments
+            for at, gradient in zip(goals, made if len(goals) > 1 else (made,)):
+                if ctx.needs_input_grad[at]:
+                    dtype = ctx.dtypes[plan.all_gradients.index(at)]
+                    gradients[at] = gradient if gradient.dtype == dtype else gradient.to(dtype)
+            if torch.is_grad_enabled():
+                gradients = [g if g is None else _Once.apply(operator.name, g, dy, *saved) for g in gradients]
+            return tuple(gradients)
+
+    Derived.__name__ = Derived.__qualname__ = "".join(part.title() for part in operator.name.split("_"))
+    return Derived
+
+
+# ---- functions of the operators' names
+
+def _attribute(operator, field):
+    if field.kind == "f64":
+        return lambda value: value if type(value) is float else real_of(operator, field, value)
+    if field.kind == "ints":
+        return lambda value: None if value is None else [number_of(operator, field, v) for v in value]
+    return lambda value: number_of(operator, field, value)
+
+
+def _parameters(operator):
+    """The function's parameters in Python. Behind an optional tensor that something required follows, all are keywords."""
+    required = [f.kind == "tensor" and not f.optional for f in operator.arguments]
+    parts = []
+    for index, field in enumerate(operator.arguments):
+        if field.optional and any(required[index:]) and "*" not in parts:
+            parts.append("*")
+        parts.append(field.name if required[index] else f"{field.name}={field.default!r}")
+    return ", ".join(parts)
+
+
+_SOURCE = """
+def {name}({parameters}):
+    {ready}
+    if grad_enabled() and ({requires}) or forward_ad._current_level >= 0:
+        return apply({arguments})
+    return run({arguments})
+"""
+
+
+def _function(operator):
+    """The function of an operator, written out so that Python binds its arguments: a tenth of what a generic one would cost."""
+    function = irregular.GRADIENTS.get(operator.name) or (_derived(operator) if operator.gradient else None)
+    run = overload(operator.name)
+    ready = [f"{f.name} = {f.name} if {f.name} is None else ready_{f.name}({f.name})" if f.optional
+             else f"{f.name} = ready_{f.name}({f.name})" for f in operator.reads if f not in operator.mutable]
+    ready += [f"{f.name} = ready_{f.name}({f.name})" for f in operator.attributes]
+    requires = " or ".join(f"{f.name} is not None and {f.name}.requires_grad" if f.optional else f"{f.name}.requires_grad"
+                           for f in operator.reads if {"f32", "bf16"} & set(f.dtypes)) if function else "False"
+    scope = {f"ready_{f.name}": _ready(f) for f in operator.reads}
+    scope.update({f"ready_{f.name}": _attribute(operator, f) for f in operator.attributes})
+    scope.update(grad_enabled=torch.is_grad_enabled, forward_ad=forward_ad, run=run, apply=function.apply if function else run)
+    source = _SOURCE.format(name=operator.name, parameters=_parameters(operator), ready="; ".join(ready),
+                            requires=requires, arguments=", ".join(f.name for f in operator.arguments))
+    exec(compile(source, f"velo.torch.{operator.name}", "exec"), scope)
+    scope[operator.name].__doc__ = "\n".join(operator.doc)
+    scope[operator.name].__module__ = __name__.rpartition(".")[0]
+    return irregular.SPELLINGS.get(operator.name, lambda derived: derived)(scope[operator.name])
+
+
+FUNCTIONS = {name: _function(operator) for name, operator in library().operators.items() if not operator.gradient_of}

@@ -1,0 +1,221 @@
+"""Operators as functions: values and gradients against torch's, layouts, empty tensors, refusals, leaks, forks, threads."""
+import ctypes
+import gc
+import itertools
+import resource
+import unittest
+
+from torch_case import BOUND, F, MODERN, TYPES, Torch, distance, torch, values, velo
+
+import velo.ctypes as velo_ctypes
+
+
+def gated(x):
+    gate, up = x.chunk(2, -1)
+    return F.silu(gate) * up
+
+
+def causal_attention(q, k, v):
+    q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+    score = q @ k.transpose(-1, -2) * q.shape[-1] ** -0.5
+    hidden = torch.ones(score.shape[-2:], dtype=torch.bool).triu(1)
+    return (score.masked_fill(hidden, float("-inf")).softmax(-1) @ v).transpose(1, 2)
+
+
+class Operators(Torch):
+    def compare(self, name, dtype, ours, theirs, leaves):
+        """Values and gradients of two ways to compute the same."""
+        got, truth = ours(*leaves), theirs(*[leaf.detach().float().requires_grad_() for leaf in leaves])
+        weight = torch.randn(truth.shape)
+        reference = [leaf.detach().float().requires_grad_() for leaf in leaves]
+        want = torch.autograd.grad((theirs(*reference) * weight).sum(), reference)
+        have = torch.autograd.grad((got.float() * weight.to(got.dtype).float()).sum(), leaves)
+        self.assertLessEqual(distance(got, truth), BOUND[dtype], name)
+        for index, (h, w) in enumerate(zip(have, want)):
+            self.assertEqual(h.dtype, leaves[index].dtype, name)
+            self.assertLessEqual(distance(h, w), BOUND[dtype] * (4 if dtype == torch.bfloat16 else 1), f"{name} gradient {index}")
+
+    def test_values_and_gradients(self):
+        targets = torch.randint(0, 40, (30,))
+        for dtype in TYPES:
+            x = values(6, 40, dtype=dtype)
+            norm = lambda x, g: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * g  # noqa: E731
+            self.compare("rms_norm", dtype, velo.rms_norm, norm, (x, values(40, dtype=dtype)))
+            self.compare("swiglu", dtype, velo.swiglu, gated, (x,))
+            self.compare("cross_entropy", dtype, lambda l: velo.cross_entropy(l, targets).view(1),
+                         lambda l: F.cross_entropy(l, targets).view(1), (values(30, 40, dtype=dtype),))
+            qkv = [values(2, 9, 4, 16, dtype=dtype) for _ in range(3)]
+            self.compare("fusion_attention", dtype, lambda q, k, v: velo.fusion_attention(q, k, v, causal=True),
+                         causal_attention, qkv)
+            self.compare("matmul", dtype, lambda a, b: velo.matmul(a, b, transpose_b=True), lambda a, b: a @ b.t(),
+                         (values(2, 7, 24, dtype=dtype), values(10, 24, dtype=dtype)))
+            self.compare("add", dtype, velo.add, torch.add, (x, values(6, 40, dtype=dtype)))
+            ids = torch.randint(0, 12, (3, 5))
+            self.compare("embedding", dtype, lambda t: velo.embedding(ids, t), lambda t: F.embedding(ids, t),
+                         (values(12, 20, dtype=dtype),))
+            angle = torch.rand(1, 9, 1, 16)
+            cos, sin = angle.cos(), angle.sin()
+            self.compare("rotary_position_embedding", dtype, lambda x: velo.rotary_position_embedding(x, cos, sin),
+                         lambda x: x * cos + torch.cat((-x[..., 8:], x[..., :8]), -1) * sin, (qkv[0],))
+        self.compare("cast", torch.bfloat16, lambda x: velo.cast(x, torch.bfloat16), lambda x: x * 1, (values(6, 40),))
+
+    def test_every_operator_of_the_library_is_there(self):
+        """By the library's own description: a function of its name, or the gradient of one, and its forms in torch's dispatcher."""
+        for name, operator in velo.library().operators.items():
+            if operator.gradient_of is None:
+                self.assertTrue(callable(getattr(velo, name)), name)
+            forms = getattr(torch.ops.velo, name)
+            with self.subTest(name):
+                inputs = [f.name for f in operator.fields if f.direction == "in" or f.direction is None and f.kind != "handle"]
+                known = [a.name for a in forms.default._schema.arguments] if MODERN else inputs
+                self.assertEqual([n for n in known if n in inputs], [n for n in inputs if n != "accumulate"])
+                self.assertTrue(hasattr(forms, "out"))
+
+    def test_nothing_is_copied(self):
+        x, y = torch.zeros(1000), torch.zeros(1000)
+        velo.call("add", a=x, b=torch.ones(1000), y=x)
+        self.assertTrue(torch.equal(x, torch.ones(1000)))
+        wide = torch.arange(24.0).view(2, 3, 4).transpose(0, 1)
+        cos = torch.ones(1, 3, 1, 4)
+        rotated = torch.empty(1, 3, 2, 4)
+        velo.call("rotary_position_embedding", x=wide.unsqueeze(0), cos=cos, sin=torch.zeros_like(cos), y=rotated)
+        self.assertTrue(torch.equal(rotated[0], wide))
+        del y
+
+    def test_layouts_are_read_right_or_refused_by_name(self):
+        gain = torch.ones(8)
+        with self.assertRaisesRegex(velo.VeloError, r"args\.x\.strides"):
+            velo.call("rms_norm", x=torch.randn(8, 4).t(), gamma=gain, y=torch.empty(4, 8))
+        with self.assertRaisesRegex(velo.VeloError, r"args\.x\.strides"):
+            velo.call("rms_norm", x=torch.randn(1, 8).expand(4, 8), gamma=gain, y=torch.empty(4, 8))
+        x = torch.randn(8, 4)
+        self.assertLessEqual(distance(velo.rms_norm(x.t(), gain), velo.rms_norm(x.t().contiguous(), gain)), 0)
+        self.assertEqual(velo.rms_norm(torch.empty(0, 8), gain).shape, (0, 8))
+        expanded = torch.randn(2, 5, 1, 16).expand(2, 5, 4, 16)
+        got = velo.fusion_attention(expanded, expanded, expanded)
+        self.assertLessEqual(distance(got, velo.fusion_attention(*[expanded.contiguous()] * 3)), 0)
+
+    def operators(self, dtype, batch):
+        """Every function with tensors it takes: {name: (function, leaves)}, the leaves 2-D or 4-D with `batch` first."""
+        x, q = torch.randn(batch, 8).to(dtype), torch.randn(batch, 5, 4, 16).to(dtype)
+        ids, angle = torch.arange(batch) % 12, torch.rand(batch, 5, 1, 16)
+        return {
+            "rms_norm": (velo.rms_norm, (x, torch.randn(8).to(dtype))), "swiglu": (velo.swiglu, (x,)),
+            "fusion_attention": (velo.fusion_attention, (q, q * 2, q * 3)), "add": (velo.add, (x, x * 2)),
+            "rotary_position_embedding": (velo.rotary_position_embedding, (q, angle.cos(), angle.sin())),
+            "embedding": (lambda t: velo.embedding(ids, t), (torch.randn(12, 8).to(dtype),)),
+            "cross_entropy": (lambda x: velo.cross_entropy(x, ids % 8, reduction="none"), (x,)),
+            "matmul": (velo.matmul, (x, torch.randn(8, 6).to(dtype))), "cast": (lambda x: velo.cast(x, torch.float32), (x,)),
+        }
+
+    def test_every_operator_reads_every_layout(self):
+        """Turned, with gaps, and broadcast by stride 0: the functions give what they give for a compact copy, gradients too."""
+
+        def gaps(t):
+            wide = torch.full((*t.shape[:-1], 2 * t.shape[-1]), float("nan"), dtype=t.dtype)
+            wide[..., ::2] = t
+            return wide[..., ::2]
+
+        views = {"transposed": lambda t: t.transpose(0, -1).contiguous().transpose(0, -1), "with gaps": gaps,
+                 "broadcast": lambda t: t[:1].expand(t.shape)}
+        for dtype in TYPES:
+            for name, (function, leaves) in self.operators(dtype, 6).items():
+                for (layout, view), index in itertools.product(views.items(), range(len(leaves))):
+                    viewed = [view(t) if i == index else t for i, t in enumerate(leaves)]
+                    both = []
+                    for tensors in (viewed, [t.contiguous().clone() for t in viewed]):
+                        tensors = [t.detach().requires_grad_() for t in tensors]
+                        out = function(*tensors)
+                        weight = torch.linspace(-1, 1, out.numel()).view(out.shape).to(out.dtype)
+                        gradients = torch.autograd.grad(out, tensors, view(weight), allow_unused=True)
+                        both.append([out, *[g for g in gradients if g is not None]])
+                    for a, b in zip(*both):
+                        self.assertTrue(torch.equal(a, b), f"{name} {dtype}, argument {index} {layout}")
+
+    def test_raw_calls_read_every_layout_or_refuse_it_by_name(self):
+        """velo.call hands over tensors as they are: whatever it takes, it reads right."""
+        for dtype, batch in itertools.product(TYPES, (6, 1)):
+            x = torch.randn(batch, 8).to(dtype)
+            strided = {"transposed": x.t().contiguous().t(), "gaps": x.repeat_interleave(2, -1)[..., ::2],
+                       "broadcast": x[:1].expand(6, 8), "rows apart": torch.cat((x, x), -1)[:, :8]}
+            for layout, view in strided.items():
+                for name, values in (("rms_norm", {"x": view, "gamma": torch.ones(8, dtype=dtype)}), ("swiglu", {"x": view}),
+                                     ("cast", {"x": view, "dtype": 0}), ("matmul", {"a": view, "b": torch.eye(8).to(dtype)})):
+                    outputs = {n: torch.empty(*s, dtype=t) for n, (s, t) in velo.infer(name, **{
+                        k: v.contiguous() if isinstance(v, torch.Tensor) else v for k, v in values.items()}).items()
+                        if n in ("y", "c")}
+                    key = "a" if name == "matmul" else "x"
+                    try:
+                        velo.call(name, **values, **outputs)
+                    except velo.VeloError as refused:
+                        self.assertRegex(str(refused), rf"velo_{name}: args\.{key}\.strides", layout)
+                        continue
+                    again = {n: torch.empty_like(t) for n, t in outputs.items()}
+                    velo.call(name, **{**values, key: view.contiguous()}, **again)
+                    for n in outputs:
+                        self.assertTrue(torch.equal(outputs[n], again[n]), f"{name} {layout}")
+
+    def test_zero_size(self):
+        for dtype in TYPES:
+            for name, (function, leaves) in self.operators(dtype, 0).items():
+                leaves = [t.requires_grad_() for t in leaves]
+                out = function(*leaves)
+                self.assertEqual(out.shape[0], 0, name)
+                for leaf, gradient in zip(leaves, torch.autograd.grad(out, leaves, out, allow_unused=True)):
+                    if gradient is not None:
+                        self.assertTrue(torch.equal(gradient, torch.zeros_like(leaf)), name)
+
+    def test_refusals_carry_the_record(self):
+        with self.assertRaisesRegex(velo.VeloError, r"velo_add: args\.b\.shape: expected .*\[3\].*got \[4\]"):
+            velo.call("add", a=torch.ones(3), b=torch.ones(4), y=torch.ones(3))
+        with self.assertRaisesRegex(velo.VeloError, r"args\.x\.dtype: expected float32 or bfloat16, got float64"):
+            velo.call("swiglu", x=torch.ones(4, dtype=torch.float64), y=torch.ones(2, dtype=torch.float64))
+        with self.assertRaisesRegex(velo.VeloError, "meta|CPU|data"):
+            velo.call("swiglu", x=torch.ones(4, device="meta"), y=torch.ones(2))
+        with self.assertRaisesRegex(TypeError, "no field"):
+            velo.call("add", a=torch.ones(3), c=1)
+
+    def test_ten_thousand_calls_leak_nothing(self):
+        x, y, leaves = torch.randn(4, 64), torch.empty(4, 32), (values(4, 64), values(64))
+
+        def calls(count):
+            for _ in range(count):
+                velo.call("swiglu", x=x, y=y)
+                torch.autograd.grad(velo.rms_norm(*leaves).sum(), leaves)
+            gc.collect()
+            return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+        before = calls(1000)
+        self.assertLess(calls(10000) - before, 2048, "kibibytes")
+
+    def test_threads_follow_torch(self):
+        library, before = velo.library(), torch.get_num_threads()
+        try:
+            for threads in (1, 2, 1):
+                torch.set_num_threads(threads)
+                velo.rms_norm(torch.randn(2, 8), torch.ones(8))
+                stats = velo_ctypes.velo_context_stats()
+                library.check(library.c.velo_context_get_stats(library.context()[0], ctypes.byref(stats)))
+                self.assertEqual(stats.threads, threads)
+                self.assertGreater(stats.operator_calls, 0)
+        finally:
+            torch.set_num_threads(before)
+
+    def test_a_forked_worker_gets_a_clear_error(self):
+        velo.rms_norm(torch.randn(2, 8), torch.ones(8))
+
+        class Data(torch.utils.data.Dataset):
+            def __len__(self):
+                return 4
+
+            def __getitem__(self, index):
+                return velo.rms_norm(torch.randn(2, 8), torch.ones(8))
+
+        loader = torch.utils.data.DataLoader(Data(), num_workers=2, timeout=60, multiprocessing_context="fork")
+        with self.assertRaisesRegex(RuntimeError, "expected a (stream|context) made in this process, got one made before fork"):
+            list(loader)
+        velo.rms_norm(torch.randn(2, 8), torch.ones(8))  # the parent goes on
+
+
+if __name__ == "__main__":
+    unittest.main()
