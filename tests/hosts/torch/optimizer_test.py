@@ -1,7 +1,8 @@
 """AdamW against torch's, and a small decoder trained through velo and through torch."""
+import copy
 import unittest
 
-from torch_case import F, Torch, distance, torch, velo
+from torch_case import F, MODERN, Torch, distance, torch, velo
 
 
 class Decoder(torch.nn.Module):
@@ -107,6 +108,75 @@ class Optimizer(Torch):
         self.assertAlmostEqual(float(a.norm), float(norm), places=5)
         self.assertLessEqual(distance(ours.detach(), theirs.detach()), 1e-6)
         self.assertTrue(torch.equal(ours.grad, torch.ones(50)))
+
+
+    def test_takes_what_torchs_takes(self):
+        for options in ({"fused": True}, {"foreach": True}, {"foreach": False, "capturable": False}):
+            parameter = torch.nn.Parameter(torch.ones(4))
+            optimizer = velo.AdamW([parameter], **options) if MODERN else velo.AdamW([parameter], foreach=False)
+            self.assertIsInstance(optimizer, torch.optim.AdamW)
+            parameter.grad = torch.ones(4)
+            optimizer.step()
+            self.assertLess(float(parameter[0]), 1)
+
+    def test_moments_and_masters_stay_float32_through_a_checkpoint(self):
+        """A resumed run takes the very steps of one that was not interrupted."""
+        start = torch.linspace(-1, 1, 64).bfloat16()
+        one, two = (torch.nn.Parameter(start.clone()) for _ in range(2))
+        whole, first = velo.AdamW([one], lr=1e-3), velo.AdamW([two], lr=1e-3)
+        for step in range(6):
+            if step == 3:
+                three = torch.nn.Parameter(two.detach().clone())
+                resumed, saved = velo.AdamW([three], lr=5.0), copy.deepcopy(first.state_dict())
+                resumed.load_state_dict(saved)
+                two, first = three, resumed
+                self.assertTrue(all(t.dtype == torch.float32 for t in first.state[two].values()))
+            one.grad = two.grad = torch.sin(torch.arange(64.0) + step).bfloat16()
+            whole.step(), first.step()
+        self.assertTrue(torch.equal(one, two))
+
+    @unittest.skipUnless(MODERN, "torch 1.13 keeps other state")
+    def test_state_goes_to_torchs_and_back(self):
+        parameters = [torch.nn.Parameter(torch.linspace(-1, 1, 50)) for _ in range(2)]
+        optimizers = [velo.AdamW(parameters[:1], lr=1e-2), torch.optim.AdamW(parameters[1:], lr=1e-2)]
+        for step in range(6):
+            for parameter, optimizer in zip(parameters, optimizers):
+                parameter.grad = torch.sin(torch.arange(50.0) + step)
+                optimizer.step()
+            if step == 2:
+                states = [copy.deepcopy(o.state_dict()) for o in optimizers]
+                optimizers[0].load_state_dict(states[1])
+                optimizers[1].load_state_dict(states[0])
+        self.assertLessEqual(distance(*parameters), 1e-6)
+
+    def test_other_parameters_go_to_torchs_step(self):
+        start = [torch.linspace(-1, 1, 20), torch.linspace(-1, 1, 20).double()]
+        ours, theirs = ([torch.nn.Parameter(t.clone()) for t in start] for _ in range(2))
+        a, b = velo.AdamW(ours, lr=1e-2), torch.optim.AdamW(theirs, lr=1e-2)
+        for step in range(3):
+            for p, q in zip(ours, theirs):
+                p.grad = q.grad = torch.sin(torch.arange(20.0) + step).to(p.dtype)
+            a.step(), b.step()
+        for p, q in zip(ours, theirs):
+            self.assertLessEqual(distance(p, q), 1e-6)
+
+    def test_a_refused_step_changes_nothing(self):
+        parameters = [torch.nn.Parameter(torch.ones(8)) for _ in range(2)]
+        optimizer = velo.AdamW(parameters)
+        for parameter in parameters:
+            parameter.grad = torch.ones(8)
+        optimizer.step()
+        before = copy.deepcopy((parameters, optimizer.state_dict()))
+        optimizer.state[parameters[1]]["exp_avg"] = torch.zeros(7)
+        with self.assertRaisesRegex(ValueError, r"state exp_avg is torch.float32 \(7,\) for a parameter of \(8,\)"):
+            optimizer.step()
+        self.assertTrue(torch.equal(parameters[0], before[0][0]))
+        self.assertEqual(float(optimizer.state[parameters[0]]["step"]), 1)
+        optimizer.param_groups[0]["betas"] = (0.9, 1.5)
+        with self.assertRaisesRegex(ValueError, "betas in"):
+            optimizer.step()
+        with self.assertRaises(ValueError):
+            velo.AdamW(parameters, lr=-1.0)
 
 
 if __name__ == "__main__":

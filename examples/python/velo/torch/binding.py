@@ -82,6 +82,7 @@ class Library:
         self._allocate, self._deallocate = callbacks["allocate"](self._take), callbacks["deallocate"](self._give_back)
         self._allocator = c.velo_allocator(allocate=self._allocate, deallocate=self._deallocate)
         self.configured, self.opened, self.process = {}, {}, os.getpid()
+        self.contexts_of_adapter = lambda: []  # velo_torch_register brings one
         self.shapes = c.velo_context()  # for velo_op_infer: with memory of its own, since it is asked while torch traces
         self.check(self.c.velo_context_create(c.velo_context_desc(threads=1), self.shapes))
 
@@ -137,13 +138,19 @@ class Library:
             raise VeloError(text.value.decode())
 
     def configure(self, key, value):
-        """Sets a key of every context, and of those to come."""
+        """Sets a key of every context, the adapter's too, and of those to come."""
         key, value = key.encode(), str(value).encode()
         self.context()
         with _lock:
-            for context, _ in self.opened.values():
+            for context in [context for context, _ in self.opened.values()] + self.contexts_of_adapter():
                 self.check(self.c.velo_config_set(context, key, value))
             self.configured[key] = value
+
+    def get(self, key):
+        """A key's value, as text."""
+        text, size = ctypes.create_string_buffer(256), ctypes.c_uint64()
+        self.check(self.c.velo_config_get(self.context()[0], key.encode(), text, len(text), size, None))
+        return text.value.decode()
 
 
 _lock = threading.Lock()

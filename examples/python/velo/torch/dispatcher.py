@@ -6,10 +6,12 @@ the caller. The adapter registers them from C, at the cost of torch's own operat
 (it needs 2.9), or the adapter is missing, the same schemas are registered here over ctypes. Fakes come from here in either case,
 since sizes may be symbols: torch.compile then compiles once for all of them.
 """
+import ctypes
 import warnings
 
 import torch
 
+import velo.ctypes as c
 from velo import _libraries
 
 from . import symbolic
@@ -98,7 +100,16 @@ def _by_adapter():
         adapters = _libraries.adapters()
     except ImportError:  # libvelo.so alone serves too, slower
         return False
-    return hasattr(adapters, "velo_torch_register") and adapters.velo_torch_register() == 0
+    if not hasattr(adapters, "velo_torch_register") or adapters.velo_torch_register() != 0:
+        return False
+
+    def contexts():
+        context = c.velo_context()
+        library().check(adapters.velo_torch_context(ctypes.byref(context)))
+        return [context]
+
+    library().contexts_of_adapter = contexts
+    return True
 
 
 def _by_ctypes(operators):

@@ -1,22 +1,29 @@
-"""AdamW in one pass a parameter."""
+"""AdamW in one pass a parameter, in place of torch.optim.AdamW and with its state.
+
+Moments are float32, and bfloat16 parameters keep a float32 master, through state_dict and load_state_dict too. Parameters that
+velo does not take (another dtype or device, a tensor of another's class) go to torch's own step. A step looks at everything before
+it changes anything: refused, it changes nothing.
+"""
 import torch
 
-from .binding import call
+from .dispatcher import overload
+from .plain import plain
+
+_FLOAT_STATE = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "master")
+_update, _norm = overload("apply_fused_adamw", "out"), overload("global_norm", "out")
 
 
-class AdamW(torch.optim.Optimizer):
-    """torch.optim.AdamW in one pass a parameter. Moments are float32; bfloat16 parameters keep a float32 master.
+class AdamW(torch.optim.AdamW):
+    """torch.optim.AdamW's arguments: fused, foreach and capturable ask for what this is already.
 
     max_norm > 0 clips the global gradient norm inside the same pass: the factor never touches the gradients.
     """
 
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, maximize=False,
-                 max_norm=0.0):
-        if lr < 0 or eps < 0 or not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"AdamW: lr and eps must be >= 0 and betas in [0, 1), got lr {lr}, eps {eps}, betas {betas}")
-        self.max_norm = max_norm
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad,
-                                  "maximize": maximize})
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
+                 max_norm=0.0, **options):
+        self.max_norm, self._rest = max_norm, None
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **options)
+        self._step_supports_amp_scaling = False  # a GradScaler divides the gradients itself
 
     @torch.no_grad()
     def step(self, closure=None):
@@ -24,35 +31,83 @@ class AdamW(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        clip = self._clip() if self.max_norm > 0 else None
-        for group in self.param_groups:
-            for parameter in group["params"]:
-                if parameter.grad is not None:
-                    self._update(parameter, group, clip)
+        groups = [(group, [p for p in group["params"] if p.grad is not None]) for group in self.param_groups]
+        ours = [(p, group) for group, parameters in groups for p in parameters if self._takes(p, group)]
+        theirs = [{**group, "params": [p for p in parameters if not self._takes(p, group)]} for group, parameters in groups]
+        for parameter, group in ours:
+            self._check(parameter, group)
+        if self.max_norm > 0 and any(group["params"] for group in theirs):
+            raise ValueError("AdamW: max_norm clips the norm of all gradients, and some of these parameters are not velo's to "
+                             "update; clip with torch.nn.utils.clip_grad_norm_")
+        scale = self._clip([p.grad for p, _ in ours]) if self.max_norm > 0 and ours else None
+        if any(group["params"] for group in theirs):
+            self._step_of_torch(theirs)
+        for parameter, group in ours:
+            self._step_of_velo(parameter, group, scale)
         return loss
 
-    def _clip(self):
+    @staticmethod
+    def _takes(parameter, group):
+        return plain(parameter) and plain(parameter.grad) and not group.get("differentiable")
+
+    def _check(self, parameter, group):
+        """Refuses what a step of this parameter would refuse."""
+        if parameter.grad.shape != parameter.shape:
+            raise ValueError(f"AdamW: a gradient of {tuple(parameter.grad.shape)} for a parameter of {tuple(parameter.shape)}")
+        lr, (beta1, beta2) = float(group["lr"]), group["betas"]
+        if not (lr >= 0 and group["eps"] >= 0 and 0 <= float(beta1) < 1 and 0 <= float(beta2) < 1):
+            raise ValueError(f"AdamW: lr and eps must be >= 0 and betas in [0, 1), got lr {lr}, eps {group['eps']}, betas "
+                             f"{group['betas']}")
+        for name in _FLOAT_STATE:
+            value = self.state[parameter].get(name) if parameter in self.state else None
+            if value is not None and (value.shape != parameter.shape or not plain(value)):
+                raise ValueError(f"AdamW: state {name} is {value.dtype} {tuple(value.shape)} for a parameter of "
+                                 f"{tuple(parameter.shape)}")
+
+    def _clip(self, grads):
         total, norm, clip = torch.zeros((), dtype=torch.float64), torch.empty(()), torch.ones(())
-        grads = [p.grad for group in self.param_groups for p in group["params"] if p.grad is not None]
         for index, grad in enumerate(grads):
-            call("global_norm", x=grad.contiguous(), sum_of_squares=total, norm=norm, clip=clip, max_norm=self.max_norm,
-                 accumulate=index > 0)
+            _norm(grad.contiguous(), total, norm, clip, self.max_norm, index > 0)
         self.norm = norm
         return clip
 
-    def _update(self, parameter, group, clip):
+    def _step_of_torch(self, groups):
+        """torch's own step on this optimizer's state, for the parameters that velo does not take."""
+        if self._rest is None:
+            self._rest = torch.optim.Adam.__new__(torch_adamw)
+            self._rest.__dict__.update(self.__dict__, _rest=None)
+        self._rest.state, self._rest.param_groups = self.state, groups
+        torch_adamw.step(self._rest)
+
+    def _step_of_velo(self, parameter, group, scale):
         state = self.state[parameter]
-        if not state:
-            state["step"] = 0
+        if "step" not in state:
+            state["step"] = torch.zeros((), dtype=torch.float32)
             state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(parameter, dtype=torch.float32) for _ in range(2))
-            if group["amsgrad"]:
-                state["max_exp_avg_sq"] = torch.zeros_like(parameter, dtype=torch.float32)
-            if parameter.dtype == torch.bfloat16:
-                state["master"] = parameter.float()
+        if group["amsgrad"] and "max_exp_avg_sq" not in state:
+            state["max_exp_avg_sq"] = torch.zeros_like(parameter, dtype=torch.float32)
+        if parameter.dtype == torch.bfloat16 and "master" not in state:
+            state["master"] = parameter.float()
         state["step"] += 1
-        call("apply_fused_adamw", grad=parameter.grad.contiguous(), scale=clip, param=parameter, master=state.get("master"),
-             m=state["exp_avg"], v=state["exp_avg_sq"], v_max=state.get("max_exp_avg_sq"), step=state["step"],
-             lr=group["lr"], beta1=group["betas"][0], beta2=group["betas"][1], epsilon=group["eps"],
-             weight_decay=group["weight_decay"], amsgrad=group["amsgrad"], maximize=group["maximize"])
+        (beta1, beta2), master = group["betas"], state.get("master")
+        _update(parameter.grad.contiguous(), scale, parameter, master, state["exp_avg"], state["exp_avg_sq"],
+                state.get("max_exp_avg_sq") if group["amsgrad"] else None, int(state["step"]), float(group["lr"]), float(beta1),
+                float(beta2), group["eps"], group["weight_decay"], group["amsgrad"], group["maximize"])
         if hasattr(torch.autograd.graph, "increment_version"):
             torch.autograd.graph.increment_version(parameter)  # torch did not see the update happen
+
+    def load_state_dict(self, state_dict):
+        """As torch's, which would round the moments and masters of bfloat16 parameters to bfloat16."""
+        super().load_state_dict(state_dict)
+        saved = [index for group in state_dict["param_groups"] for index in group["params"]]
+        held = [p for group in self.param_groups for p in group["params"]]
+        for index, parameter in zip(saved, held):
+            given, state = state_dict["state"].get(index, {}), self.state.get(parameter, {})
+            if not (parameter.dtype == torch.bfloat16 and plain(parameter)):
+                continue
+            for name in _FLOAT_STATE:
+                if name in given:
+                    state[name] = given[name].detach().to(parameter.device, torch.float32, copy=True)
+
+
+torch_adamw = AdamW.__mro__[1]

@@ -1,0 +1,44 @@
+"""From what size on velo's kernel is worth its call, where that is not always. Measured on one core of a Zen 4 server, each
+beside torch 2.15's own in turns (`bench_torch_enable.py`): below the size the two are even or torch wins.
+
+By the adapter a call costs 4 microseconds, by ctypes 100; a call that costs more pays from a larger size on.
+"""
+import torch
+
+from .dispatcher import by_adapter
+
+_CALL = 1 if by_adapter else 16
+
+
+def linear(x, weight):
+    """float32 products of 2^24 multiplications and 16 rows; torch's bfloat16 products are as fast as velo's."""
+    return x.dtype == torch.float32 and x.numel() * weight.shape[0] >= 1 << 24 and x.numel() >= 16 * weight.shape[1]
+
+
+def could_pay_linear(weight):
+    """Whether a sequence of 2048 tokens would be worth it."""
+    return weight.dtype == torch.float32 and weight.numel() << 11 >= 1 << 24
+
+
+def attention(query, key):
+    """Sixteen rows of queries; fewer in bfloat16 where there is a cache of keys to read."""
+    rows = query.shape[2]
+    if rows >= 16:
+        return query.numel() >= _CALL << 10
+    return query.dtype == torch.bfloat16 and key.shape[2] >= 64 and key.shape[3] >= 32 and by_adapter
+
+
+def cross_entropy(logits):
+    return logits.numel() >= _CALL << 15
+
+
+def gated(rows, inner):
+    return rows * inner >= _CALL << 13
+
+
+def norm(x):
+    return by_adapter or x.numel() >= 1 << 15
+
+
+def rotary(query):
+    return by_adapter or query.numel() >= 1 << 15

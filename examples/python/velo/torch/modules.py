@@ -1,0 +1,208 @@
+"""Modules of a model whose forward velo takes over: RMS norms, gated MLPs, linear layers.
+
+Names say only what a module may be. What it is, numbers say: a trial copy, its parameters other than they are, computes the same
+as velo's function of it, in training and in evaluation, for large inputs and for ones so small that the epsilon decides. Modules
+of one kind are tried once. A module that is none of these, or whose forward somebody else has replaced, is left, and why is said.
+"""
+import copy
+import math
+
+import torch
+
+from . import costs, gated
+from .functions import FUNCTIONS
+from .plain import autocast, compiling, own_forward, plain, plain_linear
+
+F = torch.nn.functional
+rms_norm, matmul = FUNCTIONS["rms_norm"], FUNCTIONS["matmul"]
+_LARGEST_TRIAL = 1 << 24  # elements of a module that are worth a copy to try; larger ones are tried as they are
+
+
+def kind_of(module):
+    """What modules of one kind share: class, layers, types, and every attribute, be it a number or an object of both."""
+    own = {k: v if isinstance(v, (int, float, str, type(None))) else id(v) for k, v in vars(module).items()
+           if not k.startswith("_") and k not in ("training", "forward")}
+    return type(module), repr(module), str(sorted(own.items())), str([(p.dtype, p.device) for p in module.parameters()])
+
+
+def numbers(*shape, dtype=torch.float32, scale=1.0, start=0):
+    """The sines of whole numbers: the same each time, and torch's generator is not touched."""
+    return torch.arange(float(math.prod(shape))).add(start).sin().mul(scale).view(shape).to(dtype)
+
+
+def trial_of(module):
+    """A copy with other parameters, all different; the module itself where that would be large."""
+    if sum(p.numel() for p in module.parameters()) > _LARGEST_TRIAL:
+        return module
+    trial = copy.deepcopy(module)
+    trial.__dict__.pop("forward", None)
+    with torch.no_grad():
+        for index, parameter in enumerate(trial.parameters()):
+            parameter.copy_(numbers(*parameter.shape, scale=0.7, start=17 * index + 3))
+    return trial
+
+
+def agree(trial, compute, inputs):
+    """Whether compute(trial, x) is what the trial's class computes, in both modes."""
+    modes = [(m, m.training) for m in trial.modules()]
+    try:
+        with torch.no_grad():
+            return all(_near(compute(trial.train(mode), x), type(trial).forward(trial, x)) for mode in (True, False) for x in inputs)
+    except Exception:  # whatever a stranger's code raises, it is not what was expected of it
+        return False
+    finally:
+        for m, training in modes:
+            m.training = training
+
+
+def _near(got, want):
+    if not isinstance(want, torch.Tensor) or got.shape != want.shape or got.dtype != want.dtype:
+        return False
+    bound = 1e-5 if want.dtype == torch.float32 else 1e-2
+    return 0 < want.float().norm() and bool((got.float() - want.float()).norm() <= bound * want.float().norm())
+
+
+# ---- RMS norms
+
+_GAINS = {"rms_norm": lambda weight: weight, "rms_norm with a gain of 1 + weight": lambda weight: 1.0 + weight.float()}
+_EPSILONS = ("variance_epsilon", "eps", "epsilon", "norm_eps")
+
+
+def _norm_of(epsilon, gain):
+    def compute(self, x):
+        weight = self.weight
+        if not (plain(x, weight) and x.dim() > 0 and x.shape[-1] == weight.shape[0] and (compiling() or costs.norm(x))):
+            return None
+        value = getattr(self, epsilon)
+        return rms_norm(x, gain(weight), torch.finfo(x.dtype).eps if value is None else value)
+
+    return compute
+
+
+def norm(module):
+    """(what, compute) of an RMS norm, or why there is none."""
+    weight = getattr(module, "weight", None)
+    if not isinstance(weight, torch.Tensor) or weight.dim() != 1 or not plain(weight):
+        return "no gain of one dimension in float32 or bfloat16 on the CPU"
+    trial = trial_of(module)
+    inputs = [numbers(3, len(weight), dtype=weight.dtype, scale=scale) for scale in (1.0, 1e-3)]
+    for what, gain in _GAINS.items():
+        for epsilon in [name for name in _EPSILONS if hasattr(module, name)]:
+            compute = _norm_of(epsilon, gain)
+            if agree(trial, compute, inputs):
+                return what, compute
+    return "an RMS norm of a kind of its own"
+
+
+# ---- gated MLPs
+
+def _activation(module):
+    return getattr(module, "act_fn", getattr(module, "activation_fn", None))
+
+
+def _is_silu(activation):
+    return isinstance(activation, torch.nn.SiLU) or activation is F.silu or type(activation).__name__ == "SiLUActivation"
+
+
+def _two_products(self, x):
+    gate, up, activation = self.gate_proj, self.up_proj, _activation(self)
+    if compiling() or autocast() or not (plain_linear(gate) and plain_linear(up) and gate.bias is None and up.bias is None
+                                         and _is_silu(activation) and plain(x, gate.weight, up.weight)
+                                         and gate.weight.shape == up.weight.shape):
+        return None
+    rows = x.numel() // max(x.shape[-1], 1)
+    return self.down_proj(gated.product(x, gate.weight, up.weight)) if costs.gated(rows, gate.weight.shape[0]) else None
+
+
+def _one_product(self, x):
+    if compiling() or not (_is_silu(_activation(self)) and plain(x) and costs.gated(x.numel() // max(x.shape[-1], 1), x.shape[-1])):
+        return None
+    both = self.gate_up_proj(x)
+    return self.down_proj(FUNCTIONS["swiglu"](both)) if plain(both) else None
+
+
+def is_gated(module):
+    return hasattr(module, "down_proj") and (hasattr(module, "gate_up_proj") or hasattr(module, "gate_proj") and hasattr(module, "up_proj"))
+
+
+def gated_mlp(module):
+    if not _is_silu(_activation(module)):
+        return f"its activation is {type(_activation(module)).__name__}, and velo has SiLU"
+    together = hasattr(module, "gate_up_proj")
+    layers = [getattr(module, name) for name in (("gate_up_proj",) if together else ("gate_proj", "up_proj"))]
+    if not all(isinstance(layer, torch.nn.Linear) and layer.weight.dim() == 2 and plain(layer.weight) for layer in layers):
+        return "its layers are no linear ones in float32 or bfloat16 on the CPU"
+    compute, what = (_one_product, "swiglu") if together else (_two_products, "gate and up into one buffer, swiglu")
+    trial, first = trial_of(module), layers[0].weight
+    rows = max(16, (1 << 17) // max(first.shape[0], 1))  # enough that the trial is not left to torch for its size
+    if agree(trial, _always(compute), [numbers(rows, first.shape[1], dtype=first.dtype, scale=0.3)]):
+        return what, compute
+    return "a gated MLP of a kind of its own"
+
+
+def _always(compute):
+    """compute, where leaving it to torch is no answer."""
+    def must(self, x):
+        result = compute(self, x)
+        if result is None:
+            raise NotImplementedError
+        return result
+
+    return must
+
+
+# ---- linear layers
+
+def _linear(self, x):
+    weight, bias = self.weight, self.bias
+    if not costs.linear(x, weight) or autocast() or compiling() or not plain(x, *((weight,) if bias is None else (weight, bias))):
+        return None
+    return matmul(x, weight, bias, transpose_b=True)
+
+
+def linear(module):
+    if not plain(module.weight):
+        return "not in float32 or bfloat16 on the CPU"
+    if module.weight.dtype == torch.bfloat16:
+        return "torch's own bfloat16 products are as fast"
+    if not costs.could_pay_linear(module.weight):
+        return "too small for velo's product to be worth a call"
+    return "matmul for large float32 products", _linear
+
+
+# ---- what a module is taken for
+
+def _named(*words):
+    return lambda module: any(word in type(module).__name__ for word in words)
+
+
+KINDS = (  # (how it is recognized, what replaces it or why not); the first that fits decides
+    (lambda m: type(m).__name__.endswith("RMSNorm"), norm),
+    (is_gated, gated_mlp),
+    (lambda m: type(m) is torch.nn.Linear, linear),
+    (lambda m: isinstance(m, torch.nn.Linear), lambda m: f"a Linear of a kind of its own, {type(m).__name__}"),
+    (lambda m: isinstance(m, torch.nn.LayerNorm), lambda m: "this release of velo has no layer_norm"),
+    (_named("Norm"), lambda m: f"velo has no {type(m).__name__}"),
+    (lambda m: isinstance(m, torch.nn.Embedding), lambda m: "Embedding: a copy of rows either way"),
+    (_named("MLP", "FeedForward"), lambda m: "an MLP without a gate, or of a kind of its own: its linear layers are looked at"),
+)
+
+
+def replace(done, name, module, tried):
+    """Replaces the module's forward or says why not. tried: {kind: outcome}, so that a model's layers are tried once."""
+    decide = next((decide for fits, decide in KINDS if fits(module)), None)
+    if decide is None:
+        return
+    if not own_forward(module):
+        done.leave(name, "its forward has been replaced by somebody else")
+    elif getattr(module.__dict__.get("forward"), "is_velo", False):
+        done.leave(name, "replaced already, by an earlier enable()")
+    elif decide is linear and done.level == 0:
+        done.leave(name, "velo's product is a plain loop at level 0")
+    else:
+        kind = kind_of(module)
+        outcome = tried[kind] = tried[kind] if kind in tried else decide(module)
+        if isinstance(outcome, str):
+            done.leave(name, outcome)
+        else:
+            done.forward(module, name, *outcome)

@@ -1,0 +1,60 @@
+"""What velo may take the place of torch for: plain tensors in a plain moment. Everything else is left to torch.
+
+Plain is a dense float32 or bfloat16 tensor on the CPU of torch's own class (or a fake of one, while torch traces); a plain moment is
+outside of torch.func's transforms and of forward-mode differentiation, in a process that has not been forked from one that used
+velo. Layers are plain when nothing but their forward would run: no hook, no forward of somebody else's.
+"""
+import os
+
+import torch
+from torch.nn.modules import module as torch_module
+
+_CLASSES = {torch.Tensor, torch.nn.Parameter, getattr(torch.nn, "Buffer", torch.Tensor)}
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_GLOBAL_HOOKS = [getattr(torch_module, f"_global{name}") for name in _HOOKS if hasattr(torch_module, f"_global{name}")]
+forward_ad = torch.autograd.forward_ad
+_transformed = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
+_forked = False
+
+
+def _after_fork():
+    global _forked
+    _forked = True
+
+
+os.register_at_fork(after_in_child=_after_fork)
+try:  # the classes of tensors that stand for plain ones while torch traces
+    from torch._subclasses.fake_tensor import FakeTensor
+    from torch._subclasses.functional_tensor import FunctionalTensor
+    _CLASSES |= {FakeTensor, FunctionalTensor}
+except ImportError:  # torch 1.13
+    pass
+
+
+def plain(first, *others):
+    """Whether velo takes these, all of the first one's dtype."""
+    dtype = first.dtype
+    if _forked or _transformed() or forward_ad._current_level >= 0 or dtype not in (torch.float32, torch.bfloat16):
+        return False
+    return all([type(t) in _CLASSES and t.dtype == dtype and t.device.type == "cpu" and t.layout == torch.strided
+                and not t.is_nested for t in (first, *others)])
+
+
+def autocast():
+    return torch.is_autocast_enabled("cpu") if hasattr(torch, "get_autocast_dtype") else torch.is_autocast_cpu_enabled()
+
+
+def compiling():
+    return hasattr(torch, "compiler") and torch.compiler.is_compiling()
+
+
+def own_forward(module):
+    """Whether calling the module runs its class's forward, or velo's in its place."""
+    forward = module.__dict__.get("forward")
+    return forward is None or getattr(forward, "is_velo", False) or getattr(forward, "__func__", None) is type(module).forward
+
+
+def plain_linear(layer):
+    """An nn.Linear that computes x W^T + b and nothing else: no LoRA in its place, no hook, no forward of another's."""
+    return (type(layer) is torch.nn.Linear and own_forward(layer) and not any([getattr(layer, name, None) for name in _HOOKS])
+            and not any(_GLOBAL_HOOKS))

@@ -1,0 +1,142 @@
+"""What enable() did, and how it is undone.
+
+A module's forward is replaced by a bound method in the module's own __dict__: a function of `self` that reads the module's
+attributes at each call, so that deepcopy binds it to the copy, pickle stores the class's own forward, and weights, layers and
+hooks put in later are seen. What one process has once (an operator's kernel, a function of another module, the name
+torch.optim.AdamW) is shared: installed with the first Replacement that wants it, taken out with the last. A disabled Replacement
+is inert, also where somebody has kept or wrapped what it put in place; order does not matter.
+"""
+import types
+
+from .binding import library
+
+_active = []  # the Replacements in force, the oldest first
+
+
+class Entry:
+    """One thing replaced: where, what by, and whether it has run."""
+
+    def __init__(self, where, what):
+        self.where, self.what, self.called = where, what, False
+
+    def __iter__(self):
+        return iter((self.where, self.what))
+
+
+class Shared:
+    """Something there is once in a process. `install` puts it in place and returns what takes it out."""
+
+    def __init__(self, install):
+        self.install, self.users, self.remove = install, [], None
+
+    def add(self, entry):
+        self.users.append(entry)
+        if len(self.users) == 1:
+            self.remove = self.install(self)
+
+    def drop(self, entry):
+        self.users.remove(entry)
+        if not self.users:
+            self.remove()
+
+    def called(self):
+        for entry in self.users:
+            entry.called = True
+
+
+def attribute(owner, name, value_of):
+    """An install() that sets owner.name to value_of(what was there, shared). Taken out only if it is still there."""
+
+    def install(shared):
+        before = getattr(owner, name)
+        value = value_of(before, shared)
+        setattr(owner, name, value)
+
+        def remove():
+            if getattr(owner, name) is value:
+                setattr(owner, name, before)
+
+        return remove
+
+    return install
+
+
+class Replacement:
+    """.replaced, .never_called and .left are lists of (where, what or why); print it to read them; disable() undoes it all."""
+
+    def __init__(self, level):
+        self.entries, self.left, self.active, self.level, self._undo = [], [], True, level, []
+        library().level_before = library().level_before if _active else library().get("level")
+        _active.append(self)
+        library().configure("level", level)
+
+    @property
+    def replaced(self):
+        return [(e.where, e.what) for e in self.entries]
+
+    @property
+    def never_called(self):
+        return [(e.where, e.what) for e in self.entries if not e.called]
+
+    def leave(self, where, why):
+        self.left.append((where, why))
+
+    def share(self, shared, where, what):
+        entry = Entry(where, what)
+        self.entries.append(entry)
+        shared.add(entry)
+        self._undo.append(lambda: shared.drop(entry))
+
+    def forward(self, module, where, what, compute):
+        """Lets compute(module, *arguments) run for the module's forward; where it gives None, the class's own runs."""
+        entry, done = Entry(where, what), self
+
+        def forward(self, *arguments, **named):
+            if done.active and not named:
+                result = compute(self, *arguments)
+                if result is not None:
+                    entry.called = True
+                    return result
+            return type(self).forward(self, *arguments, **named)
+
+        forward.is_velo = True
+        bound = types.MethodType(forward, module)
+        module.__dict__["forward"] = bound
+
+        def undo():
+            if module.__dict__.get("forward") is bound:
+                del module.__dict__["forward"]
+
+        self.entries.append(entry)
+        self._undo.append(undo)
+
+    def disable(self):
+        if not self.active:
+            return
+        self.active = False
+        for undo in reversed(self._undo):
+            undo()
+        self._undo = []
+        _active.remove(self)
+        library().configure("level", _active[-1].level if _active else library().level_before)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.disable()
+
+    def __str__(self):
+        parts = (("velo replaced:", [e for e in self.entries if e.called]),
+                 ("velo replaced, and nothing has called it yet:", [e for e in self.entries if not e.called]),
+                 ("and left:", self.left))
+        return "\n".join(line for title, entries in parts if entries
+                         for line in [title] + [f"  {where}: {text}" for where, text in _grouped(entries)])
+
+
+def _grouped(entries):
+    """Entries of one text in one line: the layers of a model say the same thing many times."""
+    places = {}
+    for where, text in entries:
+        places.setdefault(text, []).append(where)
+    return [(where[0] if len(where) == 1 else f"{where[0]} and {len(where) - 1} more", text) for text, where in places.items()]
