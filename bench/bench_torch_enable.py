@@ -2,6 +2,7 @@
 """Tokens a second of an unmodified transformers model in training: as torch runs it, and after velo.torch.enable(model).
 
     bench_torch_enable.py [--threads 2] [--dtype f32] [--rounds 3] [--steps 2] [--trainers ..] [--json]
+    bench_torch_enable.py --grid [--hidden 64,256,512,1024] [--work training,prefill,decode] [--dtype f32] [--threads 2] [--rounds 15]
 
 The model is LlamaForCausalLM of bench_pretrain's size with random weights; a step is forward, backward and torch.optim.AdamW.
 Each trainer lives in a process of its own and waits while another one works; a round lets every one of them take `steps` steps,
@@ -15,6 +16,10 @@ All start from the same weights and see the same symbols, so their losses must a
 keeps f32 masters and moments where torch's has bf16 ones. The first two steps of each are dropped, and the first after a wait,
 which finds its memory gone cold; a figure is the median over all others. "others" is what processes that do not belong to the
 measurement used of the machine: with more than 0.1 processors it is none.
+
+--grid: that enabling never loses. Small Llamas, stock and enabled, each in a process of its own, take short pieces of work in turns:
+a training step of 128 symbols, a forward of 128 (prefill), 16 symbols generated behind 16 with a cache (decode). A cell is the
+ratio of the medians; below 0.98 the program fails.
 VELO_LIBRARY names the library, else the build's is taken.
 """
 import argparse
@@ -34,13 +39,13 @@ AGREE = {"f32": 1e-3, "bf16": 5e-2}  # relative difference of losses that still 
 # ---- one trainer: a child process that takes a step for each line it is sent ----
 
 
-def make_model(dtype, torch):
+def make_model(dtype, torch, size=MODEL, cache=False):
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
-    config = LlamaConfig(hidden_size=MODEL["hidden"], num_hidden_layers=MODEL["layers"], intermediate_size=MODEL["inner"],
-                         num_attention_heads=MODEL["heads"], num_key_value_heads=MODEL["kv_heads"], vocab_size=MODEL["vocab"],
-                         max_position_embeddings=SEQUENCE, use_cache=False)
+    config = LlamaConfig(hidden_size=size["hidden"], num_hidden_layers=size["layers"], intermediate_size=size["inner"],
+                         num_attention_heads=size["heads"], num_key_value_heads=size["kv_heads"], vocab_size=size["vocab"],
+                         max_position_embeddings=SEQUENCE, use_cache=cache, pad_token_id=None, eos_token_id=None)
     return LlamaForCausalLM(config).to({"f32": torch.float32, "bf16": torch.bfloat16}[dtype]).train()
 
 
@@ -49,11 +54,7 @@ def serve(options):
 
     torch.set_num_threads(options.threads)
     model = make_model(options.dtype, torch)
-    if options.child.startswith("velo"):
-        sys.path.insert(0, str(FOLDER.parent / "examples" / "python"))
-        import velo.torch
-
-        velo.torch.enable(model, level=1 if options.child.endswith("level 1") else 2)
+    enable_here(options, model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0.1)
     step_of = torch.compile(model) if options.child.endswith("compiled") else model
     symbols = torch.Generator().manual_seed(1)
@@ -69,6 +70,55 @@ def serve(options):
         print(json.dumps(answer), flush=True)
 
 
+def enable_here(options, model):
+    if options.child.startswith("velo"):
+        sys.path.insert(0, str(FOLDER.parent / "examples" / "python"))
+        import velo.torch
+
+        velo.torch.enable(model, level=1 if options.child.endswith("level 1") else 2)
+
+
+def works_of(torch, model):
+    """{work: function that does one piece of it}."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    ids = torch.randint(0, model.config.vocab_size, (1, 128), generator=torch.Generator().manual_seed(1))
+
+    def training():
+        model(input_ids=ids, labels=ids).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    @torch.no_grad()
+    def prefill():
+        model(input_ids=ids)
+
+    @torch.no_grad()
+    def decode():
+        model.generate(ids[:, :16], attention_mask=torch.ones_like(ids[:, :16]), max_new_tokens=16, do_sample=False)
+
+    return {"training": training, "prefill": prefill, "decode": decode}
+
+
+def serve_grid(options):
+    """Does the piece of work that each line names, with the model of the hidden size it names."""
+    import torch
+
+    torch.set_num_threads(options.threads)
+    hidden, works = None, {}
+    for line in sys.stdin:
+        size, work = json.loads(line)
+        if size["hidden"] != hidden:
+            hidden = size["hidden"]
+            works.clear()
+            model = make_model(options.dtype, torch, size, cache=True).eval()
+            enable_here(options, model)
+            works.update(works_of(torch, model))
+        start, worked = time.perf_counter(), time.process_time()
+        works[work]()
+        answer = {"loss": 0, "seconds": time.perf_counter() - start, "worked": time.process_time() - worked}
+        print(json.dumps(answer), flush=True)
+
+
 def busy():
     """Seconds that the machine's processors have worked for anyone."""
     ticks = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8]
@@ -81,12 +131,13 @@ class Trainer:
         self.losses, self.seconds, self.others = [], [], []
         library = FOLDER.parent / "build" / "capi" / "libvelo.so.1"
         command = [sys.executable, __file__, "--child", name, "--dtype", options.dtype, "--threads", str(options.threads)]
+        command += ["--grid"] if options.grid else []
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                         env={"VELO_LIBRARY": str(library), **os.environ})
 
-    def step(self, counts):
+    def step(self, counts, line=""):
         before = busy()
-        self.process.stdin.write("\n")
+        self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
@@ -137,19 +188,50 @@ def report(options, trainers):
             verdict(goal, trainers[goal["trainer"]].tokens_per_s() / trainers[goal["peer"]].tokens_per_s(), goal["bound"])
 
 
+def grid(options):
+    """Each cell of the grid in turns of stock and velo; the process fails below 0.98x."""
+    stock, enabled = (Trainer(name, options) for name in ("stock eager", "velo"))
+    lost = []
+    for hidden in map(int, options.hidden.split(",")):
+        heads = max(hidden // 64, 4)
+        size = {"hidden": hidden, "layers": 4 if hidden in (256, 512) else 2, "inner": hidden * 11 // 4, "heads": heads,
+                "kv_heads": heads // 2, "vocab": 4096}
+        for work in options.work.split(","):
+            for trainer in (stock, enabled):
+                trainer.seconds, trainer.others = [], []
+            for turn in range(3 + options.rounds):
+                for trainer in (stock, enabled) if turn % 2 else (enabled, stock):
+                    trainer.step(turn >= 3, json.dumps([size, work]))
+            one, two = (statistics.median(t.seconds) for t in (stock, enabled))
+            others = statistics.mean(stock.others + enabled.others)
+            print(f"{options.dtype:4} {options.threads}T hidden {hidden:4} {work:8} stock {one * 1e3:8.2f} ms, velo {two * 1e3:8.2f} ms: "
+                  f"{one / two:5.2f}x (fastest {min(stock.seconds) / min(enabled.seconds):5.2f}x); others used {others:.1f} processors",
+                  flush=True)
+            if one / two < 0.98:
+                lost.append(f"hidden {hidden} {work}")
+    if lost:
+        sys.exit(f"enabling loses: {', '.join(lost)}")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", default="f32", choices=("f32", "bf16"))
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, help="default: 3, of --grid 15")
+    parser.add_argument("--grid", action="store_true")
+    parser.add_argument("--hidden", default="64,256,512,1024", help="of --grid")
+    parser.add_argument("--work", default="training,prefill,decode", help="of --grid")
     parser.add_argument("--steps", type=int, default=2, help="steps of a trainer that count in a round")
     parser.add_argument("--trainers", default="stock eager,stock compiled,velo,velo level 1,velo compiled",
                         help="which to run; ratios are to the first")
     parser.add_argument("--json", action="store_true", help="one JSON object a trainer")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    options.rounds = options.rounds or (15 if options.grid else 3)
     if options.child:
-        serve(options)
+        (serve_grid if options.grid else serve)(options)
+    elif options.grid:
+        grid(options)
     else:
         report(options, train_in_turn(options))
 

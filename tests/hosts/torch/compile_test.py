@@ -1,7 +1,11 @@
 """torch.compile and torch.export through velo's operators."""
 import unittest
 
-from torch_case import Torch, torch, values, velo
+from torch_case import Torch, distance, torch, transformers, values, velo
+
+FAKES = hasattr(torch.library, "register_fake")
+if FAKES:
+    from torch._dynamo.backends.debugging import aot_eager
 
 
 class Compile(Torch):
@@ -17,6 +21,68 @@ class Compile(Torch):
         want = torch.autograd.grad(step(x, gain), (x, gain))
         for g, w in zip(got, want):
             self.assertTrue(torch.equal(g, w))
+
+
+    @unittest.skipUnless(FAKES, "this torch has no register_fake")
+    def test_sequence_lengths_compile_once_for_all(self):
+        """Fakes keep the symbols: twenty lengths are the first, compiled as a number, and all others."""
+        gain, table, compilations = values(16), values(12, 16), []
+
+        def step(x, ids, angle):
+            q = velo.rms_norm(x, gain).unflatten(-1, (2, 8))
+            q = velo.rotary_position_embedding(q, angle.cos(), angle.sin())
+            y = velo.swiglu(velo.fusion_attention(q, q * 2, q * 3, causal=True).flatten(2))
+            logits = velo.matmul(velo.embedding(ids, table), velo.cast(velo.add(gain, gain * 2), torch.float32).view(16, 1)).flatten()
+            return velo.cross_entropy(y.flatten(0, 1), ids.flatten() % 8) + y.sum() + logits.sum()
+
+        def backend(graph, inputs):
+            compilations.append(graph)
+            return aot_eager(graph, inputs)
+
+        torch._dynamo.reset()
+        compiled = torch.compile(step, backend=backend, fullgraph=True)
+        for length in range(5, 25):
+            x, ids = values(2, length, 16), torch.randint(0, 12, (2, length))
+            angle = torch.rand(1, length, 1, 8)
+            for got, want in zip(torch.autograd.grad(compiled(x, ids, angle), (x, gain, table)),
+                                 torch.autograd.grad(step(x, ids, angle), (x, gain, table))):
+                self.assertLessEqual(distance(got, want), 1e-5)
+        self.assertLessEqual(len(compilations), 2)
+
+    @unittest.skipUnless(FAKES, "this torch has no register_fake")
+    def test_export_with_a_dynamic_batch(self):
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.gain = torch.nn.Parameter(torch.randn(16))
+
+            def forward(self, x):
+                return velo.swiglu(velo.rms_norm(x, self.gain))
+
+        model = Model()
+        program = torch.export.export(model, (torch.randn(3, 4, 16),), dynamic_shapes={"x": {0: torch.export.Dim("batch")}})
+        for batch in (2, 7):
+            x = torch.randn(batch, 4, 16)
+            self.assertTrue(torch.equal(program.module()(x), model(x)))
+
+    @unittest.skipUnless(FAKES, "this torch has no register_fake")
+    def test_an_enabled_model_compiles_whole(self):
+        LlamaConfig, LlamaForCausalLM = (getattr(transformers(), name) for name in ("LlamaConfig", "LlamaForCausalLM"))
+        model = LlamaForCausalLM(LlamaConfig(vocab_size=64, hidden_size=32, intermediate_size=48, num_hidden_layers=1,
+                                             num_attention_heads=2, num_key_value_heads=1, use_cache=False))
+        ids = torch.randint(0, 64, (2, 24))
+
+        def gradients(run):
+            model.zero_grad()
+            run(input_ids=ids, labels=ids).loss.backward()
+            return [p.grad.clone() for p in model.parameters()]
+
+        want = gradients(model)
+        with velo.enable(model) as done:
+            torch._dynamo.reset()
+            for got, right in zip(gradients(torch.compile(model, backend="aot_eager", fullgraph=True)), want):
+                self.assertLessEqual(distance(got, right), 1e-5)
+            self.assertTrue(any(e.called for e in done.entries if e.what == "rms_norm"), str(done))
 
 
 if __name__ == "__main__":

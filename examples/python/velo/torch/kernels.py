@@ -44,10 +44,10 @@ def _registered(kernels):
 
 def _fits(query, key, value, dropout_p, attn_mask):
     """Four dimensions of one batch, as many value features as key features, as torch's kernel has them; heads may be shared."""
-    return (attn_mask is None and dropout_p == 0 and plain(query, key, value) and query.dim() == key.dim() == value.dim() == 4
-            and query.shape[0] == key.shape[0] and key.shape == value.shape and query.shape[3] == key.shape[3] <= 512
-            and query.shape[1] % max(key.shape[1], 1) == 0 and 0 not in query.shape and 0 not in key.shape
-            and costs.attention(query, key))
+    return (attn_mask is None and dropout_p == 0 and query.dim() == key.dim() == value.dim() == 4 and costs.attention(query, key)
+            and plain(query, key, value) and query.shape[0] == key.shape[0] and key.shape == value.shape
+            and query.shape[3] == key.shape[3] <= 512 and query.shape[1] % max(key.shape[1], 1) == 0
+            and 0 not in query.shape and 0 not in key.shape)
 
 
 def _flash(original, shared):

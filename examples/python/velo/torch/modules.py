@@ -104,21 +104,28 @@ def _is_silu(activation):
     return isinstance(activation, torch.nn.SiLU) or activation is F.silu or type(activation).__name__ == "SiLUActivation"
 
 
-def _two_products(self, x):
-    gate, up, activation = self.gate_proj, self.up_proj, _activation(self)
-    if compiling() or autocast() or not (plain_linear(gate) and plain_linear(up) and gate.bias is None and up.bias is None
-                                         and _is_silu(activation) and plain(x, gate.weight, up.weight)
-                                         and gate.weight.shape == up.weight.shape):
-        return None
-    rows = x.numel() // max(x.shape[-1], 1)
-    return self.down_proj(gated.product(x, gate.weight, up.weight)) if costs.gated(rows, gate.weight.shape[0]) else None
+def _two_products(smallest):
+    def compute(self, x):
+        if x.numel() < smallest:
+            return None
+        gate, up = self.gate_proj, self.up_proj
+        if compiling() or autocast() or not (plain_linear(gate) and plain_linear(up) and gate.bias is None and up.bias is None
+                                             and _is_silu(_activation(self)) and gate.weight.shape == up.weight.shape
+                                             and plain(x, gate.weight, up.weight)):
+            return None
+        return self.down_proj(gated.product(x, gate.weight, up.weight))
+
+    return compute
 
 
-def _one_product(self, x):
-    if compiling() or not (_is_silu(_activation(self)) and plain(x) and costs.gated(x.numel() // max(x.shape[-1], 1), x.shape[-1])):
-        return None
-    both = self.gate_up_proj(x)
-    return self.down_proj(FUNCTIONS["swiglu"](both)) if plain(both) else None
+def _one_product(smallest):
+    def compute(self, x):
+        if x.numel() < smallest or compiling() or not (_is_silu(_activation(self)) and plain(x)):
+            return None
+        both = self.gate_up_proj(x)
+        return self.down_proj(FUNCTIONS["swiglu"](both)) if plain(both) else None
+
+    return compute
 
 
 def is_gated(module):
@@ -132,11 +139,11 @@ def gated_mlp(module):
     layers = [getattr(module, name) for name in (("gate_up_proj",) if together else ("gate_proj", "up_proj"))]
     if not all(isinstance(layer, torch.nn.Linear) and layer.weight.dim() == 2 and plain(layer.weight) for layer in layers):
         return "its layers are no linear ones in float32 or bfloat16 on the CPU"
-    compute, what = (_one_product, "swiglu") if together else (_two_products, "gate and up into one buffer, swiglu")
-    trial, first = trial_of(module), layers[0].weight
-    rows = max(16, (1 << 17) // max(first.shape[0], 1))  # enough that the trial is not left to torch for its size
-    if agree(trial, _always(compute), [numbers(rows, first.shape[1], dtype=first.dtype, scale=0.3)]):
-        return what, compute
+    form, what = (_one_product, "swiglu") if together else (_two_products, "gate and up into one buffer, swiglu")
+    weight = layers[0].weight
+    inner = weight.shape[0] // (2 if together else 1)
+    if agree(trial_of(module), _always(form(0)), [numbers(5, weight.shape[1], dtype=weight.dtype, scale=0.3)]):
+        return what, form(costs.gated_elements() * weight.shape[1] // max(inner, 1))
     return "a gated MLP of a kind of its own"
 
 

@@ -2,8 +2,9 @@
 
 velo_op_infer takes numbers. It is asked twice, with the symbols set to two sets of large numbers that share no factor but 16 (so
 that halves and quarters are whole); a size of a result that stands to a size of an input in one ratio both times is that symbol
-times the ratio, one that is the same both times is a number. What follows neither rule, or is refused for such numbers, is asked
-with the sizes that the trace began with, which binds the trace to them.
+times the ratio, one that is the same both times is a number. Where the operator refuses such numbers, because sizes have to agree
+that the trace does not know to be equal, symbols with one value get one number, and the trace is told that those sizes are equal.
+What follows no rule is asked with the sizes that the trace began with, which binds the trace to them.
 """
 import fractions
 import itertools
@@ -26,19 +27,35 @@ class _Shaped:
 def infer(name, values):
     """{output: (shape, dtype)} with symbols where they belong."""
     shapes = {key: value.shape for key, value in values.items() if isinstance(value, torch.Tensor)}
-    symbols = {symbol for shape in shapes.values() for size in shape if isinstance(size, _SymInt)
-               for symbol in size.node.expr.free_symbols}
-    if symbols and len(symbols) <= len(_PRIMES[0]):
-        found = _by_probes(name, values, shapes, sorted(symbols, key=str))
-        if found is not None:
-            return found
-    return binding.infer(name, **values)
+    symbolic = [size for shape in shapes.values() for size in shape if isinstance(size, _SymInt)]
+    symbols = sorted({symbol for size in symbolic for symbol in size.node.expr.free_symbols}, key=str)
+    if not symbols:
+        return binding.infer(name, **values)
+    return (_by_probes(name, values, shapes, {symbol: symbol for symbol in symbols})
+            or _by_equal_sizes(name, values, shapes, symbols, symbolic) or binding.infer(name, **values))
 
 
-def _by_probes(name, values, shapes, symbols):
+def _by_equal_sizes(name, values, shapes, symbols, symbolic):
+    """As by probes, symbols of one value being the same; what was equal so is written down for the trace."""
+    known = getattr(symbolic[0].node.shape_env, "backed_var_to_val", None) or symbolic[0].node.shape_env.var_to_val
+    if any(symbol not in known for symbol in symbols):
+        return None
+    found = _by_probes(name, values, shapes, {symbol: int(known[symbol]) for symbol in symbols})
+    for one, two in itertools.combinations(symbolic, 2) if found else ():
+        first, second = (size.node.expr.xreplace(known) for size in (one, two))
+        if first == second:
+            bool(one == two)  # asking is what tells the trace
+    return found
+
+
+def _by_probes(name, values, shapes, groups):
+    """groups: {symbol: what all symbols have that get the same number}."""
+    distinct = list(dict.fromkeys(groups.values()))
+    if len(distinct) > len(_PRIMES[0]):
+        return None
     probes = []
     for primes in _PRIMES:
-        numbers = {symbol: 16 * prime for symbol, prime in zip(symbols, primes)}
+        numbers = {symbol: 16 * primes[distinct.index(group)] for symbol, group in groups.items()}
         stand_ins = {key: _Shaped([_number(size, numbers) for size in shape], values[key].dtype) for key, shape in shapes.items()}
         try:
             probes.append((stand_ins, binding.infer(name, **{**values, **stand_ins})))
@@ -49,10 +66,10 @@ def _by_probes(name, values, shapes, symbols):
              for size, a, b in zip(shape, first[key].shape, second[key].shape) if a != b]
     found = {}
     for output, (shape, dtype) in one.items():
-        symbolic = [_expressed(a, b, sizes) for a, b in itertools.zip_longest(shape, two[output][0])]
-        if None in symbolic:
+        expressed = [_expressed(a, b, sizes) for a, b in itertools.zip_longest(shape, two[output][0])]
+        if None in expressed:
             return None
-        found[output] = symbolic, dtype
+        found[output] = expressed, dtype
     return found
 
 
