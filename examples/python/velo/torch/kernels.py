@@ -56,7 +56,8 @@ def _flash(original, shared):
             return original.call_boxed(keys, query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)
         shared.called()
         scale = query.shape[3] ** -0.5 if scale is None else scale
-        out, top, total = _attention(unit(query), unit(key), unit(value), _BNSD, query.shape[1], scale, _CAUSAL if is_causal else _FULL)
+        out, top, total = _attention(unit(query), unit(key), unit(value), _BNSD, query.shape[1], scale,
+                                     _CAUSAL if is_causal else _FULL)
         return out, top.add_(total.log_())
 
     return attention

@@ -47,7 +47,8 @@ def agree(trial, compute, inputs):
     modes = [(m, m.training) for m in trial.modules()]
     try:
         with torch.no_grad():
-            return all(_near(compute(trial.train(mode), x), type(trial).forward(trial, x)) for mode in (True, False) for x in inputs)
+            return all(_near(compute(trial.train(mode), x), type(trial).forward(trial, x))
+                       for mode in (True, False) for x in inputs)
     except Exception:  # whatever a stranger's code raises, it is not what was expected of it
         return False
     finally:
@@ -129,7 +130,8 @@ def _one_product(smallest):
 
 
 def is_gated(module):
-    return hasattr(module, "down_proj") and (hasattr(module, "gate_up_proj") or hasattr(module, "gate_proj") and hasattr(module, "up_proj"))
+    gates = hasattr(module, "gate_up_proj") or hasattr(module, "gate_proj") and hasattr(module, "up_proj")
+    return gates and hasattr(module, "down_proj")
 
 
 def gated_mlp(module):
