@@ -263,8 +263,8 @@ class Enable(Torch):
         self.assertLessEqual(sum(kept.values()), rows * (size + 3 * inner))
 
     def test_linear_layers(self):
-        layer, frozen = torch.nn.Linear(256, 512), torch.nn.Linear(512, 256, bias=False).requires_grad_(False)
-        x = values(2, 128, 256)
+        layer, frozen = torch.nn.Linear(512, 640), torch.nn.Linear(640, 512, bias=False).requires_grad_(False)
+        x = values(2, 64, 512)
         stack = torch.nn.Sequential(layer, frozen)
 
         def run():
