@@ -21,7 +21,11 @@ SETS = {"errors", "aliases", "dtypes"}
 def wider_bounds(frozen, current, path):
     """A bound left out is 0: exact. A dtype left out was never promised, mixed calls as plain ones."""
     frozen = {"float32 of mixed": frozen.get("float32", {}), **frozen} if "float32 of mixed" in current else frozen
-    for dtype in set(frozen) - FREE:
+    least, most = frozen.get("inputs", (0, float("inf")))
+    now_least, now_most = current.get("inputs", (0, float("inf")))
+    if now_least > least or now_most < most:
+        yield f"{path}.inputs was {least} to {most} and is {now_least} to {now_most}: a bound only comes to hold for more"
+    for dtype in set(frozen) - FREE - {"inputs"}:
         for part in ("absolute", "relative", "largest"):
             old, new = frozen[dtype].get(part, 0), current.get(dtype, {}).get(part, 0)
             if dtype not in current or new > old:
@@ -97,6 +101,7 @@ def self_test(folder):
     expect("a bound more", lambda e: e[op]["error_bound"]["float32"].update(absolute=1e-6))
     expect("a bound gone", lambda e: e[op]["error_bound"].pop("bfloat16"))
     expect("a narrower bound", lambda e: e[op]["error_bound"]["float32"].update(relative=1e-8), refused=False)
+    expect("a bound for fewer inputs", lambda e: e[op]["error_bound"].update(inputs=[1e-3, 1e3]))
     expect("a better text of a bound", lambda e: e[op]["error_bound"].update(text="clearer"), refused=False)
     expect("a callback's parameters swapped", lambda e: e[("callbacks", "velo_log_fn")].update(
         type="void (*)(void* user, velo_log_level level, const char* line, const char* component)"))

@@ -1,4 +1,6 @@
 // What ops/ compiles in: numbers, field tables, definitions and C entries of all operators.
+#include <cmath>
+
 #include "abi/gen/emit.hpp"
 #include "abi/gen/text.hpp"
 
@@ -62,8 +64,9 @@ std::string emit_spec(const family& home, const op& o) {
   out += quote(join(o.doc, "\n")) + ",\n     " + quote(o.source) + ",\n     " + quote(o.accuracy) +
          ",\n     ";
   out += (o.bounds.empty() ? "nullptr" : o.name + "_bounds") + ", " +
-         std::to_string(o.bounds.size()) + ", " + quote(o.bytes) + ",\n     " +
-         std::to_string(o.since) + ", " + o.name + "_fields, ";
+         std::to_string(o.bounds.size()) + ", " + real(o.least_input) + ", " +
+         (std::isinf(o.most_input) ? "unbounded" : real(o.most_input)) + ", " + quote(o.bytes) +
+         ",\n     " + std::to_string(o.since) + ", " + o.name + "_fields, ";
   return out + std::to_string(o.fields.size()) + ", " + std::to_string(8 + 8 * o.fields.size()) +
          "},\n";
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -104,6 +105,7 @@ struct op {
   std::string json;                                                // its entry without the fields
   std::vector<std::string> doc, aliases, errors;
   std::vector<error_bound> bounds;
+  double least_input = 0, most_input = std::numeric_limits<double>::infinity();
   unsigned since = 100;
   std::vector<op_field> fields;
   std::vector<example> examples;

@@ -226,12 +226,20 @@ bool is_floating(const std::string& dtype) {
   return dtype == "f32" || dtype == "bf16" || dtype == "f64" || dtype == "f16";
 }
 
-// {"float32": {"relative": 1e-6}, "text": ".."}: a bound for every floating dtype that an output
-// lists.
+// {"float32": {"relative": 1e-6}, "inputs": [1e-18, 1e18], "text": ".."}: a bound for every floating
+// dtype that an output lists, and the magnitudes of inputs for which they hold: all unless given.
 void read_bounds(const node& at, op& o) {
-  at.only({"float32", "bfloat16", "float64", "float16", "float32 of mixed", "text"});
+  at.only({"float32", "bfloat16", "float64", "float16", "float32 of mixed", "inputs", "text"});
   o.accuracy = at.text("text");
   check_doc(at["text"], o.accuracy);
+  if (at.has("inputs")) {
+    const std::vector<node> ends = at["inputs"].items();
+    if (ends.size() != 2) at["inputs"].fail("the least and the largest magnitude");
+    o.least_input = ends[0].number(), o.most_input = ends[1].number();
+    if (!(0 <= o.least_input && o.least_input < o.most_input)) at["inputs"].fail("no range");
+    o.accuracy = "for inputs that are 0 or of magnitude " + real(o.least_input) + " to " +
+                 real(o.most_input) + ": " + o.accuracy;
+  }
   const auto read = [&](const char* key, const char* dtype, bool mixed) {
     if (!at.has(key)) return;
     const node numbers = at[key];

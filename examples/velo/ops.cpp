@@ -93,6 +93,14 @@ void show_one(const json_t* op) {
   if (!text(op, "gradient_of").empty()) facts.add({"gradient of", text(op, "gradient_of")});
   facts.add({"kernels", names_of(member(op, "kernels"))});
   facts.add({"error bound", text(member(op, "error_bound"), "text")});
+  if (const json_t* range = json_object_get(member(op, "error_bound"), "inputs");
+      range != nullptr) {
+    char least_to_most[64];
+    std::snprintf(least_to_most, sizeof least_to_most, "0, or of magnitude %g to %g",
+                  json_number_value(json_array_get(range, 0)),
+                  json_number_value(json_array_get(range, 1)));
+    facts.add({"for inputs", least_to_most});
+  }
   facts.add({"bytes moved", text(op, "bytes")});
   facts.add({"source", text(op, "source")});
   facts.add({"since", "ABI " + text(op, "since")});

@@ -45,6 +45,19 @@ VELO_INLINE block_sum sum_block(const T* x, int64_t n, float against) {
   return sum;
 }
 
+// Infinity, the largest logit, or NaN where one stands beside it: the maximum may have passed over
+// that.
+template <class T>
+VELO_INLINE float infinite_or_nan(const cross_entropy_row<T>& s, float infinity) {
+  v::vec nan = v::set(infinity);
+  for (int64_t i = 0; i < s.n; i += v::width) {
+    const int m = s.n - i < v::width ? static_cast<int>(s.n - i) : v::width;
+    const v::vec x = v::load(s.logits + i, m);
+    nan = v::if_nan(x, x, nan);
+  }
+  return v::sum(nan);
+}
+
 // Each logit is read once: exponentials are taken against a maximum seen earlier, which a sum of
 // floats stands as long as no logit exceeds it by much. A block with one that does (by more than
 // 40: e^40 leaves room for 2^60 of them) is summed again, from L1, against its own maximum. 1.8
@@ -64,7 +77,7 @@ float log_sum(const cross_entropy_row<T>& s) {
     const int64_t n = s.n - at < block ? s.n - at : block;
     const bool none = __builtin_isinf(shift);  // nothing but -Inf so far
     block_sum sum = sum_block(x, n, none ? 0.0f : shift);
-    if (__builtin_isinf(sum.largest) && sum.largest > 0) return sum.largest;
+    if (__builtin_isinf(sum.largest) && sum.largest > 0) return infinite_or_nan(s, sum.largest);
     if (sum.largest > shift + 40.0f) {
       const v::vec factor = exp<float>(v::set(shift - sum.largest));
       shift = sum.largest;

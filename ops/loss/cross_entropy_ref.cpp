@@ -13,7 +13,11 @@ using simd::to_float;
 template <class T>
 float log_sum(const cross_entropy_row<T>& s) {
   double largest = -HUGE_VAL;
-  for (std::int64_t i = 0; i < s.n; ++i) largest = std::max<double>(largest, to_float(s.logits[i]));
+  for (std::int64_t i = 0; i < s.n; ++i) {
+    const double x = to_float(s.logits[i]);
+    if (std::isnan(x)) return to_float(s.logits[i]);
+    largest = std::max(largest, x);
+  }
   if (std::isinf(largest)) return static_cast<float>(largest);
   double sum = 0;
   for (std::int64_t i = 0; i < s.n; ++i) sum += std::exp(to_float(s.logits[i]) - largest);

@@ -59,4 +59,8 @@ struct rms_norm_kernels {
 };
 extern const kernel_list rms_norm_kernel_list;
 
+namespace reference {
+extern const rms_norm_kernels rms_norm;  // also of rows whose squares leave float32
+}
+
 }  // namespace velo::ops

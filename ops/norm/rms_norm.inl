@@ -3,7 +3,8 @@
 // Each row is read twice: once for its sum (from memory), once to scale it (from L1 or L2). A
 // row-wise kernel would alternate between reading and writing phases; fetching a row to come while
 // this one is written lets both overlap. Four accumulators cover the latency of a fused
-// multiply-add (4 cycles at two a cycle needs 8; the loads allow 4).
+// multiply-add (4 cycles at two a cycle needs 8; the loads allow 4). Rows whose squares leave float32
+// are the reference's.
 
 template <class T>
 VELO_INLINE float squares_of_block(const T* x, int64_t n) {
@@ -64,6 +65,30 @@ VELO_INLINE float mean_of_products(const T* dy, const T* x, const float* gamma, 
   return static_cast<float>(sum / static_cast<double>(n));
 }
 
+// A mean square below this may have lost squares that count; a gradient needs rstd^2 as well.
+constexpr float least_square = 0x1p-120f, least_rstd = 0x1p-40f, most_rstd = 0x1p40f;
+
+template <class T>
+__attribute__((noinline)) void forward_in_double(const rms_norm_slice<T>& s, int64_t r) {
+  rms_norm_slice<T> row = s;
+  row.x = s.x + r * s.n;
+  row.y = s.y + r * s.n;
+  row.rstd = s.rstd == nullptr ? nullptr : s.rstd + r;
+  row.rows = 1;
+  reference::rms_norm.forward(row);
+}
+
+template <class T>
+__attribute__((noinline)) void backward_in_double(const rms_norm_backward_slice<T>& s, int64_t r) {
+  rms_norm_backward_slice<T> row = s;
+  row.dy = s.dy + r * s.n;
+  row.x = s.x + r * s.n;
+  row.rstd = s.rstd + r;
+  row.dx = s.dx + r * s.n;
+  row.rows = 1;
+  reference::rms_norm.backward(row);
+}
+
 // Far: 16 KiB ahead and into the second cache, which long rows need both; short rows want the next
 // one in the first.
 template <bool Far>
@@ -80,7 +105,12 @@ VELO_INLINE void forward_slice(const rms_norm_slice<T>& s, int64_t ahead) {
   for (int64_t r = 0; r < s.rows; ++r) {
     const T* x = s.x + r * s.n;
     T* y = s.y + r * s.n;
-    const float rstd = 1.0f / __builtin_sqrtf(mean_of_squares(x, s.n) + s.epsilon);
+    const float square = mean_of_squares(x, s.n) + s.epsilon;
+    if (__builtin_expect(square < least_square || square > __FLT_MAX__, false)) {
+      forward_in_double(s, r);
+      continue;
+    }
+    const float rstd = 1.0f / __builtin_sqrtf(square);
     if (s.rstd != nullptr) s.rstd[r] = rstd;
     const v::vec scale = v::set(rstd);
     int64_t i = 0;
@@ -125,7 +155,7 @@ VELO_INLINE void backward_rows_at(const rms_norm_backward_slice<T>& s, int64_t r
     const float rstd = s.rstd[r + k];
     const float mean = mean_of_products(dy + k * n, x + k * n, s.gamma, n);
     scale[k] = v::set(rstd);
-    slope[k] = v::set(-rstd * rstd * rstd * mean);
+    slope[k] = v::set(-rstd * mean * rstd * rstd);
   }
   int64_t i = 0;
   for (; i + 2 * v::width <= n; i += 2 * v::width) {
@@ -167,9 +197,17 @@ VELO_INLINE void backward_rows_at(const rms_norm_backward_slice<T>& s, int64_t r
 
 template <bool Bypass, bool Gain, class T>
 VELO_INLINE void backward_slice(const rms_norm_backward_slice<T>& s) {
-  int64_t r = 0;
-  for (; r + 2 <= s.rows; r += 2) backward_rows_at<Bypass, Gain, 2>(s, r);
-  for (; r < s.rows; ++r) backward_rows_at<Bypass, Gain, 1>(s, r);
+  const auto fits = [&](int64_t r) { return !(s.rstd[r] < least_rstd || s.rstd[r] > most_rstd); };
+  for (int64_t r = 0; r < s.rows;) {
+    if (__builtin_expect(!fits(r), false)) {
+      backward_in_double(s, r++);
+    } else if (r + 1 < s.rows && fits(r + 1)) {
+      backward_rows_at<Bypass, Gain, 2>(s, r);
+      r += 2;
+    } else {
+      backward_rows_at<Bypass, Gain, 1>(s, r++);
+    }
+  }
   if (Bypass) v::fence();
 }
 

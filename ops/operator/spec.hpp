@@ -83,6 +83,7 @@ struct op_spec {
   const char* accuracy;       // the bound in words
   const error_bound* bounds;  // and in numbers, by dtype of the output
   int bound_count;
+  double least_input, most_input;  // magnitudes of nonzero inputs for which the bounds hold
   const char* bytes;
   std::uint32_t since;  // ABI that introduced it, major * 100 + minor
   const field* fields;

@@ -9,7 +9,7 @@ VELO_INLINE void update_lanes(const adamw_slice<Param, Grad, Moment>& s, int64_t
   const v::vec m =
       v::fma(v::set(s.by.beta1), v::load(s.m + i, n), v::set(s.by.one_minus_beta1) * g);
   const v::vec second =
-      v::fma(v::set(s.by.beta2), v::load(s.v + i, n), v::set(s.by.one_minus_beta2) * (g * g));
+      v::fma(v::set(s.by.beta2), v::load(s.v + i, n), (v::set(s.by.one_minus_beta2) * g) * g);
   v::store(s.m + i, m, n);
   v::store(s.v + i, second, n);
   v::vec h = second;

@@ -16,8 +16,8 @@ void update(const void* slice) {
   for (std::int64_t i = 0; i < s.n; ++i) {
     const double g = static_cast<double>(to_float(s.grad[i])) * s.by.scale;
     const double m = s.by.beta1 * static_cast<double>(to_float(s.m[i])) + s.by.one_minus_beta1 * g;
-    const double v =
-        s.by.beta2 * static_cast<double>(to_float(s.v[i])) + s.by.one_minus_beta2 * g * g;
+    const double v = static_cast<float>(  // the step sees no more of it than the tensor holds
+        s.by.beta2 * static_cast<double>(to_float(s.v[i])) + s.by.one_minus_beta2 * g * g);
     const double largest = s.v_max == nullptr ? v : to_float(s.v_max[i]);
     const double h = std::isnan(largest) || largest > v ? largest : v;  // a NaN of either stays
     const double p = s.master == nullptr ? to_float(s.param[i]) : s.master[i];

@@ -54,8 +54,9 @@ void run(const args& a, const global_norm_problem& p, const global_norm_kernels&
   *total = a.accumulate != 0 ? *total + squares : squares;
   const double norm = std::sqrt(*total);
   if (a.norm != nullptr) *data<float>(a.norm) = static_cast<float>(norm);
-  if (a.clip != nullptr)
-    *data<float>(a.clip) = static_cast<float>(std::min(1.0, a.max_norm / (norm + 1e-6)));
+  if (a.clip == nullptr) return;
+  const double factor = a.max_norm / (norm + 1e-6);
+  *data<float>(a.clip) = static_cast<float>(factor > 1 ? 1 : factor);  // NaN stays NaN
 }
 
 }  // namespace

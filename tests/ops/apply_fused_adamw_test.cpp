@@ -71,6 +71,24 @@ TEST_CASE("apply_fused_adamw follows the formula for every kernel, dtype mix and
   });
 }
 
+TEST_CASE("apply_fused_adamw takes the step that a second moment in float32 leaves it") {
+  for_each_kernel("apply_fused_adamw", [](session& s) {
+    array<float> p({3}), g({3}), m({3}), v({3});
+    for (std::size_t i = 0; i < 3; ++i) p[i] = 1, m[i] = v[i] = 0;
+    g[0] = 3e38f, g[1] = 5e20f, g[2] = 1e-25f;
+    velo_apply_fused_adamw_args a = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+    a.grad = g.tensor(), a.param = p.tensor(), a.m = m.tensor(), a.v = v.tensor();
+    a.lr = 0.125, a.epsilon = 0;
+    VELO_RUN(velo_apply_fused_adamw(s.stream(), &a));
+    CHECK(v.at(0) == HUGE_VAL);
+    CHECK(p.at(0) == 1);
+    CHECK(v.at(1) == Approx(2.5e38));  // g^2 alone is infinite
+    CHECK(p.at(1) == Approx(0.875));
+    CHECK(v.at(2) == 0);
+    CHECK(p.at(2) == -HUGE_VAL);
+  });
+}
+
 TEST_CASE("apply_fused_adamw refuses what does not fit, by name, and changes nothing") {
   session s;
   array<float> p({8}), g({8}), m({8}), v({8}), other({9});

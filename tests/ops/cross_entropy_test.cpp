@@ -126,6 +126,26 @@ TEST_CASE("cross_entropy follows IEEE where logits are infinite or NaN") {
   });
 }
 
+TEST_CASE("cross_entropy of a row with NaN is NaN whatever stands beside it") {
+  for_each_kernel("cross_entropy", [](session& s) {
+    for (const float beside : {std::nanf(""), -HUGE_VALF, HUGE_VALF}) {
+      for (const std::size_t at : {0, 21, 2999}) {
+        INFO(beside << " beside NaN at " << at);
+        array<float> logits({1, 3000}), loss({1}), lse({1});
+        array<std::int64_t> targets({1});
+        for (std::size_t i = 0; i < 3000; ++i) logits[i] = beside;
+        logits[at] = std::nanf(""), targets[0] = 5;
+        velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
+        f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
+        f.lse = lse.tensor(), f.reduction = VELO_REDUCTION_NONE;
+        VELO_RUN(velo_cross_entropy(s.stream(), &f));
+        CHECK(std::isnan(lse.at(0)));
+        CHECK(std::isnan(loss.at(0)));
+      }
+    }
+  });
+}
+
 TEST_CASE("cross_entropy finds the largest logit wherever it stands") {
   for_each_kernel("cross_entropy", [](session& s) {
     constexpr std::int64_t n = 5000;

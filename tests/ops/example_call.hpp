@@ -136,6 +136,16 @@ inline double element(const hosts::array& a, std::size_t i) {
                             : value_of(*reinterpret_cast<const bf16*>(at));
 }
 
+inline void set_element(hosts::array& a, std::size_t i, double value) {
+  unsigned char* at = a.bytes.data() + i * (a.dtype.bits / 8);
+  if (a.dtype.bits == 64)
+    *reinterpret_cast<double*>(at) = value;
+  else if (a.dtype.bits == 32)
+    *reinterpret_cast<float*>(at) = static_cast<float>(value);
+  else
+    simd::assign(*reinterpret_cast<bf16*>(at), value);
+}
+
 // How far from the exact value an output may be whose largest magnitude is this.
 inline double allowed(const ops::error_bound& bound, double exact, double largest) {
   return bound.absolute + bound.relative * std::abs(exact) + bound.largest * largest;

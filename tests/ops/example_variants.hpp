@@ -57,6 +57,20 @@ inline std::int64_t largest_count(const hosts::sample& sample) {
   return most;
 }
 
+// All sizes but 1, which may stand for broadcasting, times a factor that leaves no tensor with more
+// elements than `limit`.
+inline hosts::sample grown(const hosts::sample& example, const session& s, std::int64_t limit) {
+  hosts::sample best = example;
+  for (std::int64_t factor = 2;; factor *= 2) {
+    hosts::sample next;
+    const auto times = [&](std::int64_t size) { return size == 1 ? size : size * factor; };
+    if (!with_sizes(example, s, times, next) || largest_count(next) > limit ||
+        largest_count(next) == largest_count(best))
+      return best;
+    best = std::move(next);
+  }
+}
+
 inline std::string text_of(const hosts::sample& sample) {
   std::string out = sample.op;
   for (const hosts::named_array& in : sample.inputs) {

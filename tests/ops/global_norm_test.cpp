@@ -33,16 +33,24 @@ TEST_CASE("global_norm adds up squares of several gradients and clips their norm
   });
 }
 
-TEST_CASE("global_norm shows an infinite gradient instead of hiding it") {
-  session s;
-  array<float> x({10}), norm({});
+TEST_CASE("global_norm shows a gradient that is not finite instead of hiding it") {
+  array<float> x({10}), norm({}), clip({});
   array<double> sum({});
-  x.fill(1);
-  x[3] = HUGE_VALF;
   velo_global_norm_args args = VELO_GLOBAL_NORM_ARGS_INIT;
-  args.x = x.tensor(), args.sum_of_squares = sum.tensor(), args.norm = norm.tensor();
-  VELO_RUN(velo_global_norm(s.stream(), &args));
-  CHECK(std::isinf(norm.at(0)));
+  args.x = x.tensor(), args.sum_of_squares = sum.tensor(), args.norm = norm.tensor(),
+  args.clip = clip.tensor();
+  for_each_kernel("global_norm", [&](session& s) {
+    x.fill(1);
+    x[3] = HUGE_VALF;
+    VELO_RUN(velo_global_norm(s.stream(), &args));
+    CHECK(norm.at(0) == HUGE_VAL);
+    CHECK(clip.at(0) == 0);
+    x[7] = std::nanf("");
+    VELO_RUN(velo_global_norm(s.stream(), &args));
+    CHECK(std::isnan(norm.at(0)));
+    CHECK(std::isnan(clip.at(0)));
+  });
+  session s;
   args.sum_of_squares = norm.tensor();
   VELO_REFUSED(velo_global_norm(s.stream(), &args), VELO_ERR_DTYPE, "args.sum_of_squares.dtype");
 }

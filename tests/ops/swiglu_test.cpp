@@ -65,6 +65,28 @@ TEST_CASE("swiglu and its gradient agree with the formula for every kernel, size
   }
 }
 
+TEST_CASE("swiglu counts what it may as 0 where the sigmoid vanishes, and nothing else") {
+  for_each_kernel("swiglu", [](session& s) {
+    for (const float gate : {-88.0f, -88.4f, -89.0f, -92.0f, -104.0f, -1000.0f, 1e30f, 3e38f}) {
+      for (const float up : {1.0f, -1e-18f, 0.5f, 1e30f}) {
+        INFO("x1 " << gate << ", x2 " << up);
+        array<float> x({2}), y({1});
+        x[0] = gate, x[1] = up;
+        velo_swiglu_args f = VELO_SWIGLU_ARGS_INIT;
+        f.x = x.tensor(), f.y = y.tensor();
+        VELO_RUN(velo_swiglu(s.stream(), &f));
+        const double silu = static_cast<double>(gate) / (1 + std::exp(-static_cast<double>(gate)));
+        const double truth = silu * static_cast<double>(up);
+        const double lost = gate < -88.3f ? 4e-37 * std::abs(static_cast<double>(up)) : 0;
+        if (std::abs(truth) > 3.4e38)
+          CHECK(y.at(0) == HUGE_VAL);
+        else
+          CHECK(std::abs(y.at(0) - truth) <= 3e-7 * std::abs(truth) + lost + 0x1p-149);
+      }
+    }
+  });
+}
+
 TEST_CASE("swiglu writes large outputs around the cache with the same result") {
   for (const char* op : {"swiglu", "swiglu_backward"}) {
     for_each_kernel(op, [](session& s) { check<float>(s, {1500, 11264}, -1); });

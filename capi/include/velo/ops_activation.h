@@ -35,7 +35,9 @@ typedef struct velo_swiglu_args {
  * x1 and x2 are the two equal halves of x along `dim`.
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: float32 3e-7 relative to |y|; bfloat16 half an ulp more.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 88.0: float32 3e-7 relative to |y|;
+ * bfloat16 half an ulp more; it holds for larger x1 and x2, too, but below x1 = -88.3, where
+ * silu(x1) is at most 4e-37, that may count as 0, which gives NaN times an infinite x2.
  * Cost: one read of x and one write of half its size.
  * Source: Shazeer 2020, arXiv:2002.05202.
  * Also called npu_swiglu.
@@ -65,7 +67,9 @@ typedef struct velo_swiglu_backward_args {
  *
  * Gradient of velo_swiglu.
  * In place: dx may be x.
- * Accuracy: float32 5e-7 of the largest term; bfloat16 half an ulp more.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 87.0: float32 5e-7 of the largest term;
+ * bfloat16 half an ulp more; it holds for larger inputs, too, while dy * x2 is finite in float32,
+ * but below x1 = -87.3, where sigmoid(x1) is at most 1.2e-38, that may count as 0.
  * Cost: one read of x and dy, one write of dx.
  * Source: gradient of swiglu.
  * Also called npu_swiglu_backward.

@@ -86,8 +86,9 @@ typedef struct velo_fusion_attention_args {
  * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads.
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: float32 2e-6 of the largest |value| a row sees; bfloat16 2^-8 of it; softmax_sum 2e-6
- * (float32) and 2e-4 (bfloat16) relative.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 4.0: float32 2e-6 of the largest |value|
+ * a row sees; bfloat16 2^-8 of it; softmax_sum 2e-6 (float32) and 2e-4 (bfloat16) relative; a score
+ * of more than 100 adds its own rounding to float32.
  * Cost: one read of query and attention_out, one read of key and value a key head; compute-bound.
  * Source: Dao et al. 2022, arXiv:2205.14135; Milakov and Gimelshein 2018, arXiv:1805.02867.
  * Also called npu_fusion_attention.
@@ -145,7 +146,8 @@ typedef struct velo_fusion_attention_backward_args {
  *
  * Gradient of velo_fusion_attention.
  * In place: no output may share memory with another tensor.
- * Accuracy: norm-wise 5e-6 in float32, 2^-7 in bfloat16.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-09 to 4.0: norm-wise 5e-6 in float32, 2^-7 in
+ * bfloat16; a score of more than 100 adds its own rounding to float32.
  * Cost: a few reads of each input and one write of each gradient; compute-bound.
  * Source: gradient of fusion_attention.
  * Also called npu_fusion_attention_grad.

@@ -57,9 +57,10 @@ typedef struct velo_matmul_args {
  * transpose_a (matmul_add_fp32 adds it to a float32 gradient); of bias, the sum of dc over rows.
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: float32 and bfloat16 inputs: k * 2^-24 relative to the sum of magnitudes; a bfloat16 c
- * half an ulp more; kernels amx and avx512_bf16 take denormal bfloat16 inputs, products and results
- * as zero.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 and bfloat16 inputs: k *
+ * 2^-24 relative to the sum of magnitudes; a bfloat16 c half an ulp more; a partial sum beyond
+ * float32 makes a result infinite or NaN; kernels amx and avx512_bf16 take denormal bfloat16
+ * inputs, products and results as zero.
  * Cost: 2 m n k operations.
  * Source: definition.
  * Also called npu_matmul.
@@ -87,7 +88,7 @@ typedef struct velo_matmul_add_fp32_args {
  * The product is added in float32 without rounding to 16 bits.
  *
  * In place: no output may share memory with another tensor.
- * Accuracy: as matmul.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
  * Cost: 2 t n k operations.
  * Source: MindSpeed npu_matmul_add_fp32.
  * Also called npu_matmul_add_fp32.

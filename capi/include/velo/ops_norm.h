@@ -40,8 +40,8 @@ typedef struct velo_rms_norm_args {
  * trailing dimensions); the products are computed in float32.
  *
  * In place: y may be x.
- * Accuracy: float32: 4 ulp of y for rows up to 2^20; bfloat16: half an ulp of the float32 result,
- * denormal results zero in kernel avx512_bf16.
+ * Accuracy: float32: 4 ulp of y for rows up to 2^20, whatever their magnitude; bfloat16: half an
+ * ulp of the float32 result, denormal results zero in kernel avx512_bf16.
  * Cost: one read and one write of x.
  * Source: Zhang and Sennrich 2019, arXiv:1910.07467.
  * Also called npu_rms_norm.
@@ -74,8 +74,10 @@ typedef struct velo_rms_norm_backward_args {
  *
  * Gradient of velo_rms_norm.
  * In place: dx may be dy.
- * Accuracy: dx: 8 ulp of the largest term of a row, in bfloat16 half an ulp more and denormals zero
- * in kernel avx512_bf16; dgamma: float32 sums in a fixed tree.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-12 to 1e+12: dx: 8 ulp of the largest term of
+ * a row, in bfloat16 half an ulp more and denormals zero in kernel avx512_bf16; dgamma: float32
+ * sums in a fixed tree; beyond those magnitudes it holds, for the rstd of the forward call, while
+ * dy * gamma * x and its sum over a row are normal float32 numbers.
  * Cost: two reads and one write of x.
  * Source: gradient of rms_norm.
  * Also called npu_rms_norm_backward.

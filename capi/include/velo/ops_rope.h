@@ -49,7 +49,8 @@ typedef struct velo_rotary_position_embedding_args {
  * unit stride in the last dimension.
  *
  * In place: y may be x.
- * Accuracy: float32 2 ulp of the larger term; bfloat16 half an ulp more.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: float32 2 ulp of the larger term;
+ * bfloat16 half an ulp more.
  * Cost: one read and one write of x.
  * Source: Su et al. 2021, arXiv:2104.09864.
  * Also called npu_rotary_position_embedding.
@@ -88,7 +89,8 @@ typedef struct velo_rotary_position_embedding_backward_args {
  *
  * Gradient of velo_rotary_position_embedding.
  * In place: dx may be dy.
- * Accuracy: as the forward call; dcos and dsin: float32 sums in a fixed tree.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as the forward call; dcos and
+ * dsin: float32 sums in a fixed tree.
  * Cost: one read and one write of dy.
  * Source: gradient of rotary_position_embedding.
  * Also called npu_rotary_position_embedding_backward.
