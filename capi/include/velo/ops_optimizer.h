@@ -19,43 +19,51 @@ VELO_BEGIN_C
 /* ---- apply_fused_adamw ----------------------------------------------------------------------- */
 
 typedef struct velo_apply_fused_adamw_args {
-  uint32_t struct_size;      /* sizeof(velo_apply_fused_adamw_args) */
-  uint32_t reserved;         /* 0 */
-  const velo_tensor* grad;   /* in; float32 | bfloat16: shape of param */
-  const velo_tensor* scale;  /* in, or NULL: float32, []: factor on the gradient, such as a clip
-                              * factor; NULL = 1 */
-  const velo_tensor* param;  /* in and out; float32 | bfloat16: any shape */
-  const velo_tensor* master; /* in and out, or NULL: float32, shape of param: the exact
-                              * parameters when param is bfloat16 */
-  const velo_tensor* m;      /* in and out; float32 | bfloat16: first moment, shape of param */
-  const velo_tensor* v;      /* in and out; float32 | bfloat16: second moment, shape and dtype of
-                              * m */
-  const velo_tensor* v_max;  /* in and out, or NULL; float32 | bfloat16: largest second moment,
-                              * shape and dtype of m; required by amsgrad */
-  int64_t step;              /* default 1, in [1, 4503599627370496]: number of this update, from
-                              * 1 */
-  double lr;                 /* default 0.001: learning rate */
-  double beta1;              /* default 0.9, in [0.0, 1.0]: decay of the first moment */
-  double beta2;              /* default 0.999, in [0.0, 1.0]: decay of the second moment */
-  double epsilon;            /* default 1e-08, >= 0.0: added to the root */
-  double weight_decay;       /* default 0.0: decoupled weight decay */
-  int64_t amsgrad;           /* 0 or 1, default 0: 1 divides by the largest second moment so far */
-  int64_t maximize;          /* 0 or 1, default 0: 1 ascends */
+  uint32_t struct_size;           /* sizeof(velo_apply_fused_adamw_args) */
+  uint32_t reserved;              /* 0 */
+  const velo_tensor* grad;        /* in; float32 | bfloat16: shape of param */
+  const velo_tensor* scale;       /* in, or NULL: float32, []: factor on the gradient, such as a
+                                   * clip factor; NULL = 1 */
+  const velo_tensor* param;       /* in and out; float32 | bfloat16: any shape */
+  const velo_tensor* master;      /* in and out, or NULL: float32, shape of param: the exact
+                                   * parameters when param is bfloat16 */
+  const velo_tensor* m;           /* in and out; float32 | bfloat16: first moment, shape of param */
+  const velo_tensor* v;           /* in and out; float32 | bfloat16: second moment, shape and
+                                   * dtype of m */
+  const velo_tensor* v_max;       /* in and out, or NULL; float32 | bfloat16: largest second
+                                   * moment, shape and dtype of m; required by amsgrad */
+  int64_t step;                   /* default 1, in [1, 4503599627370496]: number of this update,
+                                   * from 1 */
+  double lr;                      /* default 0.001: learning rate */
+  double beta1;                   /* default 0.9, in [0.0, 1.0]: decay of the first moment */
+  double beta2;                   /* default 0.999, in [0.0, 1.0]: decay of the second moment */
+  double epsilon;                 /* default 1e-08, >= 0.0: added to the root */
+  double weight_decay;            /* default 0.0: decoupled weight decay */
+  int64_t amsgrad;                /* 0 or 1, default 0: 1 divides by the largest second moment so
+                                   * far */
+  int64_t maximize;               /* 0 or 1, default 0: 1 ascends */
+  const velo_tensor* step_tensor; /* in, or NULL; int32 | int64: []: the number of this update in
+                                   * place of step, read when the update runs; at least 1, else
+                                   * VELO_ERR_ARGUMENT before anything is written */
+  const velo_tensor* lr_tensor;   /* in, or NULL: float32, []: the learning rate in place of lr,
+                                   * read when the update runs */
 } velo_apply_fused_adamw_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_APPLY_FUSED_ADAMW_ARGS_INIT \
   { \
     sizeof(velo_apply_fused_adamw_args), 0, 0, 0, 0, 0, 0, 0, 0, 1, 0.001, 0.9, 0.999, 1e-08, 0.0, \
-    0, 0 \
+    0, 0, 0, 0 \
   }
 
-/* g = grad * scale (negated by maximize); p *= 1 - lr * weight_decay; m = beta1 * m + (1 - beta1) *
- * g; v = beta2 * v + (1 - beta2) * g^2;
- * h = max(h, v) by amsgrad, else v; p -= lr / (1 - beta1^step) * m / (sqrt(h) / sqrt(1 -
- * beta2^step) + epsilon). One pass, in place.
+/* `g = grad * scale`; `p *= 1 - lr * weight_decay`; `m = beta1 * m + (1 - beta1) * g`; `v = beta2 *
+ * v + (1 - beta2) * g^2`; `p -= lr * (m / (1 - beta1^step)) / (sqrt(h) / sqrt(1 - beta2^step) +
+ * epsilon)`.
+ * h is v, by amsgrad the largest v so far; maximize negates g. One pass, in place.
  * p is `master` when given, else `param`; param receives p rounded to its dtype. Arithmetic in
  * float32, bias corrections in double.
+ * step and lr come from step_tensor and lr_tensor where these are given, so that one compiled or
+ * queued step serves every update.
  *
  * In place: no output may share memory with another tensor.
  * Accuracy: for inputs that are 0 or of magnitude 1e-17 to 1e+18: float32 4 ulp of the update; a
@@ -90,8 +98,9 @@ typedef struct velo_global_norm_args {
 #define VELO_GLOBAL_NORM_ARGS_INIT \
   { sizeof(velo_global_norm_args), 0, 0, 0, 0, 0, 1.0, 0 }
 
-/* sum_of_squares (+)= sum of x^2; norm = sqrt(sum_of_squares); clip = min(1, max_norm / (norm +
- * 1e-6)), 0 for an infinite norm, NaN for one that is NaN.
+/* `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
+ * 1e-6))`, 0 for an infinite norm, NaN for one that is NaN.
+ * The sum is in double, and added to what is there with accumulate.
  * Call it once per gradient with accumulate = 1 after the first; the last call's norm and clip hold
  * for all.
  *

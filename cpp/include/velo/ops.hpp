@@ -21,8 +21,7 @@ VELO_CPP_BEGIN
 
 // ---- norm
 
-// y = x * rstd * gamma with rstd = 1 / sqrt(mean(x^2) + epsilon), over the trailing dimensions that
-// gamma has.
+// `rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = x * rstd * gamma`.
 struct rms_norm_args : velo_rms_norm_args {
   rms_norm_args() noexcept : velo_rms_norm_args VELO_RMS_NORM_ARGS_INIT {}
 
@@ -47,8 +46,8 @@ inline outcome<> rms_norm(stream_ref stream, const rms_norm_args& args) {
   return detail::check(VELO_FN(rms_norm)(stream.get(), &args));
 }
 
-// dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)); dgamma = sum over rows of dy * x *
-// rstd.
+// `dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x))`; `dgamma = sum[rows](dy * x *
+// rstd)`.
 struct rms_norm_backward_args : velo_rms_norm_backward_args {
   rms_norm_backward_args() noexcept
       : velo_rms_norm_backward_args VELO_RMS_NORM_BACKWARD_ARGS_INIT {}
@@ -100,8 +99,7 @@ inline outcome<> rms_norm_backward(stream_ref stream, const rms_norm_backward_ar
 
 // ---- activation
 
-// x is split in two equal halves x1, x2 along `dim`; y = silu(x1) * x2 with silu(t) = t / (1 +
-// exp(-t)).
+// `silu(t) = t / (1 + exp(-t))`; `y = silu(x1) * x2`.
 struct swiglu_args : velo_swiglu_args {
   swiglu_args() noexcept : velo_swiglu_args VELO_SWIGLU_ARGS_INIT {}
 
@@ -117,7 +115,7 @@ inline outcome<> swiglu(stream_ref stream, const swiglu_args& args) {
   return detail::check(VELO_FN(swiglu)(stream.get(), &args));
 }
 
-// With s = sigmoid(x1): dx1 = dy * x2 * s * (1 + x1 * (1 - s)), dx2 = dy * silu(x1), laid out as x.
+// `s = 1 / (1 + exp(-x1))`; `dx1 = dy * x2 * s * (1 + x1 * (1 - s))`; `dx2 = dy * silu(x1)`.
 struct swiglu_backward_args : velo_swiglu_backward_args {
   swiglu_backward_args() noexcept : velo_swiglu_backward_args VELO_SWIGLU_BACKWARD_ARGS_INIT {}
 
@@ -156,8 +154,7 @@ enum class rotary_mode : std::int64_t {
   interleaved = VELO_ROTARY_MODE_INTERLEAVED,  // feature 2i with feature 2i + 1 (GPT-J, the paper)
 };
 
-// y = x * cos + rotate(x) * sin over the first R features of the last dimension; the rest pass
-// through.
+// `y = x * cos + rotate(x) * sin`.
 struct rotary_position_embedding_args : velo_rotary_position_embedding_args {
   rotary_position_embedding_args() noexcept
       : velo_rotary_position_embedding_args VELO_ROTARY_POSITION_EMBEDDING_ARGS_INIT {}
@@ -195,8 +192,7 @@ inline outcome<> rotary_position_embedding(stream_ref stream,
   return detail::check(VELO_FN(rotary_position_embedding)(stream.get(), &args));
 }
 
-// dx = dy * cos + rotate^T(dy * sin); dcos and dsin are the sums of dy * x and dy * rotate(x) over
-// the broadcast dimensions.
+// `dx = dy * cos + rotate^T(dy * sin)`; `dcos = sum(dy * x)`; `dsin = sum(dy * rotate(x))`.
 struct rotary_position_embedding_backward_args : velo_rotary_position_embedding_backward_args {
   rotary_position_embedding_backward_args() noexcept
       : velo_rotary_position_embedding_backward_args
@@ -269,7 +265,7 @@ enum class product_dtype : std::int64_t {
   float32 = VELO_PRODUCT_DTYPE_FLOAT32,  // float32 whatever the inputs
 };
 
-// c = op(a) * op(b) + bias, op(x) = x or its transpose; products and sums in float32, rounded once.
+// `c = op(a) @ op(b) + bias`.
 struct matmul_args : velo_matmul_args {
   matmul_args() noexcept : velo_matmul_args VELO_MATMUL_ARGS_INIT {}
 
@@ -303,7 +299,7 @@ inline outcome<> matmul(stream_ref stream, const matmul_args& args) {
   return detail::check(VELO_FN(matmul)(stream.get(), &args));
 }
 
-// grad += grad_output^T * total_input, the product added in float32 without rounding to 16 bits.
+// `grad += grad_output^T @ total_input`.
 struct matmul_add_fp32_args : velo_matmul_add_fp32_args {
   matmul_add_fp32_args() noexcept : velo_matmul_add_fp32_args VELO_MATMUL_ADD_FP32_ARGS_INIT {}
 
@@ -346,8 +342,7 @@ enum class attention_sparse_mode : std::int64_t {
   right_down_causal = VELO_ATTENTION_SPARSE_MODE_RIGHT_DOWN_CAUSAL,  // j <= i + Skv - Sq
 };
 
-// attention_out = softmax(scale * query key^T over the keys a row sees) value, for every head;
-// query head h reads key head h / (N / Nkv).
+// `attention_out = softmax(scale * query @ key^T) @ value`.
 struct fusion_attention_args : velo_fusion_attention_args {
   fusion_attention_args() noexcept : velo_fusion_attention_args VELO_FUSION_ATTENTION_ARGS_INIT {}
 
@@ -436,8 +431,8 @@ inline outcome<> fusion_attention(stream_ref stream, const fusion_attention_args
   return detail::check(VELO_FN(fusion_attention)(stream.get(), &args));
 }
 
-// With P the probabilities of the forward pass and delta = rowsum(dy * attention_out): dvalue = P^T
-// dy, dS = P * (dy value^T - delta), dquery = scale * dS key, dkey = scale * dS^T query.
+// `delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`;
+// `dquery = scale * dS @ key`; `dkey = scale * dS^T @ query`.
 struct fusion_attention_backward_args : velo_fusion_attention_backward_args {
   fusion_attention_backward_args() noexcept
       : velo_fusion_attention_backward_args VELO_FUSION_ATTENTION_BACKWARD_ARGS_INIT {}
@@ -539,7 +534,7 @@ inline outcome<> fusion_attention_backward(stream_ref stream,
 
 // ---- embedding
 
-// y[t] = table[ids[t]].
+// `y[t] = table[ids[t]]`.
 struct embedding_args : velo_embedding_args {
   embedding_args() noexcept : velo_embedding_args VELO_EMBEDDING_ARGS_INIT {}
 
@@ -558,8 +553,7 @@ inline outcome<> embedding(stream_ref stream, const embedding_args& args) {
   return detail::check(VELO_FN(embedding)(stream.get(), &args));
 }
 
-// dtable[ids[t]] += dy[t] over all t in order; rows no id names become zero, or keep their value
-// with accumulate.
+// `dtable[ids[t]] += dy[t]`.
 struct embedding_backward_args : velo_embedding_backward_args {
   embedding_backward_args() noexcept
       : velo_embedding_backward_args VELO_EMBEDDING_BACKWARD_ARGS_INIT {}
@@ -604,8 +598,7 @@ enum class reduction : std::int64_t {
   sum = VELO_REDUCTION_SUM,    // sum over tokens that count
 };
 
-// loss[t] = log(sum_v exp(logits[t, v])) - logits[t, targets[t]]; 0 where targets[t] is
-// ignore_index.
+// `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = lse[t] - logits[t, targets[t]]`.
 struct cross_entropy_args : velo_cross_entropy_args {
   cross_entropy_args() noexcept : velo_cross_entropy_args VELO_CROSS_ENTROPY_ARGS_INIT {}
 
@@ -646,8 +639,7 @@ inline outcome<> cross_entropy(stream_ref stream, const cross_entropy_args& args
   return detail::check(VELO_FN(cross_entropy)(stream.get(), &args));
 }
 
-// dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss_t; 0 in ignored rows. In
-// place over the logits, no second logits tensor is needed.
+// `dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss[t]`.
 struct cross_entropy_backward_args : velo_cross_entropy_backward_args {
   cross_entropy_backward_args() noexcept
       : velo_cross_entropy_backward_args VELO_CROSS_ENTROPY_BACKWARD_ARGS_INIT {}
@@ -696,8 +688,9 @@ inline outcome<> cross_entropy_backward(stream_ref stream,
 
 // ---- optimizer
 
-// g = grad * scale (negated by maximize); p *= 1 - lr * weight_decay; m = beta1 * m + (1 - beta1) *
-// g; v = beta2 * v + (1 - beta2) * g^2;
+// `g = grad * scale`; `p *= 1 - lr * weight_decay`; `m = beta1 * m + (1 - beta1) * g`; `v = beta2 *
+// v + (1 - beta2) * g^2`; `p -= lr * (m / (1 - beta1^step)) / (sqrt(h) / sqrt(1 - beta2^step) +
+// epsilon)`.
 struct apply_fused_adamw_args : velo_apply_fused_adamw_args {
   apply_fused_adamw_args() noexcept
       : velo_apply_fused_adamw_args VELO_APPLY_FUSED_ADAMW_ARGS_INIT {}
@@ -789,14 +782,33 @@ struct apply_fused_adamw_args : velo_apply_fused_adamw_args {
     velo_apply_fused_adamw_args::maximize = value;
     return *this;
   }
+  // []: the number of this update in place of step, read when the update runs; at least 1, else
+  // VELO_ERR_ARGUMENT before anything is written
+  apply_fused_adamw_args& step_tensor(const velo_tensor& value) {
+    velo_apply_fused_adamw_args::step_tensor = &value;
+    return *this;
+  }
+  apply_fused_adamw_args& step_tensor(std::nullptr_t) {
+    velo_apply_fused_adamw_args::step_tensor = nullptr;
+    return *this;
+  }
+  // float32, []: the learning rate in place of lr, read when the update runs
+  apply_fused_adamw_args& lr_tensor(const velo_tensor& value) {
+    velo_apply_fused_adamw_args::lr_tensor = &value;
+    return *this;
+  }
+  apply_fused_adamw_args& lr_tensor(std::nullptr_t) {
+    velo_apply_fused_adamw_args::lr_tensor = nullptr;
+    return *this;
+  }
 };
 
 inline outcome<> apply_fused_adamw(stream_ref stream, const apply_fused_adamw_args& args) {
   return detail::check(VELO_FN(apply_fused_adamw)(stream.get(), &args));
 }
 
-// sum_of_squares (+)= sum of x^2; norm = sqrt(sum_of_squares); clip = min(1, max_norm / (norm +
-// 1e-6)), 0 for an infinite norm, NaN for one that is NaN.
+// `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
+// 1e-6))`, 0 for an infinite norm, NaN for one that is NaN.
 struct global_norm_args : velo_global_norm_args {
   global_norm_args() noexcept : velo_global_norm_args VELO_GLOBAL_NORM_ARGS_INIT {}
 
@@ -843,7 +855,7 @@ enum class element : std::int64_t {
   bfloat16 = VELO_ELEMENT_BFLOAT16,  // the upper half of a float32
 };
 
-// y = a + b, element by element, computed in float32 and rounded once.
+// `y = a + b`.
 struct add_args : velo_add_args {
   add_args() noexcept : velo_add_args VELO_ADD_ARGS_INIT {}
 
@@ -859,7 +871,7 @@ inline outcome<> add(stream_ref stream, const add_args& args) {
   return detail::check(VELO_FN(add)(stream.get(), &args));
 }
 
-// y = x in another element type, rounded to nearest even; NaN stays NaN.
+// `y = round(x)`.
 struct cast_args : velo_cast_args {
   cast_args() noexcept : velo_cast_args VELO_CAST_ARGS_INIT {}
 

@@ -1,7 +1,7 @@
 """The C interface of velo as ctypes: every struct, constant and function, and nothing else.
 
-    import velo_ctypes as v
-    lib = v.load("libvelo.so.1")
+    import velo.ctypes as v
+    lib = v.load()
     context = v.velo_context()
     v.check(lib, lib.velo_context_create(None, ctypes.byref(context)))
 
@@ -336,7 +336,7 @@ velo_plugin_desc._fields_ = [
 
 
 class velo_rms_norm_args(Sized):
-    """y = x * rstd * gamma with rstd = 1 / sqrt(mean(x^2) + epsilon), over the trailing dimensions that gamma has."""
+    """`rstd = 1 / sqrt(mean(x^2) + epsilon)`; `y = x * rstd * gamma`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -350,7 +350,7 @@ class velo_rms_norm_args(Sized):
 
 
 class velo_rms_norm_backward_args(Sized):
-    """dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x)); dgamma = sum over rows of dy * x * rstd."""
+    """`dx = rstd * (dy * gamma - x * rstd^2 * mean(dy * gamma * x))`; `dgamma = sum[rows](dy * x * rstd)`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -365,7 +365,7 @@ class velo_rms_norm_backward_args(Sized):
 
 
 class velo_swiglu_args(Sized):
-    """x is split in two equal halves x1, x2 along `dim`; y = silu(x1) * x2 with silu(t) = t / (1 + exp(-t))."""
+    """`silu(t) = t / (1 + exp(-t))`; `y = silu(x1) * x2`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -377,7 +377,7 @@ class velo_swiglu_args(Sized):
 
 
 class velo_swiglu_backward_args(Sized):
-    """With s = sigmoid(x1): dx1 = dy * x2 * s * (1 + x1 * (1 - s)), dx2 = dy * silu(x1), laid out as x."""
+    """`s = 1 / (1 + exp(-x1))`; `dx1 = dy * x2 * s * (1 + x1 * (1 - s))`; `dx2 = dy * silu(x1)`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -390,7 +390,7 @@ class velo_swiglu_backward_args(Sized):
 
 
 class velo_rotary_position_embedding_args(Sized):
-    """y = x * cos + rotate(x) * sin over the first R features of the last dimension; the rest pass through."""
+    """`y = x * cos + rotate(x) * sin`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -403,7 +403,7 @@ class velo_rotary_position_embedding_args(Sized):
 
 
 class velo_rotary_position_embedding_backward_args(Sized):
-    """dx = dy * cos + rotate^T(dy * sin); dcos and dsin are the sums of dy * x and dy * rotate(x) over the broadcast dimensions."""
+    """`dx = dy * cos + rotate^T(dy * sin)`; `dcos = sum(dy * x)`; `dsin = sum(dy * rotate(x))`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -419,7 +419,7 @@ class velo_rotary_position_embedding_backward_args(Sized):
 
 
 class velo_matmul_args(Sized):
-    """c = op(a) * op(b) + bias, op(x) = x or its transpose; products and sums in float32, rounded once."""
+    """`c = op(a) @ op(b) + bias`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -436,7 +436,7 @@ class velo_matmul_args(Sized):
 
 
 class velo_matmul_add_fp32_args(Sized):
-    """grad += grad_output^T * total_input, the product added in float32 without rounding to 16 bits."""
+    """`grad += grad_output^T @ total_input`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -447,7 +447,7 @@ class velo_matmul_add_fp32_args(Sized):
 
 
 class velo_fusion_attention_args(Sized):
-    """attention_out = softmax(scale * query key^T over the keys a row sees) value, for every head; query head h reads key head h / (N / Nkv)."""
+    """`attention_out = softmax(scale * query @ key^T) @ value`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -468,7 +468,7 @@ class velo_fusion_attention_args(Sized):
 
 
 class velo_fusion_attention_backward_args(Sized):
-    """With P the probabilities of the forward pass and delta = rowsum(dy * attention_out): dvalue = P^T dy, dS = P * (dy value^T - delta), dquery = scale * dS key, dkey = scale * dS^T query."""
+    """`delta = sum[Dv](dy * attention_out)`; `dvalue = P^T @ dy`; `dS = P * (dy @ value^T - delta)`; `dquery = scale * dS @ key`; `dkey = scale * dS^T @ query`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -493,7 +493,7 @@ class velo_fusion_attention_backward_args(Sized):
 
 
 class velo_embedding_args(Sized):
-    """y[t] = table[ids[t]]."""
+    """`y[t] = table[ids[t]]`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -504,7 +504,7 @@ class velo_embedding_args(Sized):
 
 
 class velo_embedding_backward_args(Sized):
-    """dtable[ids[t]] += dy[t] over all t in order; rows no id names become zero, or keep their value with accumulate."""
+    """`dtable[ids[t]] += dy[t]`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -517,7 +517,7 @@ class velo_embedding_backward_args(Sized):
 
 
 class velo_cross_entropy_args(Sized):
-    """loss[t] = log(sum_v exp(logits[t, v])) - logits[t, targets[t]]; 0 where targets[t] is ignore_index."""
+    """`lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = lse[t] - logits[t, targets[t]]`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -532,7 +532,7 @@ class velo_cross_entropy_args(Sized):
 
 
 class velo_cross_entropy_backward_args(Sized):
-    """dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss_t; 0 in ignored rows."""
+    """`dlogits[t, v] = (exp(logits[t, v] - lse[t]) - [v = targets[t]]) * dloss[t]`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -548,7 +548,7 @@ class velo_cross_entropy_backward_args(Sized):
 
 
 class velo_apply_fused_adamw_args(Sized):
-    """g = grad * scale (negated by maximize); p *= 1 - lr * weight_decay; m = beta1 * m + (1 - beta1) * g; v = beta2 * v + (1 - beta2) * g^2;"""
+    """`g = grad * scale`; `p *= 1 - lr * weight_decay`; `m = beta1 * m + (1 - beta1) * g`; `v = beta2 * v + (1 - beta2) * g^2`; `p -= lr * (m / (1 - beta1^step)) / (sqrt(h) / sqrt(1 - beta2^step) + epsilon)`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -567,12 +567,14 @@ class velo_apply_fused_adamw_args(Sized):
         ("weight_decay", c_double),  # decoupled weight decay
         ("amsgrad", c_int64),  # 1 divides by the largest second moment so far
         ("maximize", c_int64),  # 1 ascends
+        ("step_tensor", POINTER(velo_tensor)),  # []: the number of this update in place of step, read when the update runs; at least 1, else VELO_ERR_ARGUMENT before anything is written
+        ("lr_tensor", POINTER(velo_tensor)),  # float32, []: the learning rate in place of lr, read when the update runs
     ]
     _defaults_ = {"step": 1, "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08}
 
 
 class velo_global_norm_args(Sized):
-    """sum_of_squares (+)= sum of x^2; norm = sqrt(sum_of_squares); clip = min(1, max_norm / (norm + 1e-6)), 0 for an infinite norm, NaN for one that is NaN."""
+    """`sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm + 1e-6))`, 0 for an infinite norm, NaN for one that is NaN."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -587,7 +589,7 @@ class velo_global_norm_args(Sized):
 
 
 class velo_add_args(Sized):
-    """y = a + b, element by element, computed in float32 and rounded once."""
+    """`y = a + b`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -598,7 +600,7 @@ class velo_add_args(Sized):
 
 
 class velo_cast_args(Sized):
-    """y = x in another element type, rounded to nearest even; NaN stays NaN."""
+    """`y = round(x)`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -682,9 +684,12 @@ class velo_api(ctypes.Structure):
         (name[len("velo_"):], CFUNCTYPE(*types)) for name, types in FUNCTIONS.items()]
 
 
-def load(path="libvelo.so.1"):
-    """Opens the library and gives every function its parameters. Functions newer than the library are left out."""
-    lib = ctypes.CDLL(path)
+def load(path=None):
+    """Opens the library, at `path` or where velo's modules find it, and gives every function its parameters. Functions newer than the
+    library are left out."""
+    if path is None:
+        from velo import _libraries
+    lib = _libraries.library() if path is None else ctypes.CDLL(path)
     for name, (result, *parameters) in FUNCTIONS.items():
         function = getattr(lib, name, None)
         if function is not None:
