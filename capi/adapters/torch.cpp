@@ -35,7 +35,8 @@ struct registration {
   std::vector<torch_plan> plans;  // by operator, then overload
 
   const torch_plan& plan(int op, int overload) const {
-    return plans[static_cast<std::size_t>(op * torch_overload_count + overload)];
+    return plans[static_cast<std::size_t>(op) * torch_overload_count +
+                 static_cast<std::size_t>(overload)];
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "capi/adapters/failure.hpp"
 #include "capi/adapters/host_context.hpp"
@@ -11,11 +12,12 @@
 namespace velo::adapters {
 namespace {
 
+// A handle or a number of 8 bytes.
 template <class Handle>
 Handle handle_in(torch::value value) {
-  static_assert(sizeof(Handle) == sizeof value);
+  static_assert(std::is_pointer_v<Handle> || std::is_arithmetic_v<Handle>);
   Handle out;
-  std::memcpy(&out, &value, sizeof out);
+  std::memcpy(&out, &value, sizeof value);
   return out;
 }
 
