@@ -72,7 +72,8 @@ void must(const torch::binding& torch, torch::error failed, const std::string& w
          what.c_str(), why);
 }
 
-std::string own_path() {
+// torch keeps the pointer; the loader's text lives as long as the library.
+const char* own_path() {
   Dl_info where{};
   const bool found = dladdr(reinterpret_cast<const void*>(&velo_torch_register), &where) != 0;
   return found ? where.dli_fname : "libvelo_adapters.so";
@@ -99,8 +100,7 @@ void define(const registration& all, torch::library to) {
 void implement(const registration& all, const char* key_name, torch_key key, torch_library& in) {
   const torch::binding& torch = all.torch;
   const std::uint64_t version = std::min(torch.abi_version(), torch::written_against);
-  must(torch, torch.library_init_impl("velo", key_name, own_path().c_str(), 1, in.place()),
-       "kernels");
+  must(torch, torch.library_init_impl("velo", key_name, own_path(), 1, in.place()), "kernels");
   const torch::library to = in.get();
   for_each_overload(all, [&](int op, int o, const torch_plan& plan) {
     if (key == torch_key::negative && !plan.writes_arguments) return;
@@ -126,8 +126,7 @@ void register_all() {
   const registration& kept = *all.release();
   published = &kept;  // a kernel may be called as soon as it is there
   torch_library definitions(kept.torch), cpu(kept.torch), meta(kept.torch), negative(kept.torch);
-  must(kept.torch,
-       kept.torch.library_init_fragment("velo", own_path().c_str(), 1, definitions.place()),
+  must(kept.torch, kept.torch.library_init_fragment("velo", own_path(), 1, definitions.place()),
        "a library");
   define(kept, definitions.get());
   implement(kept, "CPU", torch_key::cpu, cpu);

@@ -259,6 +259,7 @@ class Dispatcher(unittest.TestCase):
         self.assertEqual(first, "(0, '') (0, '')")
         self.assertIn(f"({STATE}, 'velo_torch_register: torch: expected it to take velo::", second)
         self.assertIn("another copy of velo", second)
+        self.assertIn(os.path.basename(os.path.realpath(os.environ["VELO_ADAPTERS"])).split(".so")[0], second.split("Original")[-1])
         self.assertEqual(third, "torch.Size([4, 64])")
 
     def test_before_torch_and_after(self):
