@@ -79,8 +79,8 @@ typedef struct velo_fusion_attention_args {
  * A row that sees no key gives 0, with the lowest finite float as its maximum and sum 0. Tensors
  * may be strided with unit stride in the last dimension; rows of outputs do not overlap each other.
  * A score is scale times a product of rows, rounded to float32 once; softmax_max and softmax_sum
- * are of these very scores, in the gradient too, so that precision does not depend on how large
- * they are as long as they stay finite in float32.
+ * are of these very scores, in the gradient too, so that forward and gradient agree however large
+ * they are, as long as they stay finite in float32.
  * NaN or Inf spoils the rows that see it; in value, and in key for the gradient, it may spoil rows
  * from which the mask hides it, too, as 0 * NaN does in a plain product.
  * No S x S buffer: scratch is O(S * D) a thread. The same bits for any number of threads.

@@ -99,8 +99,9 @@ typedef struct velo_global_norm_args {
   { sizeof(velo_global_norm_args), 0, 0, 0, 0, 0, 1.0, 0 }
 
 /* `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
- * 1e-6))`, 0 for an infinite norm, NaN for one that is NaN.
- * The sum is in double, and added to what is there with accumulate.
+ * 1e-6))`.
+ * clip is 0 for an infinite norm and NaN for one that is NaN. The sum is in double, and added to
+ * what is there with accumulate.
  * Call it once per gradient with accumulate = 1 after the first; the last call's norm and clip hold
  * for all.
  *

@@ -808,7 +808,7 @@ inline outcome<> apply_fused_adamw(stream_ref stream, const apply_fused_adamw_ar
 }
 
 // `sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm +
-// 1e-6))`, 0 for an infinite norm, NaN for one that is NaN.
+// 1e-6))`.
 struct global_norm_args : velo_global_norm_args {
   global_norm_args() noexcept : velo_global_norm_args VELO_GLOBAL_NORM_ARGS_INIT {}
 

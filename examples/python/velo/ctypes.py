@@ -574,7 +574,7 @@ class velo_apply_fused_adamw_args(Sized):
 
 
 class velo_global_norm_args(Sized):
-    """`sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm + 1e-6))`, 0 for an infinite norm, NaN for one that is NaN."""
+    """`sum_of_squares = sum(x^2)`; `norm = sqrt(sum_of_squares)`; `clip = min(1, max_norm / (norm + 1e-6))`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),

@@ -1,5 +1,5 @@
-"""From what size on velo's kernel is worth its call, where that is not always. Measured on one core of a Zen 4 server, each
-beside torch 2.15's own in turns (`bench_torch_enable.py`): below the size the two are even or torch wins.
+"""From what size on velo's kernel is worth its call, where that is not always. Measured with one thread of a Zen 4
+server that was busy, beside torch 2.15's own in turns: below the size the two are even or torch wins.
 
 By the adapter a call costs 4 microseconds, by ctypes 100; a call that costs more pays from a larger size on.
 """

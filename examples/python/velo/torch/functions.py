@@ -5,8 +5,6 @@ or number. What comes back is the required results; those that only the gradient
 gradient (gradient_of), it is one autograd.Function: its tensors are forward inputs and results of the same name and one that is
 neither, the gradient of the first result; `d<input>` of its results is the gradient of that input. The gradient has no gradient of
 its own, and differentiating twice says so. The functions make a layout that the operator does not take contiguous first.
-
-An autograd.Function and not torch.library.register_autograd: a call with gradient costs half as much.
 """
 import torch
 
