@@ -93,10 +93,10 @@ std::string emit_adapter_map(const spec& s) {
       "# The exported names of libvelo_adapters.so.\n"
       "# Generated from abi/spec: change that and build the target `generate`.\n"
       "VELO_ADAPTERS_1.0 {\n  global:\n";
-  for (const char* name : {"velo_adapters_set_context", "velo_adapters_context",
-                           "velo_adapters_set_log", "velo_adapters_last_error", "velo_ms_slot_bind",
-                           "velo_ms_slot_infer", "velo_ms_slot_release", "velo_torch_register",
-                           "velo_torch_context"})
+  for (const char* name :
+       {"velo_adapters_set_context", "velo_adapters_context", "velo_adapters_set_log",
+        "velo_adapters_last_error", "velo_ms_slot_bind", "velo_ms_slot_infer",
+        "velo_ms_slot_release", "velo_torch_register", "velo_torch_context"})
     out += "    " + std::string(name) + ";\n";
   for (const char* prefix : {"velo_ms_", "velo_xla_", "__tvm_ffi_velo_"}) {
     for (const op* o : s.ops()) out += "    " + (prefix + o->name) + ";\n";
