@@ -66,7 +66,7 @@ BREAKS = {
         ("capi/include/velo/context.h", "velo_config_set(velo_context context, const char* key, const char* value)",
          "velo_config_set(velo_context context, const char* value, const char* key)")],
     "a default changed": [("abi/spec/ops/norm.json", '"default": 1e-6', '"default": 1e-5')],
-    "a dead handle answered otherwise": [("core/handle.cpp", "if (!live) fail(VELO_ERR_HANDLE", "if (!live) fail(VELO_ERR_STATE")],
+    "a dead handle answered otherwise": [("core/handle.cpp", "if (!lives) fail(VELO_ERR_HANDLE", "if (!lives) fail(VELO_ERR_STATE")],
     "a function no longer exported": [("abi/generated/velo.map", "    velo_event_query;\n", "")],
     "an adapter entry no longer exported": [("capi/adapters/generated/adapters.map", "    velo_xla_cast;\n", "")],
 }

@@ -48,7 +48,7 @@ std::vector<hosts::sample> calls_of(const std::string& op, const session& s,
 // One thing about a call changed; whether its values can still be compared.
 class change {
  public:
-  change(example_call& call, random_source& random) : call_(call), random_(random) {
+  change(example_call& call, random_source& random) : random_(random) {
     const int field = static_cast<int>(random.below(call.spec().field_count));
     const ops::field& f = call.spec().fields[field];
     ops::args_block::field_value& value = call.args.values[field];
@@ -108,7 +108,6 @@ class change {
     at = &view_;
   }
 
-  example_call& call_;
   random_source& random_;
   velo_tensor view_{};
   std::vector<std::int64_t> shape_;

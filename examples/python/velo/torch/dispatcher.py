@@ -94,11 +94,19 @@ def _compute_out(operator):
     return lambda *arguments: call(operator.name, **dict(zip(names, arguments)))
 
 
+def _address(function):
+    return ctypes.cast(function, ctypes.c_void_p).value
+
+
 def _by_adapter():
-    """Lets libvelo_adapters.so register the operators; whether it could."""
+    """Lets libvelo_adapters.so register the operators; whether it could. The operators are those of the library it is linked to, which
+    may be another release than the one described here."""
+    opened = library().c  # first, so that the adapters are linked to it where they can be
     try:
         adapters = _libraries.adapters()
     except ImportError:  # libvelo.so alone serves too, slower
+        return False
+    if _address(adapters.velo_version) != _address(opened.velo_version):
         return False
     if not hasattr(adapters, "velo_torch_register") or adapters.velo_torch_register() != 0:
         return False
@@ -144,8 +152,12 @@ _register_fakes(library().operators.values())
 
 
 def overload(name, which="default"):
-    """torch.ops.velo.<name>.<which>, the cheapest thing to call."""
-    return getattr(getattr(torch.ops.velo, name), which)
+    """torch.ops.velo.<name>.<which>, the cheapest thing to call. An adapter older than the library lacks the newest fields, which stand
+    at the end: they are left out of its calls.
+    """
+    operator, run = library().operators[name], getattr(getattr(torch.ops.velo, name), which)
+    given, taken = operator.fields if which == "out" else operator.arguments, len(run._schema.arguments)
+    return run if len(given) == taken else lambda *arguments: run(*arguments[:taken])
 
 
 def fullest(operator):
