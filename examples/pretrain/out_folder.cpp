@@ -57,7 +57,7 @@ void out_folder::require_apart(const std::string& log) const {
 std::string out_folder::place_for_earlier() const {
   if (!fs::exists(checkpoint())) return "";
   for (int i = 1;; ++i) {
-    const std::string name = checkpoint() + "." + std::to_string(i);
+    std::string name = checkpoint() + "." + std::to_string(i);
     if (!fs::exists(fs::symlink_status(name))) return name;
   }
 }

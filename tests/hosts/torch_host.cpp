@@ -9,6 +9,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <thread>
+#include <type_traits>
 
 namespace hosts::torch {
 namespace {
@@ -106,17 +107,25 @@ bool fails() {
 
 template <class T>
 std::uint64_t bits(T value) {
-  std::uint64_t out = 0;
-  static_assert(sizeof value <= sizeof out);
-  std::memcpy(&out, &value, sizeof value);
-  return out;
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<std::uintptr_t>(value);
+  } else {
+    std::uint64_t out = 0;
+    static_assert(sizeof(T) <= sizeof out);
+    std::memcpy(&out, &value, sizeof(T));
+    return out;
+  }
 }
 
 template <class T>
 T from(std::uint64_t value) {
-  T out;
-  std::memcpy(&out, &value, sizeof out);
-  return out;
+  if constexpr (std::is_pointer_v<T>) {
+    return reinterpret_cast<T>(value);
+  } else {
+    T out;
+    std::memcpy(&out, &value, sizeof(T));
+    return out;
+  }
 }
 
 std::int32_t implement(library& self, const char* name, kernel function) {
@@ -140,7 +149,7 @@ value parse_default(const argument& a, const std::string& text) {
   wrong_schema(a.name + "=" + text);
 }
 
-argument parse_argument(std::string text, char& letter) {
+argument parse_argument(const std::string& text, char& letter) {
   argument out;
   const std::size_t space = text.find(' '), equals = text.find('=');
   if (space == text.npos) wrong_schema(text);
