@@ -1,4 +1,5 @@
-// The protocol of the workers' words. A word is ticket | phase; tickets count regions in steps of four.
+// The protocol of the workers' words. A word is ticket | phase; tickets count regions in steps of
+// four.
 //
 //   offered --worker or caller--> taken --worker--> done
 //                                   \--caller, tired of waiting--> watched --worker--> done,

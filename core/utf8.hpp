@@ -5,8 +5,8 @@
 
 namespace velo::core {
 
-// Bytes of the character that `at`, which ends with a zero byte, begins with; 0 where it begins with
-// none: a stray or missing byte, a longer form than needed, a surrogate, beyond U+10FFFF.
+// Bytes of the character that `at`, which ends with a zero byte, begins with; 0 where it begins
+// with none: a stray or missing byte, a longer form than needed, a surrogate, beyond U+10FFFF.
 inline std::size_t utf8_character(const char* at) noexcept {
   const auto byte = [at](int i) { return static_cast<unsigned char>(at[i]); };
   const unsigned char first = byte(0);

@@ -1,5 +1,6 @@
-// The unit of today beside the frozen unit (abi/client/unit.cpp): takes the handles the old unit made, gives it
-// handles of its own, and calls the same operator through its own copy of the C++ layer.
+// The unit of today beside the frozen unit (abi/client/unit.cpp): takes the handles the old unit
+// made, gives it handles of its own, and calls the same operator through its own copy of the C++
+// layer.
 #include <cstdio>
 
 #include "velo/velo.hpp"

@@ -1,6 +1,6 @@
 /* A program of this release that uses the adapters: every function of velo/adapters.h, and an
- * operator in MindSpore's convention, by itself and through a slot. Linked, like the client, to empty
- * libraries of that day and run with those of today. */
+ * operator in MindSpore's convention, by itself and through a slot. Linked, like the client, to
+ * empty libraries of that day and run with those of today. */
 #include "velo/adapters.h"
 
 #include "client.h"

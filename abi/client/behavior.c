@@ -1,6 +1,7 @@
-/* What a program relies on that no type shows: alignment and pairing of memory, callbacks' arguments
- * in their order, the same bits for any number of threads, nothing written before the indices are
- * checked, calls that are queued and not run, the environment, the kernel every operator has. */
+/* What a program relies on that no type shows: alignment and pairing of memory, callbacks'
+ * arguments in their order, the same bits for any number of threads, nothing written before the
+ * indices are checked, calls that are queued and not run, the environment, the kernel every
+ * operator has. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-// A parameter's name is the last word of its declaration, or stands behind the star of a pointer to a
-// function (declaration.hpp).
+// A parameter's name is the last word of its declaration, or stands behind the star of a pointer to
+// a function (declaration.hpp).
 #include "abi/gen/declaration.hpp"
 
 namespace velo::gen {

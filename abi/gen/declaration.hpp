@@ -1,5 +1,5 @@
-// Reads the C types of functions as the spec writes them, "void (*)(void* user, int64_t tasks)": what
-// such a function returns and takes. Its parameters may be such functions again.
+// Reads the C types of functions as the spec writes them, "void (*)(void* user, int64_t tasks)":
+// what such a function returns and takes. Its parameters may be such functions again.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// The pages of the browsable reference, in MyST's Markdown, which Sphinx reads: one for each operator
-// with what the spec says of it and the programs of emit_samples.cpp, one for each family, and one
-// for each header written by hand. Made in the build; the pages that need no spec are in
+// The pages of the browsable reference, in MyST's Markdown, which Sphinx reads: one for each
+// operator with what the spec says of it and the programs of emit_samples.cpp, one for each family,
+// and one for each header written by hand. Made in the build; the pages that need no spec are in
 // abi/reference, as is what reads the headers for the directive `from-header`.
 #include <algorithm>
 

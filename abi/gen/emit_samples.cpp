@@ -1,6 +1,7 @@
-// examples/<op>.{c,cpp,py}: a program for every operator in each language, made of its first example
-// with a known result. The pages of the reference show what stands between the marks `the call` and
-// `the results`; tests/reference compiles and runs the whole, and holds what it prints to the spec.
+// examples/<op>.{c,cpp,py}: a program for every operator in each language, made of its first
+// example with a known result. The pages of the reference show what stands between the marks
+// `the call` and `the results`; tests/reference compiles and runs the whole, and holds what it
+// prints to the spec.
 #include <cmath>
 #include <set>
 

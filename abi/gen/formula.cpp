@@ -1,5 +1,5 @@
-// Formulas as MathML (formula.hpp): a recursive descent over the characters, each rule returning the
-// markup of what it read.
+// Formulas as MathML (formula.hpp): a recursive descent over the characters, each rule returning
+// the markup of what it read.
 #include "abi/gen/formula.hpp"
 
 #include <cctype>

@@ -1,9 +1,10 @@
 // Formulas of the spec's texts, in the plain notation of the C comments, as MathML for the pages of
 // the reference: browsers set it themselves, with no script and no network.
 //
-// A line of an operator's `doc` that consists of formulas in backticks, "`s = a / b`; `y = x * s`.",
-// is a display. Notation: + - * / ^, @ between matrices, calls, [i] for an index, sqrt and sum as functions (sum[v](..)
-// over v), [a = b] for one where that holds and zero elsewhere; = and +=, -=, *= relate two sides.
+// A line of an operator's `doc` that consists of formulas in backticks,
+// "`s = a / b`; `y = x * s`.", is a display. Notation: + - * / ^, @ between matrices, calls, [i] for
+// an index, sqrt and sum as functions (sum[v](..) over v), [a = b] for one where that holds and zero
+// elsewhere; = and +=, -=, *= relate two sides.
 #pragma once
 
 #include <string>

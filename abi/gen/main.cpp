@@ -1,9 +1,8 @@
 // velo_gen: reads abi/spec and writes every generated file, or compares them with what is there.
 //
-//   velo_gen --spec abi/spec --root .          writes the files that changed, and adds new functions
-//   to the end of slots.json
-//   velo_gen --spec abi/spec --root . --check  names the files that differ; exit code 1 when there
-//   are any
+//   velo_gen --spec abi/spec --root .          writes the files that changed; new functions
+//                                              go to the end of slots.json
+//   velo_gen --spec abi/spec --root . --check  names the files that differ, with exit code 1
 //   velo_gen --spec abi/spec --gates FOLDER    writes what the ABI gates need into a build's folder
 //   velo_gen --spec abi/spec --pages FOLDER    writes the pages of the reference, which Sphinx reads
 //

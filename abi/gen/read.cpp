@@ -37,7 +37,8 @@ void order_slots(const std::string& file, spec& out, missing_slots missing) {
   out.functions = std::move(ordered);
 }
 
-// Every module that has a file, core first: the others stand on it, and may name each other's types.
+// Every module that has a file, core first: the others stand on it, and may name each other's
+// types.
 std::vector<std::string> modules_in(const std::string& folder) {
   std::set<std::string> others;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {

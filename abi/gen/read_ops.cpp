@@ -226,8 +226,9 @@ bool is_floating(const std::string& dtype) {
   return dtype == "f32" || dtype == "bf16" || dtype == "f64" || dtype == "f16";
 }
 
-// {"float32": {"relative": 1e-6}, "inputs": [1e-18, 1e18], "text": ".."}: a bound for every floating
-// dtype that an output lists, and the magnitudes of inputs for which they hold: all unless given.
+// {"float32": {"relative": 1e-6}, "inputs": [1e-18, 1e18], "text": ".."}: a bound for every
+// floating dtype that an output lists, and the magnitudes of inputs for which they hold: all unless
+// given.
 void read_bounds(const node& at, op& o) {
   at.only({"float32", "bfloat16", "float64", "float16", "float32 of mixed", "inputs", "text"});
   o.accuracy = at.text("text");

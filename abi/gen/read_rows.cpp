@@ -1,11 +1,11 @@
 // The key "rows" of an operator (read_rows.hpp): which axes of its tensors are independent.
 //
-// Rules {"axes": {tensor: "r... N", ..}, "where": {attribute: [value, ..]}}, of which the first that
-// fits a call holds. A tensor's axes are names in order, with ... for any number of axes, with ?
-// where the size may be 1 and then stands for all. A name in lower case is independent: an entry of
-// the outputs along it needs no other entry of the inputs along it, and an output without it holds
-// the sum over its entries. A name in upper case is taken whole. A rule fits calls without the
-// tensors that it leaves out, and with one of the values that `where` lists for an attribute.
+// Rules {"axes": {tensor: "r... N", ..}, "where": {attribute: [value, ..]}}, of which the first
+// that fits a call holds. A tensor's axes are names in order, with ... for any number of axes, with
+// ? where the size may be 1 and then stands for all. A name in lower case is independent: an entry
+// of the outputs along it needs no other entry of the inputs along it, and an output without it
+// holds the sum over its entries. A name in upper case is taken whole. A rule fits calls without
+// the tensors that it leaves out, and with one of the values that `where` lists for an attribute.
 #include "abi/gen/read_rows.hpp"
 
 #include <algorithm>

@@ -115,11 +115,11 @@ velo_status call::infer(velo_context context, velo_shape* shapes, std::int64_t c
   return velo_op_infer(context, op_.name, values_, count_, shapes, capacity, &count);
 }
 
-std::int64_t call::infer(velo_shape* outputs, std::int64_t capacity) const {
+std::int64_t call::infer(velo_shape* shapes, std::int64_t capacity) const {
   velo_context context = nullptr;
   require(velo_adapters_context(&context));
   std::int64_t count = 0;
-  require(velo_op_infer(context, op_.name, values_, count_, outputs, capacity, &count));
+  require(infer(context, shapes, capacity, count));
   return count;
 }
 

@@ -38,11 +38,11 @@ class call {
   bool truthy(int f) const;  // an integer other than 0 was given
 
   void run(velo_stream stream) const;  // throws velo's refusal
-  // The outputs for the inputs, whose data are not looked at; how many there are. Throws it, too.
-  std::int64_t infer(velo_shape* outputs, std::int64_t capacity) const;
+  // The outputs for the inputs, whose data are not looked at, into `shapes`, of room for `capacity`;
+  // how many there are. Throws it, too.
+  std::int64_t infer(velo_shape* shapes, std::int64_t capacity) const;
 
-  // The same for who looks at the refusal first, and the outputs that these values would have:
-  // `shapes` has `capacity` entries, of which `count` are filled.
+  // Both for who looks at the refusal first.
   velo_status attempt(velo_stream stream) const;
   velo_status infer(velo_context context, velo_shape* shapes, std::int64_t capacity,
                     std::int64_t& count) const;

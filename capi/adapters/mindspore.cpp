@@ -7,10 +7,10 @@
 //   ones are there follows from their number, or is named (placement.hpp has the rule). Shapes
 //   and dtypes of outputs come from velo_ms_slot_infer in Python, and in graphs whose sizes change
 //   shapes from velo_ms_slot_NNNInferShape (mindspore_shapes.cpp).
-// - velo_ms_<op> runs with every attribute at its default. Attributes are bound before, on the
-//   same file by ctypes: velo_ms_slot_bind(-1, "rms_norm", '{"epsilon": 1e-5}', &slot), then
-//   ops.Custom("..:velo_ms_slot_%03d" % slot). A handle is passed as its number, a text as a string;
-//   an operator with a list of tensors always needs a slot, whose `fields` says its length.
+// - velo_ms_<op> runs with every attribute at its default. Attributes are bound before, on the same
+//   file by ctypes: velo_ms_slot_bind(-1, "rms_norm", '{"epsilon": 1e-5}', &slot), then
+//   ops.Custom("..:velo_ms_slot_%03d" % slot). A handle is passed as its number, a text as a
+//   string; an operator with a list of tensors always needs a slot, whose `fields` says its length.
 // - dtype names are the framework's; bfloat16 also as "BFloat16" and "bf16". Others are refused.
 // - stream is NULL on the CPU, and anything else is refused. extra is never touched.
 // - the result is 0 or a velo_status; the framework raises an exception that shows only the

@@ -7,11 +7,12 @@
 // the caller's, which is how the entries are declared here. MindSpore gives no dtypes there, and
 // shapes do not depend on them: each input gets one that the operator takes.
 //
-// Sizes that are not known (below 0) are tried out: all as one number that much divides, then one or
-// two of them, all, or three as twice that number, as 1, as a size that is known, its double or
-// half, or as an attribute says, for operators that want sizes to agree. What differs for twice the
-// number is not known of the outputs either. Cost: one inference where all is known, two or some
-// more otherwise, at most 4096.
+// Sizes that are not known (below 0) are found by trial, since an operator may want them to agree
+// with others. Each of them becomes one number with many divisors; where velo refuses that, one, two,
+// all or three of them become something else: twice the number, 1, a size that is known, its double
+// or its half, or the value of an attribute. The choice that velo takes is inferred a second time
+// with the number doubled; sizes of outputs that then differ are not known either. Cost: one
+// inference where all sizes are known, two or a few more otherwise, at most 4096.
 #include <algorithm>
 #include <cstring>
 #include <new>
@@ -60,7 +61,6 @@ outputs infer_known(const slot_binding& slot, const placement& where,
     made.tensor(where.inputs[i], views[i]);
   }
   velo_shape all[max_fields] = {};
-  all[0].struct_size = sizeof all[0];
   const std::int64_t count = made.infer(all, max_fields);
   outputs out;
   for (int o = 0; o < where.output_count; ++o) {

@@ -6,8 +6,8 @@
 // - kernels stand under CPU and Meta. The dispatcher resolves negated and conjugated views before a
 //   kernel (where one writes into its arguments, a kernel under Negative refuses them), and refuses
 //   other devices and layouts for want of a kernel. A call that mixes CPU and meta tensors comes to
-//   Meta and is refused. Meta kernels make numbers of symbolic sizes; a fake that is registered from
-//   Python over them keeps the symbols.
+//   Meta and is refused. Meta kernels make numbers of symbolic sizes; a fake that is registered
+//   from Python over them keeps the symbols.
 // - gradients are not registered here: an output has none.
 // - a failure is a std::runtime_error with velo's sentence, Python's RuntimeError.
 //

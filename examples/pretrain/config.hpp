@@ -3,8 +3,8 @@
 //
 // One table (config.cpp) lists every setting; the file reader, the command line, --help and the
 // checkpoint all use it, so a setting is added in one line. The file has one object a section,
-// {"model": {"hidden": 512}, ...}; the command line has one flag a setting, --hidden 512, of the same
-// name, in which dashes may stand for underscores. Each setting remembers where it was set: a
+// {"model": {"hidden": 512}, ...}; the command line has one flag a setting, --hidden 512, of the
+// same name, in which dashes may stand for underscores. Each setting remembers where it was set: a
 // refusal can point at file, line and column.
 #pragma once
 

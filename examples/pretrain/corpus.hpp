@@ -26,9 +26,9 @@ struct corpus {
   std::uint32_t crc = 0;   // of both texts: has the data changed since a checkpoint?
 };
 
-// Refuses what is missing, unreadable, empty or all binary, and text that cannot give one training window of
-// `window` bytes and one validation block. At most `validation_bytes` of validation text are kept,
-// in blocks spread evenly over it.
+// Refuses what is missing, unreadable, empty or all binary, and text that cannot give one training
+// window of `window` bytes and one validation block. At most `validation_bytes` of validation text
+// are kept, in blocks spread evenly over it.
 corpus read_corpus(const std::vector<std::string>& paths, std::size_t window,
                    std::size_t validation_bytes);
 

@@ -20,8 +20,8 @@ std::string generate(const velo::stream_ref& stream, model& model, std::int64_t 
 // all) at a temperature, where 0 takes the likeliest.
 int draw(const double* logits, double temperature, std::int64_t top_k, double uniform);
 
-// Fit for a terminal: control characters other than line ends and tabs, and bytes that are no UTF-8,
-// become their escapes.
+// Fit for a terminal: control characters other than line ends and tabs, and bytes that are no
+// UTF-8, become their escapes.
 std::string printable(const std::string& bytes);
 
 }  // namespace pretrain

@@ -2,7 +2,8 @@
 //
 //   checkpoint/   the last one saved; one of an earlier run is kept as checkpoint.1, ..
 //   loss.svg      the curve
-//   .lock         a regular file, held by the run that writes here; it stays, and ends with its process
+//   .lock         a regular file, held by the run that writes here; it stays, the hold ends with
+//                 its process
 //
 // Whatever would keep the run from saving is refused here, before training, not hours later.
 #pragma once

@@ -34,8 +34,8 @@ struct gate_and_up {
   v::vec gate, up;
 };
 
-// 1 / x, 0 for infinity: the estimate with one Newton step, because the slope below loses bits where
-// its terms cancel. The step takes a finite x, whose reciprocal is 0 to every purpose.
+// 1 / x, 0 for infinity: the estimate with one Newton step, because the slope below loses bits
+// where its terms cancel. The step takes a finite x, whose reciprocal is 0 to every purpose.
 template <class T>
 VELO_INLINE v::vec reciprocal(v::vec x) {
   if (sizeof(T) == sizeof(float)) return v::set(1.0f) / x;

@@ -10,7 +10,8 @@
 // h / (heads / kv_heads). Rows see keys j <= i (left_up), j <= i + Skv - Sq (right_down) or all;
 // a row that sees none gives 0, with lowest-finite maximum and sum 0.
 // Invariant: bits depend on the problem and the instruction set, never on threads. Cost: products
-// at the speed of ops/gemm/panel_product.hpp plus one exp a score; memory O(S D) a thread, never S x S.
+// at the speed of ops/gemm/panel_product.hpp plus one exp a score; memory O(S D) a thread, never
+// S x S.
 #pragma once
 
 #include <cstddef>

@@ -1,10 +1,11 @@
 // The forward walk: online softmax over blocks of keys, a block of queries at a time.
 //
-// Keys and values of one key head are packed once and serve all query heads of the group. A unit of work is a block of query rows of one head; inside it a strip
-// of 32 rows meets a block of keys: scores, softmax, product with the values, all in the first two
-// caches. Every unit computes its rows alone, so threads do not matter to the bits.
-// Where key heads are plenty each slice packs for itself and there is one parallel region; where
-// they are few all of them are packed together first.
+// Keys and values of one key head are packed once and serve all query heads of the group. A unit of
+// work is a block of query rows of one head; inside it a strip of 32 rows meets a block of keys:
+// scores, softmax, product with the values, all in the first two caches. Every unit computes its
+// rows alone, so threads do not matter to the bits. Where key heads are plenty each slice packs for
+// itself and there is one parallel region; where they are few all of them are packed together
+// first.
 #include <cstring>
 
 #include "ops/attention/attention_plan.hpp"

@@ -1,8 +1,9 @@
 // Online softmax and score gradients over whichever vector type `v` names; included once per
 // instruction set. E is the type of the tensors' elements, T that of what products read.
 //
-// exp runs in base two. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 5 (relative error
-// 9e-8) for f32, degree 3 (9e-5, a twentieth of bf16's half ulp) where the result becomes bf16.
+// exp runs in base two. 2^fraction is a polynomial on [0, 1) with value 1 at 0: degree 5 (relative
+// error 9e-8) for f32, degree 3 (9e-5, a twentieth of bf16's half ulp) where the result becomes
+// bf16.
 
 using simd::bf16;
 

@@ -1,11 +1,11 @@
 // The life of a call: complete the args, check them, choose a kernel, run or queue it. The same for
 // every operator.
 //
-// Order of checks: stream handle, struct size, fields one by one, the operator's own shapes and
-// its outputs against them, overlap. Nothing is written before all have passed. A struct of this
+// Order of checks: stream handle, struct size, fields one by one, the operator's own shapes and its
+// outputs against them, overlap. Nothing is written before all have passed. A struct of this
 // library's size is read where the caller has it; a shorter one is completed in a copy. Handles are
-// resolved once, shapes are worked out once. Cost: an add of 64 elements takes 100 ns in all, inline
-// (Zen 4, bench_call).
+// resolved once, shapes are worked out once. Cost: an add of 64 elements takes 100 ns in all,
+// inline (Zen 4, bench_call).
 #pragma once
 
 #include "core/context.hpp"
@@ -45,8 +45,8 @@ inline const args_block::field_value* values_of(const void* args) {
 using field_set = std::uint64_t;
 static_assert(max_fields <= 64);
 
-// What `infer` works out (definition.hpp), and whether there is anything to do: a call none of whose
-// outputs has an element is not run.
+// What `infer` works out (definition.hpp), and whether there is anything to do: a call none of
+// whose outputs has an element is not run.
 struct problem_storage {
   alignas(8) unsigned char bytes[max_problem_bytes];
   bool writes;

@@ -25,8 +25,8 @@ struct product_form {
   int bytes() const { return 4 / per_word(); }  // of an element of A, and of B by and large
 };
 
-// Word w of column j lies at words + (j / panel) * panel_words + w * step + j % panel, step being the
-// panel's own width or, in a matrix of plain rows, what lies between those.
+// Word w of column j lies at words + (j / panel) * panel_words + w * step + j % panel, step being
+// the panel's own width or, in a matrix of plain rows, what lies between those.
 struct right_side {
   std::uint32_t* words;
   std::int64_t panel_words;  // from panel to panel

@@ -3,8 +3,8 @@
 // Each row is read twice: once for its sum (from memory), once to scale it (from L1 or L2). A
 // row-wise kernel would alternate between reading and writing phases; fetching a row to come while
 // this one is written lets both overlap. Four accumulators cover the latency of a fused
-// multiply-add (4 cycles at two a cycle needs 8; the loads allow 4). Rows whose squares leave float32
-// are the reference's.
+// multiply-add (4 cycles at two a cycle needs 8; the loads allow 4). Rows whose squares leave
+// float32 are the reference's.
 
 template <class T>
 VELO_INLINE float squares_of_block(const T* x, int64_t n) {

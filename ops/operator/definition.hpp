@@ -4,9 +4,9 @@
 // each other, say what each output must look like, and work out the problem: whatever a run needs
 // to know about the shapes), `run` (the problem on the kernels of one ISA) and its kernel_list.
 // Everything else - struct sizes, defaults, NULL, dtype, device, overlap, output shapes, choosing,
-// explaining, queueing - is the same for all and lives in ops/call. Invariants: `infer` is given every
-// required input, while outputs (those that are read, too) may be NULL; when `run` is called, every
-// check has passed, some output has elements, and the problem is the one `infer` worked out.
+// explaining, queueing - is the same for all and lives in ops/call. Invariants: `infer` is given
+// every required input, while outputs (those that are read, too) may be NULL; when `run` is called,
+// every check has passed, some output has elements, and the problem is the one `infer` worked out.
 #pragma once
 
 #include <cstdint>

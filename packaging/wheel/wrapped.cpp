@@ -1,8 +1,9 @@
 // What the wheel's library takes another way than libvelo.so does; the linker's --wrap leads here.
 //
-// jansson's archive is not made for shared libraries in one place: it compares a file with stdin, to name it in a message. velo reads
-// texts, never files, so any address serves. And gcc 12's library has condition_variable::wait twice, under an old and under a
-// new version of its name; they are one function, but the new one is not there on systems with gcc 11 (glibc 2.34).
+// jansson's archive is not made for shared libraries in one place: it compares a file with stdin,
+// to name it in a message. velo reads texts, never files, so any address serves. And gcc 12's
+// library has condition_variable::wait twice, under an old and under a new version of its name;
+// they are one function, but the new one is not there on systems with gcc 11 (glibc 2.34).
 extern "C" {
 
 void* wrapped_stdin __asm__("__wrap_stdin") = nullptr;

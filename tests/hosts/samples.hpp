@@ -1,6 +1,6 @@
-// Small calls of every operator, as plain data, with the result the C API gives: what each mini host
-// hands to its adapter entries and compares with, bit for bit. They are the examples that every
-// operator describes itself with (abi/spec).
+// Small calls of every operator, as plain data, with the result the C API gives: what each mini
+// host hands to its adapter entries and compares with, bit for bit. They are the examples that
+// every operator describes itself with (abi/spec).
 //
 // An input that is an output too is one the operator reads and writes. Inputs come in float32 and
 // in bfloat16. A sample whose operator is missing fails the tests, so no operator escapes.

@@ -47,12 +47,11 @@ class Symbols(unittest.TestCase):
             whole = file.read()
         names = symbols()
         self.assertGreater(len(names), 40)
+        del names["torch_library_impl"]  # the linker keeps it as the end of aoti_torch_library_impl
         with tempfile.TemporaryDirectory() as folder:
             for name, needed in names.items():
                 with self.subTest(name):
                     entry = b"\0" + name.encode() + b"\0"
-                    if any(other.endswith("_" + name) for other in names):  # one text for both, says the linker
-                        continue
                     self.assertTrue(entry in whole, "the library that plays torch has all of them")
                     path = os.path.join(folder, name + ".so")
                     with open(path, "wb") as file:

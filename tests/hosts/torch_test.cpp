@@ -1,8 +1,8 @@
 // Every operator through a host that plays torch, against the plain C API: overloads, ownership of
 // whatever is on the stack, failures of torch's own functions, threads, forks, two velos.
 //
-// The program exists twice: beside a torch of today, and (VELO_TORCH_2_9) beside one that has no more
-// functions than 2.9.
+// The program exists twice: beside a torch of today, and (VELO_TORCH_2_9) beside one that has no
+// more functions than 2.9.
 #include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>

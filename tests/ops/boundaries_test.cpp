@@ -1,7 +1,7 @@
-// Sizes and numbers where arithmetic ends: every size of every tensor of every operator, each number
-// and each list, alone and in pairs, at 0, 1, 2^31, 2^32, 2^40, 2^62 and their neighbors. A status
-// each time, nothing written by a refused call, and no call on an empty tensor that takes longer
-// than a millisecond.
+// Sizes and numbers where arithmetic ends: every size of every tensor of every operator, each
+// number and each list, alone and in pairs, at 0, 1, 2^31, 2^32, 2^40, 2^62 and their neighbors. A
+// status each time, nothing written by a refused call, and no call on an empty tensor that takes
+// longer than a millisecond.
 //
 // Tensors larger than the example's memory have no data, so that no call on them can be accepted.
 #include <cfloat>

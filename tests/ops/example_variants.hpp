@@ -1,5 +1,5 @@
-// Calls made from the operators' examples: of other sizes, and held against what the reference gives
-// for them.
+// Calls made from the operators' examples: of other sizes, and held against what the reference
+// gives for them.
 #pragma once
 
 #include <array>

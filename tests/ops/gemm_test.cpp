@@ -269,8 +269,8 @@ TEST_CASE("the bits of a product do not depend on the number of threads or the o
   }
 }
 
-// With many threads tiles are any number of eights high, and A that is stored transposed is packed in
-// vectors of two eights.
+// With many threads tiles are any number of eights high, and A that is stored transposed is packed
+// in vectors of two eights.
 TEST_CASE("the bits of a product with A transposed do not depend on the number of threads") {
   for (int number = 1; number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {

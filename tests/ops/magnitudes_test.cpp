@@ -1,8 +1,8 @@
 // Every kernel of every operator against the reference over the magnitudes of float32, from
-// denormals to the largest: each floating input scaled to a magnitude, filled with it or with any up
-// to it, and all inputs at once, real attributes at their least too, wherever the operator's spec says
-// that its bound holds. What a gradient takes from its forward call comes from there. A new
-// operator is held to it by being there.
+// denormals to the largest: each floating input scaled to a magnitude, filled with it or with any
+// up to it, and all inputs at once, real attributes at their least too, wherever the operator's
+// spec says that its bound holds. What a gradient takes from its forward call comes from there. A
+// new operator is held to it by being there.
 #include <cstdio>
 
 #include "example_variants.hpp"

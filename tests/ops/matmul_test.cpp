@@ -130,8 +130,8 @@ bool check_add(session& s, std::int64_t t, std::int64_t n, std::int64_t k) {
   return true;
 }
 
-// Kernels that serve something here: those of the list that the machine and VELO_ISA allow, less the
-// dot product where it is slower than what it stands in for.
+// Kernels that serve something here: those of the list that the machine and VELO_ISA allow, less
+// the dot product where it is slower than what it stands in for.
 int kernels_that_serve() {
   using velo::core::isa;
   velo::ops::op_id op{};

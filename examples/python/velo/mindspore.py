@@ -150,7 +150,7 @@ def _matmul(_op, inputs, _outputs, wanted, attributes):
                  "to_b": product(transpose_a=1, transpose_b=turned_a) if turned_b else product(transpose_a=1 - turned_a)}
     rows = ["flat_a, dc = a.reshape((-1, a.shape[-1])), dout.astype(a.dtype)", "flat_dc = dc.reshape((-1, dc.shape[-1]))"]
     made = {"a": "to_a(b, dc)" if turned_a else "to_a(dc, b)", "b": "to_b(flat_dc, flat_a)" if turned_b else "to_b(flat_a, flat_dc)",
-            "bias": "flat_dc.astype(ops.float32).sum(0).astype(bias.dtype)".replace("ops.float32", "single"), "c": "dout"}
+            "bias": "flat_dc.astype(single).sum(0).astype(bias.dtype)", "c": "dout"}
     given = [made[name] if name in wanted else f"ops.zeros_like({name})" for name in inputs]
     return [*rows, f"return ({', '.join(given)},)"], {**operators, "single": ms.float32}
 

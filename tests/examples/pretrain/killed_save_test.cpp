@@ -1,6 +1,6 @@
-// A save that is killed at any change of a name: renames and removals of this program go through the
-// functions below, which end the process before or after the n-th, or play a file system that cannot
-// exchange two names.
+// A save that is killed at any change of a name: renames and removals of this program go through
+// the functions below, which end the process before or after the n-th, or play a file system that
+// cannot exchange two names.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/syscall.h>

@@ -217,6 +217,7 @@ class Enable(Torch):
         q = torch.randn(2, 4, 40, 16)
         cases = {"mask": dict(attn_mask=torch.ones(40, 40, dtype=torch.bool).tril()), "wide": {}, "one head of keys": {},
                  "three dimensions": {}, "causal": dict(is_causal=True), "value width": {}}
+        taken = ("causal", "three dimensions", "one head of keys")
         for name, options in cases.items():
             query = {"wide": torch.randn(1, 1, 40, 520), "three dimensions": q[0]}.get(name, q)
             key = q[:, :1].expand(2, 4, 40, 16) if name == "one head of keys" else query
@@ -226,7 +227,7 @@ class Enable(Torch):
                 got = F.scaled_dot_product_attention(query, key, value, **options)
                 ran = next(e.called for e in done.entries if "attention" in e.what)
             self.assertLessEqual(distance(got, want), 1e-5, name)
-            self.assertEqual(ran, name in ("causal", "one head of keys", "three dimensions") and ran, name)
+            self.assertEqual(ran, name in taken, name)
 
     @unittest.skipUnless(FROM_NINE, "this torch does not let its kernels be replaced")
     def test_autocast_keeps_torchs_rules(self):
@@ -257,7 +258,7 @@ class Enable(Torch):
 
         with velo.enable(mlp) as done, torch.autograd.graph.saved_tensors_hooks(keep, lambda t: t):
             mlp(x).sum()
-        self.assertTrue(all(e.called for e in done.entries if not e.where))
+        self.assertIn("gate and up", str([e.what for e in done.entries if e.called]))
         for parameter in mlp.parameters():
             kept.pop(parameter.data_ptr())
         self.assertLessEqual(sum(kept.values()), rows * (size + 3 * inner))

@@ -5,14 +5,15 @@
  * calls with attributes (mindspore.cpp has the rules)
  * - JAX and XLA, jax.ffi: velo_xla_<op> (xla.cpp)
  * - tvm-ffi: __tvm_ffi_velo_<op> (tvm.cpp)
- * - torch 2.9 and later: velo_torch_register puts every operator into torch's dispatcher (torch.cpp)
+ * - torch 2.9 and later: velo_torch_register puts every operator into torch's dispatcher
+ *   (torch.cpp)
  * - hosts that take bare C function pointers: velo_closure_create of velo/plugin.h
  *
  * Every entry runs on the inline stream of one context: the one the host gave, else one the
  * adapters create at the first call and keep. XLA's and torch's use one of their own that runs on
- * XLA's or torch's threads, unless the host gave one. A context belongs to the process that made it: in a
- * forked child the entries fail with VELO_ERR_STATE until the child gives a context of its own.
- * Loading the library does nothing; it stays mapped after dlclose, as libvelo.so does.
+ * XLA's or torch's threads, unless the host gave one. A context belongs to the process that made
+ * it: in a forked child the entries fail with VELO_ERR_STATE until the child gives a context of its
+ * own. Loading the library does nothing; it stays mapped after dlclose, as libvelo.so does.
  */
 #ifndef VELO_ADAPTERS_H
 #define VELO_ADAPTERS_H
@@ -55,11 +56,11 @@ VELO_API velo_status velo_adapters_last_error(char* buffer, uint64_t capacity, u
 VELO_API velo_status velo_ms_slot_bind(int32_t slot, const char* op, const char* attributes_json,
                                        int32_t* chosen);
 
-/* What the outputs of a bound slot look like for its inputs, both in the order of its `fields`, which
- * it must have. Of an input only shape and dtype are read; a size below 0 is not known yet, and sizes
- * of outputs that depend on it are -1. outputs: room for capacity. Thread class: no call may bind or
- * free the slot at the same time. Errors: NULL, ARGUMENT (slot, count, capacity), STATE (a free
- * slot), and whatever velo refuses; velo_adapters_last_error has the text. */
+/* What the outputs of a bound slot look like for its inputs, both in the order of its `fields`,
+ * which it must have. Of an input only shape and dtype are read; a size below 0 is not known yet,
+ * and sizes of outputs that depend on it are -1. outputs: room for capacity. Thread class: no call
+ * may bind or free the slot at the same time. Errors: NULL, ARGUMENT (slot, count, capacity), STATE
+ * (a free slot), and whatever velo refuses; velo_adapters_last_error has the text. */
 VELO_API velo_status velo_ms_slot_infer(int32_t slot, const velo_tensor* inputs, int64_t count,
                                         velo_shape* outputs, int64_t capacity);
 
@@ -67,20 +68,21 @@ VELO_API velo_status velo_ms_slot_infer(int32_t slot, const velo_tensor* inputs,
  */
 VELO_API velo_status velo_ms_slot_release(int32_t slot);
 
-/* Defines and implements every operator in the dispatcher of the torch that this process has loaded:
- * velo::<op> (required outputs as results), velo::<op>.full (all outputs) and velo::<op>.out (outputs
- * of the caller's), for CPU and meta tensors; torch_schema.hpp has the rule that arguments follow.
- * From Python: import torch, call this, use torch.ops.velo.rms_norm. A second call does nothing; what
- * was registered stays for as long as the process lives. torch 2.9 is the oldest that works; lists of
- * integers (actual_seq_qlen) and torch's threads need 2.10. Thread class: any. Errors: UNSUPPORTED (no
- * torch in the process, an older one, one without a function: the text names it), STATE (another copy
- * of velo has registered its operators), MEMORY; velo_adapters_last_error has the text. */
+/* Defines and implements every operator in the dispatcher of the torch that this process has
+ * loaded: velo::<op> (required outputs as results), velo::<op>.full (all outputs) and
+ * velo::<op>.out (outputs of the caller's), for CPU and meta tensors; torch_schema.hpp has the rule
+ * that arguments follow. From Python: import torch, call this, use torch.ops.velo.rms_norm. A
+ * second call does nothing; what was registered stays for as long as the process lives. torch 2.9
+ * is the oldest that works; lists of integers (actual_seq_qlen) and torch's threads need 2.10.
+ * Thread class: any. Errors: UNSUPPORTED (no torch in the process, an older one, one without a
+ * function: the text names it), STATE (another copy of velo has registered its operators), MEMORY;
+ * velo_adapters_last_error has the text. */
 VELO_API velo_status velo_torch_register(void);
 
-/* The context that the calling thread's calls from torch run in: the host's, where it gave one, else
- * the one on torch's threads, to be configured (velo_config_set) and looked at; with torch 2.9 the one
- * for the number of threads torch is set to now. Not to be destroyed by the caller. Thread class: any.
- * Errors: NULL, STATE (before velo_torch_register), and velo_context_create's. */
+/* The context that the calling thread's calls from torch run in: the host's, where it gave one,
+ * else the one on torch's threads, to be configured (velo_config_set) and looked at; with torch 2.9
+ * the one for the number of threads torch is set to now. Not to be destroyed by the caller. Thread
+ * class: any. Errors: NULL, STATE (before velo_torch_register), and velo_context_create's. */
 VELO_API velo_status velo_torch_context(velo_context* context);
 
 VELO_END_C

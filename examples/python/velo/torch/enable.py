@@ -7,7 +7,7 @@ from . import costs, kernels, modules
 from .functions import FUNCTIONS
 from .optimizer import AdamW
 from .plain import compiling, plain
-from .replacement import Replacement, Shared, attribute
+from .replacement import Entry, Replacement, Shared, attribute
 
 _adamw = Shared(attribute(torch.optim, "AdamW", lambda before, shared: AdamW))
 _rotary_homes = {}  # name of a module -> what is shared by all models of that module
@@ -37,7 +37,7 @@ def _replace_rotary(done, home):
         return
     if home not in _rotary_homes:
         trial = Shared(None)
-        trial.users.append(type("", (), {})())
+        trial.users.append(Entry(home, "trial"))
         sizes = ((2, 4, 3, 8), (2, 2, 3, 8), (2, 3, 8), (2, 3, 8))
         tensors = [modules.numbers(*size, start=100 * i) for i, size in enumerate(sizes)]
         try:

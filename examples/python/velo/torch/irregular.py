@@ -7,11 +7,13 @@ import torch
 
 from .dispatcher import overload
 
+_add, _cast, _matmul = overload("add"), overload("cast"), overload("matmul")
+
 
 class Add(torch.autograd.Function):
     @staticmethod
     def forward(ctx, a, b):
-        return overload("add")(a, b)
+        return _add(a, b)
 
     @staticmethod
     def backward(ctx, dy):
@@ -22,7 +24,7 @@ class Cast(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, dtype):
         ctx.dtype = x.dtype
-        return overload("cast")(x, dtype)
+        return _cast(x, dtype)
 
     @staticmethod
     def backward(ctx, dy):
@@ -36,20 +38,19 @@ class Matmul(torch.autograd.Function):
     def forward(ctx, a, b, bias, transpose_a, transpose_b, dtype):
         ctx.save_for_backward(a, b)
         ctx.options = transpose_a, transpose_b, None if bias is None else bias.dtype
-        return overload("matmul")(a, b, bias, transpose_a, transpose_b, dtype)
+        return _matmul(a, b, bias, transpose_a, transpose_b, dtype)
 
     @staticmethod
     def backward(ctx, dc):
         a, b = ctx.saved_tensors
         of_a, of_b, bias = ctx.options
-        product = overload("matmul")
         dc = dc.to(a.dtype).contiguous()
         flat_a, flat_dc = a.reshape(-1, a.shape[-1]), dc.view(-1, dc.shape[-1])
         da = db = dbias = None
         if ctx.needs_input_grad[0]:
-            da = product(b, dc, None, of_b, True, 0) if of_a else product(dc, b, None, False, not of_b, 0)
+            da = _matmul(b, dc, None, of_b, True, 0) if of_a else _matmul(dc, b, None, False, not of_b, 0)
         if ctx.needs_input_grad[1]:
-            db = product(flat_dc, flat_a, None, True, of_a, 0) if of_b else product(flat_a, flat_dc, None, not of_a, False, 0)
+            db = _matmul(flat_dc, flat_a, None, True, of_a, 0) if of_b else _matmul(flat_a, flat_dc, None, not of_a, False, 0)
         if ctx.needs_input_grad[2]:
             dbias = flat_dc.sum(0, dtype=torch.float32).to(bias)
         return da, db, dbias, None, None, None

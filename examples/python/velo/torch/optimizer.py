@@ -9,11 +9,12 @@ import torch
 from .dispatcher import overload
 from .plain import plain
 
+_Stock = torch.optim.AdamW  # torch's own, also while enable() has put the class below under its name
 _FLOAT_STATE = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "master")
 _update, _norm = overload("apply_fused_adamw", "out"), overload("global_norm", "out")
 
 
-class AdamW(torch.optim.AdamW):
+class AdamW(_Stock):
     """torch.optim.AdamW's arguments: fused, foreach and capturable ask for what this is already.
 
     max_norm > 0 clips the global gradient norm inside the same pass: the factor never touches the gradients.
@@ -74,10 +75,10 @@ class AdamW(torch.optim.AdamW):
     def _step_of_torch(self, groups):
         """torch's own step on this optimizer's state, for the parameters that velo does not take."""
         if self._rest is None:
-            self._rest = torch.optim.Adam.__new__(torch_adamw)
+            self._rest = _Stock.__new__(_Stock)
             self._rest.__dict__.update(self.__dict__, _rest=None)
         self._rest.state, self._rest.param_groups = self.state, groups
-        torch_adamw.step(self._rest)
+        _Stock.step(self._rest)
 
     def _step_of_velo(self, parameter, group, scale):
         state = self.state[parameter]
@@ -109,5 +110,3 @@ class AdamW(torch.optim.AdamW):
                 if name in given:
                     state[name] = given[name].detach().to(parameter.device, torch.float32, copy=True)
 
-
-torch_adamw = AdamW.__mro__[1]
