@@ -2,7 +2,8 @@
 """Tokens a second of an unmodified transformers model in training: as torch runs it, and after velo.torch.enable(model).
 
     bench_torch_enable.py [--threads 2] [--dtype f32] [--rounds 3] [--steps 2] [--trainers ..] [--json]
-    bench_torch_enable.py --grid [--hidden 64,256,512,1024] [--work training,prefill,decode] [--dtype f32] [--threads 2] [--rounds 15]
+    bench_torch_enable.py --grid [--hidden 64,256,512,1024] [--work training,prefill,decode] [--dtype f32] [--threads 2]
+                          [--seconds 20]
 
 The model is LlamaForCausalLM of bench_pretrain's size with random weights; a step is forward, backward and torch.optim.AdamW.
 Each trainer lives in a process of its own and waits while another one works; a round lets every one of them take `steps` steps,
@@ -17,9 +18,7 @@ keeps f32 masters and moments where torch's has bf16 ones. The first two steps o
 which finds its memory gone cold; a figure is the median over all others. "others" is what processes that do not belong to the
 measurement used of the machine: with more than 0.1 processors it is none.
 
---grid: that enabling never loses. Small Llamas, stock and enabled, each in a process of its own, take short pieces of work in turns:
-a training step of 128 symbols, a forward of 128 (prefill), 16 symbols generated behind 16 with a cache (decode). A cell is the
-ratio of the medians; below 0.98 the program fails.
+--grid: that enabling never loses, on small models (enable_grid.py); below 0.98x in a cell the program fails.
 VELO_LIBRARY names the library, else the build's is taken.
 """
 import argparse
@@ -31,8 +30,10 @@ import subprocess
 import sys
 import time
 
+import enable_grid
 from bench_pretrain import BATCH, DROPPED, FOLDER, MODEL, SEQUENCE, TOKENS, goals_of, verdict
 
+LIBRARY = FOLDER.parent / "build" / "capi" / "libvelo.so.1"
 AGREE = {"f32": 1e-3, "bf16": 5e-2}  # relative difference of losses that still is the same training
 
 
@@ -78,47 +79,6 @@ def enable_here(options, model):
         velo.torch.enable(model, level=1 if options.child.endswith("level 1") else 2)
 
 
-def works_of(torch, model):
-    """{work: function that does one piece of it}."""
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-    ids = torch.randint(0, model.config.vocab_size, (1, 128), generator=torch.Generator().manual_seed(1))
-
-    def training():
-        model(input_ids=ids, labels=ids).loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-
-    @torch.no_grad()
-    def prefill():
-        model(input_ids=ids)
-
-    @torch.no_grad()
-    def decode():
-        model.generate(ids[:, :16], attention_mask=torch.ones_like(ids[:, :16]), max_new_tokens=16, do_sample=False)
-
-    return {"training": training, "prefill": prefill, "decode": decode}
-
-
-def serve_grid(options):
-    """Does the piece of work that each line names, with the model of the hidden size it names."""
-    import torch
-
-    torch.set_num_threads(options.threads)
-    hidden, works = None, {}
-    for line in sys.stdin:
-        size, work = json.loads(line)
-        if size["hidden"] != hidden:
-            hidden = size["hidden"]
-            works.clear()
-            model = make_model(options.dtype, torch, size, cache=True).eval()
-            enable_here(options, model)
-            works.update(works_of(torch, model))
-        start, worked = time.perf_counter(), time.process_time()
-        works[work]()
-        answer = {"loss": 0, "seconds": time.perf_counter() - start, "worked": time.process_time() - worked}
-        print(json.dumps(answer), flush=True)
-
-
 def busy():
     """Seconds that the machine's processors have worked for anyone."""
     ticks = pathlib.Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:8]
@@ -129,15 +89,13 @@ def busy():
 class Trainer:
     def __init__(self, name, options):
         self.losses, self.seconds, self.others = [], [], []
-        library = FOLDER.parent / "build" / "capi" / "libvelo.so.1"
         command = [sys.executable, __file__, "--child", name, "--dtype", options.dtype, "--threads", str(options.threads)]
-        command += ["--grid"] if options.grid else []
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env={"VELO_LIBRARY": str(library), **os.environ})
+                                        env={"VELO_LIBRARY": str(LIBRARY), **os.environ})
 
-    def step(self, counts, line=""):
+    def step(self, counts):
         before = busy()
-        self.process.stdin.write(line + "\n")
+        self.process.stdin.write("\n")
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
@@ -189,26 +147,13 @@ def report(options, trainers):
 
 
 def grid(options):
-    """Each cell of the grid in turns of stock and velo; the process fails below 0.98x."""
-    stock, enabled = (Trainer(name, options) for name in ("stock eager", "velo"))
-    lost = []
-    for hidden in map(int, options.hidden.split(",")):
-        heads = max(hidden // 64, 4)
-        size = {"hidden": hidden, "layers": 4 if hidden in (256, 512) else 2, "inner": hidden * 11 // 4, "heads": heads,
-                "kv_heads": heads // 2, "vocab": 4096}
-        for work in options.work.split(","):
-            for trainer in (stock, enabled):
-                trainer.seconds, trainer.others = [], []
-            for turn in range(3 + options.rounds):
-                for trainer in (stock, enabled) if turn % 2 else (enabled, stock):
-                    trainer.step(turn >= 3, json.dumps([size, work]))
-            one, two = (statistics.median(t.seconds) for t in (stock, enabled))
-            others = statistics.mean(stock.others + enabled.others)
-            print(f"{options.dtype:4} {options.threads}T hidden {hidden:4} {work:8} stock {one * 1e3:8.2f} ms, velo {two * 1e3:8.2f} ms: "
-                  f"{one / two:5.2f}x (fastest {min(stock.seconds) / min(enabled.seconds):5.2f}x); others used {others:.1f} processors",
-                  flush=True)
-            if one / two < 0.98:
-                lost.append(f"hidden {hidden} {work}")
+    """enable_grid.py's cells; the process fails where one is below its floor."""
+    os.environ.setdefault("VELO_LIBRARY", str(LIBRARY))
+    sys.path.insert(0, str(FOLDER.parent / "examples" / "python"))
+    import torch
+    import velo.torch
+
+    lost = enable_grid.run(torch, velo.torch.enable, make_model, options)
     if lost:
         sys.exit(f"enabling loses: {', '.join(lost)}")
 
@@ -217,19 +162,19 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", default="f32", choices=("f32", "bf16"))
-    parser.add_argument("--rounds", type=int, help="default: 3, of --grid 15")
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--grid", action="store_true")
     parser.add_argument("--hidden", default="64,256,512,1024", help="of --grid")
     parser.add_argument("--work", default="training,prefill,decode", help="of --grid")
+    parser.add_argument("--seconds", type=float, default=20, help="of --grid: for a cell at most")
     parser.add_argument("--steps", type=int, default=2, help="steps of a trainer that count in a round")
     parser.add_argument("--trainers", default="stock eager,stock compiled,velo,velo level 1,velo compiled",
                         help="which to run; ratios are to the first")
     parser.add_argument("--json", action="store_true", help="one JSON object a trainer")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    options.rounds = options.rounds or (15 if options.grid else 3)
     if options.child:
-        (serve_grid if options.grid else serve)(options)
+        serve(options)
     elif options.grid:
         grid(options)
     else:
