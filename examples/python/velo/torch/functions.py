@@ -21,7 +21,9 @@ def contiguous(tensor):
 
 def unit(tensor):
     """The tensor itself when its last dimension has unit stride and no dimension stride 0, else a copy."""
-    return tensor if tensor.dim() > 0 and tensor.stride(-1) == 1 and 0 not in tensor.stride() else tensor.contiguous()
+    if tensor.is_contiguous() or tensor.dim() > 0 and tensor.stride(-1) == 1 and 0 not in tensor.stride():
+        return tensor
+    return tensor.contiguous()
 
 
 def _ready(field):
