@@ -19,7 +19,7 @@ which finds its memory gone cold; a figure is the median over all others. "other
 measurement used of the machine: with more than 0.1 processors it is none.
 
 --grid: that enabling never loses, on small models (enable_grid.py); below 0.98x in a cell the program fails.
-VELO_LIBRARY names the library, else the build's is taken.
+VELO_LIBRARY and VELO_ADAPTERS name the libraries, else the build's are taken.
 """
 import argparse
 import json
@@ -33,7 +33,8 @@ import time
 import enable_grid
 from bench_pretrain import BATCH, DROPPED, FOLDER, MODEL, SEQUENCE, TOKENS, goals_of, verdict
 
-LIBRARY = FOLDER.parent / "build" / "capi" / "libvelo.so.1"
+BUILT = {"VELO_LIBRARY": str(FOLDER.parent / "build" / "capi" / "libvelo.so.1"),
+         "VELO_ADAPTERS": str(FOLDER.parent / "build" / "capi" / "adapters" / "libvelo_adapters.so.1")}
 AGREE = {"f32": 1e-3, "bf16": 5e-2}  # relative difference of losses that still is the same training
 
 
@@ -91,7 +92,7 @@ class Trainer:
         self.losses, self.seconds, self.others = [], [], []
         command = [sys.executable, __file__, "--child", name, "--dtype", options.dtype, "--threads", str(options.threads)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env={"VELO_LIBRARY": str(LIBRARY), **os.environ})
+                                        env={**BUILT, **os.environ})
 
     def step(self, counts):
         before = busy()
@@ -148,11 +149,14 @@ def report(options, trainers):
 
 def grid(options):
     """enable_grid.py's cells; the process fails where one is below its floor."""
-    os.environ.setdefault("VELO_LIBRARY", str(LIBRARY))
+    os.environ.update({**BUILT, **os.environ})
     sys.path.insert(0, str(FOLDER.parent / "examples" / "python"))
     import torch
     import velo.torch
+    from velo.torch import dispatcher
 
+    if not dispatcher.by_adapter:
+        print(f"every call goes by ctypes: {dispatcher.why_not}")
     lost = enable_grid.run(torch, velo.torch.enable, make_model, options)
     if lost:
         sys.exit(f"enabling loses: {', '.join(lost)}")

@@ -50,6 +50,13 @@ def adapters():
     return _open(_ADAPTERS, path)
 
 
+def text_of(function):
+    """What a function writes into a buffer: library.velo_error_text, library.velo_adapters_last_error."""
+    text = ctypes.create_string_buffer(1024)
+    function(text, ctypes.c_uint64(len(text)), None)
+    return text.value.decode()
+
+
 def path_of(opened):
     """The file that library() or adapters() came from, for a host that opens it itself; by a name that ends in .so where there is one,
     since some hosts go by that."""

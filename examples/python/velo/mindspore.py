@@ -34,7 +34,7 @@ _path = os.path.realpath(_libraries.path_of(spec.library))  # what MindSpore tak
 
 def last_error():
     """The sentence of the latest failed launch, of which MindSpore's exception shows only the number."""
-    return spec.text_of(spec.library.velo_adapters_last_error)
+    return _libraries.text_of(spec.library.velo_adapters_last_error)
 
 
 # ---- one operator
@@ -287,4 +287,4 @@ class AdamW:
                        for name, t in {"grad": gradient, "param": parameter, **state}.items()}
             values, count, _keep = op.values(tensors, attributes)
             if spec.library.velo_op_call(self.stream, op.name.encode(), values, count) != 0:
-                raise ValueError(spec.text_of(spec.library.velo_error_text))
+                raise ValueError(_libraries.text_of(spec.library.velo_error_text))

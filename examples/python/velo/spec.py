@@ -27,13 +27,6 @@ _MAX_RANK = 8
 library = v.load(_libraries.path_of(_libraries.adapters()))
 
 
-def text_of(function):
-    """What a function writes into a buffer: library.velo_error_text, library.velo_adapters_last_error."""
-    text = ctypes.create_string_buffer(1024)
-    function(text, ctypes.c_uint64(len(text)), None)
-    return text.value.decode()
-
-
 def context():
     """The adapters' own context, in which calls by name run."""
     handle = v.velo_context()
@@ -204,7 +197,7 @@ class Operator:
         shapes, made = (v.velo_shape * len(self.outputs))(), ctypes.c_int64()
         shapes[0].struct_size = ctypes.sizeof(v.velo_shape)
         if library.velo_op_infer(context(), self.name.encode(), values, count, shapes, len(shapes), ctypes.byref(made)) != 0:
-            raise ValueError(text_of(library.velo_error_text).replace("velo_op_infer:", f"velo_{self.name}:", 1))
+            raise ValueError(_libraries.text_of(library.velo_error_text).replace("velo_op_infer:", f"velo_{self.name}:", 1))
         return {s.name.decode(): (tuple(s.sizes[: s.ndim]), NAMES[s.dtype.code, s.dtype.bits]) for s in shapes[: made.value]}
 
 

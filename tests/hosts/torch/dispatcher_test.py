@@ -26,6 +26,7 @@ if tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < (2, 9):
 
 VELO, ADAPTERS = ctypes.CDLL(os.environ["VELO_LIBRARY"]), ctypes.CDLL(os.environ["VELO_ADAPTERS"])
 STATE = 15
+LISTS = torch.__version__ >= "2.10"  # of integers, as arguments of kernels in C; and torch_exception_get_what
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "f64": torch.float64, "i32": torch.int32, "i64": torch.int64}
 ops = torch.ops.velo
 
@@ -118,6 +119,9 @@ class Dispatcher(unittest.TestCase):
                 rest = [n for n in outputs if n not in arguments]
                 if "dcos" in rest and "x" not in given:  # what needs an input that is not there
                     largest, rest = "default", ["dx"]
+                if not LISTS and any(fields[name]["kind"] == "ints" for name in given):
+                    self.refused("int\\[\\]", call, operator, largest, given)
+                    continue
                 made, taken = call(operator, largest, given)
                 self.assertEqual(len(made), len(rest))
                 written = {**dict(zip(rest, made)), **{n: taken[n] for n in outputs if taken.get(n) is not None}}
@@ -168,6 +172,7 @@ class Dispatcher(unittest.TestCase):
             with self.assertRaises(NotImplementedError):
                 ops.rms_norm(other, gamma)
 
+    @unittest.skipUnless(LISTS, "torch 2.9 has no lists of integers for kernels in C")
     def test_lists(self):
         q, k, v = (torch.randn(12, 2, 16) for _ in range(3))
         packed = ENUMS["attention_layout"]["tnd"]
@@ -259,7 +264,9 @@ class Dispatcher(unittest.TestCase):
         self.assertEqual(first, "(0, '') (0, '')")
         self.assertRegex(second, rf"^\({STATE}, .velo_torch_register: torch: expected it to take velo::")
         self.assertIn("another copy of velo", second)
-        self.assertIn(os.path.basename(os.path.realpath(os.environ["VELO_ADAPTERS"])).split(".so")[0], second.split("Original")[-1])
+        if LISTS:
+            first_file = os.path.basename(os.path.realpath(os.environ["VELO_ADAPTERS"])).split(".so")[0]
+            self.assertIn(first_file, second.split("Original")[-1])
         self.assertEqual(third, "torch.Size([4, 64])")
 
     def test_before_torch_and_after(self):

@@ -14,6 +14,7 @@ import threading
 import torch
 
 import velo.ctypes as c
+from velo import _libraries
 
 _DTYPES = {torch.float32: (2, 32), torch.bfloat16: (4, 16), torch.float64: (2, 64), torch.float16: (2, 16), torch.int8: (0, 8),
            torch.int16: (0, 16), torch.int32: (0, 32), torch.int64: (0, 64), torch.uint8: (1, 8), torch.bool: (6, 8)}
@@ -133,9 +134,7 @@ class Library:
 
     def check(self, status):
         if status != 0:
-            text = ctypes.create_string_buffer(1024)
-            self.c.velo_error_text(text, len(text), None)
-            raise VeloError(text.value.decode())
+            raise VeloError(_libraries.text_of(self.c.velo_error_text))
 
     def configure(self, key, value):
         """Sets a key of every context, the adapter's too, and of those to come."""

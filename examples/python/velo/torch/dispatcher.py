@@ -99,17 +99,19 @@ def _address(function):
 
 
 def _by_adapter():
-    """Lets libvelo_adapters.so register the operators; whether it could. The operators are those of the library it is linked to, which
-    may be another release than the one described here."""
+    """Lets libvelo_adapters.so register the operators: (whether it could, else why not). The operators are those of the library it is
+    linked to, which may be another release than the one described here."""
     opened = library().c  # first, so that the adapters are linked to it where they can be
     try:
         adapters = _libraries.adapters()
-    except ImportError:  # libvelo.so alone serves too, slower
-        return False
+    except ImportError as error:  # libvelo.so alone serves too, slower
+        return False, str(error)
     if _address(adapters.velo_version) != _address(opened.velo_version):
-        return False
-    if not hasattr(adapters, "velo_torch_register") or adapters.velo_torch_register() != 0:
-        return False
+        return False, "libvelo_adapters.so is linked to another libvelo.so than the one opened here"
+    if not hasattr(adapters, "velo_torch_register"):
+        return False, "libvelo_adapters.so is older than torch's adapter"
+    if adapters.velo_torch_register() != 0:
+        return False, _libraries.text_of(adapters.velo_adapters_last_error)
 
     def contexts():
         context = c.velo_context()
@@ -117,7 +119,7 @@ def _by_adapter():
         return [context]
 
     library().contexts_of_adapter = contexts
-    return True
+    return True, ""
 
 
 def _by_ctypes(operators):
@@ -145,7 +147,7 @@ def _register_fakes(operators):
     _owned.append(home)
 
 
-by_adapter = _by_adapter()
+by_adapter, why_not = _by_adapter()
 if not by_adapter:
     _by_ctypes(library().operators.values())
 _register_fakes(library().operators.values())

@@ -4,6 +4,7 @@ import sys
 import torch
 
 from . import costs, kernels, modules
+from .dispatcher import by_adapter, why_not
 from .functions import FUNCTIONS
 from .optimizer import AdamW
 from .plain import compiling, plain
@@ -68,6 +69,8 @@ def enable(model=None, level=2, optimizer=True):
     if level not in (0, 1, 2):
         raise ValueError(f"enable: level must be 0, 1 or 2, got {level!r}")
     done = Replacement(level)
+    if not by_adapter:
+        done.leave("torch's dispatcher", f"every call goes by ctypes and costs 100 microseconds: {why_not}")
     if kernels.available():
         done.share(kernels.attention, "torch.nn.functional.scaled_dot_product_attention",
                    "fusion_attention; with a mask tensor, dropout or few rows torch's own")

@@ -6,6 +6,8 @@ gradient (gradient_of), it is one autograd.Function: its tensors are forward inp
 neither, the gradient of the first result; `d<input>` of its results is the gradient of that input. The gradient has no gradient of
 its own, and differentiating twice says so. The functions make a layout that the operator does not take contiguous first.
 """
+import typing
+
 import torch
 
 from . import irregular
@@ -44,35 +46,48 @@ class _Once(torch.autograd.Function):
                         f"velo.torch.enable()")
 
 
-class _Plan:
-    """How the gradient of an operator is called: where each of its arguments comes from, where each of its results goes."""
+class _Plan(typing.NamedTuple):
+    """How the gradient of an operator is called. Places are indices; a tuple, because torch 2.9 compiles nothing of a class of ours."""
+    tensors: list         # of the tensors among the forward arguments
+    arguments: int        # how many forward arguments there are
+    several: bool         # whether the forward call gives a tuple
+    result: int           # of the forward result that the function returns
+    saved_inputs: list    # of the forward arguments that the gradient always reads
+    saved_results: list   # of the forward results that it always reads
+    optional: list        # of the forward arguments that it reads where all gradients are wanted
+    attributes: list      # of each of its attributes: a place among the forward arguments, or a function of them
+    ready: object         # what makes dy a layout that it takes
+    sources: list         # of each of its arguments: a place in saved inputs, saved results, dy, attributes; None: absent
+    all_sources: list     # the same where all gradients are wanted: behind these, the optional ones
+    gradients: list       # of each of its results: the forward argument it is the gradient of
+    all_gradients: list   # of all its results
+    more: list            # of those that are not always computed
 
-    def __init__(self, forward, backward):
-        inputs, results = [f.name for f in forward.arguments], [f.name for f in forward.all_results]
-        incoming, = (f for f in backward.reads if f.name not in inputs + results)
-        saved = [f.name for f in backward.reads if f is not incoming and not f.optional]
-        self.tensors, self.arguments, self.several = [inputs.index(f.name) for f in forward.reads], len(inputs), len(results) > 1
-        self.saved_inputs = [inputs.index(name) for name in saved if name in inputs]
-        self.saved_results = [results.index(name) for name in saved if name in results]
-        self.optional = [inputs.index(f.name) for f in backward.reads if f.optional]
-        self.result = next(i for i, f in enumerate(forward.all_results) if not f.optional)
-        # of each argument of the gradient: its place in what is saved, behind it dy and the attributes; None: absent
-        places = [inputs[i] for i in self.saved_inputs] + [results[i] for i in self.saved_results]
-        places += [incoming.name] + [f.name for f in backward.attributes]
-        self.sources = [places.index(f.name) if f.name in places else None for f in backward.arguments]
-        more = iter(range(len(places), len(places) + len(self.optional)))
-        self.all_sources = [next(more) if at is None else at for at in self.sources]
-        self.ready = _ready(incoming)
-        self.gradients = [inputs.index(f.name[1:]) for f in backward.results]
-        self.all_gradients = [inputs.index(f.name[1:]) for f in backward.all_results]
-        self.more = [at for at in self.all_gradients if at not in self.gradients]
-        self.attributes = [inputs.index(f.name) if f.name in inputs else irregular.ATTRIBUTES[backward.name, f.name]
-                           for f in backward.attributes]
+
+def _plan_of(forward, backward):
+    inputs, results = [f.name for f in forward.arguments], [f.name for f in forward.all_results]
+    incoming, = (f for f in backward.reads if f.name not in inputs + results)
+    saved = [f.name for f in backward.reads if f is not incoming and not f.optional]
+    saved_inputs, saved_results = ([names.index(name) for name in saved if name in names] for names in (inputs, results))
+    optional = [inputs.index(f.name) for f in backward.reads if f.optional]
+    places = [inputs[i] for i in saved_inputs] + [results[i] for i in saved_results]
+    places += [incoming.name] + [f.name for f in backward.attributes]
+    sources = [places.index(f.name) if f.name in places else None for f in backward.arguments]
+    more = iter(range(len(places), len(places) + len(optional)))
+    gradients, all_gradients = ([inputs.index(f.name[1:]) for f in of] for of in (backward.results, backward.all_results))
+    return _Plan(
+        tensors=[inputs.index(f.name) for f in forward.reads], arguments=len(inputs), several=len(results) > 1,
+        result=next(i for i, f in enumerate(forward.all_results) if not f.optional),
+        saved_inputs=saved_inputs, saved_results=saved_results, optional=optional,
+        attributes=[inputs.index(f.name) if f.name in inputs else irregular.ATTRIBUTES[backward.name, f.name]
+                    for f in backward.attributes],
+        ready=_ready(incoming), sources=sources, all_sources=[next(more) if at is None else at for at in sources],
+        gradients=gradients, all_gradients=all_gradients, more=[at for at in all_gradients if at not in gradients])
 
 
 def _derived(operator):
     """The autograd.Function of an operator whose gradient is another."""
-    plan, run = _Plan(operator, operator.gradient), fullest(operator)
+    plan, run = _plan_of(operator, operator.gradient), fullest(operator)
     run_back, run_back_all = overload(operator.gradient.name), fullest(operator.gradient)
 
     class Derived(torch.autograd.Function):
