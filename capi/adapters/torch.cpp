@@ -14,8 +14,6 @@
 // Work runs on torch's own threads (torch_threads.hpp), or on the context given by
 // velo_adapters_set_context. Thread class: any; calls take turns on the context. What was
 // registered stays, as the library does.
-#include <dlfcn.h>
-
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -24,6 +22,7 @@
 #include "capi/adapters/failure.hpp"
 #include "capi/adapters/fork_lock.hpp"
 #include "capi/adapters/torch_call.hpp"
+#include "capi/adapters/torch_library.hpp"
 #include "capi/adapters/torch_threads.hpp"
 #include "velo/adapters.h"
 
@@ -44,41 +43,6 @@ std::atomic<const registration*> published{nullptr};  // what kernels use; never
 std::atomic<bool> registered{false};
 fork_lock registering;
 
-// A library object of torch's; what it registered goes with it unless it is kept.
-class torch_library {
- public:
-  explicit torch_library(const torch::binding& torch) : torch_(torch) {}
-  ~torch_library() {
-    if (made_ != nullptr) torch_.delete_library(made_);
-  }
-  torch_library(const torch_library&) = delete;
-  torch_library& operator=(const torch_library&) = delete;
-
-  torch::library* place() { return &made_; }
-  torch::library get() const { return made_; }
-  void keep() { made_ = nullptr; }
-
- private:
-  const torch::binding& torch_;
-  torch::library made_ = nullptr;
-};
-
-void must(const torch::binding& torch, torch::error failed, const std::string& what) {
-  if (failed == 0) return;
-  const char* why = torch.last_error != nullptr ? torch.last_error() : "it is on stderr";
-  refuse(VELO_ERR_STATE,
-         "torch: expected it to take %s, which it refuses where another copy of velo has "
-         "registered; got: %.800s",
-         what.c_str(), why);
-}
-
-// torch keeps the pointer; the loader's text lives as long as the library.
-const char* own_path() {
-  Dl_info where{};
-  const bool found = dladdr(reinterpret_cast<const void*>(&velo_torch_register), &where) != 0;
-  return found ? where.dli_fname : "libvelo_adapters.so";
-}
-
 template <class Each>
 void for_each_overload(const registration& all, Each&& each) {
   for (int op = 0; op < operator_count; ++op) {
@@ -88,29 +52,20 @@ void for_each_overload(const registration& all, Each&& each) {
   }
 }
 
-void define(const registration& all, torch::library to) {
+void define(const registration& all, torch_library& to) {
   for_each_overload(all, [&](int op, int o, const torch_plan& plan) {
-    const std::string schema = torch_schema(operators[op], torch_overload{o}, plan);
-    must(all.torch, all.torch.library_def(to, schema.c_str()), "velo::" + schema);
+    to.define(torch_schema(operators[op], torch_overload{o}, plan));
   });
 }
 
 // Kernels under a key, kept in the library. torch resolves negated views itself, but not where a
 // kernel writes into its arguments: there a kernel refuses them.
 void implement(const registration& all, const char* key_name, torch_key key, torch_library& in) {
-  const torch::binding& torch = all.torch;
-  const std::uint64_t version = std::min(torch.abi_version(), torch::written_against);
-  must(torch, torch.library_init_impl("velo", key_name, own_path(), 1, in.place()), "kernels");
-  const torch::library to = in.get();
+  in.open_kernels("velo", key_name);
   for_each_overload(all, [&](int op, int o, const torch_plan& plan) {
     if (key == torch_key::negative && !plan.writes_arguments) return;
     const std::string name = torch_name(operators[op], torch_overload{o});
-    const torch_kernel kernel = torch_entries[op].of[o * torch_key_count + static_cast<int>(key)];
-    must(torch,
-         torch.library_impl_for != nullptr
-             ? torch.library_impl_for(to, name.c_str(), kernel, version)
-             : torch.library_impl(to, name.c_str(), kernel),
-         "a kernel of velo::" + name);
+    in.implement(name, torch_entries[op].of[o * torch_key_count + static_cast<int>(key)]);
   });
 }
 
@@ -126,9 +81,8 @@ void register_all() {
   const registration& kept = *all.release();
   published = &kept;  // a kernel may be called as soon as it is there
   torch_library definitions(kept.torch), cpu(kept.torch), meta(kept.torch), negative(kept.torch);
-  must(kept.torch, kept.torch.library_init_fragment("velo", own_path(), 1, definitions.place()),
-       "a library");
-  define(kept, definitions.get());
+  definitions.open_definitions("velo");
+  define(kept, definitions);
   implement(kept, "CPU", torch_key::cpu, cpu);
   implement(kept, "Meta", torch_key::meta, meta);
   implement(kept, "Negative", torch_key::negative, negative);
@@ -137,6 +91,12 @@ void register_all() {
 }
 
 }  // namespace
+
+const torch::binding& torch_in_use() {
+  if (!registered)
+    refuse(VELO_ERR_STATE, "torch: expected velo_torch_register() before, got no call of it");
+  return published.load()->torch;
+}
 
 void enter_torch(int op, torch_overload overload, torch_key key, std::uint64_t* stack) {
   const registration& all = *published.load(std::memory_order_acquire);
@@ -164,9 +124,5 @@ velo_status velo_torch_register(void) {
 velo_status velo_torch_context(velo_context* context) {
   if (context == nullptr) return VELO_ERR_NULL;
   refusal failed;
-  return attempt({"velo_torch_context"}, failed, [&] {
-    if (!registered)
-      refuse(VELO_ERR_STATE, "torch: expected velo_torch_register() before, got no call of it");
-    *context = torch_context(published.load()->torch);
-  });
+  return attempt({"velo_torch_context"}, failed, [&] { *context = torch_context(torch_in_use()); });
 }
