@@ -96,7 +96,8 @@ std::string emit_adapter_map(const spec& s) {
   for (const char* name :
        {"velo_adapters_set_context", "velo_adapters_context", "velo_adapters_set_log",
         "velo_adapters_last_error", "velo_ms_slot_bind", "velo_ms_slot_infer",
-        "velo_ms_slot_release", "velo_torch_register", "velo_torch_context"})
+        "velo_ms_slot_release", "velo_torch_register", "velo_torch_context", "velo_torch_attention",
+        "velo_torch_attention_calls"})
     out += "    " + std::string(name) + ";\n";
   for (const char* prefix : {"velo_ms_", "velo_xla_", "__tvm_ffi_velo_"}) {
     for (const op* o : s.ops()) out += "    " + (prefix + o->name) + ";\n";

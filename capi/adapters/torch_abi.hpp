@@ -67,6 +67,13 @@ struct functions {
   error (*delete_value)(value*);
   const char* (*last_error)();
 
+  // torch's own flash attention for the CPU, past the dispatcher; the oldest torch may lack it too.
+  error (*attention)(tensor query, tensor key, tensor value, double dropout, std::int32_t causal,
+                     tensor* mask, double* scale, tensor* out, tensor* logsumexp);
+  error (*attention_backward)(tensor dy, tensor query, tensor key, tensor value, tensor out,
+                              tensor logsumexp, double dropout, std::int32_t causal, tensor* mask,
+                              double* scale, tensor* dquery, tensor* dkey, tensor* dvalue);
+
   int (*thread_count)();  // C++: at::get_num_threads()
 };
 

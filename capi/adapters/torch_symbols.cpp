@@ -46,6 +46,10 @@ constexpr symbol symbols[] = {
     {"torch_parallel_for", offsetof(functions, parallel_for), false},
     {"torch_delete_stable_ivalue", offsetof(functions, delete_value), false},
     {"torch_exception_get_what_without_backtrace", offsetof(functions, last_error), false},
+    {"aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu", offsetof(functions, attention),
+     false},
+    {"aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu_backward",
+     offsetof(functions, attention_backward), false},
     {"_ZN2at15get_num_threadsEv", offsetof(functions, thread_count), true},
 };
 

@@ -54,12 +54,16 @@ using kernel = void (*)(std::uint64_t*, std::uint64_t, std::uint64_t);
 
 struct entry {
   schema text;
-  std::map<std::string, kernel> kernels;  // by key
+  std::map<std::string, std::vector<kernel>> kernels;  // by key; the last one serves
 };
 
 struct library {
-  std::string key;  // "" for definitions
-  std::vector<std::string> names;
+  std::string name_space, key;  // no key: definitions
+  std::vector<std::pair<std::string, kernel>> kept;
+
+  std::string whole(const std::string& name) const {
+    return name_space == "aten" ? "aten::" + name : name;
+  }
 };
 
 // Everything that is alive, by kind.
@@ -96,7 +100,7 @@ using list = std::vector<std::uint64_t>;
 registry alive;
 std::map<std::string, entry> operators;
 std::vector<std::string> order;
-std::atomic<long> left{-1}, loop_count{0}, copy_count{0};
+std::atomic<long> left{-1}, loop_count{0}, copy_count{0}, attention_count{0};
 std::atomic<int> threads{1};
 std::atomic<std::uint64_t> version{std::uint64_t{2} << 56 | std::uint64_t{15} << 48};
 thread_local bool records = true;
@@ -129,66 +133,11 @@ T from(std::uint64_t value) {
 }
 
 std::int32_t implement(library& self, const char* name, kernel function) {
-  if (fails() || operators.count(name) == 0) return 1;
-  operators[name].kernels[self.key] = function;
-  self.names.emplace_back(name);
+  const std::string whole = self.whole(name);
+  if (fails() || operators.count(whole) == 0) return 1;
+  operators[whole].kernels[self.key].push_back(function);
+  self.kept.emplace_back(whole, function);
   return 0;
-}
-
-// ---- schemas
-
-[[noreturn]] void wrong_schema(const std::string& text) {
-  throw std::runtime_error("no schema: " + text);
-}
-
-value parse_default(const argument& a, const std::string& text) {
-  if (text == "None" && a.optional) return {};
-  if (a.type == "int") return value(std::int64_t{std::stoll(text)});
-  if (a.type == "float") return value(std::stod(text));
-  if (a.type == "bool" && (text == "True" || text == "False")) return value(text == "True");
-  wrong_schema(a.name + "=" + text);
-}
-
-argument parse_argument(const std::string& text, char& letter) {
-  argument out;
-  const std::size_t space = text.find(' '), equals = text.find('=');
-  if (space == text.npos) wrong_schema(text);
-  out.name = text.substr(space + 1, equals == text.npos ? text.npos : equals - space - 1);
-  out.type = text.substr(0, space);
-  out.optional = out.type.back() == '?';
-  if (out.optional) out.type.pop_back();
-  if (const std::size_t open = out.type.find('('); open != std::string::npos) {
-    if (out.type.substr(open, 4) != std::string("(") + letter++ + "!)") wrong_schema(text);
-    out.written = true;
-    out.type.erase(open, 4);
-  }
-  const std::set<std::string> types = {"Tensor", "Tensor[]", "int", "float",
-                                       "bool",   "int[]",    "str"};
-  if (types.count(out.type) == 0) wrong_schema(text);
-  out.has_default = equals != text.npos;
-  if (out.has_default) out.initial = parse_default(out, text.substr(equals + 1));
-  return out;
-}
-
-schema parse(const std::string& text) {
-  schema out;
-  out.text = text;
-  const std::size_t open = text.find('('), arrow = text.find(") -> ");
-  if (arrow == text.npos) wrong_schema(text);
-  out.name = text.substr(0, open);
-  std::istringstream arguments(text.substr(open + 1, arrow - open - 1));
-  char letter = 'a';
-  for (std::string one; std::getline(arguments, one, ',');) {
-    out.arguments.push_back(parse_argument(one.substr(one.front() == ' ' ? 1 : 0), letter));
-    const std::size_t count = out.arguments.size();
-    if (count > 1 && out.arguments[count - 2].has_default && !out.arguments[count - 1].has_default)
-      wrong_schema("a default before " + one);
-  }
-  const std::string results = text.substr(arrow + 5);
-  for (std::size_t at = 0; (at = results.find("Tensor", at)) != results.npos; at += 6)
-    ++out.results;
-  if (out.results == 0 && results != "()") wrong_schema(text);
-  return out;
 }
 
 // ---- values on the stack
@@ -229,13 +178,30 @@ std::uint64_t put(const argument& a, const value& v) {
 #endif
 }
 
-array taken(std::uint64_t handle) {
+// The elements in the order of the shape.
+void gather(const tensor& from, unsigned char* to) {
+  const std::size_t width = dtypes[from.dtype - first_dtype].bits / 8;
+  std::size_t count = 1;
+  for (const std::int64_t size : from.sizes) count *= static_cast<std::size_t>(size);
+  std::vector<std::int64_t> index(from.sizes.size());
+  for (std::size_t at = 0; at < count * width; at += width) {
+    std::int64_t offset = 0;
+    for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * from.strides[d];
+    std::memcpy(to + at, from.data + offset * static_cast<std::int64_t>(width), width);
+    for (std::size_t d = index.size(); d-- > 0 && ++index[d] == from.sizes[d];) index[d] = 0;
+  }
+}
+
+array taken(std::uint64_t handle, bool strided) {
   auto* made = from<tensor*>(handle);
   array out;
   out.dtype = made->dtype == 9 ? velo_dtype{} : dtypes[made->dtype - first_dtype];
   out.shape = made->sizes;
   out.bytes = made->memory;
-  if (made->strides != compact(made->sizes)) throw std::runtime_error("a result is not compact");
+  if (made->strides != compact(made->sizes)) {
+    if (!strided) throw std::runtime_error("a result is not compact");
+    gather(*made, out.bytes.data());
+  }
   alive.remove(alive.tensors, made);
   return out;
 }
@@ -247,6 +213,38 @@ const char* key_of(const std::vector<value>& values) {
     if (v.negative) key = "Negative";
   }
   return key;
+}
+
+// ---- torch's own attention, which gives nothing but sevens
+
+std::int32_t sevens(tensor* like, std::int64_t rank, tensor** out) {
+  auto* made = alive.add(alive.tensors, new tensor(*like));
+  made->sizes.resize(static_cast<std::size_t>(rank));
+  made->strides = compact(made->sizes);
+  std::size_t bytes = rank == 3 ? 4 : dtypes[like->dtype - first_dtype].bits / 8;
+  made->dtype = rank == 3 ? first_dtype : like->dtype;
+  for (const std::int64_t size : made->sizes) bytes *= static_cast<std::size_t>(size);
+  made->memory.assign(bytes, 7);
+  made->data = made->memory.data();
+  *out = made;
+  return 0;
+}
+
+constexpr char attention_schema[] =
+    "aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, "
+    "float dropout_p=0.0, bool is_causal=False, Tensor? attn_mask=None, float? scale=None) -> "
+    "(Tensor output, Tensor logsumexp)";
+constexpr char attention_backward_schema[] =
+    "aten::_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, "
+    "Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, "
+    "Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor "
+    "grad_value)";
+
+void define_own() {
+  for (const char* text : {attention_schema, attention_backward_schema}) {
+    const schema made = parse(text);
+    operators[made.name].text = made;
+  }
 }
 
 }  // namespace
@@ -272,9 +270,10 @@ std::vector<array> call(const std::string& name, const std::map<std::string, val
     stack[i] = put(s.arguments[i], values.back());
   }
   if (used != given.size()) throw std::invalid_argument(name + ": an argument it does not have");
-  op.kernels.at(key_of(values))(stack.data(), s.arguments.size(), s.results);
+  op.kernels.at(key_of(values)).back()(stack.data(), s.arguments.size(), s.results);
+  const bool own = name.rfind("aten::", 0) == 0;  // torch's own results may lie in any order
   std::vector<array> out;
-  for (std::size_t r = 0; r < s.results; ++r) out.push_back(taken(stack[r]));
+  for (std::size_t r = 0; r < s.results; ++r) out.push_back(taken(stack[r], own));
   return out;
 }
 
@@ -304,6 +303,14 @@ long copies() {
 
 bool recording() {
   return records;
+}
+
+std::size_t kernels_of(const std::string& name) {
+  return operators.at(name).kernels["CPU"].size();
+}
+
+long own_attentions() {
+  return attention_count;
 }
 
 }  // namespace hosts::torch
@@ -354,13 +361,15 @@ DTYPE(bool, 11)
 std::int32_t aoti_torch_library_init_fragment(const char* ns, const char*, std::uint32_t,
                                               library** out) {
   if (fails() || std::strcmp(ns, "velo") != 0) return 1;
-  *out = new library;
+  *out = new library{ns, {}, {}};
   return 0;
 }
 std::int32_t aoti_torch_library_init_impl(const char* ns, const char* key, const char*,
                                           std::uint32_t, library** out) {
-  if (fails() || std::strcmp(ns, "velo") != 0) return 1;
-  *out = new library{key, {}};
+  const bool own = std::strcmp(ns, "aten") == 0;
+  if (fails() || (!own && std::strcmp(ns, "velo") != 0)) return 1;
+  if (own) define_own();
+  *out = new library{ns, key, {}};
   return 0;
 }
 std::int32_t aoti_torch_library_def(library* self, const char* text) {
@@ -369,19 +378,21 @@ std::int32_t aoti_torch_library_def(library* self, const char* text) {
   if (operators.count(made.name) != 0) return 1;
   operators[made.name].text = made;
   order.push_back(made.name);
-  self->names.push_back(made.name);
+  self->kept.emplace_back(made.name, nullptr);
   return 0;
 }
 std::int32_t aoti_torch_library_impl(library* self, const char* name, kernel function) {
   return implement(*self, name, function);
 }
 std::int32_t aoti_torch_delete_library_object(library* self) {
-  for (const std::string& name : self->names) {
+  for (const auto& [name, function] : self->kept) {
     if (self->key.empty()) {
       operators.erase(name);
       order.erase(std::find(order.begin(), order.end(), name));
     } else if (operators.count(name) != 0) {
-      operators[name].kernels.erase(self->key);
+      auto& kernels = operators[name].kernels[self->key];
+      const auto found = std::find(kernels.rbegin(), kernels.rend(), function);
+      if (found != kernels.rend()) kernels.erase(std::next(found).base());
     }
   }
   delete self;
@@ -431,14 +442,7 @@ std::int32_t aoti_torch_empty_strided(std::int64_t rank, const std::int64_t* siz
 std::int32_t aoti_torch_copy_(tensor* to, tensor* from, std::int32_t) {
   if (fails() || records) return 1;
   ++copy_count;
-  const std::size_t width = dtypes[to->dtype - first_dtype].bits / 8;
-  std::vector<std::int64_t> index(to->sizes.size());
-  for (std::size_t at = 0; at < to->memory.size(); at += width) {
-    std::int64_t offset = 0;
-    for (std::size_t d = 0; d < index.size(); ++d) offset += index[d] * from->strides[d];
-    std::memcpy(to->data + at, from->data + offset * static_cast<std::int64_t>(width), width);
-    for (std::size_t d = index.size(); d-- > 0 && ++index[d] == to->sizes[d];) index[d] = 0;
-  }
+  gather(*from, to->data);
   return 0;
 }
 std::int32_t aoti_torch_delete_tensor_object(tensor* self) {
@@ -450,6 +454,25 @@ bool aoti_torch_grad_mode_is_enabled() {
 }
 void aoti_torch_grad_mode_set_enabled(bool enabled) {
   records = enabled;
+}
+
+// ---- torch's own attention, past the dispatcher
+
+std::int32_t aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu(tensor* query, tensor*,
+                                                                        tensor*, double,
+                                                                        std::int32_t, tensor**,
+                                                                        double*, tensor** out,
+                                                                        tensor** logsumexp) {
+  ++attention_count;
+  if (fails()) return 1;
+  return sevens(query, 4, out) + sevens(query, 3, logsumexp);
+}
+std::int32_t aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu_backward(
+    tensor*, tensor* query, tensor* key, tensor* value, tensor*, tensor*, double, std::int32_t,
+    tensor**, double*, tensor** dquery, tensor** dkey, tensor** dvalue) {
+  ++attention_count;
+  if (fails()) return 1;
+  return sevens(query, 4, dquery) + sevens(key, 4, dkey) + sevens(value, 4, dvalue);
 }
 
 // ---- from 2.10 and 2.13 on

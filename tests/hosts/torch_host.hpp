@@ -54,6 +54,7 @@ struct schema {
   std::size_t results = 0;
 };
 
+schema parse(const std::string& text);      // throws where torch's parser would
 std::vector<std::string> defined();         // names of all operators, in order
 schema schema_of(const std::string& name);  // throws where there is none
 
@@ -80,5 +81,10 @@ void set_threads(int count);
 long loops();      // calls of torch_parallel_for
 long copies();     // calls of aoti_torch_copy_
 bool recording();  // gradients
+
+// Of aten's flash attention for the CPU, which is there once somebody has given it a kernel: how
+// many kernels it has under CPU beyond torch's own, and calls of torch's own.
+std::size_t kernels_of(const std::string& name);
+long own_attentions();
 
 }  // namespace hosts::torch

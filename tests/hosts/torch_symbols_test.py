@@ -1,4 +1,4 @@
-"""A torch that is not there, too old, or lacks a function: velo_torch_register says which, and registers nothing.
+"""A torch that is not there, too old, or lacks a function: velo_torch_register and velo_torch_attention say so and do nothing.
 
 Usage: torch_symbols_test.py TORCH (the library that plays torch); VELO_ADAPTERS names the adapters. Names are taken away from copies
 of that library by changing a letter, one name a copy and a process.
@@ -24,10 +24,11 @@ status = adapters.velo_torch_register()
 adapters.velo_adapters_last_error(text, ctypes.c_uint64(2048), None)
 print(status, text.value.decode())
 """
+ATTENTION = CHILD.replace("velo_torch_register()", "velo_torch_register() or adapters.velo_torch_attention(1)")
 
 
-def register(torch, *version):
-    done = subprocess.run([sys.executable, "-c", CHILD, torch, *version], capture_output=True, text=True, check=True)
+def register(torch, *version, program=CHILD):
+    done = subprocess.run([sys.executable, "-c", program, torch, *version], capture_output=True, text=True, check=True)
     status, _, text = done.stdout.strip().partition(" ")
     return int(status), text
 
@@ -62,6 +63,11 @@ class Symbols(unittest.TestCase):
                         self.assertEqual(status, UNSUPPORTED)
                     else:
                         self.assertEqual((status, text), (0, ""))
+                    if "attention" in name:
+                        without = ("velo_torch_attention: torch: expected one with aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu "
+                                   "and its _backward, got one without")
+                        self.assertEqual(register(path, program=ATTENTION), (UNSUPPORTED, without))
+        self.assertEqual(register(TORCH, program=ATTENTION), (0, ""))
 
     def test_no_torch_and_an_old_one(self):
         none = "velo_torch_register: torch: expected torch 2.9 or later in the process (import it first), got none"

@@ -85,6 +85,21 @@ VELO_API velo_status velo_torch_register(void);
  * class: any. Errors: NULL, STATE (before velo_torch_register), and velo_context_create's. */
 VELO_API velo_status velo_torch_context(velo_context* context);
 
+/* Puts velo's attention in the place of torch's own flash attention for the CPU, forward and
+ * backward (aten::_scaled_dot_product_flash_attention_for_cpu, key CPU), so that
+ * torch.nn.functional.scaled_dot_product_attention and everything above it runs on velo; 0 takes it
+ * out again. What velo does not take (a mask, dropout, other dtypes than float32 and bfloat16, heads
+ * above 512, a forked child) and what is too small to be worth it still goes to torch's own kernel.
+ * Twice the same does nothing. torch warns once in a process that a kernel is overridden. Thread
+ * class: any. Errors: STATE (before velo_torch_register, or torch refuses), UNSUPPORTED (a torch
+ * without aoti_torch_cpu__scaled_dot_product_flash_attention_for_cpu and its _backward), MEMORY;
+ * velo_adapters_last_error has the text. */
+VELO_API velo_status velo_torch_attention(int32_t replace);
+
+/* How many attentions (forward) of torch's velo has computed in this process. Thread class: any.
+ * Errors: NULL. */
+VELO_API velo_status velo_torch_attention_calls(uint64_t* calls);
+
 VELO_END_C
 
 #endif
