@@ -20,13 +20,6 @@ def could_pay_linear(weight):
     return weight.dtype == torch.float32 and weight.numel() << 6 >= 1 << 24
 
 
-def attention(query, key):
-    """Sixteen rows of queries; fewer in bfloat16 where there is a cache of keys to read."""
-    if query.size(-2) >= 16:
-        return by_adapter or query.numel() >= 1 << 14
-    return query.dtype == torch.bfloat16 and key.size(-2) >= 64 and key.size(-1) >= 32 and by_adapter
-
-
 def cross_entropy(logits):
     return logits.numel() >= _CALL << 15
 

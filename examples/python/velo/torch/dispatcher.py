@@ -98,20 +98,20 @@ def _address(function):
     return ctypes.cast(function, ctypes.c_void_p).value
 
 
-def _by_adapter():
-    """Lets libvelo_adapters.so register the operators: (whether it could, else why not). The operators are those of the library it is
-    linked to, which may be another release than the one described here."""
+def _adapter():
+    """libvelo_adapters.so, once it has registered the operators, and ""; else None, and why. The operators are those of the library
+    it is linked to, which may be another release than the one described here."""
     opened = library().c  # first, so that the adapters are linked to it where they can be
     try:
         adapters = _libraries.adapters()
     except ImportError as error:  # libvelo.so alone serves too, slower
-        return False, str(error)
+        return None, str(error)
     if _address(adapters.velo_version) != _address(opened.velo_version):
-        return False, "libvelo_adapters.so is linked to another libvelo.so than the one opened here"
+        return None, "libvelo_adapters.so is linked to another libvelo.so than the one opened here"
     if not hasattr(adapters, "velo_torch_register"):
-        return False, "libvelo_adapters.so is older than torch's adapter"
+        return None, "libvelo_adapters.so is older than torch's adapter"
     if adapters.velo_torch_register() != 0:
-        return False, _libraries.text_of(adapters.velo_adapters_last_error)
+        return None, _libraries.text_of(adapters.velo_adapters_last_error)
 
     def contexts():
         context = c.velo_context()
@@ -119,7 +119,7 @@ def _by_adapter():
         return [context]
 
     library().contexts_of_adapter = contexts
-    return True, ""
+    return adapters, ""
 
 
 def _by_ctypes(operators):
@@ -147,7 +147,8 @@ def _register_fakes(operators):
     _owned.append(home)
 
 
-by_adapter, why_not = _by_adapter()
+adapter, why_not = _adapter()
+by_adapter = adapter is not None
 if not by_adapter:
     _by_ctypes(library().operators.values())
 _register_fakes(library().operators.values())

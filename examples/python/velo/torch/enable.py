@@ -4,6 +4,7 @@ import sys
 import torch
 
 from . import costs, kernels, modules
+from .binding import VeloError
 from .dispatcher import by_adapter, why_not
 from .functions import FUNCTIONS
 from .optimizer import AdamW
@@ -11,6 +12,7 @@ from .plain import compiling, plain
 from .replacement import Entry, Replacement, Shared, attribute
 
 _adamw = Shared(attribute(torch.optim, "AdamW", lambda before, shared: AdamW))
+_ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
 _rotary_homes = {}  # name of a module -> what is shared by all models of that module
 _rotate = FUNCTIONS["rotary_position_embedding"]
 
@@ -71,13 +73,15 @@ def enable(model=None, level=2, optimizer=True):
     done = Replacement(level)
     if not by_adapter:
         done.leave("torch's dispatcher", f"every call goes by ctypes and costs 100 microseconds: {why_not}")
+    try:
+        done.share(kernels.attention, _ATTENTION, "fusion_attention; with a mask tensor, dropout or few rows torch's own")
+    except VeloError as why:
+        done.leave(_ATTENTION, str(why))
     if kernels.available():
-        done.share(kernels.attention, "torch.nn.functional.scaled_dot_product_attention",
-                   "fusion_attention; with a mask tensor, dropout or few rows torch's own")
         done.share(kernels.cross_entropy, "torch.nn.functional.cross_entropy",
                    "cross_entropy; with class weights, label smoothing or few logits torch's own")
     else:
-        done.leave("attention and cross-entropy", "this torch does not let a kernel be replaced and still be called (2.9 does)")
+        done.leave("torch.nn.functional.cross_entropy", "this torch does not let a kernel be replaced and still be called (2.9 does)")
     if optimizer:
         done.share(_adamw, "torch.optim.AdamW", "apply_fused_adamw, for optimizers made from now on")
     if model is not None:

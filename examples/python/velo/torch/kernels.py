@@ -1,30 +1,30 @@
 """Operators of torch with a contract that velo keeps too: their CPU kernels in the dispatcher become velo's, where it is worth it.
 
 Autograd, functorch, torch.compile, autocast and DTensor see torch's own operator with torch's own rules; only what computes is
-another. Attention is torch's flash attention for the CPU, forward and backward: velo's row statistics are its log-sum-exp.
-Cross-entropy is composite, so velo takes its place above torch's differentiation. What a kernel does not take (a mask, dropout,
-broadcast keys, heads above 512, small sizes) goes to the kernel that was there. The kernels are there once in a process, while any
-enable() is in force.
+another. Attention is torch's flash attention for the CPU, forward and backward: libvelo_adapters.so has its kernels (see
+velo_torch_attention), which also say what stays torch's. Cross-entropy is composite, so velo takes its place above torch's
+differentiation; class weights, label smoothing and small sizes go to what was there. The kernels are there once in a process, while
+any enable() is in force.
 """
+import ctypes
 import math
 import warnings
 
 import torch
 
 from . import costs
-from .dispatcher import overload
-from .functions import FUNCTIONS, unit
+from .binding import VeloError, library
+from .dispatcher import adapter
+from .functions import FUNCTIONS
 from .plain import plain
 from .replacement import Shared
 
-_FLASH = "_scaled_dot_product_flash_attention_for_cpu"
-_BNSD, _FULL, _CAUSAL, _MEAN = 1, 0, 2, 1
-_attention, _attention_backward = overload("fusion_attention", "full"), overload("fusion_attention_backward")
+_MEAN = 1
 
 
 def available():
     """Whether this torch lets a kernel be replaced and still be called (2.9)."""
-    return hasattr(torch.library, "get_kernel") and hasattr(torch.ops.aten, _FLASH)
+    return hasattr(torch.library, "get_kernel")
 
 
 def _registered(kernels):
@@ -42,38 +42,19 @@ def _registered(kernels):
     return install
 
 
-def _fits(query, key, value, dropout_p, attn_mask):
-    """Four dimensions of one batch, as many value features as key features, as torch's kernel has them; heads may be shared."""
-    return (attn_mask is None and dropout_p == 0 and query.dim() == key.dim() == value.dim() == 4 and costs.attention(query, key)
-            and plain(query, key, value) and query.shape[0] == key.shape[0] and key.shape == value.shape
-            and query.shape[3] == key.shape[3] <= 512 and query.shape[1] % max(key.shape[1], 1) == 0
-            and 0 not in query.shape and 0 not in key.shape)
+def _attention(shared):
+    """An install() of attention, which the adapter computes: no Python is called."""
+    if not hasattr(adapter, "velo_torch_attention"):
+        raise VeloError("velo's attention in torch needs torch 2.9 or later and libvelo_adapters.so of velo's own release")
+    library().check(adapter.velo_torch_attention(1))  # torch's one warning of overridden kernels was for our fakes (dispatcher.py)
+    return lambda: library().check(adapter.velo_torch_attention(0))
 
 
-def _flash(original, shared):
-    def attention(keys, query, key, value, dropout_p=0.0, is_causal=False, *, attn_mask=None, scale=None):
-        if not _fits(query, key, value, dropout_p, attn_mask):
-            return original.call_boxed(keys, query, key, value, dropout_p, is_causal, attn_mask=attn_mask, scale=scale)
-        shared.called()
-        scale = query.shape[3] ** -0.5 if scale is None else scale
-        out, top, total = _attention(unit(query), unit(key), unit(value), _BNSD, query.shape[1], scale,
-                                     _CAUSAL if is_causal else _FULL)
-        return out, top.add_(total.log_())
-
-    return attention
-
-
-def _flash_backward(original, shared):
-    def attention_backward(keys, dy, query, key, value, out, logsumexp, dropout_p, is_causal, *, attn_mask=None, scale=None):
-        if not (_fits(query, key, value, dropout_p, attn_mask) and plain(dy, out)):
-            return original.call_boxed(keys, dy, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask=attn_mask,
-                                       scale=scale)
-        scale = query.shape[3] ** -0.5 if scale is None else scale
-        top = logsumexp.contiguous()
-        return _attention_backward(unit(query), unit(key), unit(value), unit(dy), top, torch.ones_like(top), unit(out), _BNSD,
-                                   query.shape[1], scale, _CAUSAL if is_causal else _FULL)
-
-    return attention_backward
+def _attention_calls():
+    calls = ctypes.c_uint64()
+    if hasattr(adapter, "velo_torch_attention_calls"):
+        adapter.velo_torch_attention_calls(ctypes.byref(calls))
+    return calls.value
 
 
 def _cross_entropy(original, shared):
@@ -93,5 +74,5 @@ def _cross_entropy(original, shared):
     return cross_entropy
 
 
-attention = Shared(_registered({(_FLASH, "CPU"): _flash, (_FLASH + "_backward", "CPU"): _flash_backward}))
+attention = Shared(_attention, _attention_calls)
 cross_entropy = Shared(_registered({("cross_entropy_loss", "AutogradCPU"): _cross_entropy}))

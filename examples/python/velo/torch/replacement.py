@@ -14,27 +14,40 @@ _active = []  # the Replacements in force, the oldest first
 
 
 class Entry:
-    """One thing replaced: where, what by, and whether it has run."""
+    """One thing replaced: where, what by, and whether it has run; `count` tells how often, where that is not Python's to see."""
 
-    def __init__(self, where, what):
-        self.where, self.what, self.called = where, what, False
+    def __init__(self, where, what, count=int):
+        self.where, self.what, self._ran, self._count, self._before = where, what, False, count, count()
+
+    @property
+    def called(self):
+        return self._ran or self._count() > self._before
+
+    @called.setter
+    def called(self, ran):
+        self._ran = ran
+
+    def end(self):
+        """What runs from now on is another's."""
+        self.called, self._count = self.called, int
 
     def __iter__(self):
         return iter((self.where, self.what))
 
 
 class Shared:
-    """Something there is once in a process. `install` puts it in place and returns what takes it out."""
+    """Something there is once in a process. `install` puts it in place and returns what takes it out; `count`: see Entry."""
 
-    def __init__(self, install):
-        self.install, self.users, self.remove = install, [], None
+    def __init__(self, install, count=int):
+        self.install, self.count, self.users, self.remove = install, count, [], None
 
     def add(self, entry):
-        self.users.append(entry)
-        if len(self.users) == 1:
+        if not self.users:
             self.remove = self.install(self)
+        self.users.append(entry)
 
     def drop(self, entry):
+        entry.end()
         self.users.remove(entry)
         if not self.users:
             self.remove()
@@ -82,9 +95,9 @@ class Replacement:
         self.left.append((where, why))
 
     def share(self, shared, where, what):
-        entry = Entry(where, what)
-        self.entries.append(entry)
+        entry = Entry(where, what, shared.count)
         shared.add(entry)
+        self.entries.append(entry)
         self._undo.append(lambda: shared.drop(entry))
 
     def forward(self, module, where, what, compute):
