@@ -84,6 +84,23 @@ class Compile(Torch):
                 self.assertLessEqual(distance(got, right), 1e-5)
             self.assertTrue(any(e.called for e in done.entries if e.what == "rms_norm"), str(done))
 
+    @unittest.skipUnless(hasattr(torch.library, "get_kernel"), "this torch has no get_kernel")
+    def test_attention_answers_in_the_strides_that_compiled_code_counts_on(self):
+        forward, backward = (getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu" + end) for end in ("", "_backward"))
+        packed, headed = torch.randn(2, 24, 3, 4, 8), torch.randn(2, 4, 24, 8)
+        kinds = ([headed] * 3, [packed[:, :, 0].transpose(1, 2)] * 3, list(packed.unbind(2)), [headed.mT.contiguous().mT] * 3,
+                 [headed[:1].expand(2, 4, 24, 8), headed, headed])
+
+        def strides(query, key, value):
+            out, logsumexp = forward(query, key, value, 0.0, True)
+            gradients = backward(torch.empty_like(out), query, key, value, out, logsumexp, 0.0, True)
+            return [t.stride() for t in (out, logsumexp, *gradients)]
+
+        for tensors in kinds:
+            want = strides(*tensors)
+            with velo.enable():
+                self.assertEqual(strides(*tensors), want)
+
 
 if __name__ == "__main__":
     unittest.main()
