@@ -303,6 +303,37 @@ class Enable(Torch):
     def test_nonsense_is_refused(self):
         with self.assertRaisesRegex(ValueError, "level"):
             velo.enable(level=3)
+        with self.assertRaisesRegex(TypeError, "model must be a torch.nn.Module or None, got 'Llama'"):
+            velo.enable("Llama")
+
+    def test_an_interrupted_enable_leaves_nothing_behind(self):
+        class Interrupting(torch.nn.Module):
+            def named_modules(self, *arguments, **options):
+                yield "first", first
+                raise KeyboardInterrupt
+
+        first, adamw = RMSNorm(gain=plain_gain), torch.optim.AdamW
+        with self.assertRaises(KeyboardInterrupt):
+            velo.enable(Interrupting())
+        self.assertNotIn("forward", first.__dict__)
+        self.assertIs(torch.optim.AdamW, adamw)
+
+    def test_a_module_that_cannot_be_copied_is_left(self):
+        norms = torch.nn.Sequential(RMSNorm(gain=plain_gain), RMSNorm(gain=plain_gain))
+        norms[0].last = norms[0](torch.randn(2, 16))
+        with velo.enable(norms) as done:
+            self.assertIn("it cannot be tried: RuntimeError", dict(done.left)["0"])
+            self.assertIn(("1", "rms_norm"), done.replaced)
+
+    def test_a_copy_that_outlives_its_enable_is_enabled_anew(self):
+        model = RMSNorm(gain=plain_gain)
+        with velo.enable(model):
+            kept = copy.deepcopy(model)
+        with velo.enable(kept) as done:
+            kept(torch.randn(2, 16))
+            self.assertIn(("RMSNorm", "rms_norm"), done.replaced)
+            self.assertNotIn(("RMSNorm", "rms_norm"), done.never_called)
+        self.assertNotIn("forward", kept.__dict__)
 
     def test_levels_agree(self):
         x, gain = torch.randn(8, 64), torch.randn(64)

@@ -70,7 +70,20 @@ def enable(model=None, level=2, optimizer=True):
     Replacement: print it to see what was replaced, what has not been called, what was left and why."""
     if level not in (0, 1, 2):
         raise ValueError(f"enable: level must be 0, 1 or 2, got {level!r}")
+    if not (model is None or isinstance(model, torch.nn.Module)):
+        raise TypeError(f"enable: model must be a torch.nn.Module or None, got {model!r}"[:200])
     done = Replacement(level)
+    try:
+        _replace_in_process(done, optimizer)
+        if model is not None:
+            _replace_in_model(done, model)
+    except BaseException:  # an interrupted one too: nobody has what would undo it
+        done.disable()
+        raise
+    return done
+
+
+def _replace_in_process(done, optimizer):
     if not by_adapter:
         done.leave("torch's dispatcher", f"every call goes by ctypes and costs 100 microseconds: {why_not}")
     try:
@@ -84,11 +97,12 @@ def enable(model=None, level=2, optimizer=True):
         done.leave("torch.nn.functional.cross_entropy", "this torch does not let a kernel be replaced and still be called (2.9 does)")
     if optimizer:
         done.share(_adamw, "torch.optim.AdamW", "apply_fused_adamw, for optimizers made from now on")
-    if model is not None:
-        tried = {}
-        for name, module in model.named_modules():
-            modules.replace(done, name or type(model).__name__, module, tried)
-            _attention_left(done, name, module)
-        for home in sorted({type(module).__module__ for module in model.modules()}):
-            _replace_rotary(done, home)
-    return done
+
+
+def _replace_in_model(done, model):
+    tried = {}
+    for name, module in model.named_modules():
+        modules.replace(done, name or type(model).__name__, module, tried)
+        _attention_left(done, name, module)
+    for home in sorted({type(module).__module__ for module in model.modules()}):
+        _replace_rotary(done, home)

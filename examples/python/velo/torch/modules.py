@@ -197,6 +197,13 @@ KINDS = (  # (how it is recognized, what replaces it or why not); the first that
 )
 
 
+def _decided(decide, module):
+    try:
+        return decide(module)
+    except Exception as error:  # a stranger's module that cannot be copied: it keeps a result of its own, a lock, a file
+        return f"it cannot be tried: {type(error).__name__}: {error}".split("\n")[0][:160]
+
+
 def replace(done, name, module, tried):
     """Replaces the module's forward or says why not. tried: {kind: outcome}, so that a model's layers are tried once."""
     decide = next((decide for fits, decide in KINDS if fits(module)), None)
@@ -204,13 +211,13 @@ def replace(done, name, module, tried):
         return
     if not own_forward(module):
         done.leave(name, "its forward has been replaced by somebody else")
-    elif getattr(module.__dict__.get("forward"), "is_velo", False):
+    elif getattr(getattr(module.__dict__.get("forward"), "by_velo", None), "active", False):
         done.leave(name, "replaced already, by an earlier enable()")
     elif decide is linear and done.level == 0:
         done.leave(name, "velo's product is a plain loop at level 0")
     else:
         kind = kind_of(module)
-        outcome = tried[kind] = tried[kind] if kind in tried else decide(module)
+        outcome = tried[kind] = tried[kind] if kind in tried else _decided(decide, module)
         if isinstance(outcome, str):
             done.leave(name, outcome)
         else:

@@ -51,7 +51,7 @@ def compiling():
 def own_forward(module):
     """Whether calling the module runs its class's forward, or velo's in its place."""
     forward = module.__dict__.get("forward")
-    return forward is None or getattr(forward, "is_velo", False) or getattr(forward, "__func__", None) is type(module).forward
+    return forward is None or hasattr(forward, "by_velo") or getattr(forward, "__func__", None) is type(module).forward
 
 
 def plain_linear(layer):

@@ -112,7 +112,7 @@ class Replacement:
                     return result
             return type(self).forward(self, *arguments, **named)
 
-        forward.is_velo = True
+        forward.by_velo = self
         bound = types.MethodType(forward, module)
         module.__dict__["forward"] = bound
 
