@@ -335,6 +335,15 @@ class Enable(Torch):
             self.assertNotIn(("RMSNorm", "rms_norm"), done.never_called)
         self.assertNotIn("forward", kept.__dict__)
 
+    def test_the_report_knows_an_optimizer_that_has_run(self):
+        model = torch.nn.Linear(4, 4)
+        with velo.enable() as done:
+            optimizer = torch.optim.AdamW(model.parameters())
+            self.assertIn("torch.optim.AdamW", [where for where, _ in done.never_called])
+            model(torch.randn(2, 4)).sum().backward()
+            optimizer.step()
+            self.assertNotIn("torch.optim.AdamW", [where for where, _ in done.never_called])
+
     def test_levels_agree(self):
         x, gain = torch.randn(8, 64), torch.randn(64)
         results = []

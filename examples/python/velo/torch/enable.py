@@ -3,15 +3,13 @@ import sys
 
 import torch
 
-from . import costs, kernels, modules
+from . import costs, kernels, modules, optimizer as optimizers
 from .binding import VeloError
 from .dispatcher import by_adapter, why_not
 from .functions import FUNCTIONS
-from .optimizer import AdamW
 from .plain import compiling, plain
 from .replacement import Entry, Replacement, Shared, attribute
 
-_adamw = Shared(attribute(torch.optim, "AdamW", lambda before, shared: AdamW))
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
 _rotary_homes = {}  # name of a module -> what is shared by all models of that module
 _rotate = FUNCTIONS["rotary_position_embedding"]
@@ -67,7 +65,7 @@ def _attention_left(done, name, module):
 def enable(model=None, level=2, optimizer=True):
     """Lets velo do what it does faster: attention, cross-entropy and AdamW everywhere; norms, gated MLPs, rotary embedding
     and float32 linear layers in `model`. level: 0 velo's reference kernels, 1 fused kernels, 2 everything. Returns a
-    Replacement: print it to see what was replaced, what has not been called, what was left and why."""
+    Replacement: print it to see what was replaced, what has not run, what was left and why."""
     if level not in (0, 1, 2):
         raise ValueError(f"enable: level must be 0, 1 or 2, got {level!r}")
     if not (model is None or isinstance(model, torch.nn.Module)):
@@ -96,7 +94,7 @@ def _replace_in_process(done, optimizer):
     else:
         done.leave("torch.nn.functional.cross_entropy", "this torch does not let a kernel be replaced and still be called (2.9 does)")
     if optimizer:
-        done.share(_adamw, "torch.optim.AdamW", "apply_fused_adamw, for optimizers made from now on")
+        done.share(optimizers.adamw, "torch.optim.AdamW", "apply_fused_adamw, for optimizers made from now on")
 
 
 def _replace_in_model(done, model):

@@ -8,6 +8,7 @@ import torch
 
 from .dispatcher import overload
 from .plain import plain
+from .replacement import Shared, attribute
 
 _Stock = torch.optim.AdamW  # torch's own, also while enable() has put the class below under its name
 _FLOAT_STATE = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "master")
@@ -45,6 +46,8 @@ class AdamW(_Stock):
             self._step_of_torch(theirs)
         for parameter, group in ours:
             self._step_of_velo(parameter, group, scale)
+        if ours:
+            adamw.called()
         return loss
 
     @staticmethod
@@ -110,3 +113,5 @@ class AdamW(_Stock):
                 if name in given:
                     state[name] = given[name].detach().to(parameter.device, torch.float32, copy=True)
 
+
+adamw = Shared(attribute(torch.optim, "AdamW", lambda before, shared: AdamW))

@@ -141,7 +141,7 @@ class Replacement:
 
     def __str__(self):
         parts = (("velo replaced:", [e for e in self.entries if e.called]),
-                 ("velo replaced, and nothing has called it yet:", [e for e in self.entries if not e.called]),
+                 ("velo replaced, and has not run yet: not called, or with too little to pay:", [e for e in self.entries if not e.called]),
                  ("and left:", self.left))
         return "\n".join(line for title, entries in parts if entries
                          for line in [title] + [f"  {where}: {text}" for where, text in _grouped(entries)])
