@@ -125,7 +125,8 @@ class Attention(Torch):
                 for have, right in zip(self.both(q, k, v, g), want):
                     self.assertTrue(torch.equal(have, right))
                 self.assertFalse(called(done))
-                with self.assertRaisesRegex(RuntimeError, "same head size"), redirect_stderr(io.StringIO()):
+                said = "same head size" if torch.__version__ >= "2.10" else "it is on stderr"
+                with self.assertRaisesRegex(RuntimeError, said), redirect_stderr(io.StringIO()):
                     torch.ops.aten._scaled_dot_product_flash_attention_for_cpu(q, k, v[..., :8])
 
     def test_the_report_counts_for_whom_it_was_in_force(self):
@@ -139,7 +140,7 @@ class Attention(Torch):
                 self.assertFalse(called(late))
         self.assertTrue(called(outer))
         with velo.enable() as done:
-            self.assertIn("nothing has called it yet", str(done))
+            self.assertIn("has not run yet", str(done))
         stock = F.scaled_dot_product_attention(q, k, v)
         self.assertTrue(torch.equal(stock, F.scaled_dot_product_attention(q, k, v)))
         self.assertFalse(called(done))

@@ -147,9 +147,20 @@ def _register_fakes(operators):
     _owned.append(home)
 
 
+def _hear_the_warning(name):
+    """torch warns once in a process that a kernel is overridden, which enable() means to do. From C it would come to the terminal."""
+    home = torch.library.Library("velo", "IMPL")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        home.impl(name, lambda *_: None, "CPU")
+    home._destroy()
+
+
 adapter, why_not = _adapter()
 by_adapter = adapter is not None
-if not by_adapter:
+if by_adapter:
+    _hear_the_warning(next(iter(library().operators)))
+else:
     _by_ctypes(library().operators.values())
 _register_fakes(library().operators.values())
 

@@ -46,7 +46,7 @@ def _attention(shared):
     """An install() of attention, which the adapter computes: no Python is called."""
     if not hasattr(adapter, "velo_torch_attention"):
         raise VeloError("velo's attention in torch needs torch 2.9 or later and libvelo_adapters.so of velo's own release")
-    library().check(adapter.velo_torch_attention(1))  # torch's one warning of overridden kernels was for our fakes (dispatcher.py)
+    library().check(adapter.velo_torch_attention(1))
     return lambda: library().check(adapter.velo_torch_attention(0))
 
 
