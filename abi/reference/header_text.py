@@ -47,7 +47,7 @@ def before_declaration(text, name):
 
 
 def escaped(line):
-    return re.sub(r"(`[^`]*`)|([*<\\])", lambda m: m.group(1) or "\\" + m.group(2), line)
+    return re.sub(r"(`[^`]*`)|([*<\\_])", lambda m: m.group(1) or "\\" + m.group(2), line)
 
 
 def markdown(lines):
@@ -66,10 +66,11 @@ def markdown(lines):
 def function_text(lines):
     """The comment of a function, and its thread class and errors as the last line."""
     text = "\n".join(lines)
-    at = text.rfind("Thread class:")
-    if at < 0:
+    found = re.search(r"\bThread\s+class:", text)
+    if not found:
         return markdown(lines)
-    facts = re.sub(r"(?<=[ (,])(" + CODES + r")(?=[,. ])", r"`VELO_ERR_\1`", " ".join(text[at:].split()))
+    at = found.start()
+    facts = re.sub(r"(?<=[ (,])(" + CODES + r")(?=[,;. ])", r"`VELO_ERR_\1`", " ".join(text[at:].split()))
     return [*markdown(text[:at].rstrip().split("\n")), "", facts]
 
 

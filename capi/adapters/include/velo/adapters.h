@@ -64,8 +64,7 @@ VELO_API velo_status velo_ms_slot_bind(int32_t slot, const char* op, const char*
 VELO_API velo_status velo_ms_slot_infer(int32_t slot, const velo_tensor* inputs, int64_t count,
                                         velo_shape* outputs, int64_t capacity);
 
-/* Frees a slot. Errors: ARGUMENT (slot). Thread class: no call may use the slot at the same time.
- */
+/* Frees a slot. Thread class: no call may use the slot at the same time. Errors: ARGUMENT (slot). */
 VELO_API velo_status velo_ms_slot_release(int32_t slot);
 
 /* Defines and implements every operator in the dispatcher of the torch that this process has
