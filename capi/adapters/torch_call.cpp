@@ -12,6 +12,8 @@
 namespace velo::adapters {
 namespace {
 
+constexpr int max_rank = 8;
+
 // A handle or a number of 8 bytes.
 template <class Handle>
 Handle handle_in(torch::value value) {
@@ -135,6 +137,9 @@ velo_tensor torch_call::view(int f, torch::tensor from, bool written) {
            meta_ ? "meta, as another tensor of the call has" : "cpu",
            device == torch_.cpu ? "cpu" : "another device");
   must(torch_.get_rank(from, &rank), f, "tell a rank");
+  if (rank > max_rank)  // said here: an input that is copied compact is copied before velo looks
+    refuse(VELO_ERR_RANK, "args.%s.ndim: expected 0 to %d dimensions, got %d", op_.fields[f].name,
+           max_rank, static_cast<int>(rank));
   must(torch_.get_sizes(from, &sizes), f, "tell sizes");
   must(torch_.get_strides(from, &strides), f, "tell strides");
   velo_tensor out = {nullptr,
@@ -208,7 +213,7 @@ void torch_call::put(int f, torch::value value) {
 
 torch::tensor torch_call::make(int f, int rank, const std::int64_t* sizes,
                                const velo_dtype& dtype) {
-  std::int64_t strides[8], next = 1;
+  std::int64_t strides[max_rank], next = 1;
   for (int d = rank - 1; d >= 0; --d) {
     strides[d] = next;
     next *= std::max<std::int64_t>(sizes[d], 1);

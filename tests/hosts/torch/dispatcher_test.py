@@ -166,6 +166,9 @@ class Dispatcher(unittest.TestCase):
         self.refused(r"args.x.device: expected meta, as another tensor of the call has, got cpu", ops.rms_norm, x, gamma.to("meta"))
         self.refused(r"args.epsilon: expected", ops.rms_norm, x, gamma, -1.0)
         memory = torch.zeros(300)
+        for rank in (9, 12, 60):  # beside an input that is copied compact, which is when ranks were taken on trust
+            deep = torch.randn(4, 4)[(None,) * (rank - 2)].transpose(-1, -2)
+            self.refused(rf"args.b.ndim: expected 0 to 8 dimensions, got {rank}", ops.add, torch.randn(4, 4).t(), deep)
         self.refused("args.y: expected", ops.add.out, memory[:256].view(4, 64), x, memory[8:264].view(4, 64))
         self.refused(r"epsilon.*is missing|expected.*float|Expected", ops.rms_norm, x, gamma, "small")
         for other in (x.to_sparse(), x.to_mkldnn()):
