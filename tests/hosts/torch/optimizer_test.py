@@ -1,5 +1,6 @@
 """AdamW against torch's, and a small decoder trained through velo and through torch."""
 import copy
+import pickle
 import unittest
 
 from torch_case import F, MODERN, Torch, distance, torch, velo
@@ -159,6 +160,77 @@ class Optimizer(Torch):
             a.step(), b.step()
         for p, q in zip(ours, theirs):
             self.assertLessEqual(distance(p, q), 1e-6)
+
+    @unittest.skipUnless(MODERN, "torch 1.13 keeps other state")
+    def test_parameters_of_any_strides(self):
+        """Channels last, transposed, a part of another; and moments that come from a parameter of other strides."""
+        start = torch.linspace(-1, 1, 2 * 3 * 4 * 5).view(2, 3, 4, 5)
+        for make in (lambda: start.clone(memory_format=torch.channels_last), lambda: start.clone().transpose(0, 3), lambda: start.clone()[:, :2]):
+            ours, theirs = torch.nn.Parameter(make()), torch.nn.Parameter(make())
+            a, b = velo.AdamW([ours], lr=1e-2), torch.optim.AdamW([theirs], lr=1e-2)
+            for step in range(4):
+                if step == 2:
+                    saved, ours = a.state_dict(), torch.nn.Parameter(ours.detach().contiguous())
+                    a = velo.AdamW([ours], lr=1e-2)
+                    a.load_state_dict(saved)
+                for p in (ours, theirs):
+                    p.grad = torch.sin(torch.arange(float(p.numel())) + step).view(p.shape)
+                a.step(), b.step()
+            self.assertLessEqual(distance(ours, theirs), 1e-6)
+
+    def test_copies_and_pickles_go_on(self):
+        ours = torch.nn.Parameter(torch.linspace(-1, 1, 20).bfloat16())
+        first = velo.AdamW([ours], lr=1e-2, max_norm=0.25)
+        ours.grad = torch.ones(20).bfloat16()
+        first.step()
+        for other in (copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
+            theirs, = other.param_groups[0]["params"]
+            theirs.grad = torch.ones(20).bfloat16()
+            other.step()
+            self.assertEqual(other.max_norm, 0.25)
+            copies = copy.deepcopy(first)
+            again, = copies.param_groups[0]["params"]
+            again.grad = torch.ones(20).bfloat16()
+            copies.step()
+            self.assertTrue(torch.equal(theirs, again))
+
+    def test_a_master_follows_what_others_write(self):
+        parameter = torch.nn.Parameter(torch.linspace(-1, 1, 20).bfloat16())
+        optimizer = velo.AdamW([parameter], lr=1e-3, weight_decay=0.0)
+
+        def step(optimizer):
+            parameter.grad = torch.ones(20).bfloat16()
+            optimizer.step()
+
+        step(optimizer)
+        kept = optimizer.state[parameter]["master"].clone()
+        with torch.no_grad():
+            parameter[:10] = 3.0
+        step(optimizer)
+        self.assertLessEqual(float((parameter.detach()[:10].float() - 3).abs().max()), 0.01)
+        self.assertLessEqual(distance(optimizer.state[parameter]["master"][10:], kept[10:] - 1e-3), 1e-5)
+        stock = torch.optim.AdamW([parameter], lr=0.5)
+        stock.load_state_dict(optimizer.state_dict())
+        stock.param_groups[0]["lr"] = 0.5
+        step(stock)
+        before = parameter.detach().clone()
+        back = velo.AdamW([parameter])
+        back.load_state_dict(stock.state_dict())
+        back.param_groups[0]["lr"] = 1e-3
+        step(back)
+        self.assertLessEqual(float((parameter.detach() - before).abs().max()), 0.02)
+
+    @unittest.skipUnless(MODERN, "torch 1.13 hooks no steps")
+    def test_hooks_run_once(self):
+        parameters, seen = [torch.nn.Parameter(torch.ones(4, dtype=dtype)) for dtype in (torch.float32, torch.float64)], []
+        torch.optim.AdamW(parameters)  # torch hooks a class with its first optimizer
+        optimizer = velo.AdamW(parameters)
+        optimizer.register_step_pre_hook(lambda *_: seen.append("before"))
+        optimizer.register_step_post_hook(lambda *_: seen.append("after"))
+        for parameter in parameters:
+            parameter.grad = torch.ones_like(parameter)
+        optimizer.step()
+        self.assertEqual(seen, ["before", "after"])
 
     def test_a_refused_step_changes_nothing(self):
         parameters = [torch.nn.Parameter(torch.ones(8)) for _ in range(2)]

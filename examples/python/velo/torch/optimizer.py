@@ -1,8 +1,9 @@
 """AdamW in one pass a parameter, in place of torch.optim.AdamW and with its state.
 
 Moments are float32, and bfloat16 parameters keep a float32 master, through state_dict and load_state_dict too. Parameters that
-velo does not take (another dtype or device, a tensor of another's class) go to torch's own step. A step looks at everything before
-it changes anything: refused, it changes nothing.
+velo does not take (another dtype or device, strides of another order, a tensor of another's class) go to torch's own step. A step
+looks at everything before it changes anything: refused, it changes nothing. A master follows a parameter that somebody else has
+written to (model.load_state_dict, torch's own step), where torch counts such writes; it does not where they go through .data.
 """
 import torch
 
@@ -21,11 +22,20 @@ class AdamW(_Stock):
     max_norm > 0 clips the global gradient norm inside the same pass: the factor never touches the gradients.
     """
 
+    max_norm, _rest = 0.0, None
+
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
                  max_norm=0.0, **options):
-        self.max_norm, self._rest = max_norm, None
+        self.max_norm, self._written = max_norm, {}
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **options)
         self._step_supports_amp_scaling = False  # a GradScaler divides the gradients itself
+
+    def __getstate__(self):
+        return {**super().__getstate__(), "max_norm": self.max_norm}
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._written, self._rest = {}, None
 
     @torch.no_grad()
     def step(self, closure=None):
@@ -52,7 +62,7 @@ class AdamW(_Stock):
 
     @staticmethod
     def _takes(parameter, group):
-        return plain(parameter) and plain(parameter.grad) and not group.get("differentiable")
+        return (plain(parameter) and parameter.is_contiguous() and plain(parameter.grad) and not group.get("differentiable"))
 
     def _check(self, parameter, group):
         """Refuses what a step of this parameter would refuse."""
@@ -81,7 +91,8 @@ class AdamW(_Stock):
             self._rest = _Stock.__new__(_Stock)
             self._rest.__dict__.update(self.__dict__, _rest=None)
         self._rest.state, self._rest.param_groups = self.state, groups
-        _Stock.step(self._rest)
+        step = _Stock.step
+        (step.__wrapped__ if getattr(step, "hooked", False) else step)(self._rest)  # the hooks run around this optimizer's step
 
     def _step_of_velo(self, parameter, group, scale):
         state = self.state[parameter]
@@ -90,8 +101,11 @@ class AdamW(_Stock):
             state["exp_avg"], state["exp_avg_sq"] = (torch.zeros_like(parameter, dtype=torch.float32) for _ in range(2))
         if group["amsgrad"] and "max_exp_avg_sq" not in state:
             state["max_exp_avg_sq"] = torch.zeros_like(parameter, dtype=torch.float32)
-        if parameter.dtype == torch.bfloat16 and "master" not in state:
-            state["master"] = parameter.float()
+        for name in _FLOAT_STATE:
+            if name in state and not state[name].is_contiguous():
+                state[name] = state[name].contiguous()
+        if parameter.dtype == torch.bfloat16:
+            self._keep_master(parameter, state)
         state["step"] += 1
         (beta1, beta2), master = group["betas"], state.get("master")
         _update(parameter.grad.contiguous(), scale, parameter, master, state["exp_avg"], state["exp_avg_sq"],
@@ -99,6 +113,15 @@ class AdamW(_Stock):
                 float(beta2), group["eps"], group["weight_decay"], group["amsgrad"], group["maximize"])
         if hasattr(torch.autograd.graph, "increment_version"):
             torch.autograd.graph.increment_version(parameter)  # torch did not see the update happen
+        if master is not None:
+            self._written[parameter] = parameter._version
+
+    def _keep_master(self, parameter, state):
+        """Lets the float32 master be what rounds to the parameter, where it was written to since the last step."""
+        if "master" not in state:
+            state["master"] = parameter.float()
+        elif self._written.get(parameter) != parameter._version:
+            state["master"] = torch.where(state["master"].to(parameter.dtype) == parameter, state["master"], parameter.float())
 
     def load_state_dict(self, state_dict):
         """As torch's, which would round the moments and masters of bfloat16 parameters to bfloat16."""
