@@ -10,11 +10,15 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
+import unittest.mock
 
 from torch_case import F, MODERN, Torch, distance, torch, transformers, values, velo
 
 from velo.torch import costs
+from velo.torch.replacement import Entry, Shared
 
 FROM_NINE = hasattr(torch.library, "get_kernel")  # where torch lets its kernels be replaced
 
@@ -127,6 +131,37 @@ class Enable(Torch):
             for have, right in zip(apply_rotary_pos_emb(*heads, *tables), rotated):
                 self.assertTrue(torch.equal(have, right))
 
+    def test_what_tells_a_module_from_its_like_is_seen(self):
+        """A private attribute or a buffer of one of two, a buffer loaded later, a norm over another dimension."""
+
+        class Scaled(RMSNorm):
+            def __init__(self, scale):
+                super().__init__(gain=plain_gain)
+                self._scale = scale
+
+            def forward(self, x):
+                return super().forward(x) * self._scale
+
+        class BufferedRMSNorm(RMSNorm):
+            def __init__(self, scale):
+                super().__init__(gain=plain_gain)
+                self.register_buffer("scale", torch.tensor(scale))
+
+            def forward(self, x):
+                return super().forward(x) * self.scale
+
+        class ChannelRMSNorm(RMSNorm):
+            def forward(self, x):
+                weight = self.weight.view(-1, *[1] * (x.dim() - 2))
+                return x * torch.rsqrt(x.pow(2).mean(1, keepdim=True) + self.eps) * weight
+
+        Scaled.__name__ = "ScaledRMSNorm"
+        model, x = torch.nn.Sequential(Scaled(1.0), Scaled(2.0), BufferedRMSNorm(1.0), ChannelRMSNorm()), torch.randn(2, 16, 3, 16)
+        with velo.enable(model) as done:
+            self.assertEqual([where for where, _ in done.replaced if where in "0123"], ["0"])
+            got = model(x)
+        self.assertLessEqual(distance(got, model(x)), 1e-6)
+
     def test_copies_compute_with_their_own_weights(self):
         model, x = block(), torch.randn(4, 16)
         with velo.enable(model) as done:
@@ -181,6 +216,28 @@ class Enable(Torch):
             model[1].forward = lambda x: inner(x) + 1
         self.assertIn("forward", model[1].__dict__, "disable() took somebody else's forward off")
         self.assertLessEqual(distance(model[1](x) - 1, GatedMlp.forward(model[1], x)), 1e-6)
+
+    def test_a_forward_given_to_the_class_later_runs(self):
+        model, x = torch.nn.Sequential(RMSNorm(gain=plain_gain)), torch.randn(4, 16)
+        with velo.enable(model), unittest.mock.patch.object(RMSNorm, "forward", lambda self, x: x + 1):
+            self.assertTrue(torch.equal(model(x), x + 1))
+
+    def test_threads_may_enable_at_once(self):
+        """What there is once in a process is put in place once, and taken out once."""
+        installed, removed = [], []
+
+        def install(shared):
+            installed.append(time.sleep(0.05))  # while another thread comes
+            return lambda: removed.append(time.sleep(0.05))
+
+        shared, entries = Shared(install), [Entry("here", "something") for _ in range(3)]
+        for act in (shared.add, shared.drop):
+            threads = [threading.Thread(target=act, args=(entry,)) for entry in entries]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        self.assertEqual((len(installed), len(removed), shared.users), (1, 1, []))
 
     def test_any_order_of_disable_restores_everything(self):
         model, other = block(), block()

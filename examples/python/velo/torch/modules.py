@@ -5,6 +5,7 @@ as velo's function of it, in training and in evaluation, for large inputs and fo
 of one kind are tried once. A module that is none of these, or whose forward somebody else has replaced, is left, and why is said.
 """
 import copy
+import itertools
 import math
 
 import torch
@@ -18,11 +19,17 @@ rms_norm, matmul = FUNCTIONS["rms_norm"], FUNCTIONS["matmul"]
 _LARGEST_TRIAL = 1 << 24  # elements of a module that are worth a copy to try; larger ones are tried as they are
 
 
+_OF_TORCH = set(vars(torch.nn.Module())) | {"forward"}  # attributes that every module has
+
+
 def kind_of(module):
-    """What modules of one kind share: class, layers, types, and every attribute, be it a number or an object of both."""
-    own = {k: v if isinstance(v, (int, float, str, type(None))) else id(v) for k, v in vars(module).items()
-           if not k.startswith("_") and k not in ("training", "forward")}
-    return type(module), repr(module), str(sorted(own.items())), str([(p.dtype, p.device) for p in module.parameters()])
+    """What modules of one kind share, their layers too: class, text, types, every buffer, and every attribute, private ones too, be
+    it a number or an object of both."""
+    kind = [repr(module), str([(p.dtype, p.device) for p in module.parameters()]), str([id(b) for b in module.buffers()])]
+    for part in module.modules():
+        own = {k: v if isinstance(v, (int, float, str, type(None))) else id(v) for k, v in vars(part).items() if k not in _OF_TORCH}
+        kind += [type(part), str(sorted(own.items()))]
+    return tuple(kind)
 
 
 def numbers(*shape, dtype=torch.float32, scale=1.0, start=0):
@@ -31,14 +38,15 @@ def numbers(*shape, dtype=torch.float32, scale=1.0, start=0):
 
 
 def trial_of(module):
-    """A copy with other parameters, all different; the module itself where that would be large."""
+    """A copy with other parameters and buffers, all different; the module itself where that would be large."""
     if sum(p.numel() for p in module.parameters()) > _LARGEST_TRIAL:
         return module
     trial = copy.deepcopy(module)
     trial.__dict__.pop("forward", None)
     with torch.no_grad():
-        for index, parameter in enumerate(trial.parameters()):
-            parameter.copy_(numbers(*parameter.shape, scale=0.7, start=17 * index + 3))
+        for index, tensor in enumerate(itertools.chain(trial.parameters(), trial.buffers())):
+            if tensor.is_floating_point():
+                tensor.copy_(numbers(*tensor.shape, scale=0.7, start=17 * index + 3))
     return trial
 
 
@@ -86,7 +94,8 @@ def norm(module):
     if not isinstance(weight, torch.Tensor) or weight.dim() != 1 or not plain(weight):
         return "no gain of one dimension in float32 or bfloat16 on the CPU"
     trial = trial_of(module)
-    inputs = [numbers(3, len(weight), dtype=weight.dtype, scale=scale) for scale in (1.0, 1e-3)]
+    inputs = [numbers(*rows, len(weight), dtype=weight.dtype, scale=scale)  # of more ranks, for a norm of another dimension
+              for rows, scale in (((3,), 1.0), ((3,), 1e-3), ((2, 3), 300.0), ((2, 3, 2), 1.0))]
     for what, gain in _GAINS.items():
         for epsilon in [name for name in _EPSILONS if hasattr(module, name)]:
             compute = _norm_of(epsilon, gain)

@@ -6,11 +6,13 @@ hooks put in later are seen. What one process has once (an operator's kernel, a 
 torch.optim.AdamW) is shared: installed with the first Replacement that wants it, taken out with the last. A disabled Replacement
 is inert, also where somebody has kept or wrapped what it put in place; order does not matter.
 """
+import threading
 import types
 
 from .binding import library
 
 _active = []  # the Replacements in force, the oldest first
+_turn = threading.RLock()  # held by whoever changes them or what the process has once
 
 
 class Entry:
@@ -42,15 +44,17 @@ class Shared:
         self.install, self.count, self.users, self.remove = install, count, [], None
 
     def add(self, entry):
-        if not self.users:
-            self.remove = self.install(self)
-        self.users.append(entry)
+        with _turn:
+            if not self.users:
+                self.remove = self.install(self)
+            self.users.append(entry)
 
     def drop(self, entry):
-        entry.end()
-        self.users.remove(entry)
-        if not self.users:
-            self.remove()
+        with _turn:
+            entry.end()
+            self.users.remove(entry)
+            if not self.users:
+                self.remove()
 
     def called(self):
         for entry in self.users:
@@ -79,9 +83,10 @@ class Replacement:
 
     def __init__(self, level):
         self.entries, self.left, self.active, self.level, self._undo = [], [], True, level, []
-        library().level_before = library().level_before if _active else library().get("level")
-        _active.append(self)
-        library().configure("level", level)
+        with _turn:
+            library().level_before = library().level_before if _active else library().get("level")
+            _active.append(self)
+            library().configure("level", level)
 
     @property
     def replaced(self):
@@ -102,10 +107,10 @@ class Replacement:
 
     def forward(self, module, where, what, compute):
         """Lets compute(module, *arguments) run for the module's forward; where it gives None, the class's own runs."""
-        entry, done = Entry(where, what), self
+        entry, done, original = Entry(where, what), self, type(module).forward  # unless somebody gives the class another
 
         def forward(self, *arguments, **named):
-            if done.active and not named:
+            if done.active and not named and type(self).forward is original:
                 result = compute(self, *arguments)
                 if result is not None:
                     entry.called = True
@@ -124,14 +129,15 @@ class Replacement:
         self._undo.append(undo)
 
     def disable(self):
-        if not self.active:
-            return
-        self.active = False
-        for undo in reversed(self._undo):
-            undo()
-        self._undo = []
-        _active.remove(self)
-        library().configure("level", _active[-1].level if _active else library().level_before)
+        with _turn:
+            if not self.active:
+                return
+            self.active = False
+            for undo in reversed(self._undo):
+                undo()
+            self._undo = []
+            _active.remove(self)
+            library().configure("level", _active[-1].level if _active else library().level_before)
 
     def __enter__(self):
         return self
