@@ -18,8 +18,9 @@ class parallel {
   using task_fn = void (*)(void* user, std::int64_t task, int thread);
   using run_fn = void (*)(void* self, std::int64_t tasks, task_fn fn, void* user);
 
-  constexpr parallel(void* self, run_fn run, int threads)
-      : self_(self), run_(run), threads_(threads) {}
+  // slices: how many a thread is worth, see below.
+  constexpr parallel(void* self, run_fn run, int threads, int slices = 1)
+      : self_(self), run_(run), threads_(threads), slices_(slices) {}
 
   int threads() const { return threads_; }
 
@@ -36,10 +37,22 @@ class parallel {
         const_cast<void*>(static_cast<const void*>(&body)));
   }
 
+  // The same for light work that amounts to so many slices of some 5 us (rows.hpp; the tasks
+  // themselves, where nothing is said). Too few of them for two threads run here: no region.
+  template <class Body>
+  void slices(std::int64_t tasks, Body&& body) const {
+    slices(tasks, tasks, body);
+  }
+  template <class Body>
+  void slices(std::int64_t amount, std::int64_t tasks, Body&& body) const {
+    if (amount >= 2 * slices_) return (*this)(tasks, body);
+    for (std::int64_t task = 0; task < tasks; ++task) body(task, 0);
+  }
+
  private:
   void* self_;
   run_fn run_;
-  int threads_;
+  int threads_, slices_;
 };
 
 }  // namespace velo::core

@@ -61,7 +61,7 @@ void infer_backward(const velo_swiglu_backward_args& a, swiglu_problem& p, outpu
 template <class Part>
 void for_parts(const swiglu_problem& p, core::execution& on, Part&& part) {
   const row_slices blocks = slice_elements(p.rows * p.half);
-  on.threads(blocks.tasks(), [&](std::int64_t task, int) {
+  on.threads.slices(blocks.tasks(), [&](std::int64_t task, int) {
     std::int64_t at = blocks.begin(task);
     const std::int64_t end = at + blocks.count(task);
     while (at < end) {

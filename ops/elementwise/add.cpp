@@ -24,7 +24,7 @@ void run(const velo_add_args& a, const add_problem& p, const add_kernels& kernel
   const row_slices blocks = slice_elements(p.count);
   const bool bypass =
       bypass_cache(data<T>(a.y), 1, p.count * static_cast<std::int64_t>(sizeof(T)), on);
-  on.threads(blocks.tasks(), [&](std::int64_t task, int) {
+  on.threads.slices(blocks.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = blocks.begin(task);
     kernels.add(add_slice<T>{data<const T>(a.a) + first, data<const T>(a.b) + first,
                              data<T>(a.y) + first, blocks.count(task), bypass});

@@ -25,7 +25,7 @@ void convert(const velo_cast_args& a, const cast_problem& p, core::execution& on
   const row_slices blocks = slice_elements(p.count);
   const bool bypass =
       bypass_cache(data<To>(a.y), 1, p.count * static_cast<std::int64_t>(sizeof(To)), on);
-  on.threads(blocks.tasks(), [&](std::int64_t task, int) {
+  on.threads.slices(blocks.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = blocks.begin(task);
     kernel({data<const From>(a.x) + first, data<To>(a.y) + first, blocks.count(task), bypass});
   });
@@ -34,7 +34,7 @@ void convert(const velo_cast_args& a, const cast_problem& p, core::execution& on
 void copy(const velo_cast_args& a, const cast_problem& p, core::execution& on) {
   const row_slices blocks = slice_elements(p.count);
   const std::int64_t bytes = element_bytes(a.x->dtype);
-  on.threads(blocks.tasks(), [&](std::int64_t task, int) {
+  on.threads.slices(blocks.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = blocks.begin(task) * bytes;
     std::memcpy(data<char>(a.y) + first, data<const char>(a.x) + first,
                 static_cast<std::size_t>(blocks.count(task) * bytes));

@@ -75,7 +75,7 @@ void forward(const velo_rms_norm_args& a, const rms_norm_problem& p,
   const bool bypass = bypass_cache(data<T>(a.y), p.rows, row_bytes, on);
   const float* gamma = gain(*a.gamma, on);
   float* rstd = data<float>(a.rstd);
-  on.threads(slices.tasks(), [&](std::int64_t task, int) {
+  on.threads.slices(slices.tasks(), [&](std::int64_t task, int) {
     const std::int64_t first = slices.begin(task);
     kernels.forward(rms_norm_slice<T>{data<const T>(a.x) + first * p.n, gamma,
                                       data<T>(a.y) + first * p.n,

@@ -149,7 +149,8 @@ void turn(const rotation& r, const rotary_problem& p,
   const bool bypass = p.dense && half_bytes % 64 == 0 &&
                       bypass_cache(data<T>(&r.to), size[0] * size[1] * size[2], 2 * half_bytes, on);
   const std::int64_t chunks = (size[2] + rows_per_slice - 1) / rows_per_slice;
-  on.threads(size[0] * size[1] * chunks, [&](std::int64_t task, int) {
+  const std::int64_t amount = slice_rows(size[0] * size[1] * size[2], 2 * half_bytes).tasks();
+  on.threads.slices(amount, size[0] * size[1] * chunks, [&](std::int64_t task, int) {
     const std::int64_t plane = task / chunks;
     const std::int64_t i = plane / size[1], j = plane % size[1], k = task % chunks * rows_per_slice;
     const std::int64_t at = p.table.offset(i, j, k);

@@ -144,3 +144,28 @@ TEST_CASE("the host's parallel_for carries a region, cut into at most its thread
   region(1, [&](std::int64_t, int) {});
   CHECK(mine.calls == 1);  // one task needs nobody's threads
 }
+
+TEST_CASE("slices too few to be worth the host's threads run where they are") {
+  int calls = 0;
+  const auto run = [](void* user, std::int64_t tasks, void (*task)(void*, std::int64_t),
+                      void* data) {
+    ++*static_cast<int*>(user);
+    for (std::int64_t i = 0; i < tasks; ++i) task(data, i);
+  };
+  host_threads threads{{sizeof(velo_parallel_for), 2, &calls, run}, 2};
+  const parallel region = threads.as_parallel();
+  int runs = 0;
+  const auto body = [&](std::int64_t, int) { ++runs; };
+  region.slices(5, body);
+  region.slices(5, 100, body);
+  CHECK(runs == 105);
+  CHECK(calls == 0);
+  region.slices(6, body);
+  region.slices(6, 2, body);
+  CHECK(runs == 113);
+  CHECK(calls == 2);
+  thread_pool pool(2);  // velo's own wake for a tenth of that
+  std::atomic<int> elsewhere{0};
+  pool.as_parallel().slices(2, [&](std::int64_t, int thread) { elsewhere += thread; });
+  CHECK(elsewhere == 1);
+}
