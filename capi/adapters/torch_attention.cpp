@@ -137,10 +137,11 @@ bool fits(const view& q, const view& k, const view& v, const arguments& given) {
          k.dense_rows() && v.dense_rows();
 }
 
-// Whether velo's kernel is the faster one, measured beside torch 2.15 on a Zen 4 with one thread and
-// two. It takes float32 rows in strips of 32 and loses where more than a fifth of them is padding,
-// and in the gradient below two strips. bfloat16 wins from half a strip on, in the gradient from a
-// quarter; and for one row, where torch is slow, once there is a cache of keys to read.
+// Whether velo's kernel is the faster one, measured beside torch 2.15 on a Zen 4 that others used:
+// forward with one thread, the gradient with one and two. It takes float32 rows in strips of 32 and
+// loses where more than a fifth of them is padding, and in the gradient below two strips. bfloat16
+// wins from half a strip on, in the gradient from a quarter; and for one row, where torch is slow,
+// once there is a cache of keys to read.
 bool worth_strips(std::int64_t rows, std::int64_t fewest) {
   const std::int64_t padded = (rows + 31) / 32 * 32;
   return rows >= fewest && 5 * rows >= 4 * padded;
