@@ -12,7 +12,12 @@ _CALL = 1 if by_adapter else 16
 
 def linear(x, weight):
     """float32 products of 2^24 multiplications and 16 rows; torch's bfloat16 products are as fast as velo's."""
-    return x.dtype == torch.float32 and x.numel() * weight.shape[0] >= 1 << 24 and x.numel() >= 16 * weight.shape[1]
+    return x.dtype == torch.float32 and x.numel() >= linear_elements(*weight.shape)
+
+
+def linear_elements(outputs, inputs):
+    """Elements of x from which on that holds."""
+    return max(-(-(1 << 24) // max(outputs, 1)), 16 * inputs)
 
 
 def could_pay_linear(weight):

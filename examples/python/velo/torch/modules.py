@@ -171,11 +171,16 @@ def _always(compute):
 
 # ---- linear layers
 
-def _linear(self, x):
-    weight, bias = self.weight, self.bias
-    if not costs.linear(x, weight) or autocast() or compiling() or not plain(x, *((weight,) if bias is None else (weight, bias))):
-        return None
-    return matmul(x, weight, bias, transpose_b=True)
+def _product(smallest):
+    def compute(self, x):
+        if x.numel() < smallest:  # before anything else: in decoding this is all that velo adds
+            return None
+        weight, bias = self.weight, self.bias
+        if not costs.linear(x, weight) or autocast() or compiling() or not plain(x, *((weight,) if bias is None else (weight, bias))):
+            return None
+        return matmul(x, weight, bias, transpose_b=True)
+
+    return compute
 
 
 def linear(module):
@@ -185,7 +190,7 @@ def linear(module):
         return "torch's own bfloat16 products are as fast"
     if not costs.could_pay_linear(module.weight):
         return "too small for velo's product to be worth a call"
-    return "matmul for large float32 products", _linear
+    return "matmul for large float32 products", _product(costs.linear_elements(*module.weight.shape))
 
 
 # ---- what a module is taken for

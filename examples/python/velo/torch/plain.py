@@ -36,8 +36,11 @@ def plain(first, *others):
     dtype = first.dtype
     if _forked or _transformed() or forward_ad._current_level >= 0 or dtype not in (torch.float32, torch.bfloat16):
         return False
-    return all([type(t) in _CLASSES and t.dtype == dtype and t.device.type == "cpu" and t.layout == torch.strided
-                and not t.is_nested for t in (first, *others)])
+    for t in (first, *others):
+        if not (type(t) in _CLASSES and t.dtype is dtype and (t.is_cpu or t.device.type == "cpu") and t.layout is torch.strided
+                and not t.is_nested):
+            return False
+    return True
 
 
 def autocast():
