@@ -21,7 +21,8 @@ build)
   python3 "$link" velo_adapters "$build" "$tree" "$work/objects" "$work/lib/libvelo_adapters.so.1"
   libraries=("$work/lib/libvelo.so.1" "-Wl,-rpath,$work/lib" -ljansson -ldl -lpthread)
   hosts=("$source"/tests/hosts/{tvm_host,xla_host,samples}.cpp)
-  c++ "${flags[@]}" -shared -fPIC -Wl,-soname,libtorch_cpu.so "$source/tests/hosts/torch_host.cpp" -o "$work/lib/libtorch_cpu.so" -lpthread
+  c++ "${flags[@]}" -shared -fPIC -Wl,-soname,libtorch_cpu.so "$source"/tests/hosts/torch_host{,_schema}.cpp \
+    -o "$work/lib/libtorch_cpu.so" -lpthread
   libraries+=("$work/lib/libtorch_cpu.so")
   c++ "${flags[@]}" -rdynamic "$source/tests/toy/toy_test.cpp" "${hosts[@]}" "$test_main" "${libraries[@]}" -o "$work/toy_test"
   c++ "${flags[@]}" "$source/tests/abi/sweep_test.cpp" "$test_main" "${libraries[@]}" -o "$work/sweep_test"
