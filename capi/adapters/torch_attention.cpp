@@ -47,7 +47,7 @@ class owned_tensors {
   torch::tensor operator[](int i) const { return held_[i]; }
   void add(torch::tensor one) { held_[count_++] = one; }
   void give(torch::value* stack) {
-    std::memcpy(stack, held_, sizeof held_[0] * static_cast<std::size_t>(count_));
+    std::memcpy(stack, held_, sizeof *stack * static_cast<std::size_t>(count_));
     count_ = 0;
   }
 
@@ -79,8 +79,8 @@ struct arguments {
   template <class T>
   static T from(torch::value value) {
     T out;
-    static_assert(sizeof out == sizeof value);
-    std::memcpy(&out, &value, sizeof out);
+    static_assert(sizeof(void*) == sizeof value && sizeof(double) == sizeof value);
+    std::memcpy(&out, &value, sizeof value);
     return out;
   }
   static bool opened(const torch::binding& torch, torch::value cell, torch::value& inside) {

@@ -244,9 +244,9 @@ class CrossEntropy(CrossEntropy):  # noqa: F821
     whose gradient is nothing. The mean is 0 where no target counts."""
 
     def __init__(self, ignore_index=-100, reduction="mean", **options):
-        self.op.attributes({"reduction": reduction})
+        self.reduction = self.op.attributes({"reduction": reduction}).get("reduction", "mean")
         super().__init__(ignore_index, "none", **options)
-        self.ignored, self.reduction = ignore_index, reduction
+        self.ignored = ignore_index
 
     def construct(self, logits, targets):
         loss = self.run(logits, targets)[0]
@@ -278,6 +278,10 @@ class AdamW:
         spec.library.velo_context_stream(spec.context(), ctypes.byref(self.stream))
 
     def step(self, gradients):
+        gradients = [g.contiguous() for g in gradients]  # one of p.T is a view, whose strides velo would not see
+        if [g.shape for g in gradients] != [p.shape for p in self.parameters]:
+            raise ValueError(f"AdamW: expected gradients of shapes {[p.shape for p in self.parameters]}, "
+                             f"got {[g.shape for g in gradients]}")
         op = spec.operators["apply_fused_adamw"]
         attributes = op.attributes({"step": self.count + 1, "lr": self.lr, **self.options})
         self.count += 1

@@ -225,6 +225,27 @@ class MindSpore(unittest.TestCase):
         velo.AdamW([parameter]).step([self.values(100)])
         self.assertEqual(place, parameter.data_ptr())
 
+    def test_adamw_takes_gradients_that_are_views(self):
+        """The gradient of what is used transposed is a view of other strides."""
+        steps, gradient = [], self.values(6, 4)
+        for given in (gradient, ms.Tensor(np.ascontiguousarray(gradient.asnumpy().T)).T):
+            parameter = ms.Parameter(ms.Tensor(np.zeros((6, 4), np.float32)), name="p")
+            velo.AdamW([parameter], lr=0.1).step([given])
+            steps.append(parameter.asnumpy())
+        self.assertFalse(given.is_contiguous())
+        np.testing.assert_array_equal(*steps)
+
+    def test_adamw_counts_its_gradients(self):
+        parameters = [ms.Parameter(self.values(3), name=name) for name in "pq"]
+        with self.assertRaisesRegex(ValueError, r"AdamW: expected gradients of shapes \[\(3,\), \(3,\)\], got \[\(3,\)\]"):
+            velo.AdamW(parameters).step([self.values(3)])
+
+    def test_a_reduction_may_be_a_number(self):
+        logits, targets = self.values(4, 8), ms.Tensor(np.arange(4), ms.int32)
+        for number, name in enumerate(("none", "mean", "sum")):
+            got, want = (velo.CrossEntropy(reduction=way)(logits, targets).asnumpy() for way in (number, name))
+            np.testing.assert_array_equal(got, want)
+
     def test_refusals_carry_the_record(self):
         with self.assertRaisesRegex(ValueError, r"args\.gamma\.shape: expected .*\[8\].*got \[7\]"):
             velo.RmsNorm()(self.values(4, 8), self.values(7))
