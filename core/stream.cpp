@@ -19,13 +19,17 @@ void stream::clear() noexcept {
   if (queue_.has_value()) queue_->clear();
 }
 
-void stream::record(event& on) {
-  std::shared_ptr<point> here = on.next();
+void stream::pass(std::shared_ptr<point> here) {
   if (queue_.has_value()) {
-    queue_->pass(here);
+    queue_->pass(std::move(here));
   } else {
     here->pass();
   }
+}
+
+void stream::record(event& on) {
+  std::shared_ptr<point> here = on.next();
+  pass(here);
   on.set(std::move(here));
 }
 

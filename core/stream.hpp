@@ -56,6 +56,7 @@ class stream {
   bool idle() const;   // throws the kept failure
   void clear() noexcept;
 
+  void pass(std::shared_ptr<point> here);  // when all work so far is done
   void record(event& on);
   void wait(const event& on);
 
