@@ -4,7 +4,7 @@
  *
  *   client PLUGIN.so
  *
- * This part: errors, tensors, contexts, configuration, streams, events, packs. by_name.c has what
+ * This part: errors, tensors, contexts, configuration, streams, events, packs, pools. by_name.c has what
  * goes by name, behavior.c what no type shows; the calls of the operators follow from the examples
  * of abi/spec. */
 #include "client.h"
@@ -204,6 +204,47 @@ static void packs(velo_stream stream, velo_context context) {
   EXPECT(velo_matmul(stream, &product) == VELO_ERR_HANDLE);
 }
 
+static void pools(velo_stream stream) {
+  velo_pool pool = NULL;
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  velo_allocator allocator = VELO_ALLOCATOR_INIT;
+  velo_pool_stats stats = VELO_POOL_STATS_INIT;
+  const velo_device cpu = {VELO_DEVICE_CPU, 0};
+  unsigned char* block = NULL;
+  void* other = NULL;
+  int32_t file = -1;
+  uint64_t offset = 0, released = 0;
+  desc.kind = VELO_POOL_SHARED, desc.checked = 1, desc.limit = 1 << 26;
+  WORKS(velo_pool_create(&desc, &pool));
+  request.bytes = 1000, request.alignment = 4096, request.zero = 1;
+  request.purpose = VELO_PURPOSE_ACTIVATION;
+  WORKS(velo_pool_allocate(pool, &request, &other));
+  block = other;
+  EXPECT((uintptr_t)block % 4096 == 0 && block[0] == 0 && block[999] == 0);
+  WORKS(velo_pool_check(pool));
+  WORKS(velo_pool_locate(pool, block, &file, &offset));
+  EXPECT(file >= 0);
+  WORKS(velo_pool_get_stats(pool, &stats));
+  EXPECT(stats.bytes_live - stats.bytes_rounding == 1000 && stats.allocations == 1);
+  EXPECT(stats.purpose_live[VELO_PURPOSE_ACTIVATION] == stats.bytes_live);
+  EXPECT(velo_pool_free(pool, block, 999, stream) == VELO_ERR_ARGUMENT);
+  WORKS(velo_pool_free(pool, block, 1000, stream));
+  EXPECT(velo_pool_free(pool, block, 1000, stream) == VELO_ERR_ARGUMENT);
+  WORKS(velo_pool_set_limit(pool, 1 << 20));
+  request.bytes = 1 << 21;
+  EXPECT(velo_pool_allocate(pool, &request, &other) == VELO_ERR_MEMORY && other == block);
+  WORKS(velo_pool_trim(pool, 0, &released));
+  EXPECT(released > 0);
+  WORKS(velo_pool_allocator(pool, &allocator));
+  other = allocator.allocate(allocator.user, 64, 64, &cpu, NULL);
+  EXPECT(other != NULL);
+  allocator.deallocate(allocator.user, other, 64, &cpu, NULL);
+  velo_pool_destroy(pool);
+  EXPECT(velo_pool_check(pool) == VELO_ERR_HANDLE);
+  EXPECT(allocator.allocate(allocator.user, 64, 64, &cpu, NULL) == NULL);
+}
+
 int main(int count, char** words) {
   velo_context context = NULL;
   velo_stream stream = NULL;
@@ -220,6 +261,7 @@ int main(int count, char** words) {
   client_operators(stream);
   later_structs(stream);
   packs(stream, context);
+  pools(stream);
   client_by_name(stream, context, words[1]);
   client_behavior(stream, context);
   configuration(context);

@@ -97,6 +97,7 @@ class world {
     velo_pack pack = nullptr;
     velo_kernel kernel = nullptr;
     velo_closure closure = nullptr;
+    REQUIRE(velo_pool_create(nullptr, &pool_) == VELO_OK);
     REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
     REQUIRE(velo_event_create(context_, &event) == VELO_OK);
     REQUIRE(velo_event_record(event, stream) == VELO_OK);
@@ -114,7 +115,8 @@ class world {
     REQUIRE(velo_closure_create(stream, "rms_norm", "x, gamma, y", &function, &closure) == VELO_OK);
     const std::map<std::string, void*> made = {
         {"velo_context", context_}, {"velo_stream", stream}, {"velo_event", event},
-        {"velo_pack", pack},        {"velo_kernel", kernel}, {"velo_closure", closure}};
+        {"velo_pack", pack},        {"velo_kernel", kernel}, {"velo_closure", closure},
+        {"velo_pool", pool_}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -132,7 +134,10 @@ class world {
                                               0};
     blocks_.reserve(16);
   }
-  ~world() { velo_context_destroy(context_); }
+  ~world() {
+    velo_context_destroy(context_);
+    velo_pool_destroy(pool_);  // the one kind here that no context owns
+  }
   world(const world&) = delete;
   world& operator=(const world&) = delete;
 
@@ -161,6 +166,7 @@ class world {
   }
 
   velo_context context_ = nullptr;
+  velo_pool pool_ = nullptr;
   velo_stream inline_ = nullptr;
   alignas(64) unsigned char memory_[4096];
   velo_tensor* tensor_;
@@ -278,6 +284,9 @@ void give_back(const function_info& f, const std::vector<velo_value>& values) {
       velo_tensor_release(static_cast<velo_managed_tensor*>(made));
     if (std::strcmp(p.type, "velo_context*") == 0)
       velo_context_destroy(static_cast<velo_context>(made));
+    if (std::strcmp(p.type, "velo_pool*") == 0) velo_pool_destroy(static_cast<velo_pool>(made));
+    if (std::strcmp(p.type, "void**") == 0 && std::strcmp(f.name, "velo_pool_allocate") == 0)
+      velo_pool_free(static_cast<velo_pool>(values[0].as.p), made, 0, nullptr);
   }
 }
 

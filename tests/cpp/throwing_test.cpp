@@ -199,6 +199,31 @@ TEST_CASE("a weight pack takes the place of a matrix") {
   CHECK(c[1] == 10);
 }
 
+TEST_CASE("a pool gives blocks and takes them back, and a context lives from it") {
+  const velo::pool pool = velo::pool::create();
+  {
+    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+    const velo_allocator allocator = pool.allocator();
+    desc.allocator = &allocator;
+    const velo::context context = velo::context::create(desc);
+    CHECK(pool.stats().purpose_live[VELO_PURPOSE_WORKSPACE] > 0);
+    void* block = pool.allocate(100, context.inline_stream());
+    pool.free(block, 100, context.inline_stream());
+    CHECK_THROWS_AS(pool.free(block, 100), velo::error);
+  }
+  CHECK(pool.stats().bytes_live == 0);
+  pool.check();
+  pool.set_limit(1 << 20);
+  CHECK_THROWS_AS(pool.allocate(1 << 21), velo::error);
+  CHECK(pool.trim() > 0);
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.kind = VELO_POOL_SHARED;
+  const velo::pool shared = velo::pool::create(desc);
+  void* block = shared.allocate(64);
+  CHECK(shared.locate(block).file >= 0);
+  shared.free(block, 64);
+}
+
 TEST_CASE("functions are callable by name with values in order") {
   velo::context context = velo::context::create();
   velo_context_stats stats = {};

@@ -93,6 +93,28 @@ void open_with_tensor(world& w) {
   const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
   must(velo_tensor_create(w.context, &dtype, 2, square, &w.managed));
 }
+velo_status allocate(world& w) {
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = 1 << 20;
+  return velo_pool_allocate(w.pool, &request, &w.memory);
+}
+void open_pool(world& w) {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.kind = VELO_POOL_SHARED;
+  must(velo_pool_create(&desc, &w.pool));
+}
+void open_with_block(world& w) {
+  open_with_queue(w);
+  open_pool(w);
+  must(allocate(w));
+}
+void close_pool(world& w) {
+  if (w.memory != nullptr) velo_pool_free(w.pool, w.memory, 1 << 20, nullptr);
+  w.memory = nullptr;
+  velo_pool_destroy(w.pool);
+  w.pool = nullptr;
+  w.close();
+}
 void release_and_close(world& w) {
   velo_tensor_release(w.managed);
   w.managed = nullptr;
@@ -345,6 +367,59 @@ const entry functions_by_hand[] = {
        return VELO_OK;
      },
      close},
+    {"velo_pool_create", nothing,
+     [](world& w) {
+       velo_pool_desc desc = VELO_POOL_DESC_INIT;
+       desc.kind = VELO_POOL_SHARED;
+       return velo_pool_create(&desc, &w.pool);
+     },
+     close_pool},
+    {"velo_pool_destroy", open_pool,
+     [](world& w) {
+       velo_pool_destroy(w.pool);
+       return gone(velo_pool_check(w.pool));
+     },
+     nothing},
+    {"velo_pool_allocate", open_pool, allocate, close_pool},
+    {"velo_pool_free", open_with_block,
+     [](world& w) {
+       const velo_status status = velo_pool_free(w.pool, w.memory, 1 << 20, nullptr);
+       if (status == VELO_OK) w.memory = nullptr;
+       return status;
+     },
+     close_pool},
+    {"velo_pool_free", open_with_block,  // behind the work of a stream
+     [](world& w) {
+       const velo_status status = velo_pool_free(w.pool, w.memory, 1 << 20, w.queue);
+       if (status == VELO_OK) w.memory = nullptr;
+       return status;
+     },
+     close_pool},
+    {"velo_pool_trim", open_with_block, [](world& w) { return velo_pool_trim(w.pool, 0, nullptr); },
+     close_pool},
+    {"velo_pool_set_limit", open_pool,
+     [](world& w) { return velo_pool_set_limit(w.pool, 1 << 20); }, close_pool},
+    {"velo_pool_allocator", open_pool,
+     [](world& w) {
+       velo_allocator allocator = VELO_ALLOCATOR_INIT;
+       return velo_pool_allocator(w.pool, &allocator);
+     },
+     close_pool},
+    {"velo_pool_check", open_with_block, [](world& w) { return velo_pool_check(w.pool); },
+     close_pool},
+    {"velo_pool_locate", open_with_block,
+     [](world& w) {
+       std::int32_t file = -1;
+       std::uint64_t offset = 0;
+       return velo_pool_locate(w.pool, w.memory, &file, &offset);
+     },
+     close_pool},
+    {"velo_pool_get_stats", open_with_block,
+     [](world& w) {
+       velo_pool_stats stats = VELO_POOL_STATS_INIT;
+       return velo_pool_get_stats(w.pool, &stats);
+     },
+     close_pool},
 };
 
 std::vector<entry> make_entries() {

@@ -33,6 +33,8 @@ struct world {
   velo_pack pack = nullptr;
   velo_kernel kernel = nullptr;
   velo_closure closure = nullptr;
+  velo_pool pool = nullptr;
+  void* memory = nullptr;  // of the pool
   velo_managed_tensor* managed = nullptr;
   const example_call* example = nullptr;  // of the row, if it is an operator's
   std::vector<velo_named_value> values;   // of its call by name

@@ -22,6 +22,7 @@
 #include "velo/ops_rope.h"
 #include "velo/pack.h"
 #include "velo/plugin.h"
+#include "velo/pool.h"
 #include "velo/status.h"
 #include "velo/stream.h"
 #include "velo/tensor.h"
@@ -144,6 +145,18 @@ struct velo_api {
   /* velo/ops_elementwise.h */
   velo_status (*add)(velo_stream stream, const velo_add_args* args);
   velo_status (*cast)(velo_stream stream, const velo_cast_args* args);
+
+  /* velo/pool.h */
+  velo_status (*pool_create)(const velo_pool_desc* desc, velo_pool* pool);
+  void (*pool_destroy)(velo_pool pool);
+  velo_status (*pool_allocate)(velo_pool pool, const velo_pool_request* request, void** memory);
+  velo_status (*pool_free)(velo_pool pool, void* memory, uint64_t bytes, velo_stream stream);
+  velo_status (*pool_trim)(velo_pool pool, uint64_t keep, uint64_t* released);
+  velo_status (*pool_set_limit)(velo_pool pool, uint64_t limit);
+  velo_status (*pool_allocator)(velo_pool pool, velo_allocator* allocator);
+  velo_status (*pool_check)(velo_pool pool);
+  velo_status (*pool_locate)(velo_pool pool, const void* memory, int32_t* file, uint64_t* offset);
+  velo_status (*pool_get_stats)(velo_pool pool, velo_pool_stats* stats);
 };
 
 VELO_END_C

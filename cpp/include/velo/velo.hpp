@@ -1,6 +1,6 @@
 // The whole C++ interface of velo: header-only, C++17, over the C interface of velo/velo.h.
 //
-// Owners (context, stream, event, pack, managed_tensor, kernel, closure) are move-only and one
+// Owners (context, stream, event, pool, pack, managed_tensor, kernel, closure) are move-only and one
 // pointer wide; views (stream_ref, tensor_view) borrow. Failures throw velo::error, or come back as
 // velo::result<T> where exceptions are off. Nothing of this layer crosses into the library: only
 // the C functions do. Start with examples/cpp/hello.cpp.
@@ -15,6 +15,7 @@
 #include "velo/ops.hpp"
 #include "velo/pack.hpp"
 #include "velo/plugin.hpp"
+#include "velo/pool.hpp"
 #include "velo/result.hpp"
 #include "velo/stream.hpp"
 #include "velo/tensor.hpp"

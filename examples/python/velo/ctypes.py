@@ -78,6 +78,20 @@ VELO_VALUE_INTS = 5
 VELO_VALUE_HANDLE = 6
 VELO_VALUE_POINTER = 7
 VELO_VALUE_TENSORS = 8
+VELO_POOL_ORDINARY = 0
+VELO_POOL_HUGE = 1
+VELO_POOL_SHARED = 2
+VELO_POOL_LOCKED = 3
+VELO_LIFETIME_DEFAULT = 0
+VELO_LIFETIME_LONG = 1
+VELO_PURPOSE_OTHER = 0
+VELO_PURPOSE_PARAMETER = 1
+VELO_PURPOSE_GRADIENT = 2
+VELO_PURPOSE_OPTIMIZER = 3
+VELO_PURPOSE_ACTIVATION = 4
+VELO_PURPOSE_WORKSPACE = 5
+VELO_PURPOSE_COMMUNICATION = 6
+VELO_PURPOSE_INPUT = 7
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
 VELO_PRODUCT_DTYPE_LIKE_A = 0
@@ -119,6 +133,10 @@ class velo_kernel(c_void_p):
 
 class velo_closure(c_void_p):
     """An operator as a C function pointer."""
+
+
+class velo_pool(c_void_p):
+    """Blocks of memory given and taken back without asking the system each time."""
 
 
 class velo_error_info(Sized):
@@ -193,8 +211,21 @@ class velo_plugin_desc(Sized):
     """What a plugin library gives velo."""
 
 
+class velo_pool_desc(Sized):
+    """What a pool is made from."""
+
+
+class velo_pool_request(Sized):
+    """What a block is wanted for."""
+
+
+class velo_pool_stats(Sized):
+    """Counters of a pool."""
+
+
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
+velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
 
 velo_error_info._fields_ = [
     ("struct_size", c_uint32),
@@ -332,6 +363,46 @@ velo_plugin_desc._fields_ = [
     ("name", c_char_p),
     ("kernels", POINTER(velo_kernel_desc)),
     ("kernel_count", c_int64),
+]
+velo_pool_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("kind", c_int32),
+    ("limit", c_uint64),
+    ("checked", c_int32),
+    ("reserved", c_uint32),
+    ("pressure", velo_pool_pressure_fn),
+    ("pressure_user", c_void_p),
+    ("log", velo_log_fn),
+    ("log_user", c_void_p),
+]
+velo_pool_request._fields_ = [
+    ("struct_size", c_uint32),
+    ("lifetime", c_int32),
+    ("bytes", c_uint64),
+    ("alignment", c_uint64),
+    ("stream", velo_stream),
+    ("purpose", c_int32),
+    ("zero", c_int32),
+]
+velo_pool_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("bytes_live", c_uint64),
+    ("bytes_rounding", c_uint64),
+    ("bytes_peak", c_uint64),
+    ("bytes_reserved", c_uint64),
+    ("bytes_reserved_peak", c_uint64),
+    ("bytes_cached", c_uint64),
+    ("bytes_pending", c_uint64),
+    ("bytes_split", c_uint64),
+    ("bytes_largest_hole", c_uint64),
+    ("bytes_let_go", c_uint64),
+    ("bytes_unlocked", c_uint64),
+    ("allocations", c_uint64),
+    ("frees", c_uint64),
+    ("refused", c_uint64),
+    ("purpose_live", c_uint64 * 8),
+    ("purpose_peak", c_uint64 * 8),
 ]
 
 
@@ -675,6 +746,16 @@ FUNCTIONS = {
     "velo_global_norm": (c_int32, velo_stream, POINTER(velo_global_norm_args)),
     "velo_add": (c_int32, velo_stream, POINTER(velo_add_args)),
     "velo_cast": (c_int32, velo_stream, POINTER(velo_cast_args)),
+    "velo_pool_create": (c_int32, POINTER(velo_pool_desc), POINTER(velo_pool)),
+    "velo_pool_destroy": (None, velo_pool),
+    "velo_pool_allocate": (c_int32, velo_pool, POINTER(velo_pool_request), POINTER(c_void_p)),
+    "velo_pool_free": (c_int32, velo_pool, c_void_p, c_uint64, velo_stream),
+    "velo_pool_trim": (c_int32, velo_pool, c_uint64, POINTER(c_uint64)),
+    "velo_pool_set_limit": (c_int32, velo_pool, c_uint64),
+    "velo_pool_allocator": (c_int32, velo_pool, POINTER(velo_allocator)),
+    "velo_pool_check": (c_int32, velo_pool),
+    "velo_pool_locate": (c_int32, velo_pool, c_void_p, POINTER(c_int32), POINTER(c_uint64)),
+    "velo_pool_get_stats": (c_int32, velo_pool, POINTER(velo_pool_stats)),
 }
 
 

@@ -1,0 +1,206 @@
+// Entries of velo/pool.h. Those that allocate and free look at their arguments and nothing else:
+// what they cost is what the pool costs.
+#include "velo/pool.h"
+
+#include <algorithm>
+
+#include "capi/src/boundary.hpp"
+#include "capi/src/destroy.hpp"
+#include "core/guard.hpp"
+#include "memory/pool.hpp"
+
+using namespace velo;
+using core::fail;
+using core::text;
+
+namespace {
+
+// The structs of ABI 1.0; later ones are longer.
+constexpr std::uint32_t desc_size = 56;
+constexpr std::uint32_t request_size = 40;
+constexpr std::uint32_t stats_size = 248;
+constexpr std::uint32_t allocator_size = 32;
+static_assert(sizeof(velo_pool_desc) >= desc_size && sizeof(velo_pool_request) >= request_size &&
+              sizeof(velo_pool_stats) >= stats_size && sizeof(velo_allocator) >= allocator_size);
+
+constexpr std::uint64_t most_alignment = std::uint64_t{2} << 20;
+
+// A closed pool is there for its last blocks alone.
+memory::pool& pool_of(velo_pool handle) {
+  auto& found = core::resolve<memory::pool>(handle, "pool");
+  if (__builtin_expect(found.is_closed(), 0))
+    fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
+  return found;
+}
+
+[[noreturn]] __attribute__((cold, noinline)) void refuse_range(std::int64_t value, int last,
+                                                               const char* argument) {
+  fail(VELO_ERR_ARGUMENT, argument, text("0 to %d", last),
+       text("%lld", static_cast<long long>(value)));
+}
+
+void require_range(std::int32_t value, int last, const char* argument) {
+  if (value < 0 || value > last) refuse_range(value, last, argument);
+}
+
+[[noreturn]] __attribute__((cold, noinline)) void refuse_alignment(std::uint64_t alignment) {
+  fail(VELO_ERR_ARGUMENT, "request.alignment", "a power of two up to 2 MiB, or 0",
+       text("%llu", static_cast<unsigned long long>(alignment)));
+}
+
+velo_pool_desc read_desc(const velo_pool_desc* given) {
+  const velo_pool_desc defaults = VELO_POOL_DESC_INIT;
+  if (given == nullptr) return defaults;
+  const velo_pool_desc desc = capi::read_struct(given, desc_size, "desc", defaults);
+  require_range(desc.kind, VELO_POOL_LOCKED, "desc.kind");
+  require_range(desc.checked, 1, "desc.checked");
+  return desc;
+}
+
+// The stream when work may be queued on it, nullptr when its calls are done at their return.
+core::stream* queued_stream(velo_stream handle, const char* argument) {
+  if (handle == nullptr) return nullptr;
+  auto& given = core::resolve<core::stream>(handle, argument);
+  return given.is_inline() ? nullptr : &given;
+}
+
+memory::wanted checked_request(const velo_pool_request& r) {
+  require_range(r.lifetime, VELO_LIFETIME_LONG, "request.lifetime");
+  require_range(r.purpose, VELO_PURPOSE_INPUT, "request.purpose");
+  require_range(r.zero, 1, "request.zero");
+  if ((r.alignment & (r.alignment - 1)) != 0 || r.alignment > most_alignment)
+    refuse_alignment(r.alignment);
+  memory::wanted what;
+  what.bytes = r.bytes;
+  what.alignment = std::max(r.alignment, memory::unit);
+  what.on = queued_stream(r.stream, "request.stream") != nullptr ? r.stream : nullptr;
+  what.purpose = static_cast<std::uint8_t>(r.purpose);
+  what.lifetime = static_cast<std::uint8_t>(r.lifetime);
+  what.zero = r.zero != 0;
+  return what;
+}
+
+// A struct of this release has nothing to be completed: it is read where it stands.
+memory::wanted read_request(const velo_pool_request* given) {
+  if (given != nullptr && given->struct_size == sizeof *given) return checked_request(*given);
+  return checked_request(capi::read_struct(given, request_size, "request", {}));
+}
+
+// Frees, and ends a closed pool with its last block.
+void free_in(velo_pool handle, memory::pool& from, void* memory, std::uint64_t bytes,
+             velo_stream stream) {
+  if (from.free(memory, bytes, queued_stream(stream, "stream"), stream))
+    core::destroy_handle<memory::pool>(handle, "pool");
+}
+
+// What velo_pool_allocator gives out. user: the handle, so that calls after the pool's end are seen.
+void* allocate_for_context(void* user, uint64_t bytes, uint64_t alignment, const velo_device*,
+                           void* stream) {
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = bytes;
+  request.alignment = alignment;
+  request.stream = static_cast<velo_stream>(stream);
+  request.purpose = VELO_PURPOSE_WORKSPACE;
+  void* memory = nullptr;
+  velo_pool_allocate(static_cast<velo_pool>(user), &request, &memory);
+  return memory;
+}
+
+void deallocate_for_context(void* user, void* memory, uint64_t bytes, const velo_device*,
+                            void* stream) {
+  const auto handle = static_cast<velo_pool>(user);
+  core::guard("velo_allocator.deallocate", [&] {
+    if (memory == nullptr) return;
+    free_in(handle, core::resolve<memory::pool>(handle, "user"), memory, bytes,
+            static_cast<velo_stream>(stream));
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+velo_status velo_pool_create(const velo_pool_desc* desc, velo_pool* pool) {
+  return core::guard("velo_pool_create", [&] {
+    capi::required(pool, "pool");
+    *pool = core::handle_of(core::make_object<memory::pool>(nullptr, read_desc(desc)));
+  });
+}
+
+void velo_pool_destroy(velo_pool pool) {
+  if (pool == nullptr) return;
+  const velo_status status = core::guard("velo_pool_destroy", [&] {
+    pool_of(pool);
+    core::claim<memory::pool> mine(pool, "pool");
+    if (mine.object().close()) mine.destroy();
+  });
+  if (status != VELO_OK) core::log_misuse(pool);
+}
+
+velo_status velo_pool_allocate(velo_pool pool, const velo_pool_request* request, void** memory) {
+  return core::guard(
+      "velo_pool_allocate",
+      [&] {
+        memory::pool& from = pool_of(pool);
+        const memory::wanted what = read_request(request);
+        capi::required(memory, "memory");
+        *memory = from.allocate(what);
+      },
+      core::of_operator{});
+}
+
+velo_status velo_pool_free(velo_pool pool, void* memory, uint64_t bytes, velo_stream stream) {
+  return core::guard(
+      "velo_pool_free",
+      [&] {
+        memory::pool& from = pool_of(pool);
+        if (memory != nullptr) free_in(pool, from, memory, bytes, stream);
+      },
+      core::of_operator{});
+}
+
+velo_status velo_pool_trim(velo_pool pool, uint64_t keep, uint64_t* released) {
+  return core::guard("velo_pool_trim", [&] {
+    const std::uint64_t done = pool_of(pool).trim(keep);
+    if (released != nullptr) *released = done;
+  });
+}
+
+velo_status velo_pool_set_limit(velo_pool pool, uint64_t limit) {
+  return core::guard("velo_pool_set_limit", [&] { pool_of(pool).set_limit(limit); });
+}
+
+velo_status velo_pool_allocator(velo_pool pool, velo_allocator* allocator) {
+  return core::guard("velo_pool_allocator", [&] {
+    pool_of(pool);
+    velo_allocator made = VELO_ALLOCATOR_INIT;
+    made.user = pool;
+    made.allocate = &allocate_for_context;
+    made.deallocate = &deallocate_for_context;
+    capi::write_struct(allocator, allocator_size, "allocator", made);
+  });
+}
+
+velo_status velo_pool_check(velo_pool pool) {
+  return core::guard("velo_pool_check", [&] { pool_of(pool).check(); });
+}
+
+velo_status velo_pool_locate(velo_pool pool, const void* memory, int32_t* file, uint64_t* offset) {
+  return core::guard("velo_pool_locate", [&] {
+    const memory::pool& from = pool_of(pool);
+    if (memory == nullptr) fail(VELO_ERR_NULL, "memory", "a pointer", "NULL");
+    capi::required(file, "file");
+    capi::required(offset, "offset");
+    from.locate(memory, *file, *offset);
+  });
+}
+
+velo_status velo_pool_get_stats(velo_pool pool, velo_pool_stats* stats) {
+  return core::guard("velo_pool_get_stats", [&] {
+    const memory::pool& from = pool_of(pool);
+    velo_pool_stats now{};
+    from.fill(now);
+    capi::write_struct(stats, stats_size, "stats", now);
+  });
+}
+}

@@ -1,0 +1,111 @@
+// The four kinds of memory in terms of Linux.
+#include "memory/address_range.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/failure.hpp"
+#include "core/round_up.hpp"
+
+namespace velo::memory {
+namespace {
+
+constexpr std::uint64_t huge = std::uint64_t{2} << 20;
+constexpr std::uint64_t smallest_range = std::uint64_t{64} << 20;
+constexpr std::uint64_t largest_step = std::uint64_t{256} << 20;
+
+void* reserve(std::uint64_t bytes, int protection, int flags, int file) noexcept {
+  void* start = mmap(nullptr, bytes, protection, flags | MAP_NORESERVE, file, 0);
+  return start == MAP_FAILED ? nullptr : start;
+}
+
+}  // namespace
+
+// One huge page more than the range, so that it can begin at one; the rest is never touched.
+address_range::address_range(velo_pool_kind kind, std::uint64_t wanted) : kind_(kind) {
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  granule_ = kind == VELO_POOL_HUGE ? huge : page;
+  if (kind == VELO_POOL_SHARED) {
+    file_ = memfd_create("velo_pool", MFD_CLOEXEC);
+    if (file_ < 0) core::fail(VELO_ERR_MEMORY, "desc.kind", "a file in memory", "none");
+  }
+  void* start = nullptr;
+  size_ = core::round_up(std::max(wanted, smallest_range), huge);
+  for (; size_ >= smallest_range; size_ = core::round_up(size_ / 2, huge)) {
+    start = kind == VELO_POOL_SHARED
+                ? reserve(size_ + huge, PROT_READ | PROT_WRITE, MAP_SHARED, file_)
+                : reserve(size_ + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+    if (start != nullptr || size_ == smallest_range) break;
+  }
+  if (start == nullptr) {
+    if (file_ >= 0) close(file_);
+    core::fail(
+        VELO_ERR_MEMORY, "",
+        core::text("%llu bytes of addresses", static_cast<unsigned long long>(smallest_range)),
+        "none");
+  }
+  begin_ = static_cast<char*>(start);
+  if (kind == VELO_POOL_SHARED) return;  // offsets of the file begin with the mapping
+  const auto address = reinterpret_cast<std::uintptr_t>(start);
+  const std::uint64_t head = core::round_up(address, huge) - address;
+  if (head > 0) munmap(begin_, head);
+  begin_ += head;
+  if (huge > head) munmap(begin_ + size_, huge - head);
+}
+
+address_range::~address_range() {
+  munmap(begin_, kind_ == VELO_POOL_SHARED ? size_ + huge : size_);
+  if (file_ >= 0) close(file_);
+}
+
+// A file in memory and pages that may be touched cost nothing until they are touched: only their
+// number is asked for here.
+bool address_range::open_up_to(std::uint64_t end) noexcept {
+  if (end <= frontier_) return true;
+  const std::uint64_t step = std::clamp(frontier_ / 8, huge, largest_step);
+  const std::uint64_t ahead =
+      std::min(core::round_up(std::max(end, frontier_ + step), huge), size_);
+  for (const std::uint64_t to : {ahead, end}) {
+    const bool opened = kind_ == VELO_POOL_SHARED ? ftruncate(file_, static_cast<off_t>(to)) == 0
+                                                  : mprotect(begin_ + frontier_, to - frontier_,
+                                                             PROT_READ | PROT_WRITE) == 0;
+    if (!opened) continue;
+    frontier_ = to;
+    return true;
+  }
+  return false;
+}
+
+bool address_range::commit(std::uint64_t start, std::uint64_t bytes) noexcept {
+  if (!open_up_to(start + bytes)) return false;
+  // Advice: where it is not taken, small pages serve. Whole huge pages only, so that none is
+  // brought in for a few bytes of it.
+  const std::uint64_t first = core::round_up(start, huge), last = (start + bytes) / huge * huge;
+  if (kind_ != VELO_POOL_SHARED && last > first)
+    madvise(begin_ + first, last - first, MADV_HUGEPAGE);
+  if (kind_ == VELO_POOL_LOCKED && mlock(begin_ + start, bytes) != 0) unlocked_ += bytes;
+  return true;
+}
+
+bool address_range::decommit(std::uint64_t start, std::uint64_t bytes) noexcept {
+  if (kind_ == VELO_POOL_LOCKED) munlock(begin_ + start, bytes);
+  if (kind_ == VELO_POOL_SHARED)
+    return fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(start),
+                     static_cast<off_t>(bytes)) == 0;
+  return madvise(begin_ + start, bytes, MADV_DONTNEED) == 0;
+}
+
+sparse_array::~sparse_array() {
+  if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+bool sparse_array::reserve(std::uint64_t bytes) noexcept {
+  data_ = memory::reserve(bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  bytes_ = bytes;
+  return data_ != nullptr;
+}
+
+}  // namespace velo::memory

@@ -1,0 +1,68 @@
+// Addresses reserved once and backed by memory where they are in use: every call of the system that
+// the pool makes for memory is behind this class, one branch for each kind of memory.
+//
+// A range never moves and never grows; what is backed changes in granules. Backing is asked for in
+// steps of at least 2 MiB at the frontier, so that steady growth costs few calls; below the frontier
+// a granule that was let go comes back, zero, when it is touched. Not thread-safe. Cost: a system
+// call where the comment of a function does not say less.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "velo/pool.h"
+
+namespace velo::memory {
+
+class address_range {
+ public:
+  // wanted: bytes of addresses; a process that may not have so many (RLIMIT_AS, strict overcommit)
+  // gets a half, a quarter, down to 64 MiB. Throws VELO_ERR_MEMORY.
+  address_range(velo_pool_kind kind, std::uint64_t wanted);
+  ~address_range();
+  address_range(const address_range&) = delete;
+  address_range& operator=(const address_range&) = delete;
+
+  char* begin() const noexcept { return begin_; }
+  std::uint64_t size() const noexcept { return size_; }
+  std::uint64_t granule() const noexcept { return granule_; }
+
+  // Backs [start, start + bytes), whole granules, whose contents are then zero. False: the system
+  // has no more memory, and nothing changed. Below the frontier no call, but for locked memory.
+  bool commit(std::uint64_t start, std::uint64_t bytes) noexcept;
+
+  // Lets the memory of whole granules go. False: the system refuses, the contents stay.
+  bool decommit(std::uint64_t start, std::uint64_t bytes) noexcept;
+
+  // Of shared memory the file, in which an address has the offset it has here; else -1.
+  int file() const noexcept { return file_; }
+  std::uint64_t unlocked() const noexcept { return unlocked_; }  // bytes whose locking was refused
+
+ private:
+  bool open_up_to(std::uint64_t end) noexcept;
+
+  velo_pool_kind kind_;
+  char* begin_ = nullptr;
+  std::uint64_t size_ = 0, granule_ = 0;
+  std::uint64_t frontier_ = 0;  // addresses below may be touched
+  std::uint64_t unlocked_ = 0;
+  int file_ = -1;
+};
+
+// An array as long as it may ever be, whose pages come when they are touched.
+class sparse_array {
+ public:
+  sparse_array() = default;
+  ~sparse_array();
+  sparse_array(const sparse_array&) = delete;
+  sparse_array& operator=(const sparse_array&) = delete;
+
+  bool reserve(std::uint64_t bytes) noexcept;  // once; contents zero
+  void* data() const noexcept { return data_; }
+
+ private:
+  void* data_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace velo::memory

@@ -1,0 +1,46 @@
+// A block: a stretch of a heap's addresses and what is known of it.
+//
+// Descriptions lie apart from the memory they describe: free memory is never read or written, so it
+// can be given back to the system, and a write past the end of a block damages no list. They are one
+// cache line each. Neighbors are linked by address; a block in the index of free ones is a node of
+// its tree, in a cache it is linked by `left`.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace velo::memory {
+
+inline constexpr std::uint64_t unit = 64;  // every block begins at a multiple
+
+enum class block_state : std::uint8_t {
+  unused,       // describes nothing
+  in_use,       // the caller's
+  cached,       // free, in the cache of a thread
+  pending,      // free, once the stream it was freed on has come so far
+  quarantined,  // free, checked mode: kept back to see who still writes to it
+  free,         // in the heap, backed by memory
+  hollow,       // in the heap, without memory behind it
+};
+
+struct alignas(64) block {
+  std::uint64_t start;      // from the beginning of the range
+  std::uint64_t size;       // a multiple of the unit
+  std::uint64_t requested;  // in use: bytes asked for; pending: its place in the stream's list
+  block* before;
+  block* after;
+  block* left;
+  block* right;
+  std::atomic<block_state> state;  // in_use and cached: written by whoever holds it, without a lock
+  std::uint8_t purpose;
+  std::uint8_t lifetime;  // which heap it belongs to
+  bool zero;              // just backed: known to be zero
+  std::uint32_t front;    // from start to the first byte of the caller
+
+  bool is(block_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }
+  void become(block_state s) noexcept { state.store(s, std::memory_order_relaxed); }
+  std::uint64_t end() const noexcept { return start + size; }
+};
+static_assert(sizeof(block) == 64);
+
+}  // namespace velo::memory

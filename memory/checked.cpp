@@ -1,0 +1,69 @@
+// Patterns written and read back.
+#include "memory/checked.hpp"
+
+#include <cstring>
+
+namespace velo::memory::checked {
+namespace {
+
+constexpr unsigned char guard_byte = 0xfd, fresh_byte = 0xa5, freed_byte = 0xdd;
+
+// The first byte in [from, to) that is not `wanted`; `to` when there is none.
+const char* other_than(unsigned char wanted, const char* from, const char* to) noexcept {
+  while (from < to && static_cast<unsigned char>(*from) == wanted) ++from;
+  return from;
+}
+
+}  // namespace
+
+void arm(char* memory, const block& b, bool zero) noexcept {
+  char* first = memory + b.front;
+  std::memset(memory, guard_byte, b.front);
+  if (!zero) std::memset(first, fresh_byte, b.requested);
+  std::memset(first + b.requested, guard_byte, b.size - b.front - b.requested);
+}
+
+bool is_damaged(const char* memory, const block& b, core::text& how) noexcept {
+  const char *first = memory + b.front, *last = first + b.requested, *end = memory + b.size;
+  const char* before = other_than(guard_byte, memory, first);
+  if (before != first)
+    how = core::text("a write %lld bytes before the block", static_cast<long long>(first - before));
+  const char* behind = other_than(guard_byte, last, end);
+  if (behind != end)
+    how = core::text("a write %lld bytes behind the block's last byte",
+                     static_cast<long long>(behind - last + 1));
+  return before != first || behind != end;
+}
+
+void poison(char* memory, const block& b) noexcept {
+  std::memset(memory, freed_byte, b.size);
+}
+
+bool is_poison_damaged(const char* memory, const block& b, core::text& how) noexcept {
+  const char* end = memory + b.size;
+  const char* at = other_than(freed_byte, memory, end);
+  if (at == end) return false;
+  how = core::text("a write to byte %lld of a block of %llu bytes after its free",
+                   static_cast<long long>(at - memory) - static_cast<long long>(b.front),
+                   static_cast<unsigned long long>(b.requested));
+  return true;
+}
+
+void quarantine::add(block& freed) noexcept {
+  freed.become(block_state::quarantined);
+  freed.left = nullptr;
+  (last_ == nullptr ? first_ : last_->left) = &freed;
+  last_ = &freed;
+  bytes_ += freed.size;
+}
+
+block* quarantine::take() noexcept {
+  block* oldest = first_;
+  if (oldest == nullptr) return nullptr;
+  first_ = oldest->left;
+  if (first_ == nullptr) last_ = nullptr;
+  bytes_ -= oldest->size;
+  return oldest;
+}
+
+}  // namespace velo::memory::checked

@@ -1,0 +1,213 @@
+// Blocks split, merged, backed and let go. Sums are held by the index, so that no counter can
+// disagree with the blocks.
+#include "memory/heap.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "core/failure.hpp"
+#include "core/round_up.hpp"
+
+namespace velo::memory {
+
+using core::round_up;
+
+namespace {
+
+// Descriptions are room for blocks of 256 bytes on average over all addresses, four times as many
+// as the machine has memory for.
+constexpr std::uint64_t bytes_per_block = 256;
+constexpr std::uint64_t most_numbered = (std::uint64_t{1} << 32) - 1;
+
+std::uint64_t align(std::uint64_t address, std::uint64_t alignment) noexcept {
+  return (address + alignment - 1) & ~(alignment - 1);
+}
+
+}  // namespace
+
+heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
+    : range_(kind, wanted), lifetime_(lifetime) {
+  most_blocks_ = std::min(range_.size() / bytes_per_block, most_numbered);
+  if (!blocks_memory_.reserve(most_blocks_ * sizeof(block)) ||
+      !numbers_memory_.reserve(range_.size() / unit * sizeof(std::uint32_t)))
+    core::fail(VELO_ERR_MEMORY, "", "addresses for the descriptions of blocks", "none");
+  blocks_ = static_cast<block*>(blocks_memory_.data());
+  numbers_ = static_cast<std::uint32_t*>(numbers_memory_.data());
+  block& all = new_block();
+  all.start = 0;
+  all.size = range_.size();
+  all.become(block_state::hollow);
+  first_ = last_ = &all;
+  hollow_.insert(all);
+}
+
+block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
+  const std::uint64_t slack = alignment > unit ? alignment - unit : 0;
+  block* found = free_.best_fit(size + slack);
+  if (found == nullptr || !can_split()) return nullptr;
+  const auto base = reinterpret_cast<std::uintptr_t>(range_.begin());
+  free_.remove(*found);
+  block* taken = carve(*found, align(base + found->start, alignment) - base, size);
+  taken->zero = false;
+  return taken;
+}
+
+// Two candidates: the hollow block that fits best, left by a trim, and the frontier, where the free
+// block before it may save most of the way. The one that needs less wins.
+heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
+  const std::uint64_t slack = alignment > unit ? alignment : 0;
+  block* best = hollow_.best_fit(size + slack);
+  if (best == nullptr || !can_split()) return {};
+  const growth there = growth_into(*best, size, alignment);
+  if (best == last_ || !last_->is(block_state::hollow) || last_->size < size + slack) return there;
+  const growth end = growth_into(*last_, size, alignment);
+  return end.bytes() < there.bytes() ? end : there;
+}
+
+heap::growth heap::growth_into(block& hollow, std::uint64_t size,
+                               std::uint64_t alignment) const noexcept {
+  const auto base = reinterpret_cast<std::uintptr_t>(range_.begin());
+  const std::uint64_t granule = range_.granule();
+  growth g;
+  g.into = &hollow;
+  if (hollow.before != nullptr && hollow.before->is(block_state::free)) g.joined = hollow.before;
+  g.start = align(base + (g.joined != nullptr ? g.joined : &hollow)->start, alignment) - base;
+  g.first = std::max(hollow.start, g.start / granule * granule);
+  g.last = std::min(round_up(g.start + size, granule), hollow.end());
+  return g;
+}
+
+block* heap::grow(const growth& planned, std::uint64_t size) noexcept {
+  if (!range_.commit(planned.first, planned.bytes())) return nullptr;
+  block* made = planned.into;
+  hollow_.remove(*made);
+  if (planned.first > made->start) {
+    block& behind = split(*made, planned.first);
+    hollow_.insert(*made);
+    made = &behind;
+  }
+  if (planned.last < made->end()) hollow_.insert(split(*made, planned.last));
+  made->become(block_state::free);
+  reserved_ += planned.bytes();
+  block* taken = carve(merged(*made), planned.start, size);
+  taken->zero = taken->start >= planned.first && taken->end() <= planned.last;
+  return taken;
+}
+
+// Of a block that is in no index: [start, start + size) in use, what sticks out free again.
+block* heap::carve(block& from, std::uint64_t start, std::uint64_t size) noexcept {
+  block* taken = &from;
+  if (start > from.start) {
+    taken = &split(from, start);
+    free_.insert(from);
+  }
+  if (size < taken->size) free_.insert(split(*taken, start + size));
+  taken->become(block_state::in_use);
+  return taken;
+}
+
+void heap::give(block& freed) noexcept {
+  freed.become(block_state::free);
+  free_.insert(merged(freed));
+}
+
+// From the largest block on, since it gives most for a call.
+std::uint64_t heap::trim(std::uint64_t bytes, block* but) noexcept {
+  if (but != nullptr) free_.remove(*but);
+  std::uint64_t let_go = 0;
+  while (let_go < bytes && can_split()) {
+    block* b = free_.largest();
+    const std::uint64_t part = b != nullptr ? hollow_out(*b, bytes - let_go) : 0;
+    if (part == 0) break;
+    let_go += part;
+  }
+  if (but != nullptr) free_.insert(*but);
+  reserved_ -= let_go;
+  return let_go;
+}
+
+// Whole granules of a free block, no more than cover `most` bytes: at its front where they join
+// hollow ones there, else at its end. How many bytes; 0 when it holds no granule or the system
+// refuses.
+std::uint64_t heap::hollow_out(block& b, std::uint64_t most) noexcept {
+  const std::uint64_t granule = range_.granule();
+  const std::uint64_t first = round_up(b.start, granule), last = b.end() / granule * granule;
+  if (last <= first) return 0;
+  const std::uint64_t part = std::min(last - first, round_up(most, granule));
+  const bool at_front = b.before != nullptr && b.before->is(block_state::hollow);
+  const std::uint64_t from = at_front ? first : last - part;
+  if (!range_.decommit(from, part)) return 0;
+  free_.remove(b);
+  block* gone = &b;
+  if (from > b.start) {
+    gone = &split(b, from);
+    free_.insert(b);
+  }
+  if (from + part < gone->end()) free_.insert(split(*gone, from + part));
+  gone->become(block_state::hollow);
+  hollow_.insert(merged(*gone));
+  return part;
+}
+
+const block* heap::enclosing(const void* memory) const noexcept {
+  const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
+  for (const block* b = first_; b != nullptr && b->start <= at; b = b->after)
+    if (at < b->end()) return b->is(block_state::in_use) ? b : nullptr;
+  return nullptr;
+}
+
+free_index& heap::index_of(const block& b) noexcept {
+  return b.is(block_state::free) ? free_ : hollow_;
+}
+
+block& heap::merged(block& b) noexcept {
+  const block_state state = b.state.load(std::memory_order_relaxed);
+  if (b.after != nullptr && b.after->is(state)) {
+    index_of(b).remove(*b.after);
+    absorb(b);
+  }
+  block* before = b.before;
+  if (before == nullptr || !before->is(state)) return b;
+  index_of(b).remove(*before);
+  absorb(*before);
+  return *before;
+}
+
+block& heap::split(block& b, std::uint64_t at) noexcept {
+  block& behind = new_block();
+  behind.start = at;
+  behind.size = b.end() - at;
+  behind.become(b.state.load(std::memory_order_relaxed));
+  behind.before = &b;
+  behind.after = b.after;
+  (b.after != nullptr ? b.after->before : last_) = &behind;
+  b.after = &behind;
+  b.size = at - b.start;
+  return behind;
+}
+
+void heap::absorb(block& b) noexcept {
+  block& gone = *b.after;
+  b.size += gone.size;
+  b.after = gone.after;
+  (gone.after != nullptr ? gone.after->before : last_) = &b;
+  gone.become(block_state::unused);
+  gone.after = spare_;
+  spare_ = &gone;
+  ++spares_;
+}
+
+block& heap::new_block() noexcept {
+  block* made = spare_;
+  if (made != nullptr) {
+    spare_ = made->after;
+    --spares_;
+  } else {
+    made = new (&blocks_[blocks_made_++]) block{};
+  }
+  made->lifetime = lifetime_;
+  made->front = 0;
+  return *made;
+}
+
+}  // namespace velo::memory

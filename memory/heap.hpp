@@ -1,0 +1,101 @@
+// A heap: one range of addresses, cut into blocks that together cover it without a gap.
+//
+// A block is in use, free (backed by memory, ready) or hollow (addresses alone). At first the whole
+// range is one hollow block. A request takes the best fitting free block and gives back what sticks
+// out; where none fits, growth backs the end of a free block into the hollow one behind it. Freed
+// blocks merge with free neighbors at once, so two free blocks never touch, nor two hollow ones.
+// Trimming turns whole granules of free blocks hollow: reserved is always what is not hollow.
+//
+// Not thread-safe but find(), which is safe beside everything that does not end the same block.
+// Cost: best fit and the free neighbors' places in the index; no system call but to grow and trim.
+#pragma once
+
+#include <cstdint>
+
+#include "memory/address_range.hpp"
+#include "memory/block.hpp"
+#include "memory/free_index.hpp"
+
+namespace velo::memory {
+
+class heap {
+ public:
+  // lifetime: of its blocks; wanted: bytes of addresses. Throws VELO_ERR_MEMORY.
+  heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted);
+  heap(const heap&) = delete;
+  heap& operator=(const heap&) = delete;
+
+  // Where a block would lie that needs memory of the system, and how much.
+  struct growth {
+    block* into = nullptr;    // a hollow block; nullptr: no addresses left
+    block* joined = nullptr;  // the free block before it, of which it makes use; or nullptr
+    std::uint64_t start = 0, first = 0, last = 0;
+    std::uint64_t bytes() const noexcept { return last - first; }
+  };
+
+  // size: whole units; alignment: a power of two. A block in use, or nullptr.
+  block* take(std::uint64_t size, std::uint64_t alignment) noexcept;
+  growth plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept;
+  block* grow(const growth& planned, std::uint64_t size) noexcept;  // nullptr: the system refuses
+
+  void give(block& freed) noexcept;
+
+  // Lets at least so many bytes go where it can, but not those of `but`, which may be nullptr; how
+  // many.
+  std::uint64_t trim(std::uint64_t bytes, block* but) noexcept;
+
+  // The block last shown at an address, which may be in use no more; nullptr: none.
+  block* find(const void* memory) const noexcept {
+    const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
+    if (at >= range_.size() || at % unit != 0) return nullptr;
+    block& shown = blocks_[numbers_[at / unit]];
+    return shown.start + shown.front == at && &shown != blocks_ ? &shown : nullptr;
+  }
+  bool outside(const void* memory) const noexcept {
+    return static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin()) >=
+           range_.size();
+  }
+  const block* enclosing(const void* memory) const noexcept;  // a walk; nullptr: none in use
+
+  // Where the caller's bytes begin, `front` bytes into a block in use, which find() then knows.
+  char* show(block& taken) noexcept {
+    const std::uint64_t first = taken.start + taken.front;
+    numbers_[first / unit] = static_cast<std::uint32_t>(&taken - blocks_);
+    return range_.begin() + first;
+  }
+  char* memory_of(const block& b) const noexcept { return range_.begin() + b.start; }
+
+  std::uint64_t reserved() const noexcept { return reserved_; }
+  std::uint64_t free_bytes() const noexcept { return free_.bytes(); }
+  const block* largest_free() const noexcept { return free_.largest(); }
+  const block* first() const noexcept { return first_; }
+  const address_range& range() const noexcept { return range_; }
+
+ private:
+  std::uint64_t hollow_out(block& b, std::uint64_t most) noexcept;
+  block* carve(block& from, std::uint64_t start, std::uint64_t size) noexcept;
+  growth growth_into(block& hollow, std::uint64_t size, std::uint64_t alignment) const noexcept;
+  block& split(block& b, std::uint64_t at) noexcept;  // the part behind `at`
+  void absorb(block& b) noexcept;                     // the block behind b becomes part of it
+  block& merged(block& b) noexcept;                   // with the neighbors of its state
+  bool can_split() const noexcept { return most_blocks_ - blocks_made_ + spares_ >= most_splits; }
+  block& new_block() noexcept;
+  free_index& index_of(const block& b) noexcept;
+
+  static constexpr std::uint64_t most_splits = 4;  // of one operation
+
+  address_range range_;
+  sparse_array blocks_memory_, numbers_memory_;
+  block* blocks_ = nullptr;           // [0] is none
+  std::uint32_t* numbers_ = nullptr;  // by address / unit: which block was last shown there
+  std::uint64_t blocks_made_ = 1, most_blocks_ = 0;
+  block* spare_ = nullptr;
+  std::uint64_t spares_ = 0;
+  block* first_ = nullptr;
+  block* last_ = nullptr;
+  free_index free_, hollow_;
+  std::uint64_t reserved_ = 0;
+  std::uint8_t lifetime_;
+};
+
+}  // namespace velo::memory

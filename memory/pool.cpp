@@ -1,0 +1,246 @@
+// Taking and giving: the fast path first, then what happens when it finds nothing.
+#include "memory/pool.hpp"
+
+#include <sys/sysinfo.h>
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+
+#include "core/failure.hpp"
+#include "core/host_call.hpp"
+#include "core/process.hpp"
+#include "core/round_up.hpp"
+
+namespace velo::memory {
+
+using core::fail;
+using core::round_up;
+using core::text;
+
+namespace {
+
+constexpr std::uint64_t fine = 4096;  // sizes up to here in steps of 64 bytes, then of 512
+constexpr std::uint64_t largest_request = std::uint64_t{1} << 44;  // that could be in a cache
+constexpr std::int64_t patience_ns = 1000000000;  // for a stream, before a request fails
+
+std::uint64_t rounded(std::uint64_t bytes) noexcept {
+  return bytes <= fine ? round_up(std::max<std::uint64_t>(bytes, 1), unit) : round_up(bytes, 512);
+}
+
+// Four times the machine's memory: addresses are never short, however scattered the blocks.
+std::uint64_t addresses_of_a_heap() noexcept {
+  struct sysinfo machine {};
+  sysinfo(&machine);
+  const std::uint64_t memory = std::uint64_t{machine.totalram} * machine.mem_unit;
+  return std::clamp<std::uint64_t>(memory * 4, std::uint64_t{1} << 30, std::uint64_t{1} << 44);
+}
+
+unsigned long long number(std::uint64_t n) noexcept {
+  return n;
+}
+
+}  // namespace
+
+pool::pool(const velo_pool_desc& desc)
+    : checked_(desc.checked != 0),
+      epoch_(core::start_process_epoch()),
+      pressure_(desc.pressure),
+      pressure_user_(desc.pressure_user),
+      log_(desc.log, desc.log_user),
+      heaps_{{desc.kind, VELO_LIFETIME_DEFAULT, addresses_of_a_heap()},
+             {desc.kind, VELO_LIFETIME_LONG, addresses_of_a_heap()}},
+      limit_(desc.limit) {
+  log_.set_level(desc.log != nullptr ? VELO_LOG_WARN : VELO_LOG_OFF);
+  // Where the process has no key left, every call goes to the heap.
+  has_key_ = !checked_ && pthread_key_create(&key_, &thread_ends) == 0;
+}
+
+pool::~pool() {
+  if (has_key_) pthread_key_delete(key_);
+  while (caches_ != nullptr) delete std::exchange(caches_, caches_->next);
+}
+
+// nullptr: there is none and none can be made.
+thread_cache* pool::make_cache() noexcept {
+  auto* made = new (std::nothrow) thread_cache(*this, drains_.load(std::memory_order_relaxed));
+  if (made == nullptr) return nullptr;
+  if (pthread_setspecific(key_, made) != 0) {
+    delete made;
+    return nullptr;
+  }
+  const std::lock_guard<std::mutex> lock(lock_);
+  made->next = caches_;
+  if (caches_ != nullptr) caches_->before = made;
+  caches_ = made;
+  return made;
+}
+
+void pool::thread_ends(void* cache) noexcept {
+  auto* ended = static_cast<thread_cache*>(cache);
+  pool& home = ended->home;
+  if (core::process_epoch() != home.epoch_) return;  // the lock may be held for ever
+  {
+    const std::lock_guard<std::mutex> lock(home.lock_);
+    ended->empty_lists([&](block& b) { home.give(b); });
+    ended->empty_pockets([&](block& b) { home.give(b); });
+    ended->counted.settle(home.levels_);
+    home.shared_.inherit(ended->counted);
+    (ended->before != nullptr ? ended->before->next : home.caches_) = ended->next;
+    if (ended->next != nullptr) ended->next->before = ended->before;
+  }
+  delete ended;
+}
+
+void* pool::allocate(const wanted& what) {
+  thread_cache* mine = cache_here();
+  if (mine != nullptr && what.lifetime == VELO_LIFETIME_DEFAULT && what.bytes <= largest_request) {
+    block* cached =
+        mine->take(rounded(what.bytes), what.alignment, heaps_[what.lifetime].range().begin());
+    if (cached != nullptr) {
+      cached->become(block_state::in_use);
+      return hand_out(*cached, what, mine->counted);
+    }
+  }
+  return allocate_slowly(mine, what);
+}
+
+__attribute__((noinline)) void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
+  if (what.bytes > heaps_[0].range().size())
+    fail(VELO_ERR_MEMORY, "request.bytes",
+         text("at most %llu bytes", number(heaps_[0].range().size())),
+         text("%llu", number(what.bytes)));
+  const core::uncancelled here;
+  std::unique_lock<std::mutex> lock(lock_);
+  if (mine != nullptr) follow_drain(*mine);
+  const std::uint64_t front = checked_ ? checked::front_of(what.alignment) : 0;
+  block* taken = obtain_or_wait(
+      what, checked_ ? checked::size_of(front, what.bytes) : rounded(what.bytes), lock);
+  taken->front = static_cast<std::uint32_t>(front);
+  tally& counted = mine != nullptr ? mine->counted : shared_;
+  counted.settle(levels_);
+  void* memory = hand_out(*taken, what, counted);
+  if (checked_) checked::arm(heaps_[taken->lifetime].memory_of(*taken), *taken, what.zero);
+  return memory;
+}
+
+void* pool::hand_out(block& taken, const wanted& what, tally& counted) noexcept {
+  taken.requested = what.bytes;
+  taken.purpose = what.purpose;
+  counted.count_taken(taken, levels_);
+  char* first = heaps_[taken.lifetime].show(taken);
+  if (what.zero && !taken.zero) std::memset(first, 0, what.bytes);
+  return first;
+}
+
+// The order of what a request may have: what its stream freed, the heap's free blocks, what caches
+// and passed streams hold, memory of the system. nullptr: the system or the limit said no.
+block* pool::obtain(const wanted& what, std::uint64_t size) noexcept {
+  heap& from = heaps_[what.lifetime];
+  if (what.on != nullptr && !checked_) {
+    block* b = streams_[what.lifetime].take(what.on, size, what.alignment, from.range().begin());
+    if (b != nullptr) return b;
+  }
+  block* b = from.take(size, what.alignment);
+  if (b == nullptr && take_in()) b = from.take(size, what.alignment);
+  return b != nullptr ? b : obtain_new(from, size, what.alignment);
+}
+
+// Memory of free blocks that are too small or elsewhere may do instead of the system's: where it
+// would be more than the pool ever held, beyond the limit, or none is left.
+block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept {
+  recycle_before(from.plan_growth(size, alignment));
+  for (bool trimmed = false;; trimmed = true) {
+    const heap::growth planned = from.plan_growth(size, alignment);
+    if (planned.into == nullptr) return nullptr;
+    const std::uint64_t after = reserved() + planned.bytes();
+    const bool within = limit_ == 0 || after <= limit_;
+    block* b = within ? from.grow(planned, size) : nullptr;
+    if (b != nullptr) peak_reserved_ = std::max(peak_reserved_, reserved());
+    if (b != nullptr || trimmed) return b;
+    trim_free(within ? planned.bytes() : after - limit_, planned.joined);
+  }
+}
+
+// What is free but not in the heap: this thread's lists, everybody's pockets, passed streams.
+bool pool::take_in() noexcept {
+  const std::uint64_t before = free_bytes();
+  void* mine = has_key_ ? pthread_getspecific(key_) : nullptr;
+  if (mine != nullptr) static_cast<thread_cache*>(mine)->empty_lists([&](block& b) { give(b); });
+  for (thread_cache* c = caches_; c != nullptr; c = c->next)
+    c->empty_pockets([&](block& b) { give(b); });
+  for (stream_frees& s : streams_) s.collect([&](block& b) { retire(b); });
+  return free_bytes() != before;
+}
+
+// What comes back this way has to be brought in again by the first touch: over the life of the pool
+// no more than an eighth of the most it held, so that a pool in its steady state moves nothing.
+void pool::recycle_before(const heap::growth& planned) noexcept {
+  const std::uint64_t after = reserved() + planned.bytes(), most = peak_reserved_ / 8;
+  if (after <= peak_reserved_ || recycled_ >= most) return;
+  const std::uint64_t excess = std::min(after - peak_reserved_, planned.bytes());
+  recycled_ += trim_free(std::min(excess, most - recycled_), planned.joined);
+}
+
+std::uint64_t pool::trim_free(std::uint64_t bytes, block* but) noexcept {
+  std::uint64_t done = 0;
+  for (heap& h : heaps_)
+    if (done < bytes)
+      done +=
+          h.trim(bytes - done, but != nullptr && but->lifetime == (&h - heaps_) ? but : nullptr);
+  let_go_ += done;
+  return done;
+}
+
+block* pool::obtain_or_wait(const wanted& what, std::uint64_t size,
+                            std::unique_lock<std::mutex>& lock) {
+  while (true) {
+    if (block* taken = obtain(what, size)) return taken;
+    if (quarantine_.oldest() != nullptr) {
+      while (block* oldest = quarantine_.take()) release_quarantined(*oldest);
+      continue;
+    }
+    drains_.fetch_add(1, std::memory_order_relaxed);
+    if (wait_for_stream(lock) || host_helps(what.bytes, lock)) continue;
+    ++refused_;
+    const block* hole = heaps_[what.lifetime].largest_free();
+    fail(VELO_ERR_MEMORY, "request.bytes", text("%llu bytes", number(what.bytes)),
+         text("none: %llu in use of %llu reserved, largest hole %llu",
+              number(reserved() - free_bytes()), number(reserved()),
+              number(hole != nullptr ? hole->size : 0)),
+         limit_ != 0 ? text("the pool's limit is %llu bytes", number(limit_))
+                     : text("out of memory"));
+  }
+}
+
+// True when something freed on a stream has come back. Without the lock while it waits: the work
+// it waits for may need the pool.
+bool pool::wait_for_stream(std::unique_lock<std::mutex>& lock) {
+  for (const stream_frees& s : streams_) {
+    const std::shared_ptr<core::point> next = s.next_to_pass();
+    if (next == nullptr) continue;
+    lock.unlock();
+    const bool passed = next->wait(patience_ns);
+    lock.lock();
+    if (passed) return true;
+  }
+  return false;
+}
+
+bool pool::host_helps(std::uint64_t bytes, std::unique_lock<std::mutex>& lock) {
+  if (pressure_ == nullptr) return false;
+  lock.unlock();
+  const bool again =
+      core::call_host("desc.pressure", [&] { return pressure_(pressure_user_, bytes) != 0; });
+  lock.lock();
+  return again;
+}
+
+void pool::follow_drain(thread_cache& mine) noexcept {
+  const std::uint32_t now = drains_.load(std::memory_order_relaxed);
+  if (mine.drains_seen == now) return;
+  mine.drains_seen = now;
+  mine.empty_lists([&](block& b) { give(b); });
+}
+
+}  // namespace velo::memory

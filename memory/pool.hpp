@@ -1,0 +1,151 @@
+// The memory pool behind velo_pool, from large to small:
+//
+// - a pool has a heap for each lifetime (heap.hpp): a range of addresses in which blocks are cut,
+//   merged, backed with memory and let go of it;
+// - in front of the heap for short lives every thread has a cache (thread_cache.hpp), so that taking
+//   again what was just given back needs no lock;
+// - what is freed on a stream waits behind the heap until the stream has come so far
+//   (stream_frees.hpp);
+// - the checked mode (checked.hpp) goes around the caches and looks after every block.
+//
+// Where a request finds nothing, the pool takes in what it has lent out (caches, passed streams),
+// then memory of free blocks elsewhere, then the system's; at the limit or when the system refuses
+// it waits for streams and asks the host, and only then fails. Thread-safe. Cost: the fast path is
+// a load of the thread's cache and a list; the slow one a lock and the heap.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+
+#include "core/handle_kinds.hpp"
+#include "core/log.hpp"
+#include "core/stream.hpp"
+#include "memory/checked.hpp"
+#include "memory/heap.hpp"
+#include "memory/stream_frees.hpp"
+#include "memory/tally.hpp"
+#include "memory/thread_cache.hpp"
+#include "velo/pool.h"
+
+namespace velo::memory {
+
+// A request whose numbers have been checked.
+struct wanted {
+  std::uint64_t bytes;
+  std::uint64_t alignment;   // a power of two >= 64
+  velo_stream on = nullptr;  // a queued stream, or nullptr: the order of the host's calls
+  std::uint8_t purpose = VELO_PURPOSE_OTHER;
+  std::uint8_t lifetime = VELO_LIFETIME_DEFAULT;
+  bool zero = false;
+};
+
+class pool {
+ public:
+  explicit pool(const velo_pool_desc& desc);  // checked; throws VELO_ERR_MEMORY
+  ~pool();
+  pool(const pool&) = delete;
+  pool& operator=(const pool&) = delete;
+
+  void* allocate(const wanted& what);  // throws VELO_ERR_MEMORY, FOREIGN
+
+  // on: a queued stream, named by `handle`, or nullptr. Throws ARGUMENT for what is no block in use
+  // (checked mode: of `bytes` bytes and undamaged), FULL and MEMORY of a stream; nothing is freed
+  // then. True when the pool was closed and this was its last block: it is to be destroyed.
+  bool free(void* memory, std::uint64_t bytes, core::stream* on, velo_stream handle);
+
+  // No more allocations. True when no block is in use, else the pool stays for their frees.
+  bool close() noexcept;
+  bool is_closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
+
+  std::uint64_t trim(std::uint64_t keep) noexcept;  // until so many free bytes are left; let go
+  void set_limit(std::uint64_t bytes) noexcept;
+  void check() const;  // throws ARGUMENT naming the first damaged block
+  void fill(velo_pool_stats& stats) const noexcept;
+
+  // Of shared memory, the file and where in it a block lies. Throws ARGUMENT, UNSUPPORTED.
+  void locate(const void* memory, std::int32_t& file, std::uint64_t& offset) const;
+
+ private:
+  static constexpr int lifetimes = 2;
+
+  thread_cache* cache_here() noexcept {
+    if (!has_key_) return nullptr;
+    auto* mine = static_cast<thread_cache*>(pthread_getspecific(key_));
+    return __builtin_expect(mine != nullptr, 1) ? mine : make_cache();
+  }
+  thread_cache* make_cache() noexcept;
+  void* allocate_slowly(thread_cache* mine, const wanted& what);
+  void* hand_out(block& taken, const wanted& what, tally& counted) noexcept;
+  static void thread_ends(void* cache) noexcept;
+
+  // slow path, with the lock
+  block* obtain_or_wait(const wanted& what, std::uint64_t size, std::unique_lock<std::mutex>& lock);
+  block* obtain(const wanted& what, std::uint64_t size) noexcept;
+  block* obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept;
+  bool take_in() noexcept;
+  void recycle_before(const heap::growth& planned) noexcept;
+  std::uint64_t trim_free(std::uint64_t bytes, block* but) noexcept;
+  bool wait_for_stream(std::unique_lock<std::mutex>& lock);
+  bool host_helps(std::uint64_t bytes, std::unique_lock<std::mutex>& lock);
+  void follow_drain(thread_cache& mine) noexcept;
+  void give(block& b) noexcept { heaps_[b.lifetime].give(b); }
+
+  // frees, pool_free.cpp
+  heap& heap_of(const void* memory) noexcept { return heaps_[heaps_[0].outside(memory) ? 1 : 0]; }
+  const heap& heap_of(const void* memory) const noexcept {
+    return heaps_[heaps_[0].outside(memory) ? 1 : 0];
+  }
+  bool free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, core::stream* on,
+                   velo_stream handle);
+  [[noreturn]] void refuse(const void* memory, const block* found) const;  // with the lock
+  void check_block(const block& b, std::uint64_t bytes) const;
+  void retire(block& b) noexcept;
+  void release_quarantined(block& oldest) noexcept;
+
+  std::uint64_t reserved() const noexcept { return heaps_[0].reserved() + heaps_[1].reserved(); }
+  std::uint64_t free_bytes() const noexcept {
+    return heaps_[0].free_bytes() + heaps_[1].free_bytes();
+  }
+  template <class F>
+  std::int64_t sum(F&& of) const noexcept {  // of(tally), over all threads
+    std::int64_t all = of(shared_);
+    for (const thread_cache* c = caches_; c != nullptr; c = c->next) all += of(c->counted);
+    return all;
+  }
+  std::int64_t blocks_in_use() const noexcept {
+    return sum([](const tally& t) { return t.taken() - t.given(); });
+  }
+
+  const bool checked_;
+  const std::uint32_t epoch_;  // of the process: a child that was forked has no use for the pool
+  const velo_pool_pressure_fn pressure_;
+  void* const pressure_user_;
+  core::logger log_;
+  heap heaps_[lifetimes];
+  pthread_key_t key_{};
+  bool has_key_ = false;
+  std::atomic<bool> closed_{false};
+  std::atomic<std::uint32_t> drains_{0};
+  level levels_[levels];
+
+  mutable std::mutex lock_;  // guards what follows and the heaps
+  stream_frees streams_[lifetimes];
+  checked::quarantine quarantine_;
+  thread_cache* caches_ = nullptr;
+  tally shared_;  // of threads that have ended or have no cache
+  std::uint64_t limit_;
+  std::uint64_t peak_reserved_ = 0, recycled_ = 0, let_go_ = 0;
+  std::uint64_t refused_ = 0, damaged_ = 0;
+};
+
+}  // namespace velo::memory
+
+template <>
+struct velo::core::handle_traits<velo::memory::pool> {
+  using handle = velo_pool;
+  static constexpr handle_kind& kind = kinds::pool;
+};

@@ -1,0 +1,126 @@
+// Giving back, what is said of memory that is not the caller's to give, and the end of the pool.
+#include <utility>
+
+#include "core/failure.hpp"
+#include "core/host_call.hpp"
+#include "memory/pool.hpp"
+
+namespace velo::memory {
+
+using core::fail;
+using core::text;
+
+namespace {
+
+unsigned long long number(std::uint64_t n) noexcept {
+  return n;
+}
+
+}  // namespace
+
+bool pool::free(void* memory, std::uint64_t bytes, core::stream* on, velo_stream handle) {
+  block* b = heap_of(memory).find(memory);
+  thread_cache* mine = cache_here();
+  const bool may_be_cached = mine != nullptr && on == nullptr && b != nullptr &&
+                             b->is(block_state::in_use) && b->lifetime == VELO_LIFETIME_DEFAULT &&
+                             !is_closed();
+  if (!may_be_cached || mine->is_full(b->size)) {
+    const core::uncancelled here;
+    return free_slowly(mine, memory, bytes, on, handle);
+  }
+  mine->counted.count_given(*b, b->requested);
+  b->zero = false;
+  b->become(block_state::cached);
+  if (block* other = mine->put(*b)) {
+    const core::uncancelled here;
+    const std::lock_guard<std::mutex> lock(lock_);
+    give(*other);
+  }
+  return false;
+}
+
+// Looks again: in the checked mode two threads may free the same block at the same time.
+bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, core::stream* on,
+                       velo_stream handle) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  block* b = heap_of(memory).find(memory);
+  if (b == nullptr || !b->is(block_state::in_use)) refuse(memory, b);
+  if (checked_) check_block(*b, bytes);
+  if (mine != nullptr) {
+    follow_drain(*mine);
+    if (mine->is_full(b->size)) mine->empty_lists([&](block& listed) { give(listed); });
+  }
+  const std::uint64_t requested = b->requested;
+  const bool waits = on != nullptr && streams_[b->lifetime].add(*b, *on, handle);
+  tally& counted = mine != nullptr ? mine->counted : shared_;
+  counted.count_given(*b, requested);
+  counted.settle(levels_);
+  if (!waits) retire(*b);
+  return is_closed() && blocks_in_use() == 0;
+}
+
+// Into the heap, in the checked mode by way of the quarantine.
+void pool::retire(block& b) noexcept {
+  if (!checked_) return give(b);
+  checked::poison(heaps_[b.lifetime].memory_of(b), b);
+  quarantine_.add(b);
+  while (quarantine_.is_over()) release_quarantined(*quarantine_.take());
+}
+
+void pool::release_quarantined(block& oldest) noexcept {
+  text how("%s", "");
+  if (checked::is_poison_damaged(heaps_[oldest.lifetime].memory_of(oldest), oldest, how)) {
+    ++damaged_;
+    log_.write(VELO_LOG_ERROR, "pool", "%s", how.buffer);
+  }
+  give(oldest);
+}
+
+void pool::check_block(const block& b, std::uint64_t bytes) const {
+  text how("%s", "");
+  if (bytes != b.requested) {
+    fail(VELO_ERR_ARGUMENT, "bytes", text("%llu, as allocated", number(b.requested)),
+         text("%llu", number(bytes)));
+  }
+  if (checked::is_damaged(heaps_[b.lifetime].memory_of(b), b, how)) {
+    log_.write(VELO_LOG_ERROR, "pool", "%s", how.buffer);
+    fail(VELO_ERR_ARGUMENT, "memory",
+         text("a block of %llu bytes as its owner was given it", number(b.requested)), how);
+  }
+}
+
+void pool::refuse(const void* memory, const block* found) const {
+  const heap& from = heap_of(memory);
+  text got("memory that is not of this pool");
+  if (found != nullptr && !found->is(block_state::unused)) {
+    got = text("a block of %llu bytes that was freed before", number(found->size));
+  } else if (const block* around = from.outside(memory) ? nullptr : from.enclosing(memory)) {
+    got = text("byte %lld of a block of %llu bytes",
+               static_cast<long long>(static_cast<const char*>(memory) - from.memory_of(*around)) -
+                   static_cast<long long>(around->front),
+               number(around->requested));
+  } else if (!from.outside(memory)) {
+    got = text("memory that no block in use has: freed before, or never allocated");
+  }
+  log_.write(VELO_LOG_WARN, "pool", "freed: %s", got.buffer);
+  fail(VELO_ERR_ARGUMENT, "memory", "a block of this pool that is in use", got);
+}
+
+// Everything but the blocks in use goes back to the system.
+bool pool::close() noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  closed_.store(true, std::memory_order_relaxed);
+  const std::int64_t left = blocks_in_use();
+  if (left == 0) return true;
+  log_.write(VELO_LOG_WARN, "pool", "destroyed with %lld blocks, %lld bytes, in use",
+             static_cast<long long>(left),
+             static_cast<long long>(sum([](const tally& t) { return t.requested(); })));
+  take_in();
+  for (thread_cache* c = caches_; c != nullptr; c = c->next)
+    c->empty_lists([&](block& b) { give(b); });
+  while (block* oldest = quarantine_.take()) release_quarantined(*oldest);
+  trim_free(free_bytes(), nullptr);
+  return false;
+}
+
+}  // namespace velo::memory

@@ -1,0 +1,85 @@
+// What a host may ask of a pool: counters, a trim, a check of every block, where shared memory lies.
+#include <algorithm>
+
+#include "core/failure.hpp"
+#include "memory/pool.hpp"
+
+namespace velo::memory {
+
+using core::fail;
+using core::text;
+
+std::uint64_t pool::trim(std::uint64_t keep) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  drains_.fetch_add(1, std::memory_order_relaxed);
+  take_in();
+  while (block* oldest = quarantine_.take()) release_quarantined(*oldest);
+  const std::uint64_t ready = free_bytes();
+  return ready > keep ? trim_free(ready - keep, nullptr) : 0;
+}
+
+void pool::set_limit(std::uint64_t bytes) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  limit_ = bytes;
+}
+
+void pool::check() const {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (!checked_) return;
+  text how("%s", "");
+  for (const heap& h : heaps_) {
+    for (const block* b = h.first(); b != nullptr; b = b->after) {
+      const bool damaged =
+          (b->is(block_state::in_use) && checked::is_damaged(h.memory_of(*b), *b, how)) ||
+          (b->is(block_state::quarantined) && checked::is_poison_damaged(h.memory_of(*b), *b, how));
+      if (damaged) fail(VELO_ERR_ARGUMENT, "pool", "blocks that only their owners wrote", how);
+    }
+  }
+  if (damaged_ > 0)
+    fail(VELO_ERR_ARGUMENT, "pool", "blocks that only their owners wrote",
+         text("%llu blocks written after their free", static_cast<unsigned long long>(damaged_)));
+}
+
+void pool::locate(const void* memory, std::int32_t& file, std::uint64_t& offset) const {
+  const std::lock_guard<std::mutex> lock(lock_);
+  const heap& from = heap_of(memory);
+  const block* b = from.find(memory);
+  if (b == nullptr || !b->is(block_state::in_use)) refuse(memory, b);
+  if (from.range().file() < 0)
+    fail(VELO_ERR_UNSUPPORTED, "pool", "a pool of shared memory", "one of another kind");
+  file = from.range().file();
+  offset = b->start + b->front;
+}
+
+// Walks over all blocks for what no counter holds: free blocks among blocks in use.
+void pool::fill(velo_pool_stats& stats) const noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  const auto total = [&](auto&& of) { return static_cast<std::uint64_t>(sum(of)); };
+  stats.bytes_live = total([](const tally& t) { return t.bytes(purposes); });
+  stats.bytes_rounding = stats.bytes_live - total([](const tally& t) { return t.requested(); });
+  stats.bytes_peak = static_cast<std::uint64_t>(levels_[purposes].peak.load());
+  stats.bytes_reserved = reserved();
+  stats.bytes_reserved_peak = peak_reserved_;
+  stats.bytes_pending = streams_[0].bytes() + streams_[1].bytes();
+  stats.bytes_cached = stats.bytes_reserved - stats.bytes_live - stats.bytes_pending;
+  stats.bytes_let_go = let_go_;
+  for (const heap& h : heaps_) {
+    const block* hole = h.largest_free();
+    stats.bytes_largest_hole = std::max(stats.bytes_largest_hole, hole != nullptr ? hole->size : 0);
+    stats.bytes_unlocked += h.range().unlocked();
+    for (const block* b = h.first(); b != nullptr; b = b->after) {
+      const auto holds = [](const block* n) { return n != nullptr && !n->is(block_state::hollow); };
+      if (b->is(block_state::free) && (holds(b->before) || holds(b->after)))
+        stats.bytes_split += b->size;
+    }
+  }
+  stats.allocations = total([](const tally& t) { return t.taken(); });
+  stats.frees = total([](const tally& t) { return t.given(); });
+  stats.refused = refused_;
+  for (int p = 0; p < purposes; ++p) {
+    stats.purpose_live[p] = total([p](const tally& t) { return t.bytes(p); });
+    stats.purpose_peak[p] = static_cast<std::uint64_t>(levels_[p].peak.load());
+  }
+}
+
+}  // namespace velo::memory

@@ -1,0 +1,127 @@
+// A heap's own rules after every step of random allocation, free, growth and trim: blocks cover the
+// range, no two free or hollow neighbors, reserved is what is not hollow, contents stay.
+#include "memory/heap.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <random>
+#include <vector>
+
+using namespace velo::memory;
+
+namespace {
+
+constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+
+void check(const heap& h) {
+  std::uint64_t at = 0, reserved = 0, free = 0;
+  const block* before = nullptr;
+  for (const block* b = h.first(); b != nullptr; before = b, b = b->after) {
+    REQUIRE(b->start == at);
+    REQUIRE(b->before == before);
+    REQUIRE(b->size > 0);
+    REQUIRE(b->size % unit == 0);
+    const bool alike = before != nullptr && before->state.load() == b->state.load();
+    if (!b->is(block_state::in_use)) REQUIRE_FALSE(alike);
+    if (b->is(block_state::hollow)) REQUIRE(b->size % h.range().granule() == 0);
+    if (!b->is(block_state::hollow)) reserved += b->size;
+    if (b->is(block_state::free)) free += b->size;
+    at = b->end();
+  }
+  REQUIRE(at == h.range().size());
+  REQUIRE(reserved == h.reserved());
+  REQUIRE(free == h.free_bytes());
+}
+
+block* taken(heap& h, std::uint64_t size, std::uint64_t alignment) {
+  block* b = h.take(size, alignment);
+  if (b == nullptr) b = h.grow(h.plan_growth(size, alignment), size);
+  return b;
+}
+
+void exercise(velo_pool_kind kind, unsigned seed, int steps) {
+  std::mt19937_64 random(seed);
+  heap h(kind, 0, 256 * mib);
+  std::vector<block*> live;
+  for (int step = 0; step < steps; ++step) {
+    const auto choice = random() % 16;
+    if (choice < 8) {
+      const std::uint64_t size =
+          (random() % (std::uint64_t{1} << (6 + random() % 14)) / unit + 1) * unit;
+      const std::uint64_t alignment = unit << random() % 8;
+      block* b = taken(h, size, alignment);
+      REQUIRE(b != nullptr);
+      REQUIRE(b->size == size);
+      char* memory = h.show(*b);
+      REQUIRE(reinterpret_cast<std::uintptr_t>(memory) % alignment == 0);
+      REQUIRE(h.find(memory) == b);
+      REQUIRE(h.find(memory + 8) == nullptr);
+      if (b->zero) REQUIRE((memory[0] == 0 && memory[size - 1] == 0));
+      std::memset(memory, static_cast<int>(b->start / unit), size);
+      live.push_back(b);
+    } else if (choice < 15 && !live.empty()) {
+      const std::size_t i = random() % live.size();
+      block* b = live[i];
+      const char* memory = h.memory_of(*b);
+      const auto wanted = static_cast<char>(b->start / unit);
+      REQUIRE(memory[0] == wanted);
+      REQUIRE(memory[b->size - 1] == wanted);
+      live[i] = live.back();
+      live.pop_back();
+      h.give(*b);
+    } else {
+      const std::uint64_t before = h.reserved();
+      const std::uint64_t let_go = h.trim(random() % mib, nullptr);
+      REQUIRE(h.reserved() == before - let_go);
+    }
+    check(h);
+  }
+  for (block* b : live) h.give(*b);
+  check(h);
+  REQUIRE(h.trim(~std::uint64_t{0} / 2, nullptr) > 0);
+  REQUIRE(h.reserved() == 0);
+}
+
+}  // namespace
+
+TEST_CASE("the rules hold after every step, for each kind of memory") {
+  exercise(VELO_POOL_ORDINARY, 1, 4000);
+  exercise(VELO_POOL_HUGE, 2, 1500);
+  exercise(VELO_POOL_SHARED, 3, 2000);
+  exercise(VELO_POOL_LOCKED, 4, 1500);
+}
+
+TEST_CASE("growth makes use of the free block before the hollow one") {
+  heap h(VELO_POOL_ORDINARY, 0, 64 * mib);
+  block* kept = taken(h, mib, unit);
+  block* last = taken(h, 8 * mib, unit);
+  h.give(*last);
+  const heap::growth planned = h.plan_growth(10 * mib, unit);
+  CHECK(planned.bytes() == 2 * mib);
+  block* larger = h.grow(planned, 10 * mib);
+  REQUIRE(larger != nullptr);
+  CHECK(larger->start == kept->end());
+  CHECK(h.reserved() == 11 * mib);
+}
+
+TEST_CASE("a trim spares the block that growth is to make use of") {
+  heap h(VELO_POOL_ORDINARY, 0, 64 * mib);
+  block* first = taken(h, 4 * mib, unit);
+  block* wall = taken(h, unit, unit);
+  block* last = taken(h, 8 * mib, unit);
+  h.give(*first);
+  h.give(*last);
+  const heap::growth planned = h.plan_growth(9 * mib, unit);
+  REQUIRE(planned.joined != nullptr);
+  CHECK(h.trim(mib, planned.joined) == mib);
+  CHECK(h.plan_growth(9 * mib, unit).bytes() == planned.bytes());
+  h.give(*wall);
+}
+
+TEST_CASE("a range that is full has no growth left") {
+  heap h(VELO_POOL_ORDINARY, 0, 64 * mib);
+  block* all = taken(h, 64 * mib, unit);
+  REQUIRE(all != nullptr);
+  CHECK(h.plan_growth(unit, unit).into == nullptr);
+  h.give(*all);
+}

@@ -1,0 +1,63 @@
+// What the tests of pools share: a pool that cleans up, requests in one line, the record of the last
+// failure.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+
+#include "velo/velo.h"
+
+namespace velo::test {
+
+inline velo_error_info last_failure() {
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  REQUIRE(velo_last_error(&info) == VELO_OK);
+  return info;
+}
+
+struct live_pool {
+  velo_pool handle = nullptr;
+
+  live_pool() : live_pool(VELO_POOL_DESC_INIT) {}
+  explicit live_pool(const velo_pool_desc& desc) {
+    REQUIRE(velo_pool_create(&desc, &handle) == VELO_OK);
+  }
+  ~live_pool() { velo_pool_destroy(handle); }
+  live_pool(const live_pool&) = delete;
+  live_pool& operator=(const live_pool&) = delete;
+  operator velo_pool() const { return handle; }
+
+  velo_status allocate(std::uint64_t bytes, void** memory, velo_stream stream = nullptr,
+                       velo_lifetime lifetime = VELO_LIFETIME_DEFAULT) const {
+    velo_pool_request request = VELO_POOL_REQUEST_INIT;
+    request.bytes = bytes;
+    request.stream = stream;
+    request.lifetime = lifetime;
+    return velo_pool_allocate(handle, &request, memory);
+  }
+  char* take(std::uint64_t bytes, velo_stream stream = nullptr,
+             velo_lifetime lifetime = VELO_LIFETIME_DEFAULT) const {
+    void* memory = nullptr;
+    REQUIRE(allocate(bytes, &memory, stream, lifetime) == VELO_OK);
+    return static_cast<char*>(memory);
+  }
+  void give(void* memory, std::uint64_t bytes, velo_stream stream = nullptr) const {
+    REQUIRE(velo_pool_free(handle, memory, bytes, stream) == VELO_OK);
+  }
+  velo_pool_stats stats() const {
+    velo_pool_stats now = VELO_POOL_STATS_INIT;
+    REQUIRE(velo_pool_get_stats(handle, &now) == VELO_OK);
+    return now;
+  }
+};
+
+inline velo_pool_desc checked_pool() {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.checked = 1;
+  return desc;
+}
+
+constexpr std::uint64_t kib = 1024, mib = kib * kib;
+
+}  // namespace velo::test
