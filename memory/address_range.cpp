@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/failure.hpp"
+#include "core/host_call.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::memory {
@@ -92,9 +93,11 @@ bool address_range::commit(std::uint64_t start, std::uint64_t bytes) noexcept {
 
 bool address_range::decommit(std::uint64_t start, std::uint64_t bytes) noexcept {
   if (kind_ == VELO_POOL_LOCKED) munlock(begin_ + start, bytes);
-  if (kind_ == VELO_POOL_SHARED)
+  if (kind_ == VELO_POOL_SHARED) {
+    const core::uncancelled here;  // fallocate is a point at which a thread can be
     return fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(start),
                      static_cast<off_t>(bytes)) == 0;
+  }
   return madvise(begin_ + start, bytes, MADV_DONTNEED) == 0;
 }
 

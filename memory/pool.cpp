@@ -110,7 +110,6 @@ __attribute__((noinline)) void* pool::allocate_slowly(thread_cache* mine, const 
     fail(VELO_ERR_MEMORY, "request.bytes",
          text("at most %llu bytes", number(heaps_[0].range().size())),
          text("%llu", number(what.bytes)));
-  const core::uncancelled here;
   std::unique_lock<std::mutex> lock(lock_);
   if (mine != nullptr) follow_drain(*mine);
   const std::uint64_t front = checked_ ? checked::front_of(what.alignment) : 0;

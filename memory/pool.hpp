@@ -104,6 +104,7 @@ class pool {
   [[noreturn]] void refuse(const void* memory, const block* found) const;  // with the lock
   void check_block(const block& b, std::uint64_t bytes) const;
   void retire(block& b) noexcept;
+  void report(velo_log_level level, const char* line) const noexcept;
   void release_quarantined(block& oldest) noexcept;
 
   std::uint64_t reserved() const noexcept { return heaps_[0].reserved() + heaps_[1].reserved(); }

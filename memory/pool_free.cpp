@@ -18,21 +18,23 @@ unsigned long long number(std::uint64_t n) noexcept {
 
 }  // namespace
 
+// A sink of the host's may hold points at which a thread is cancelled; the pool has no others.
+void pool::report(velo_log_level level, const char* line) const noexcept {
+  const core::uncancelled here;
+  log_.write(level, "pool", "%s", line);
+}
+
 bool pool::free(void* memory, std::uint64_t bytes, core::stream* on, velo_stream handle) {
   block* b = heap_of(memory).find(memory);
   thread_cache* mine = cache_here();
   const bool may_be_cached = mine != nullptr && on == nullptr && b != nullptr &&
                              b->is(block_state::in_use) && b->lifetime == VELO_LIFETIME_DEFAULT &&
                              !is_closed();
-  if (!may_be_cached || mine->is_full(b->size)) {
-    const core::uncancelled here;
-    return free_slowly(mine, memory, bytes, on, handle);
-  }
+  if (!may_be_cached || mine->is_full(b->size)) return free_slowly(mine, memory, bytes, on, handle);
   mine->counted.count_given(*b, b->requested);
   b->zero = false;
   b->become(block_state::cached);
   if (block* other = mine->put(*b)) {
-    const core::uncancelled here;
     const std::lock_guard<std::mutex> lock(lock_);
     give(*other);
   }
@@ -71,7 +73,7 @@ void pool::release_quarantined(block& oldest) noexcept {
   text how("%s", "");
   if (checked::is_poison_damaged(heaps_[oldest.lifetime].memory_of(oldest), oldest, how)) {
     ++damaged_;
-    log_.write(VELO_LOG_ERROR, "pool", "%s", how.buffer);
+    report(VELO_LOG_ERROR, how);
   }
   give(oldest);
 }
@@ -83,7 +85,7 @@ void pool::check_block(const block& b, std::uint64_t bytes) const {
          text("%llu", number(bytes)));
   }
   if (checked::is_damaged(heaps_[b.lifetime].memory_of(b), b, how)) {
-    log_.write(VELO_LOG_ERROR, "pool", "%s", how.buffer);
+    report(VELO_LOG_ERROR, how);
     fail(VELO_ERR_ARGUMENT, "memory",
          text("a block of %llu bytes as its owner was given it", number(b.requested)), how);
   }
@@ -102,7 +104,7 @@ void pool::refuse(const void* memory, const block* found) const {
   } else if (!from.outside(memory)) {
     got = text("memory that no block in use has: freed before, or never allocated");
   }
-  log_.write(VELO_LOG_WARN, "pool", "freed: %s", got.buffer);
+  report(VELO_LOG_WARN, text("freed: %s", got.buffer));
   fail(VELO_ERR_ARGUMENT, "memory", "a block of this pool that is in use", got);
 }
 
@@ -112,9 +114,9 @@ bool pool::close() noexcept {
   closed_.store(true, std::memory_order_relaxed);
   const std::int64_t left = blocks_in_use();
   if (left == 0) return true;
-  log_.write(VELO_LOG_WARN, "pool", "destroyed with %lld blocks, %lld bytes, in use",
-             static_cast<long long>(left),
-             static_cast<long long>(sum([](const tally& t) { return t.requested(); })));
+  const std::int64_t bytes = sum([](const tally& t) { return t.requested(); });
+  report(VELO_LOG_WARN, text("destroyed with %lld blocks, %lld bytes, in use",
+                             static_cast<long long>(left), static_cast<long long>(bytes)));
   take_in();
   for (thread_cache* c = caches_; c != nullptr; c = c->next)
     c->empty_lists([&](block& b) { give(b); });

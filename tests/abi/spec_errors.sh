@@ -92,22 +92,22 @@ breaks destroy core.json 's/"destroy": "velo_event_destroy"/"destroy": "velo_eve
 module() {
   rm -rf "$work/spec"
   cp -r "$spec" "$work/spec"
-  printf '%s\n' "$1" >"$work/spec/pool.json"
+  printf '%s\n' "$1" >"$work/spec/pond.json"
   message=$("$gen" --spec "$work/spec" --root "$work/module" 2>&1)
 }
-pool='{"module": "pool", "headers": ["pool.h"],
- "handles": [{"name": "velo_pool", "article": "a pool", "header": "pool.h", "since": "1.0", "doc": "Memory.",
-              "destroy": "velo_pool_destroy", "order": 14}],
- "functions": [{"name": "velo_pool_destroy", "header": "pool.h", "since": "1.0", "thread": "per-handle", "result": "void",
-                "doc": "Ends it.", "params": [{"name": "pool", "type": "velo_pool", "nullable": true, "ownership": "take"}]}]}'
-module "$pool"
-if [ $? -ne 0 ] || ! grep -q '#include "velo/pool.h"' "$work/module/capi/include/velo/api.h" ||
-  ! grep -q 'VELO_HANDLE(pool, "a pool", 14)' "$work/module/abi/generated/handles.inc"; then
+pond='{"module": "pond", "headers": ["pond.h"],
+ "handles": [{"name": "velo_pond", "article": "a pond", "header": "pond.h", "since": "1.0", "doc": "Water.",
+              "destroy": "velo_pond_destroy", "order": 14}],
+ "functions": [{"name": "velo_pond_destroy", "header": "pond.h", "since": "1.0", "thread": "per-handle", "result": "void",
+                "doc": "Ends it.", "params": [{"name": "pond", "type": "velo_pond", "nullable": true, "ownership": "take"}]}]}'
+module "$pond"
+if [ $? -ne 0 ] || ! grep -q '#include "velo/pond.h"' "$work/module/capi/include/velo/api.h" ||
+  ! grep -q 'VELO_HANDLE(pond, "a pond", 14)' "$work/module/abi/generated/handles.inc"; then
   echo "a second module is not taken: $message"
   failures=$((failures + 1))
 fi
-module "${pool/\"functions\"/\"errors\": [], \"functions\"}"
-if [ $? -ne 2 ] || ! grep -q 'pool.json:.*unknown key' <<<"$message"; then
+module "${pond/\"functions\"/\"errors\": [], \"functions\"}"
+if [ $? -ne 2 ] || ! grep -q 'pond.json:.*unknown key' <<<"$message"; then
   echo "errors outside core.json go unnoticed: $message"
   failures=$((failures + 1))
 fi

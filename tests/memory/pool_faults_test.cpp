@@ -1,0 +1,276 @@
+// What the system refuses a pool, each call in turn: a status, a state that stands, nothing lost.
+// Locked memory without the right to lock, forks with a live pool, threads without a key.
+#include <pthread.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "memory/pools.hpp"
+#include "memory/system.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+constexpr velo_pool_kind kinds[] = {VELO_POOL_ORDINARY, VELO_POOL_HUGE, VELO_POOL_SHARED,
+                                    VELO_POOL_LOCKED};
+
+int lowest_free_descriptor() {
+  const int found = dup(STDERR_FILENO);
+  close(found);
+  return found;
+}
+
+// body() in a child, whose exit says whether all it checked held.
+template <class F>
+bool holds_in_child(F&& body) {
+  const pid_t child = fork();
+  if (child == 0) _exit(body() ? 0 : 1);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+velo_pool_desc of_kind(velo_pool_kind kind) {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.kind = kind;
+  return desc;
+}
+
+}  // namespace
+
+TEST_CASE("every system call of a pool's life refused in turn: a status, and nothing lost") {
+  { const live_pool warm; }
+  const int descriptor = lowest_free_descriptor();
+  int failures = 0;
+  for (const velo_pool_kind kind : kinds) {
+    for (const bool all_later : {false, true}) {
+      for (int n = 0;; ++n) {
+        const std::int64_t mapped = calls().mapped;
+        calls().refused = false;
+        calls().all_later = all_later;
+        calls().remaining = n;
+        const velo_pool_desc desc = of_kind(kind);
+        velo_pool pool = nullptr;
+        const velo_status created = velo_pool_create(&desc, &pool);
+        velo_pool_request request = VELO_POOL_REQUEST_INIT;
+        request.bytes = 3 * mib;
+        void* blocks[3] = {};
+        for (void*& b : blocks) {
+          if (created != VELO_OK) break;
+          const velo_status status = velo_pool_allocate(pool, &request, &b);
+          failures += status != VELO_OK;
+          REQUIRE((status == VELO_OK || status == VELO_ERR_MEMORY));
+          if (b != nullptr) std::memset(b, 1, request.bytes);
+        }
+        if (blocks[1] != nullptr)
+          REQUIRE(velo_pool_free(pool, blocks[1], request.bytes, nullptr) == VELO_OK);
+        if (created == VELO_OK) REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
+        const bool refused = calls().refused;
+        calls().remaining = -1;
+        INFO("kind " << kind << ", call " << n);
+        REQUIRE((created == VELO_OK || (refused && created == VELO_ERR_MEMORY && pool == nullptr)));
+        failures += created != VELO_OK;
+        if (created == VELO_OK) {  // it goes on as if nothing had been
+          void* after = nullptr;
+          REQUIRE(velo_pool_allocate(pool, &request, &after) == VELO_OK);
+          std::memset(after, 2, request.bytes);
+          REQUIRE(velo_pool_free(pool, after, request.bytes, nullptr) == VELO_OK);
+          for (void* b : {blocks[0], blocks[2]}) {
+            if (b == nullptr) continue;
+            CHECK(static_cast<char*>(b)[request.bytes - 1] == 1);
+            REQUIRE(velo_pool_free(pool, b, request.bytes, nullptr) == VELO_OK);
+          }
+          velo_pool_stats now = VELO_POOL_STATS_INIT;
+          REQUIRE(velo_pool_get_stats(pool, &now) == VELO_OK);
+          CHECK(now.bytes_live == 0);
+          CHECK(now.bytes_reserved == now.bytes_cached);
+        }
+        velo_pool_destroy(pool);
+        REQUIRE(calls().mapped == mapped);
+        REQUIRE(lowest_free_descriptor() == descriptor);
+        if (!refused) break;
+        REQUIRE(n < 100);
+      }
+    }
+  }
+  CHECK(failures > 20);
+}
+
+TEST_CASE("where the system has no more, a request fails and the pressure callback is asked") {
+  int asked = 0;
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.pressure_user = &asked;
+  desc.pressure = [](void* user, std::uint64_t) {
+    calls().remaining = -1;  // the host has made room
+    return std::int32_t{++*static_cast<int*>(user) < 2};
+  };
+  const live_pool pool(desc);
+  calls() = {};
+  calls().only_commits = calls().all_later = true;
+  calls().remaining = 0;
+  char* block = pool.take(300 * mib);
+  CHECK(asked == 1);
+  calls().remaining = 0;
+  void* none = nullptr;
+  CHECK(pool.allocate(900 * mib, &none) == VELO_ERR_MEMORY);
+  CHECK(last_failure().cause == std::string("out of memory"));
+  calls() = {};
+  pool.give(block, 300 * mib);
+}
+
+TEST_CASE("memory the system does not take back stays the pool's, and counted") {
+  for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_SHARED}) {
+    const live_pool pool(of_kind(kind));
+    char* block = pool.take(4 * mib);
+    std::memset(block, 5, 4 * mib);
+    pool.give(block, 4 * mib);
+    calls().no_release = true;
+    std::uint64_t released = 1;
+    REQUIRE(velo_pool_trim(pool, 0, &released) == VELO_OK);
+    CHECK(released == 0);
+    CHECK(pool.stats().bytes_reserved == 4 * mib);
+    calls().no_release = false;
+    REQUIRE(velo_pool_trim(pool, 0, &released) == VELO_OK);
+    CHECK(released == 4 * mib);
+    velo_pool_request request = VELO_POOL_REQUEST_INIT;
+    request.bytes = 4 * mib;
+    request.zero = 1;
+    void* again = nullptr;
+    REQUIRE(velo_pool_allocate(pool, &request, &again) == VELO_OK);
+    CHECK(static_cast<char*>(again)[12345] == 0);
+    pool.give(again, 4 * mib);
+  }
+}
+
+TEST_CASE("memory that may not be locked is ordinary, and counted") {
+  const auto without_rights = [](auto&& body) {
+    return holds_in_child([&] {
+      const rlimit none = {0, 0};
+      if (setrlimit(RLIMIT_MEMLOCK, &none) != 0) return false;
+      if (geteuid() == 0 && setresuid(65534, 65534, 65534) != 0) return false;
+      const velo_pool_desc desc = of_kind(VELO_POOL_LOCKED);
+      velo_pool pool = nullptr;
+      if (velo_pool_create(&desc, &pool) != VELO_OK) return false;
+      velo_pool_request request = VELO_POOL_REQUEST_INIT;
+      request.bytes = mib;
+      void* memory = nullptr;
+      if (velo_pool_allocate(pool, &request, &memory) != VELO_OK) return false;
+      std::memset(memory, 1, mib);
+      velo_pool_stats now = VELO_POOL_STATS_INIT;
+      if (velo_pool_get_stats(pool, &now) != VELO_OK) return false;
+      return body(now) && velo_pool_free(pool, memory, mib, nullptr) == VELO_OK;
+    });
+  };
+  CHECK(without_rights([](const velo_pool_stats& now) { return now.bytes_unlocked == mib; }));
+  if (geteuid() == 0) {
+    const live_pool pool(of_kind(VELO_POOL_LOCKED));
+    pool.give(pool.take(mib), mib);
+    CHECK(pool.stats().bytes_unlocked == 0);
+  }
+}
+
+TEST_CASE("a child of a fork is refused its parent's pool, keeps the memory, and has its own") {
+  const live_pool pool;
+  velo_allocator allocator = VELO_ALLOCATOR_INIT;
+  REQUIRE(velo_pool_allocator(pool, &allocator) == VELO_OK);
+  char* block = pool.take(100);
+  block[0] = 'p';
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {  // so that some forks find the lock held
+    while (!stop) pool.give(pool.take(200 * mib), 200 * mib);
+  });
+  for (int i = 0; i < 30; ++i) {
+    CHECK(holds_in_child([&] {
+      void* memory = nullptr;
+      velo_pool_request request = VELO_POOL_REQUEST_INIT;
+      request.bytes = 1000;
+      const velo_device cpu = {VELO_DEVICE_CPU, 0};
+      if (velo_pool_allocate(pool, &request, &memory) != VELO_ERR_STATE) return false;
+      if (velo_pool_free(pool, block, 100, nullptr) != VELO_ERR_STATE) return false;
+      if (allocator.allocate(allocator.user, 64, 64, &cpu, nullptr) != nullptr) return false;
+      allocator.deallocate(allocator.user, block, 100, &cpu, nullptr);
+      velo_pool_destroy(pool);
+      if (block[0] != 'p') return false;
+      block[0] = 'c';
+      velo_pool own = nullptr;
+      if (velo_pool_create(nullptr, &own) != VELO_OK) return false;
+      if (velo_pool_allocate(own, &request, &memory) != VELO_OK) return false;
+      if (velo_pool_free(own, memory, 1000, nullptr) != VELO_OK) return false;
+      velo_pool_destroy(own);
+      return true;
+    }));
+  }
+  CHECK(block[0] == 'p');
+  stop = true;
+  busy.join();
+  pool.give(block, 100);
+}
+
+TEST_CASE("a thread that used the pool may end in a child of its fork") {
+  const live_pool pool;
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop) pool.give(pool.take(200 * mib), 200 * mib);
+  });
+  struct {
+    const live_pool& pool;
+    pid_t child = -1;
+  } shared{pool};
+  for (int i = 0; i < 20; ++i) {
+    pthread_t thread;
+    const auto forks = [](void* argument) -> void* {
+      auto& with = *static_cast<decltype(shared)*>(argument);
+      with.pool.give(with.pool.take(100), 100);
+      const pid_t child = fork();
+      if (child == 0) alarm(20);
+      if (child != 0) with.child = child;
+      return nullptr;  // in the child the last thread: what a thread's end does is all that is left
+    };
+    REQUIRE(pthread_create(&thread, nullptr, forks, &shared) == 0);
+    REQUIRE(pthread_join(thread, nullptr) == 0);
+    int status = 0;
+    REQUIRE(waitpid(shared.child, &status, 0) == shared.child);
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  }
+  stop = true;
+  busy.join();
+}
+
+TEST_CASE("without a key for threads every call goes to the heap, and all is as before") {
+  calls().no_keys = true;
+  const live_pool pool;
+  calls().no_keys = false;
+  char* a = pool.take(1000);
+  char* b = pool.take(5 * mib);
+  pool.give(a, 1000);
+  CHECK(velo_pool_free(pool, a, 1000, nullptr) == VELO_ERR_ARGUMENT);
+  CHECK(pool.take(1000) == a);
+  pool.give(a, 1000);
+  pool.give(b, 5 * mib);
+  CHECK(pool.stats().allocations == 3);
+  CHECK(pool.stats().bytes_live == 0);
+  CHECK(pool.stats().bytes_peak == 5 * mib + 1024);
+}
+
+TEST_CASE("two pools at once know their own blocks alone") {
+  const live_pool one, two;
+  std::vector<char*> of_one, of_two;
+  for (int i = 0; i < 50; ++i) {
+    of_one.push_back(one.take(1000));
+    of_two.push_back(two.take(1000));
+  }
+  for (int i = 0; i < 50; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    CHECK(velo_pool_free(one, of_two[at], 1000, nullptr) == VELO_ERR_ARGUMENT);
+    CHECK(velo_pool_free(two, of_one[at], 1000, nullptr) == VELO_ERR_ARGUMENT);
+    one.give(of_one[at], 1000);
+    two.give(of_two[at], 1000);
+  }
+}

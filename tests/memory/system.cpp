@@ -1,0 +1,76 @@
+// See system.hpp.
+#include "memory/system.hpp"
+
+#include <pthread.h>
+#include <sys/mman.h>
+#include <sys/types.h>
+
+#include <cerrno>
+
+namespace velo::test {
+
+system_calls& calls() {
+  static system_calls all;
+  return all;
+}
+
+namespace {
+
+bool refuses(bool commit) {
+  system_calls& c = calls();
+  if (c.remaining < 0 || (c.only_commits && !commit)) return false;
+  if (c.remaining > 0) return --c.remaining, false;
+  if (!c.all_later) c.remaining = -1;
+  c.refused = true;
+  errno = ENOMEM;
+  return true;
+}
+
+}  // namespace
+}  // namespace velo::test
+
+using velo::test::calls;
+using velo::test::refuses;
+
+extern "C" {
+
+void* __real_mmap(void*, size_t, int, int, int, off_t);
+int __real_munmap(void*, size_t);
+int __real_mprotect(void*, size_t, int);
+int __real_madvise(void*, size_t, int);
+int __real_memfd_create(const char*, unsigned);
+int __real_ftruncate(int, off_t);
+int __real_fallocate(int, int, off_t, off_t);
+int __real_pthread_key_create(pthread_key_t*, void (*)(void*));
+
+void* __wrap_mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
+  if (refuses(false)) return MAP_FAILED;
+  void* made = __real_mmap(at, bytes, protection, flags, file, offset);
+  if (made != MAP_FAILED) calls().mapped += static_cast<std::int64_t>(bytes);
+  return made;
+}
+int __wrap_munmap(void* at, size_t bytes) {
+  calls().mapped -= static_cast<std::int64_t>(bytes);
+  return __real_munmap(at, bytes);
+}
+int __wrap_mprotect(void* at, size_t bytes, int protection) {
+  return refuses(true) ? -1 : __real_mprotect(at, bytes, protection);
+}
+int __wrap_madvise(void* at, size_t bytes, int advice) {
+  if (calls().no_release && advice == MADV_DONTNEED) return errno = EINVAL, -1;
+  return refuses(false) ? -1 : __real_madvise(at, bytes, advice);
+}
+int __wrap_memfd_create(const char* name, unsigned flags) {
+  return refuses(false) ? -1 : __real_memfd_create(name, flags);
+}
+int __wrap_ftruncate(int file, off_t bytes) {
+  return refuses(true) ? -1 : __real_ftruncate(file, bytes);
+}
+int __wrap_fallocate(int file, int mode, off_t offset, off_t bytes) {
+  if (calls().no_release) return errno = EOPNOTSUPP, -1;
+  return refuses(false) ? -1 : __real_fallocate(file, mode, offset, bytes);
+}
+int __wrap_pthread_key_create(pthread_key_t* key, void (*ends)(void*)) {
+  return calls().no_keys ? EAGAIN : __real_pthread_key_create(key, ends);
+}
+}
