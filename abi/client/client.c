@@ -204,6 +204,39 @@ static void packs(velo_stream stream, velo_context context) {
   EXPECT(velo_matmul(stream, &product) == VELO_ERR_HANDLE);
 }
 
+static int32_t failures_told = 0;
+static int32_t count_failures(void* user, velo_memory_event event, void* memory, uint64_t bytes,
+                              void* stream) {
+  (void)user, (void)stream;
+  if (event == VELO_MEMORY_FAILED && memory == NULL && bytes == 101) ++failures_told;
+  return 0;
+}
+
+static void adaptors(const velo_allocator* below) {
+  velo_adaptor limit = NULL, told = NULL;
+  velo_allocator limited = VELO_ALLOCATOR_INIT, telling = VELO_ALLOCATOR_INIT;
+  velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
+  velo_adaptor_stats stats = VELO_ADAPTOR_STATS_INIT;
+  const velo_device cpu = {VELO_DEVICE_CPU, 0};
+  void* block = NULL;
+  desc.kind = VELO_ADAPTOR_LIMIT, desc.upstream = below, desc.limit = 100;
+  WORKS(velo_adaptor_create(&desc, &limit));
+  WORKS(velo_adaptor_allocator(limit, &limited));
+  desc.kind = VELO_ADAPTOR_CALLBACK, desc.upstream = &limited, desc.event = count_failures;
+  WORKS(velo_adaptor_create(&desc, &told));
+  WORKS(velo_adaptor_allocator(told, &telling));
+  block = telling.allocate(telling.user, 100, 64, &cpu, NULL);
+  EXPECT(block != NULL);
+  EXPECT(telling.allocate(telling.user, 101, 64, &cpu, NULL) == NULL && failures_told == 1);
+  WORKS(velo_adaptor_get_stats(limit, &stats));
+  EXPECT(stats.bytes_live == 100 && stats.allocations == 1 && stats.failures == 1);
+  telling.deallocate(telling.user, block, 100, &cpu, NULL);
+  WORKS(velo_adaptor_flush(told));
+  velo_adaptor_destroy(told);
+  EXPECT(velo_adaptor_flush(told) == VELO_ERR_HANDLE);
+  velo_adaptor_destroy(limit);
+}
+
 static void pools(velo_stream stream) {
   velo_pool pool = NULL;
   velo_pool_desc desc = VELO_POOL_DESC_INIT;
@@ -240,6 +273,7 @@ static void pools(velo_stream stream) {
   other = allocator.allocate(allocator.user, 64, 64, &cpu, NULL);
   EXPECT(other != NULL);
   allocator.deallocate(allocator.user, other, 64, &cpu, NULL);
+  adaptors(&allocator);
   velo_pool_destroy(pool);
   EXPECT(velo_pool_check(pool) == VELO_ERR_HANDLE);
   EXPECT(allocator.allocate(allocator.user, 64, 64, &cpu, NULL) == NULL);

@@ -98,6 +98,11 @@ class world {
     velo_kernel kernel = nullptr;
     velo_closure closure = nullptr;
     REQUIRE(velo_pool_create(nullptr, &pool_) == VELO_OK);
+    velo_allocator below = VELO_ALLOCATOR_INIT;
+    REQUIRE(velo_pool_allocator(pool_, &below) == VELO_OK);
+    velo_adaptor_desc over = VELO_ADAPTOR_DESC_INIT;
+    over.upstream = &below;
+    REQUIRE(velo_adaptor_create(&over, &adaptor_) == VELO_OK);
     REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
     REQUIRE(velo_event_create(context_, &event) == VELO_OK);
     REQUIRE(velo_event_record(event, stream) == VELO_OK);
@@ -114,9 +119,9 @@ class world {
     void* function = nullptr;
     REQUIRE(velo_closure_create(stream, "rms_norm", "x, gamma, y", &function, &closure) == VELO_OK);
     const std::map<std::string, void*> made = {
-        {"velo_context", context_}, {"velo_stream", stream}, {"velo_event", event},
-        {"velo_pack", pack},        {"velo_kernel", kernel}, {"velo_closure", closure},
-        {"velo_pool", pool_}};
+        {"velo_context", context_}, {"velo_stream", stream},   {"velo_event", event},
+        {"velo_pack", pack},        {"velo_kernel", kernel},   {"velo_closure", closure},
+        {"velo_pool", pool_},       {"velo_adaptor", adaptor_}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -136,7 +141,8 @@ class world {
   }
   ~world() {
     velo_context_destroy(context_);
-    velo_pool_destroy(pool_);  // the one kind here that no context owns
+    velo_adaptor_destroy(adaptor_);  // no context owns these
+    velo_pool_destroy(pool_);
   }
   world(const world&) = delete;
   world& operator=(const world&) = delete;
@@ -167,6 +173,7 @@ class world {
 
   velo_context context_ = nullptr;
   velo_pool pool_ = nullptr;
+  velo_adaptor adaptor_ = nullptr;
   velo_stream inline_ = nullptr;
   alignas(64) unsigned char memory_[4096];
   velo_tensor* tensor_;

@@ -224,6 +224,23 @@ TEST_CASE("a pool gives blocks and takes them back, and a context lives from it"
   shared.free(block, 64);
 }
 
+TEST_CASE("adaptors stack over a pool") {
+  const velo::pool pool = velo::pool::create();
+  const velo_allocator below = pool.allocator();
+  velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
+  desc.upstream = &below;
+  const velo::adaptor counts = velo::adaptor::create(desc);
+  const velo_allocator counted = counts.allocator();
+  velo_context_desc with = VELO_CONTEXT_DESC_INIT;
+  with.allocator = &counted;
+  {
+    const velo::context context = velo::context::create(with);
+    CHECK(counts.stats().bytes_live == context.stats().bytes_allocated);
+  }
+  CHECK(counts.stats().bytes_live == 0);
+  counts.flush();
+}
+
 TEST_CASE("functions are callable by name with values in order") {
   velo::context context = velo::context::create();
   velo_context_stats stats = {};

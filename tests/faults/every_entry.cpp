@@ -115,6 +115,22 @@ void close_pool(world& w) {
   w.pool = nullptr;
   w.close();
 }
+velo_status create_adaptor(world& w) {
+  velo_allocator below = VELO_ALLOCATOR_INIT;
+  must(velo_pool_allocator(w.pool, &below));
+  velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
+  desc.upstream = &below;
+  return velo_adaptor_create(&desc, &w.adaptor);
+}
+void open_with_adaptor(world& w) {
+  open_pool(w);
+  must(create_adaptor(w));
+}
+void close_adaptor(world& w) {
+  velo_adaptor_destroy(w.adaptor);
+  w.adaptor = nullptr;
+  close_pool(w);
+}
 void release_and_close(world& w) {
   velo_tensor_release(w.managed);
   w.managed = nullptr;
@@ -420,6 +436,27 @@ const entry functions_by_hand[] = {
        return velo_pool_get_stats(w.pool, &stats);
      },
      close_pool},
+    {"velo_adaptor_create", open_pool, create_adaptor, close_adaptor},
+    {"velo_adaptor_destroy", open_with_adaptor,
+     [](world& w) {
+       velo_adaptor_destroy(w.adaptor);
+       return gone(velo_adaptor_flush(w.adaptor));
+     },
+     close_pool},
+    {"velo_adaptor_allocator", open_with_adaptor,
+     [](world& w) {
+       velo_allocator allocator = VELO_ALLOCATOR_INIT;
+       return velo_adaptor_allocator(w.adaptor, &allocator);
+     },
+     close_adaptor},
+    {"velo_adaptor_get_stats", open_with_adaptor,
+     [](world& w) {
+       velo_adaptor_stats stats = VELO_ADAPTOR_STATS_INIT;
+       return velo_adaptor_get_stats(w.adaptor, &stats);
+     },
+     close_adaptor},
+    {"velo_adaptor_flush", open_with_adaptor,
+     [](world& w) { return velo_adaptor_flush(w.adaptor); }, close_adaptor},
 };
 
 std::vector<entry> make_entries() {

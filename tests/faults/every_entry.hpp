@@ -34,6 +34,7 @@ struct world {
   velo_kernel kernel = nullptr;
   velo_closure closure = nullptr;
   velo_pool pool = nullptr;
+  velo_adaptor adaptor = nullptr;
   void* memory = nullptr;  // of the pool
   velo_managed_tensor* managed = nullptr;
   const example_call* example = nullptr;  // of the row, if it is an operator's

@@ -9,6 +9,7 @@
 #ifndef VELO_API_H
 #define VELO_API_H
 
+#include "velo/adaptor.h"
 #include "velo/context.h"
 #include "velo/introspect.h"
 #include "velo/ops_activation.h"
@@ -157,6 +158,13 @@ struct velo_api {
   velo_status (*pool_check)(velo_pool pool);
   velo_status (*pool_locate)(velo_pool pool, const void* memory, int32_t* file, uint64_t* offset);
   velo_status (*pool_get_stats)(velo_pool pool, velo_pool_stats* stats);
+
+  /* velo/adaptor.h */
+  velo_status (*adaptor_create)(const velo_adaptor_desc* desc, velo_adaptor* adaptor);
+  void (*adaptor_destroy)(velo_adaptor adaptor);
+  velo_status (*adaptor_allocator)(velo_adaptor adaptor, velo_allocator* allocator);
+  velo_status (*adaptor_get_stats)(velo_adaptor adaptor, velo_adaptor_stats* stats);
+  velo_status (*adaptor_flush)(velo_adaptor adaptor);
 };
 
 VELO_END_C

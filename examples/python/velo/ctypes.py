@@ -92,6 +92,13 @@ VELO_PURPOSE_ACTIVATION = 4
 VELO_PURPOSE_WORKSPACE = 5
 VELO_PURPOSE_COMMUNICATION = 6
 VELO_PURPOSE_INPUT = 7
+VELO_ADAPTOR_LIMIT = 0
+VELO_ADAPTOR_STATISTICS = 1
+VELO_ADAPTOR_TRACE = 2
+VELO_ADAPTOR_CALLBACK = 3
+VELO_MEMORY_ALLOCATED = 0
+VELO_MEMORY_FREED = 1
+VELO_MEMORY_FAILED = 2
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
 VELO_PRODUCT_DTYPE_LIKE_A = 0
@@ -137,6 +144,10 @@ class velo_closure(c_void_p):
 
 class velo_pool(c_void_p):
     """Blocks of memory given and taken back without asking the system each time."""
+
+
+class velo_adaptor(c_void_p):
+    """What goes between an allocator and those that allocate from it: a limit, statistics, a trace, a callback."""
 
 
 class velo_error_info(Sized):
@@ -223,9 +234,18 @@ class velo_pool_stats(Sized):
     """Counters of a pool."""
 
 
+class velo_adaptor_desc(Sized):
+    """What an adaptor is made from."""
+
+
+class velo_adaptor_stats(Sized):
+    """What has gone through an adaptor; bytes as requested."""
+
+
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
 velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
+velo_memory_event_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64, c_void_p)
 
 velo_error_info._fields_ = [
     ("struct_size", c_uint32),
@@ -403,6 +423,24 @@ velo_pool_stats._fields_ = [
     ("refused", c_uint64),
     ("purpose_live", c_uint64 * 8),
     ("purpose_peak", c_uint64 * 8),
+]
+velo_adaptor_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("kind", c_int32),
+    ("upstream", POINTER(velo_allocator)),
+    ("limit", c_uint64),
+    ("path", c_char_p),
+    ("event", velo_memory_event_fn),
+    ("event_user", c_void_p),
+]
+velo_adaptor_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("bytes_live", c_uint64),
+    ("bytes_peak", c_uint64),
+    ("allocations", c_uint64),
+    ("frees", c_uint64),
+    ("failures", c_uint64),
 ]
 
 
@@ -756,6 +794,11 @@ FUNCTIONS = {
     "velo_pool_check": (c_int32, velo_pool),
     "velo_pool_locate": (c_int32, velo_pool, c_void_p, POINTER(c_int32), POINTER(c_uint64)),
     "velo_pool_get_stats": (c_int32, velo_pool, POINTER(velo_pool_stats)),
+    "velo_adaptor_create": (c_int32, POINTER(velo_adaptor_desc), POINTER(velo_adaptor)),
+    "velo_adaptor_destroy": (None, velo_adaptor),
+    "velo_adaptor_allocator": (c_int32, velo_adaptor, POINTER(velo_allocator)),
+    "velo_adaptor_get_stats": (c_int32, velo_adaptor, POINTER(velo_adaptor_stats)),
+    "velo_adaptor_flush": (c_int32, velo_adaptor),
 }
 
 

@@ -1,0 +1,70 @@
+// Adaptors over an allocator struct: what each is, and what they share - a copy of what is below.
+//
+// One class and one file for each kind; all that is known of them elsewhere is this page. An adaptor
+// gives what is below the same request it got, so any order of them works. Thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "core/failure.hpp"
+#include "core/handle_kinds.hpp"
+#include "velo/adaptor.h"
+
+namespace velo::memory {
+
+// One call of an allocator.
+struct memory_request {
+  std::uint64_t bytes;
+  std::uint64_t alignment;  // 0 at a free
+  const velo_device* device;
+  void* stream;
+};
+
+class adaptor {
+ public:
+  explicit adaptor(const velo_allocator& upstream) : upstream_(upstream) {}
+  virtual ~adaptor() = default;
+  adaptor(const adaptor&) = delete;
+  adaptor& operator=(const adaptor&) = delete;
+
+  // As the functions of velo_allocator.
+  virtual void* allocate(const memory_request& what) = 0;
+  virtual void deallocate(void* memory, const memory_request& what) = 0;
+
+  virtual void fill(velo_adaptor_stats&) const {
+    core::fail(VELO_ERR_UNSUPPORTED, "adaptor", "a limit or statistics",
+               "an adaptor of another kind");
+  }
+  virtual void flush() {}  // throws IO
+
+ protected:
+  void* ask(const memory_request& what) {
+    return upstream_.allocate(upstream_.user, what.bytes, what.alignment, what.device, what.stream);
+  }
+  void give(void* memory, const memory_request& what) {
+    upstream_.deallocate(upstream_.user, memory, what.bytes, what.device, what.stream);
+  }
+
+ private:
+  velo_allocator upstream_;
+};
+
+std::unique_ptr<adaptor> make_limit(const velo_allocator& upstream, std::uint64_t bytes);
+std::unique_ptr<adaptor> make_statistics(const velo_allocator& upstream);
+std::unique_ptr<adaptor> make_trace(const velo_allocator& upstream, const char* path);  // throws IO
+std::unique_ptr<adaptor> make_callback(const velo_allocator& upstream, velo_memory_event_fn event,
+                                       void* user);
+
+// What a handle stands for.
+struct held_adaptor {
+  std::unique_ptr<adaptor> what;
+};
+
+}  // namespace velo::memory
+
+template <>
+struct velo::core::handle_traits<velo::memory::held_adaptor> {
+  using handle = velo_adaptor;
+  static constexpr handle_kind& kind = kinds::adaptor;
+};
