@@ -149,7 +149,8 @@ bool made_function::write_code(const signature& shape, body_fn body, void* user)
     word arguments[signature::max_parameters] = {};
     for (unsigned i = 0; i < interface->nargs; ++i)
       std::memcpy(arguments + i, places[i], interface->arg_types[i]->size);
-    *static_cast<ffi_sarg*>(result) = made_code.body(made_code.user, arguments);
+    const word given = made_code.body(made_code.user, arguments);
+    if (interface->rtype != &ffi_type_void) *static_cast<ffi_sarg*>(result) = given.i64;
   };
   if (ffi_prep_closure_loc(made->writable, &made->shape->interface, enter, made.get(),
                            executable) != FFI_OK) {

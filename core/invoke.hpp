@@ -61,14 +61,14 @@ word call_foreign(const prepared& shape, any_function function, const word* argu
 velo_status invoke(const function_info& function, any_function address, const velo_value* values,
                    std::int64_t count, velo_value* result);
 
-// A C function made at run time that calls body(user, words). Where the process may not have new
+// A C function made at run time that calls body(user, words) and gives its result. Where the process may not have new
 // code, or `allow_code` is false, one of 64 functions compiled for the purpose stands in: they take
 // up to 8 pointers and integers. Throws VELO_ERR_UNSUPPORTED when neither serves, and says why.
 class made_function {
  public:
-  using body_fn = velo_status (*)(void* user, const word* arguments) noexcept;
+  using body_fn = word (*)(void* user, const word* arguments) noexcept;
 
-  // The result is an i32, the status of body.
+  // The result of a function that has one: what body gives, all 64 bits set, or of a status `i64`.
   made_function(const signature& shape, body_fn body, void* user, bool allow_code);
   ~made_function();
   made_function(const made_function&) = delete;

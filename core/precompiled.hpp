@@ -23,15 +23,15 @@ struct place {
 };
 inline place all[count];
 
-using words6 = std::int32_t (*)(void*, void*, void*, void*, void*, void*);
-using words8 = std::int32_t (*)(void*, void*, void*, void*, void*, void*, void*, void*);
+using words6 = std::int64_t (*)(void*, void*, void*, void*, void*, void*);
+using words8 = std::int64_t (*)(void*, void*, void*, void*, void*, void*, void*, void*);
 
 template <int Place, class... Words>
-std::int32_t entry(Words... words) {
+std::int64_t entry(Words... words) {
   word arguments[sizeof...(Words)];
   int i = 0;
   ((arguments[i++].pointer = words), ...);
-  return all[Place].body(all[Place].user, arguments);
+  return all[Place].body(all[Place].user, arguments).i64;
 }
 
 template <int... Places>

@@ -11,7 +11,16 @@
 
 namespace velo::memory {
 
-inline constexpr std::uint64_t unit = 64;  // every block begins at a multiple
+inline constexpr std::uint64_t unit = 64;     // every block begins at a multiple
+inline constexpr std::uint64_t fine = 4096;   // sizes up to here go in units,
+inline constexpr std::uint64_t coarse = 512;  // those above in steps of so many bytes
+
+// The size of a block for so many bytes.
+inline std::uint64_t block_size(std::uint64_t bytes) noexcept {
+  const std::uint64_t step = bytes <= fine ? unit : coarse;
+  const std::uint64_t size = (bytes + step - 1) & ~(step - 1);
+  return size != 0 ? size : unit;
+}
 
 enum class block_state : std::uint8_t {
   unused,       // describes nothing

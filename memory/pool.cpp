@@ -20,13 +20,8 @@ using core::text;
 
 namespace {
 
-constexpr std::uint64_t fine = 4096;  // sizes up to here in steps of 64 bytes, then of 512
 constexpr std::uint64_t largest_request = std::uint64_t{1} << 44;  // that could be in a cache
 constexpr std::int64_t patience_ns = 1000000000;  // for a stream, before a request fails
-
-std::uint64_t rounded(std::uint64_t bytes) noexcept {
-  return bytes <= fine ? round_up(std::max<std::uint64_t>(bytes, 1), unit) : round_up(bytes, 512);
-}
 
 // Four times the machine's memory: addresses are never short, however scattered the blocks.
 std::uint64_t addresses_of_a_heap() noexcept {
@@ -92,11 +87,20 @@ void pool::thread_ends(void* cache) noexcept {
   delete ended;
 }
 
+inline void* pool::hand_out(block& taken, const wanted& what, tally& counted) noexcept {
+  taken.requested = what.bytes;
+  taken.purpose = what.purpose;
+  counted.count_taken(taken, levels_);
+  char* first = heaps_[taken.lifetime].show(taken);
+  if (what.zero && !taken.zero) std::memset(first, 0, what.bytes);
+  return first;
+}
+
 void* pool::allocate(const wanted& what) {
   thread_cache* mine = cache_here();
   if (mine != nullptr && what.lifetime == VELO_LIFETIME_DEFAULT && what.bytes <= largest_request) {
     block* cached =
-        mine->take(rounded(what.bytes), what.alignment, heaps_[what.lifetime].range().begin());
+        mine->take(block_size(what.bytes), what.alignment, heaps_[what.lifetime].range().begin());
     if (cached != nullptr) {
       cached->become(block_state::in_use);
       return hand_out(*cached, what, mine->counted);
@@ -114,22 +118,13 @@ __attribute__((noinline)) void* pool::allocate_slowly(thread_cache* mine, const 
   if (mine != nullptr) follow_drain(*mine);
   const std::uint64_t front = checked_ ? checked::front_of(what.alignment) : 0;
   block* taken = obtain_or_wait(
-      what, checked_ ? checked::size_of(front, what.bytes) : rounded(what.bytes), lock);
+      what, checked_ ? checked::size_of(front, what.bytes) : block_size(what.bytes), lock);
   taken->front = static_cast<std::uint32_t>(front);
   tally& counted = mine != nullptr ? mine->counted : shared_;
   counted.settle(levels_);
   void* memory = hand_out(*taken, what, counted);
   if (checked_) checked::arm(heaps_[taken->lifetime].memory_of(*taken), *taken, what.zero);
   return memory;
-}
-
-void* pool::hand_out(block& taken, const wanted& what, tally& counted) noexcept {
-  taken.requested = what.bytes;
-  taken.purpose = what.purpose;
-  counted.count_taken(taken, levels_);
-  char* first = heaps_[taken.lifetime].show(taken);
-  if (what.zero && !taken.zero) std::memset(first, 0, what.bytes);
-  return first;
 }
 
 // The order of what a request may have: what its stream freed, the heap's free blocks, what caches

@@ -26,6 +26,7 @@
 #include "core/stream.hpp"
 #include "memory/checked.hpp"
 #include "memory/heap.hpp"
+#include "memory/plain_functions.hpp"
 #include "memory/stream_frees.hpp"
 #include "memory/tally.hpp"
 #include "memory/thread_cache.hpp"
@@ -52,10 +53,10 @@ class pool {
 
   void* allocate(const wanted& what);  // throws VELO_ERR_MEMORY, FOREIGN
 
-  // on: a queued stream, named by `handle`, or nullptr. Throws ARGUMENT for what is no block in use
-  // (checked mode: of `bytes` bytes and undamaged), FULL and MEMORY of a stream; nothing is freed
-  // then. True when the pool was closed and this was its last block: it is to be destroyed.
-  bool free(void* memory, std::uint64_t bytes, core::stream* on, velo_stream handle);
+  // stream: whose queued work may use the block, or nullptr. Throws HANDLE; ARGUMENT for what is no
+  // block in use (checked mode: of `bytes` bytes and undamaged); FULL and MEMORY of a stream; nothing
+  // is freed then. True when the pool was closed and this was its last block: it is to be destroyed.
+  bool free(void* memory, std::uint64_t bytes, velo_stream stream);
 
   // No more allocations. True when no block is in use, else the pool stays for their frees.
   bool close() noexcept;
@@ -65,6 +66,8 @@ class pool {
   void set_limit(std::uint64_t bytes) noexcept;
   void check() const;  // throws ARGUMENT naming the first damaged block
   void fill(velo_pool_stats& stats) const noexcept;
+
+  const plain_functions& functions();  // the same ones each time; throws UNSUPPORTED, MEMORY
 
   // Of shared memory, the file and where in it a block lies. Throws ARGUMENT, UNSUPPORTED.
   void locate(const void* memory, std::int32_t& file, std::uint64_t& offset) const;
@@ -137,6 +140,7 @@ class pool {
   stream_frees streams_[lifetimes];
   checked::quarantine quarantine_;
   thread_cache* caches_ = nullptr;
+  std::unique_ptr<plain_functions> functions_;
   tally shared_;  // of threads that have ended or have no cache
   std::uint64_t limit_;
   std::uint64_t peak_reserved_ = 0, recycled_ = 0, let_go_ = 0;

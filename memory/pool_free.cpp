@@ -24,13 +24,14 @@ void pool::report(velo_log_level level, const char* line) const noexcept {
   log_.write(level, "pool", "%s", line);
 }
 
-bool pool::free(void* memory, std::uint64_t bytes, core::stream* on, velo_stream handle) {
+bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
+  core::stream* on = queued_stream(stream, "stream");
   block* b = heap_of(memory).find(memory);
   thread_cache* mine = cache_here();
   const bool may_be_cached = mine != nullptr && on == nullptr && b != nullptr &&
                              b->is(block_state::in_use) && b->lifetime == VELO_LIFETIME_DEFAULT &&
                              !is_closed();
-  if (!may_be_cached || mine->is_full(b->size)) return free_slowly(mine, memory, bytes, on, handle);
+  if (!may_be_cached || mine->is_full(b->size)) return free_slowly(mine, memory, bytes, on, stream);
   mine->counted.count_given(*b, b->requested);
   b->zero = false;
   b->become(block_state::cached);

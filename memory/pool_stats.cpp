@@ -40,6 +40,12 @@ void pool::check() const {
          text("%llu blocks written after their free", static_cast<unsigned long long>(damaged_)));
 }
 
+const plain_functions& pool::functions() {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (functions_ == nullptr) functions_ = std::make_unique<plain_functions>(*this);
+  return *functions_;
+}
+
 void pool::locate(const void* memory, std::int32_t& file, std::uint64_t& offset) const {
   const std::lock_guard<std::mutex> lock(lock_);
   const heap& from = heap_of(memory);

@@ -19,6 +19,14 @@
 
 namespace velo::memory {
 
+// The stream a handle names when work may be queued on it; nullptr for NULL and for an inline
+// stream, whose work is done when its calls return. Throws as core::resolve does.
+inline core::stream* queued_stream(velo_stream handle, const char* argument) {
+  if (handle == nullptr) return nullptr;
+  auto& given = core::resolve<core::stream>(handle, argument);
+  return given.is_inline() ? nullptr : &given;
+}
+
 class stream_frees {
  public:
   // Puts the block, still in use, behind the stream's work and makes it pending. False: the stream

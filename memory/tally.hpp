@@ -34,12 +34,8 @@ class tally {
   void count_taken(const block& b, level* all) noexcept {
     add(requested_, static_cast<std::int64_t>(b.requested));
     add(taken_, 1);
-    for (const int at : {static_cast<int>(b.purpose), purposes}) {
-      const std::int64_t now = add(bytes_[at], static_cast<std::int64_t>(b.size));
-      if (now <= published_[at]) continue;
-      all[at].raise(now - published_[at]);
-      published_[at] = now;
-    }
+    count_up(b.purpose, b.size, all);
+    count_up(purposes, b.size, all);
   }
   void count_given(const block& b, std::uint64_t requested) noexcept {
     add(requested_, -static_cast<std::int64_t>(requested));
@@ -77,6 +73,12 @@ class tally {
  private:
   using number = std::atomic<std::int64_t>;
 
+  void count_up(int at, std::uint64_t size, level* all) noexcept {
+    const std::int64_t now = add(bytes_[at], static_cast<std::int64_t>(size));
+    if (__builtin_expect(now <= published_[at], 1)) return;
+    all[at].raise(now - published_[at]);
+    published_[at] = now;
+  }
   static std::int64_t add(number& to, std::int64_t what) noexcept {
     const std::int64_t sum = to.load(std::memory_order_relaxed) + what;
     to.store(sum, std::memory_order_relaxed);

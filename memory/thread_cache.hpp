@@ -89,12 +89,12 @@ class alignas(64) thread_cache {
   thread_cache* before = nullptr;
 
  private:
-  static constexpr std::uint64_t fine = 4096;  // sizes up to here in steps of 64, then of 512
-  static constexpr int list_count = 64 + (64 - 4) * 2;
+  static constexpr int fine_lists = fine / unit;
+  static constexpr int list_count = fine_lists + (largest_listed - fine) / coarse;
   static constexpr int pocket_count = 8;
 
   static int list_of(std::uint64_t size) noexcept {
-    return static_cast<int>(size <= fine ? size / unit - 1 : 63 + (size - fine) / 512);
+    return static_cast<int>(size <= fine ? size / unit : fine_lists + (size - fine) / coarse) - 1;
   }
   static int pocket_of(std::uint64_t size) noexcept {
     return static_cast<int>(size * 0x9e3779b97f4a7c15u >> 61);

@@ -245,7 +245,9 @@ static void pools(velo_stream stream) {
   velo_pool_stats stats = VELO_POOL_STATS_INIT;
   const velo_device cpu = {VELO_DEVICE_CPU, 0};
   unsigned char* block = NULL;
-  void* other = NULL;
+  void *other = NULL, *functions[2] = {NULL, NULL};
+  void* (*plain)(int64_t, int32_t, void*) = NULL;
+  void (*plain_free)(void*, int64_t, int32_t, void*) = NULL;
   int32_t file = -1;
   uint64_t offset = 0, released = 0;
   desc.kind = VELO_POOL_SHARED, desc.checked = 1, desc.limit = 1 << 26;
@@ -270,6 +272,14 @@ static void pools(velo_stream stream) {
   WORKS(velo_pool_trim(pool, 0, &released));
   EXPECT(released > 0);
   WORKS(velo_pool_allocator(pool, &allocator));
+  WORKS(velo_pool_functions(pool, &functions[0], &functions[1]));
+  memcpy(&plain, &functions[0], sizeof plain);
+  memcpy(&plain_free, &functions[1], sizeof plain_free);
+  other = plain(100, 0, NULL);
+  EXPECT(other != NULL);
+  WORKS(velo_pool_get_stats(pool, &stats));
+  EXPECT(stats.bytes_live - stats.bytes_rounding == 100);
+  plain_free(other, 100, 0, NULL);
   other = allocator.allocate(allocator.user, 64, 64, &cpu, NULL);
   EXPECT(other != NULL);
   allocator.deallocate(allocator.user, other, 64, &cpu, NULL);

@@ -57,13 +57,6 @@ velo_pool_desc read_desc(const velo_pool_desc* given) {
   return desc;
 }
 
-// The stream when work may be queued on it, nullptr when its calls are done at their return.
-core::stream* queued_stream(velo_stream handle, const char* argument) {
-  if (handle == nullptr) return nullptr;
-  auto& given = core::resolve<core::stream>(handle, argument);
-  return given.is_inline() ? nullptr : &given;
-}
-
 memory::wanted checked_request(const velo_pool_request& r) {
   require_range(r.lifetime, VELO_LIFETIME_LONG, "request.lifetime");
   require_range(r.purpose, VELO_PURPOSE_INPUT, "request.purpose");
@@ -73,7 +66,7 @@ memory::wanted checked_request(const velo_pool_request& r) {
   memory::wanted what;
   what.bytes = r.bytes;
   what.alignment = std::max(r.alignment, memory::unit);
-  what.on = queued_stream(r.stream, "request.stream") != nullptr ? r.stream : nullptr;
+  what.on = memory::queued_stream(r.stream, "request.stream") != nullptr ? r.stream : nullptr;
   what.purpose = static_cast<std::uint8_t>(r.purpose);
   what.lifetime = static_cast<std::uint8_t>(r.lifetime);
   what.zero = r.zero != 0;
@@ -89,8 +82,7 @@ memory::wanted read_request(const velo_pool_request* given) {
 // Frees, and ends a closed pool with its last block.
 void free_in(velo_pool handle, memory::pool& from, void* memory, std::uint64_t bytes,
              velo_stream stream) {
-  if (from.free(memory, bytes, queued_stream(stream, "stream"), stream))
-    core::destroy_handle<memory::pool>(handle, "pool");
+  if (from.free(memory, bytes, stream)) core::destroy_handle<memory::pool>(handle, "pool");
 }
 
 // What velo_pool_allocator gives out. user: the handle, so that calls after the pool's end are seen.
@@ -178,6 +170,17 @@ velo_status velo_pool_allocator(velo_pool pool, velo_allocator* allocator) {
     made.allocate = &allocate_for_context;
     made.deallocate = &deallocate_for_context;
     capi::write_struct(allocator, allocator_size, "allocator", made);
+  });
+}
+
+velo_status velo_pool_functions(velo_pool pool, void** allocate, void** deallocate) {
+  return core::guard("velo_pool_functions", [&] {
+    memory::pool& from = pool_of(pool);
+    capi::required(allocate, "allocate");
+    capi::required(deallocate, "deallocate");
+    const memory::plain_functions& made = from.functions();
+    *allocate = made.allocate();
+    *deallocate = made.deallocate();
   });
 }
 

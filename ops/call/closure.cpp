@@ -74,16 +74,18 @@ closure::closure(const core::context& context, velo_stream stream, const char* o
       parameters_(read_parameters(callee_.spec(), fields)),
       made_(signature_of_parameters(), &enter, this, context.configuration().now().closures) {}
 
-velo_status closure::enter(void* argument, const core::word* words) noexcept {
+core::word closure::enter(void* argument, const core::word* words) noexcept {
   const closure& self = *static_cast<const closure*>(argument);
   const op_spec& spec = self.callee_.spec();
-  return core::guard(spec.function, [&] {
+  core::word result{};
+  result.i64 = core::guard(spec.function, [&] {
     args_block block;
     set_defaults(spec, block);
     for (int i = 0; i < self.parameters_.count; ++i)
       block.values[self.parameters_.fields[i]].i = words[i].i64;
     self.callee_.execute(block, self.parameters_.given, self.stream_);
   });
+  return result;
 }
 
 }  // namespace velo::ops

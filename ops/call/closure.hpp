@@ -27,7 +27,7 @@ class closure {
   };
   static parameter_list read_parameters(const op_spec& spec, const char* fields);
   core::signature signature_of_parameters() const;
-  static velo_status enter(void* self, const core::word* words) noexcept;
+  static core::word enter(void* self, const core::word* words) noexcept;
 
   callee callee_;
   velo_stream stream_;

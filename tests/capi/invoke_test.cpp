@@ -275,10 +275,12 @@ TEST_CASE("a precompiled function receives words and gives the status back") {
     std::vector<std::int64_t> words;
     int count;
   };
-  const auto body = [](void* user, const word* w) noexcept -> velo_status {
+  const auto body = [](void* user, const word* w) noexcept {
     auto& into = *static_cast<seen*>(user);
     for (int i = 0; i < into.count; ++i) into.words.push_back(w[i].i64);
-    return VELO_ERR_SHAPE;
+    word result{};
+    result.i64 = VELO_ERR_SHAPE;
+    return result;
   };
   for (const bool code : {true, false}) {
     seen eight{{}, 8};

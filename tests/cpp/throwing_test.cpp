@@ -222,6 +222,9 @@ TEST_CASE("a pool gives blocks and takes them back, and a context lives from it"
   void* block = shared.allocate(64);
   CHECK(shared.locate(block).file >= 0);
   shared.free(block, 64);
+  const auto plain = shared.plain_functions();
+  plain.deallocate(plain.allocate(64, 0, nullptr), 64, 0, nullptr);
+  CHECK(shared.stats().frees == 2);
 }
 
 TEST_CASE("adaptors stack over a pool") {

@@ -421,6 +421,12 @@ const entry functions_by_hand[] = {
        return velo_pool_allocator(w.pool, &allocator);
      },
      close_pool},
+    {"velo_pool_functions", open_pool,
+     [](world& w) {
+       void *take = nullptr, *give = nullptr;
+       return velo_pool_functions(w.pool, &take, &give);
+     },
+     close_pool},
     {"velo_pool_check", open_with_block, [](world& w) { return velo_pool_check(w.pool); },
      close_pool},
     {"velo_pool_locate", open_with_block,

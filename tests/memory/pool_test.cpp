@@ -286,3 +286,26 @@ TEST_CASE("random sizes: blocks never overlap and counters agree") {
   for (const one& b : live) pool.give(b.memory, b.bytes);
   CHECK(pool.stats().bytes_live == 0);
 }
+
+TEST_CASE("a pool behind two plain functions, made for it and the same each time") {
+  const live_pool one, two;
+  using allocate_fn = void* (*)(std::int64_t, std::int32_t, void*);
+  using deallocate_fn = void (*)(void*, std::int64_t, std::int32_t, void*);
+  void *allocate = nullptr, *deallocate = nullptr, *other = nullptr, *unused = nullptr;
+  REQUIRE(velo_pool_functions(one, &allocate, &deallocate) == VELO_OK);
+  REQUIRE(velo_pool_functions(two, &other, &unused) == VELO_OK);
+  CHECK(other != allocate);
+  REQUIRE(velo_pool_functions(one, &other, &unused) == VELO_OK);
+  CHECK(other == allocate);
+  const auto take = reinterpret_cast<allocate_fn>(allocate);
+  const auto give = reinterpret_cast<deallocate_fn>(deallocate);
+  void* memory = take(3 << 20, 0, nullptr);
+  REQUIRE(memory != nullptr);
+  CHECK(one.stats().bytes_live == 3 * mib);
+  CHECK(two.stats().bytes_live == 0);
+  give(memory, 3 << 20, 0, nullptr);
+  give(nullptr, 0, 0, nullptr);
+  CHECK(one.stats().bytes_live == 0);
+  CHECK(take(-1, 0, nullptr) == nullptr);
+  CHECK(take(std::int64_t{1} << 60, 0, nullptr) == nullptr);
+}

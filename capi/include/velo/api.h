@@ -165,6 +165,9 @@ struct velo_api {
   velo_status (*adaptor_allocator)(velo_adaptor adaptor, velo_allocator* allocator);
   velo_status (*adaptor_get_stats)(velo_adaptor adaptor, velo_adaptor_stats* stats);
   velo_status (*adaptor_flush)(velo_adaptor adaptor);
+
+  /* velo/pool.h */
+  velo_status (*pool_functions)(velo_pool pool, void** allocate, void** deallocate);
 };
 
 VELO_END_C

@@ -141,6 +141,17 @@ VELO_API velo_status velo_pool_set_limit(velo_pool pool, uint64_t limit);
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_pool_allocator(velo_pool pool, velo_allocator* allocator);
 
+/* The pool as two plain functions, for hosts whose allocators have no user pointer (a framework's
+ * pluggable allocator):
+ *   void* allocate(int64_t bytes, int32_t device, void* stream)
+ *   void deallocate(void* memory, int64_t bytes, int32_t device, void* stream)
+ * stream is a velo_stream or NULL, device is not looked at; allocate returns NULL on failure. They
+ * are made at run time (VELO_CAP_CLOSURES), or are of a few compiled beforehand; the same two for
+ * each call, until the pool is destroyed.
+ * Thread class: any. Errors: NULL, HANDLE, UNSUPPORTED (no code at run time, and none left of those
+ * compiled beforehand), STATE, MEMORY. */
+VELO_API velo_status velo_pool_functions(velo_pool pool, void** allocate, void** deallocate);
+
 /* Looks at every block of a checked pool and names the first that somebody wrote beside or after its
  * free; of another pool there is nothing to look at. No block may be written meanwhile.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a damaged block), STATE. */

@@ -64,6 +64,20 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     return detail::finish<velo_allocator>(status, made);
   }
 
+  // The pool as two plain functions; they end with it.
+  struct functions {
+    void* (*allocate)(int64_t bytes, int32_t device, void* stream);
+    void (*deallocate)(void* memory, int64_t bytes, int32_t device, void* stream);
+  };
+  outcome<functions> plain_functions() const {
+    void *allocate = nullptr, *deallocate = nullptr;
+    const velo_status status = VELO_FN(pool_functions)(get(), &allocate, &deallocate);
+    functions made = {};
+    made.allocate = reinterpret_cast<void* (*)(int64_t, int32_t, void*)>(allocate);
+    made.deallocate = reinterpret_cast<void (*)(void*, int64_t, int32_t, void*)>(deallocate);
+    return detail::finish<functions>(status, made);
+  }
+
   // Reports the first damaged block of a checked pool.
   outcome<> check() const { return detail::check(VELO_FN(pool_check)(get())); }
 

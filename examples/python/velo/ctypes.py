@@ -799,6 +799,7 @@ FUNCTIONS = {
     "velo_adaptor_allocator": (c_int32, velo_adaptor, POINTER(velo_allocator)),
     "velo_adaptor_get_stats": (c_int32, velo_adaptor, POINTER(velo_adaptor_stats)),
     "velo_adaptor_flush": (c_int32, velo_adaptor),
+    "velo_pool_functions": (c_int32, velo_pool, POINTER(c_void_p), POINTER(c_void_p)),
 }
 
 
