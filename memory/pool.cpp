@@ -131,7 +131,8 @@ __attribute__((noinline)) void* pool::allocate_slowly(thread_cache* mine, const 
 // and passed streams hold, memory of the system. nullptr: the system or the limit said no.
 block* pool::obtain(const wanted& what, std::uint64_t size) noexcept {
   heap& from = heaps_[what.lifetime];
-  if (what.on != nullptr && !checked_) {
+  // Zeros are written at once, which its own work that still runs would not bear.
+  if (what.on != nullptr && !what.zero && !checked_) {
     block* b = streams_[what.lifetime].take(what.on, size, what.alignment, from.range().begin());
     if (b != nullptr) return b;
   }

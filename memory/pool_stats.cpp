@@ -60,14 +60,21 @@ void pool::locate(const void* memory, std::int32_t& file, std::uint64_t& offset)
 // Walks over all blocks for what no counter holds: free blocks among blocks in use.
 void pool::fill(velo_pool_stats& stats) const noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
-  const auto total = [&](auto&& of) { return static_cast<std::uint64_t>(sum(of)); };
+  // Other threads go on counting: a block may be seen on its way from one tally to another.
+  const auto total = [&](auto&& of) {
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(sum(of), 0));
+  };
+  const auto less = [](std::uint64_t all, std::uint64_t part) {
+    return all > part ? all - part : 0;
+  };
   stats.bytes_live = total([](const tally& t) { return t.bytes(purposes); });
-  stats.bytes_rounding = stats.bytes_live - total([](const tally& t) { return t.requested(); });
+  stats.bytes_rounding =
+      less(stats.bytes_live, total([](const tally& t) { return t.requested(); }));
   stats.bytes_peak = static_cast<std::uint64_t>(levels_[purposes].peak.load());
   stats.bytes_reserved = reserved();
   stats.bytes_reserved_peak = peak_reserved_;
   stats.bytes_pending = streams_[0].bytes() + streams_[1].bytes();
-  stats.bytes_cached = stats.bytes_reserved - stats.bytes_live - stats.bytes_pending;
+  stats.bytes_cached = less(stats.bytes_reserved, stats.bytes_live + stats.bytes_pending);
   stats.bytes_let_go = let_go_;
   for (const heap& h : heaps_) {
     const block* hole = h.largest_free();

@@ -26,7 +26,7 @@ static_assert(sizeof(velo_pool_desc) >= desc_size && sizeof(velo_pool_request) >
 constexpr std::uint64_t most_alignment = std::uint64_t{2} << 20;
 
 // A closed pool is there for its last blocks alone.
-memory::pool& pool_of(velo_pool handle) {
+__attribute__((always_inline)) inline memory::pool& pool_of(velo_pool handle) {
   auto& found = core::resolve<memory::pool>(handle, "pool");
   if (__builtin_expect(found.is_closed(), 0))
     fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
@@ -57,7 +57,7 @@ velo_pool_desc read_desc(const velo_pool_desc* given) {
   return desc;
 }
 
-memory::wanted checked_request(const velo_pool_request& r) {
+__attribute__((always_inline)) inline memory::wanted checked_request(const velo_pool_request& r) {
   require_range(r.lifetime, VELO_LIFETIME_LONG, "request.lifetime");
   require_range(r.purpose, VELO_PURPOSE_INPUT, "request.purpose");
   require_range(r.zero, 1, "request.zero");
@@ -73,10 +73,14 @@ memory::wanted checked_request(const velo_pool_request& r) {
   return what;
 }
 
+__attribute__((noinline)) memory::wanted read_completed(const velo_pool_request* given) {
+  return checked_request(capi::read_struct(given, request_size, "request", {}));
+}
+
 // A struct of this release has nothing to be completed: it is read where it stands.
 memory::wanted read_request(const velo_pool_request* given) {
   if (given != nullptr && given->struct_size == sizeof *given) return checked_request(*given);
-  return checked_request(capi::read_struct(given, request_size, "request", {}));
+  return read_completed(given);
 }
 
 // Frees, and ends a closed pool with its last block.

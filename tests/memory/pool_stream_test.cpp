@@ -77,6 +77,24 @@ TEST_CASE("freed on a stream: its own again at once, others' when the work is do
   }
 }
 
+TEST_CASE("zeros are not written where the stream's work still is") {
+  const live_pool pool;
+  held_stream busy;
+  char* block = pool.take(mib, busy.handle);
+  block[0] = 7;
+  pool.give(block, mib, busy.handle);
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = mib;
+  request.stream = busy.handle;
+  request.zero = 1;
+  void* zeros = nullptr;
+  REQUIRE(velo_pool_allocate(pool, &request, &zeros) == VELO_OK);
+  CHECK(block[0] == 7);
+  CHECK(static_cast<char*>(zeros)[0] == 0);
+  busy.release();
+  pool.give(zeros, mib);
+}
+
 TEST_CASE("the inline stream is the host's order") {
   const live_pool pool;
   const live_context context;

@@ -1,5 +1,5 @@
 // The pool through its C entries: what a request gives, what counters say, limits, pressure, trims,
-// the growth of issue-like cycles under every combination of options, and refusals.
+// growth over the cycles of a training loop under every combination of options, and refusals.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -134,6 +134,32 @@ TEST_CASE("a limit holds, says what there is, and lets free memory serve elsewhe
   pool.give(more, 4 * mib);
   pool.give(whole, 4 * mib);
   for (int i = 1; i < 8; i += 2) pool.give(blocks[static_cast<std::size_t>(i)], mib);
+}
+
+TEST_CASE("a thousand scattered holes serve one block, and their neighbors keep their contents") {
+  constexpr std::uint64_t part = 64 * kib, count = 2000;
+  for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_SHARED}) {
+    velo_pool_desc desc = VELO_POOL_DESC_INIT;
+    desc.kind = kind;
+    desc.limit = count * part;
+    const live_pool pool(desc);
+    std::vector<char*> blocks;
+    for (std::uint64_t i = 0; i < count; ++i) {
+      blocks.push_back(pool.take(part));
+      std::memset(blocks.back(), static_cast<int>(i), part);
+    }
+    for (std::uint64_t i = 0; i < count; i += 2) pool.give(blocks[i], part);
+    const std::uint64_t whole = count / 2 * part / 10 * 9;
+    char* one = pool.take(whole);
+    std::memset(one, 0x11, whole);
+    CHECK(pool.stats().bytes_reserved <= desc.limit);
+    for (std::uint64_t i = 1; i < count; i += 2) {
+      const auto mark = static_cast<char>(i);
+      CHECK((blocks[i][0] == mark && blocks[i][part - 1] == mark));
+      pool.give(blocks[i], part);
+    }
+    pool.give(one, whole);
+  }
 }
 
 TEST_CASE("under pressure the host is asked until it has nothing left") {

@@ -1,10 +1,13 @@
 /* The memory pool: blocks of memory given and taken back without asking the system each time.
  *
  * A pool belongs to no context; it must outlive those that use it. It reserves a range of addresses
- * and backs with memory what is in use: the block that fits best is taken, freed neighbors merge,
- * and pages of free blocks go back to the system when they are needed elsewhere, beyond the limit,
- * or by velo_pool_trim. Every thread keeps what it freed last within reach; what it holds returns
- * when it ends.
+ * and backs with memory what is in use: the block that fits best is taken, and freed neighbors
+ * merge. Every thread keeps what it freed last within reach; what it holds returns when it ends.
+ *
+ * Where no hole is large enough, pages of free blocks elsewhere are let go and as many backed where
+ * they are needed, so that scattered holes serve one large block. The price is that of touching new
+ * pages; it is paid where the limit or the system leaves no other way, and else for no more than an
+ * eighth of the most the pool ever held. velo_pool_trim gives pages back at once.
  *
  * Order. Memory allocated without a stream, or on a context's inline stream, is the caller's at
  * once, and freed in the same way it is anybody's at once. Memory that queued work of a stream uses
