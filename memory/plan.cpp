@@ -1,0 +1,188 @@
+// From heuristics to search: which group of buffers is worked on, in which way, and for how long.
+#include "memory/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "memory/plan_greedy.hpp"
+#include "memory/plan_problem.hpp"
+#include "memory/plan_random.hpp"
+#include "memory/plan_search.hpp"
+
+namespace velo::memory {
+namespace {
+
+constexpr std::size_t most_in_orders = 20000;    // buffers for the O(n * n) heuristics
+constexpr std::size_t most_in_lists = 32 << 20;  // numbers in a list of the search's problem
+constexpr std::int64_t first_nodes = 100;        // of a run in the first round
+constexpr int runs_at_goal = 1;                  // for each that is content with less
+
+using clock = std::chrono::steady_clock;
+
+struct deadline {
+  clock::time_point end;
+  explicit deadline(double seconds)
+      : end(clock::now() + std::chrono::duration_cast<clock::duration>(
+                               std::chrono::duration<double>(std::min(seconds, 1e6)))) {}
+  bool over() const { return clock::now() >= end; }
+};
+
+// Tastes that between them place most of what there is within their first runs; after them come
+// tastes drawn by chance.
+using moment = search_taste::moment;
+using buffer = search_taste::buffer;
+constexpr std::array<search_taste, 8> first_tastes = {{
+    {moment::lowest, buffer::longest, true, 0},
+    {moment::low, buffer::longest, true, 0},
+    {moment::low_tight, buffer::longest, true, 0},
+    {moment::low, buffer::weighted_longest, false, 0},
+    {moment::low_half_tight, buffer::weighted_longest, true, 0},
+    {moment::lowest, buffer::weighted_longest, true, 0},
+    {moment::low_half_tight, buffer::longest, true, 0},
+    {moment::tight_big, buffer::longest, false, 0},
+}};
+
+search_taste drawn_taste(plan_random& random) {
+  search_taste taste;
+  taste.where = static_cast<moment>(random.below(8));
+  taste.what = static_cast<buffer>(random.below(4));
+  taste.walls = random.below(2) == 1;
+  taste.noise = 0.3;
+  return taste;
+}
+
+// A group of buffers that meets no other: its best placement, and the search for a lower one.
+class group {
+ public:
+  group(const std::vector<lifetime>& all, std::vector<std::int32_t> members)
+      : members_(std::move(members)) {
+    for (const std::int32_t i : members_) buffers_.push_back(all[i]);
+    least_ = largest_live(buffers_);
+  }
+
+  std::int64_t height() const { return height_; }
+
+  void try_heuristics(std::int64_t goal, const deadline& end) {
+    keep(place_as_time_passes(buffers_));
+    if (buffers_.size() > most_in_orders) return;
+    for (const plan_order order :
+         {plan_order::area, plan_order::size, plan_order::length, plan_order::begin}) {
+      for (const plan_fit fit : {plan_fit::lowest, plan_fit::best}) {
+        if (height_ <= goal || end.over()) return;
+        keep(place_in_order(buffers_, order, fit));
+      }
+    }
+  }
+
+  // One run of search; the first makes the search. False: no run can lower this group any more.
+  bool search_once(std::int64_t goal, std::uint64_t seed, const deadline& end) {
+    if (!prepared_) prepare(seed);
+    goal = std::max(goal, least_);
+    if (search_ == nullptr || height_ <= goal) return false;
+    const std::int64_t between =
+        goal + static_cast<std::int64_t>(static_cast<double>(height_ - 1 - goal) * nearness_);
+    const bool content = runs_ % (runs_at_goal + 1) == runs_at_goal && between > goal;
+    run(content ? between : goal, content, end);
+    return true;
+  }
+
+  void write(std::vector<std::int64_t>& offsets) const {
+    for (std::size_t x = 0; x < members_.size(); ++x) offsets[members_[x]] = offsets_[x];
+  }
+
+ private:
+  void keep(std::vector<std::int64_t> offsets) {
+    const std::int64_t height = height_of(buffers_, offsets);
+    if (!offsets_.empty() && height >= height_) return;
+    height_ = height;
+    offsets_ = std::move(offsets);
+  }
+
+  void prepare(std::uint64_t seed) {
+    prepared_ = true;
+    random_ = plan_random(seed);
+    std::vector<std::int32_t> every(buffers_.size());
+    for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::int32_t>(i);
+    problem_ = make_problem(buffers_, every, most_in_lists);
+    nodes_ = first_nodes + 2 * problem_.buffers();
+    if (problem_.buffers() > 0) search_ = std::make_unique<plan_search>(problem_);
+  }
+
+  void run(std::int64_t ceiling, bool content, const deadline& end) {
+    const std::size_t round = runs_ / first_tastes.size();
+    const search_taste taste =
+        round % 2 == 0 ? first_tastes[runs_ % first_tastes.size()] : drawn_taste(random_);
+    search_taste noisy = taste;
+    if (round > 0) noisy.noise = 0.3;
+    ++runs_;
+    const search_result result =
+        search_->run(ceiling, noisy, nodes_, random_.next(), [&] { return end.over(); });
+    if (result == search_result::found) {
+      std::vector<std::int64_t> offsets = search_->offsets();
+      if (buffers_.size() <= most_in_orders) push_down(buffers_, offsets);
+      keep(std::move(offsets));
+      nearness_ = std::max(0.3, nearness_ - 0.05);
+    } else if (content) {
+      nearness_ = std::min(0.95, nearness_ + 0.1);
+    }
+    if (result == search_result::impossible) least_ = std::max(least_, ceiling + 1);
+    if (runs_ % first_tastes.size() == 0) nodes_ += nodes_ / 2;
+  }
+
+  std::vector<std::int32_t> members_;
+  std::vector<lifetime> buffers_;
+  std::vector<std::int64_t> offsets_;
+  std::int64_t height_ = 0;
+  std::int64_t least_ = 0;  // no placement of this group is lower
+  bool prepared_ = false;
+  plan_problem problem_;
+  std::unique_ptr<plan_search> search_;
+  plan_random random_{0};
+  std::int64_t nodes_ = 0;
+  std::size_t runs_ = 0;
+  double nearness_ = 0.5;  // where between goal and height a run that is content with less aims
+};
+
+}  // namespace
+
+std::int64_t largest_live(const std::vector<lifetime>& buffers) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> changes;  // time, then ends before beginnings
+  changes.reserve(2 * buffers.size());
+  for (const lifetime& b : buffers) {
+    changes.emplace_back(b.lower, b.size);
+    changes.emplace_back(b.upper, -b.size);
+  }
+  std::sort(changes.begin(), changes.end());
+  std::int64_t live = 0, most = 0;
+  for (const auto& change : changes) most = std::max(most, live += change.second);
+  return most;
+}
+
+placement place(const std::vector<lifetime>& buffers, const plan_limits& limits) {
+  const deadline end(limits.seconds);
+  placement result;
+  result.lower_bound = largest_live(buffers);
+  const std::int64_t goal = std::max(result.lower_bound, limits.capacity);
+  std::vector<group> groups;
+  for (std::vector<std::int32_t>& members : separate(buffers))
+    groups.emplace_back(buffers, std::move(members));
+  for (group& g : groups) g.try_heuristics(goal, end);
+  // The highest group decides: as long as it can be lowered, nothing else matters.
+  while (!groups.empty() && !end.over()) {
+    group& highest =
+        *std::max_element(groups.begin(), groups.end(),
+                          [](const group& a, const group& b) { return a.height() < b.height(); });
+    if (!highest.search_once(goal, limits.seed, end)) break;
+  }
+  result.offsets.resize(buffers.size());
+  for (const group& g : groups) {
+    g.write(result.offsets);
+    result.height = std::max(result.height, g.height());
+  }
+  return result;
+}
+
+}  // namespace velo::memory

@@ -1,0 +1,43 @@
+// Static placement: addresses for buffers whose lifetimes are known beforehand, so that buffers
+// alive together do not overlap and the highest address stays low.
+//
+// Finding the lowest height is NP-hard. The height can never be below the largest sum of sizes
+// alive at one time, and that bound is reached more often than not: so greedy heuristics come
+// first, and a search (memory/plan_search.hpp) closes the gap within the time allowed. What is left
+// of the gap is always reported. One thread; the same input, seed and enough time give the same
+// placement on every machine.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace velo::memory {
+
+// A buffer of the problem: alive in the half-open range of times [lower, upper), size bytes.
+struct lifetime {
+  std::int64_t lower;
+  std::int64_t upper;
+  std::int64_t size;
+};
+
+struct placement {
+  std::vector<std::int64_t> offsets;  // by buffer; multiples of nothing: sizes carry alignment
+  std::int64_t height = 0;            // highest offset + size
+  std::int64_t lower_bound = 0;       // largest sum of sizes alive at one time
+};
+
+struct plan_limits {
+  std::int64_t capacity = 0;  // a height that is low enough; 0: the lower bound alone is
+  double seconds = 10;        // of search, counted from the call
+  std::uint64_t seed = 1;
+};
+
+// The best placement found. Every lower < upper, every size > 0, the sum of all sizes fits 63 bits.
+// O(n log n) for the bound and the sweep heuristic, O(n * n) for the heuristics by order (left out
+// for more than 20,000 buffers), then search until the height is low enough or time is up.
+placement place(const std::vector<lifetime>& buffers, const plan_limits& limits);
+
+// The largest sum of sizes alive at one time. O(n log n).
+std::int64_t largest_live(const std::vector<lifetime>& buffers);
+
+}  // namespace velo::memory
