@@ -34,20 +34,36 @@ struct deadline {
 // tastes drawn by chance.
 using moment = search_taste::moment;
 using buffer = search_taste::buffer;
-constexpr std::array<search_taste, 8> first_tastes = {{
+constexpr std::array<search_taste, 12> first_tastes = {{
     {moment::lowest, buffer::longest, true, 0},
     {moment::low, buffer::longest, true, 0},
     {moment::low_tight, buffer::longest, true, 0},
-    {moment::low, buffer::weighted_longest, false, 0},
+    {moment::tight, buffer::weighted_longest, false, 0},
     {moment::low_half_tight, buffer::weighted_longest, true, 0},
-    {moment::lowest, buffer::weighted_longest, true, 0},
+    {moment::lowest, buffer::largest, false, 0},
+    {moment::low, buffer::weighted_longest, false, 0},
     {moment::low_half_tight, buffer::longest, true, 0},
-    {moment::tight_big, buffer::longest, false, 0},
+    {moment::half_low, buffer::weighted_longest, false, 0},
+    {moment::lowest, buffer::weighted_longest, true, 0},
+    {moment::low_tight, buffer::weighted_longest, true, 0},
+    {moment::tight, buffer::longest, false, 0},
 }};
+
+// 1 1 2 1 1 2 4 ..: whatever length of run would be best, this order loses no more than a factor of
+// the logarithm against it (Luby, Sinclair, Zuckerman 1993).
+std::int64_t luby(std::size_t i) {
+  std::size_t period = 1;
+  while (period < i) period = 2 * period + 1;
+  while (period != i) {  // i lies in one of the two equal halves before the period's last
+    period /= 2;
+    if (i > period) i -= period;
+  }
+  return static_cast<std::int64_t>((period + 1) / 2);
+}
 
 search_taste drawn_taste(plan_random& random) {
   search_taste taste;
-  taste.where = static_cast<moment>(random.below(8));
+  taste.where = static_cast<moment>(random.below(6));
   taste.what = static_cast<buffer>(random.below(4));
   taste.walls = random.below(2) == 1;
   taste.noise = 0.3;
@@ -118,8 +134,8 @@ class group {
     search_taste noisy = taste;
     if (round > 0) noisy.noise = 0.3;
     ++runs_;
-    const search_result result =
-        search_->run(ceiling, noisy, nodes_, random_.next(), [&] { return end.over(); });
+    const search_result result = search_->run(ceiling, noisy, nodes_ * luby(round + 1),
+                                              random_.next(), [&] { return end.over(); });
     if (result == search_result::found) {
       std::vector<std::int64_t> offsets = search_->offsets();
       if (buffers_.size() <= most_in_orders) push_down(buffers_, offsets);
@@ -129,7 +145,6 @@ class group {
       nearness_ = std::min(0.95, nearness_ + 0.1);
     }
     if (result == search_result::impossible) least_ = std::max(least_, ceiling + 1);
-    if (runs_ % first_tastes.size() == 0) nodes_ += nodes_ / 2;
   }
 
   std::vector<std::int32_t> members_;

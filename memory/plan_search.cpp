@@ -300,11 +300,7 @@ double plan_search::moment_score(std::int32_t m) const {
   const double low = static_cast<double>(floor_[m]);
   switch (taste_.where) {
     case search_taste::moment::tight:
-      return tight / w;
-    case search_taste::moment::tight_big:
       return tight * (c - static_cast<double>(rest_[m])) / w;
-    case search_taste::moment::weight:
-      return tight - c * w;
     case search_taste::moment::low_tight:
       return (low + c * 0.01) * tight / w;
     case search_taste::moment::low:

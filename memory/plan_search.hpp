@@ -12,7 +12,7 @@
 //   - When what is left falls apart in time, each part is solved alone; a part that fails goes back
 //     to the decision that made it, past those made in its finished neighbors.
 //   - Which moment to look at and which buffer to try first is a matter of taste: a run follows one
-//     of some two hundred tastes for a limited number of nodes. Moments at which runs fail gain
+//     of some fifty tastes for a limited number of nodes. Moments at which runs fail gain
 //     weight, and later runs look there first. Runs, seeds and limits decide everything: the clock
 //     only ends it.
 //
@@ -29,7 +29,7 @@ namespace velo::memory {
 
 // How a run chooses. Any value of any field is valid: only the time to a solution depends on it.
 struct search_taste {
-  enum class moment { tight, tight_big, weight, low_tight, low, low_half_tight, half_low, lowest };
+  enum class moment { tight, low_tight, low, low_half_tight, half_low, lowest };
   enum class buffer { least_waste, longest, largest, weighted_longest };
   moment where = moment::lowest;
   buffer what = buffer::weighted_longest;
@@ -49,7 +49,6 @@ class plan_search {
 
   // Of the last run that found.
   const std::vector<std::int64_t>& offsets() const { return offset_; }
-  std::int64_t nodes() const { return nodes_; }  // of all runs
 
  private:
   // Buffers still to place that are connected in time: arena_[begin, end), and the decision that

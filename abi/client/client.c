@@ -4,7 +4,7 @@
  *
  *   client PLUGIN.so
  *
- * This part: errors, tensors, contexts, configuration, streams, events, packs, pools. by_name.c has what
+ * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans. by_name.c has what
  * goes by name, behavior.c what no type shows; the calls of the operators follow from the examples
  * of abi/spec. */
 #include "client.h"
@@ -289,6 +289,37 @@ static void pools(velo_stream stream) {
   EXPECT(allocator.allocate(allocator.user, 64, 64, &cpu, NULL) == NULL);
 }
 
+static void plans(void) {
+  static const char text[] = "id,lower,upper,size\nfirst,0,4,64\nsecond,2,6,128\n";
+  velo_plan plan = NULL;
+  velo_plan_desc desc = VELO_PLAN_DESC_INIT;
+  velo_plan_options options = VELO_PLAN_OPTIONS_INIT;
+  velo_plan_buffer buffer = VELO_PLAN_BUFFER_INIT;
+  velo_plan_stats stats = VELO_PLAN_STATS_INIT;
+  char out[256];
+  uint64_t needed = 0;
+  int64_t index = -1;
+  desc.capacity = 192;
+  WORKS(velo_plan_create(&desc, &plan));
+  WORKS(velo_plan_read(plan, VELO_PLAN_CSV, text, sizeof text - 1));
+  EXPECT(velo_plan_add(plan, 4, 4, 64, &index) == VELO_ERR_ARGUMENT && index == -1);
+  WORKS(velo_plan_add(plan, 4, 9, 64, &index));
+  EXPECT(index == 2);
+  EXPECT(velo_plan_write(plan, VELO_PLAN_CSV, NULL, 0, &needed) == VELO_ERR_STATE);
+  options.seconds = 1;
+  WORKS(velo_plan_solve(plan, &options));
+  WORKS(velo_plan_get_stats(plan, &stats));
+  EXPECT(stats.solved == 1 && stats.buffers == 3 && stats.capacity == 192);
+  EXPECT(stats.lower_bound == 192 && stats.height == 192);
+  WORKS(velo_plan_get_buffer(plan, 1, &buffer));
+  EXPECT(buffer.lower == 2 && buffer.upper == 6 && buffer.bytes == 128);
+  EXPECT(buffer.offset == 0 || buffer.offset == 64);
+  WORKS(velo_plan_write(plan, VELO_PLAN_CSV, out, sizeof out, &needed));
+  EXPECT(needed == strlen(out) + 1 && strncmp(out, "id,lower,upper,size,offset\n", 27) == 0);
+  velo_plan_destroy(plan);
+  EXPECT(velo_plan_get_stats(plan, &stats) == VELO_ERR_HANDLE);
+}
+
 int main(int count, char** words) {
   velo_context context = NULL;
   velo_stream stream = NULL;
@@ -306,6 +337,7 @@ int main(int count, char** words) {
   later_structs(stream);
   packs(stream, context);
   pools(stream);
+  plans();
   client_by_name(stream, context, words[1]);
   client_behavior(stream, context);
   configuration(context);

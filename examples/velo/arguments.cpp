@@ -1,32 +1,89 @@
-// Options are the same for all commands; what a command does not use does no harm.
+// Options are the same for all commands; what a command does not use does no harm. The table has
+// one row for each: those that take a word, and what becomes of it.
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+
 #include "commands.hpp"
 #include "examples/closest_name.hpp"
 
 namespace command {
+namespace {
+
+void set_setting(arguments& given, const std::string& word) {
+  const std::size_t equals = word.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw input_error("--set wants key=value, as in --set isa=avx2");
+  given.settings.emplace_back(word.substr(0, equals), word.substr(equals + 1));
+}
+
+void set_capacity(arguments& given, const std::string& word) {
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, given.capacity);
+  if (error != std::errc() || stop != end || given.capacity == 0 || given.capacity >> 63 != 0)
+    throw input_error("--capacity wants a number of bytes, as in --capacity 1048576");
+}
+
+void set_seconds(arguments& given, const std::string& word) {
+  char* stop = nullptr;
+  given.seconds = std::strtod(word.c_str(), &stop);
+  if (word.empty() || *stop != 0 || !std::isfinite(given.seconds) || given.seconds < 0)
+    throw input_error("--time wants seconds, as in --time 2.5");
+}
+
+void set_file(std::string& file, const std::string& word, const char* option) {
+  if (word.empty()) throw input_error(std::string(option) + " wants the name of a file");
+  file = word;
+}
+
+struct option_row {
+  const char* name;
+  void (*set)(arguments& given, const std::string& word);  // nullptr: it takes no word
+};
+constexpr option_row options[] = {
+    {"--help", nullptr},
+    {"--json", nullptr},
+    {"--no-measure", nullptr},
+    {"--set", &set_setting},
+    {"--capacity", &set_capacity},
+    {"--time", &set_seconds},
+    {"-o", [](arguments& given, const std::string& word) { set_file(given.output, word, "-o"); }},
+    {"--svg",
+     [](arguments& given, const std::string& word) { set_file(given.picture, word, "--svg"); }},
+    {"--pool", [](arguments& given, const std::string& word) {
+       if (word != "velo" && word != "plan" && word != "model")
+         throw input_error("--pool wants velo, plan or model");
+       given.pool = word;
+     }}};
+
+const option_row& option_called(const std::string& word) {
+  std::vector<std::string> names;
+  for (const option_row& row : options) {
+    if (word == row.name) return row;
+    names.emplace_back(row.name);
+  }
+  const std::string meant = examples::did_you_mean(word, names);
+  throw input_error("unknown option " + word +
+                    (meant.empty() ? "; --help lists what there is" : meant));
+}
+
+}  // namespace
 
 arguments parse_arguments(const std::vector<std::string>& words) {
   arguments given;
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
-    if (word == "--help" || word == "-h") {
+    if (word.size() < 2 || word[0] != '-') {
+      given.words.push_back(word);
+    } else if (word == "--help" || word == "-h") {
       given.help = true;
     } else if (word == "--json") {
       given.json = true;
     } else if (word == "--no-measure") {
       given.measure = false;
-    } else if (word == "--set") {
-      const std::string setting = i + 1 < words.size() ? words[++i] : "";
-      const std::size_t equals = setting.find('=');
-      if (equals == std::string::npos || equals == 0)
-        throw input_error("--set wants key=value, as in --set isa=avx2");
-      given.settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
-    } else if (word.size() > 1 && word[0] == '-') {
-      const std::string meant =
-          examples::did_you_mean(word, {"--help", "--json", "--no-measure", "--set"});
-      throw input_error("unknown option " + word +
-                        (meant.empty() ? "; --help lists what there is" : meant));
     } else {
-      given.words.push_back(word);
+      option_called(word).set(given, i + 1 < words.size() ? words[i + 1] : "");
+      ++i;
     }
   }
   return given;

@@ -1,6 +1,8 @@
-// What the command can do, and how it ends: 0 done, 1 bad input, 2 no solution (no kernel serves).
+// What the command can do, and how it ends: 0 done, 1 bad input, 2 no solution (no kernel serves,
+// a placement does not fit).
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -23,6 +25,11 @@ struct arguments {
   bool json = false;
   bool measure = true;
   std::vector<std::pair<std::string, std::string>> settings;  // --set key=value
+  std::uint64_t capacity = 0;                                 // --capacity, in bytes; 0: none
+  double seconds = -1;                                        // --time; -1: the command's own
+  std::string output;                                         // -o FILE
+  std::string picture;                                        // --svg FILE
+  std::string pool;                                           // --pool NAME
   std::vector<std::string> words;
 };
 arguments parse_arguments(const std::vector<std::string>& words);  // throws input_error
@@ -30,9 +37,13 @@ arguments parse_arguments(const std::vector<std::string>& words);  // throws inp
 int info(const arguments& given);
 int ops(const arguments& given);
 int explain(const arguments& given);
+int place(const arguments& given);
+int replay(const arguments& given);
 
 extern const char* const info_help;
 extern const char* const ops_help;
 extern const char* const explain_help;
+extern const char* const place_help;
+extern const char* const replay_help;
 
 }  // namespace command

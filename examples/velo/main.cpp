@@ -19,13 +19,17 @@ struct command_row {
 };
 constexpr command_row commands[] = {{"info", &command::info, &command::info_help},
                                     {"ops", &command::ops, &command::ops_help},
-                                    {"explain", &command::explain, &command::explain_help}};
+                                    {"explain", &command::explain, &command::explain_help},
+                                    {"place", &command::place, &command::place_help},
+                                    {"replay", &command::replay, &command::replay_help}};
 
 constexpr const char* overview =
     "usage: velo COMMAND ..\n\n"
     "  info       version, processor, measured limits, operators, configuration\n"
     "  ops        the operators, or one in full\n"
     "  explain    which kernel would run for given shapes, and why\n"
+    "  place      addresses for buffers of known lifetimes, as low as a capacity\n"
+    "  replay     what a trace of allocations reserves in velo's pool, by a plan, in a model\n"
     "  help       this text, or what a command takes: velo help COMMAND\n"
     "  --version  the library's release and its ABI's\n\n"
     "Exit codes: 0 done, 1 bad input, 2 no solution.\n";

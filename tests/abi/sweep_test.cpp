@@ -103,6 +103,7 @@ class world {
     velo_adaptor_desc over = VELO_ADAPTOR_DESC_INIT;
     over.upstream = &below;
     REQUIRE(velo_adaptor_create(&over, &adaptor_) == VELO_OK);
+    REQUIRE(velo_plan_create(nullptr, &plan_) == VELO_OK);
     REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
     REQUIRE(velo_event_create(context_, &event) == VELO_OK);
     REQUIRE(velo_event_record(event, stream) == VELO_OK);
@@ -121,7 +122,7 @@ class world {
     const std::map<std::string, void*> made = {
         {"velo_context", context_}, {"velo_stream", stream},   {"velo_event", event},
         {"velo_pack", pack},        {"velo_kernel", kernel},   {"velo_closure", closure},
-        {"velo_pool", pool_},       {"velo_adaptor", adaptor_}};
+        {"velo_pool", pool_},       {"velo_adaptor", adaptor_}, {"velo_plan", plan_}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -143,6 +144,7 @@ class world {
     velo_context_destroy(context_);
     velo_adaptor_destroy(adaptor_);  // no context owns these
     velo_pool_destroy(pool_);
+    velo_plan_destroy(plan_);
   }
   world(const world&) = delete;
   world& operator=(const world&) = delete;
@@ -174,6 +176,7 @@ class world {
   velo_context context_ = nullptr;
   velo_pool pool_ = nullptr;
   velo_adaptor adaptor_ = nullptr;
+  velo_plan plan_ = nullptr;
   velo_stream inline_ = nullptr;
   alignas(64) unsigned char memory_[4096];
   velo_tensor* tensor_;
@@ -292,6 +295,7 @@ void give_back(const function_info& f, const std::vector<velo_value>& values) {
     if (std::strcmp(p.type, "velo_context*") == 0)
       velo_context_destroy(static_cast<velo_context>(made));
     if (std::strcmp(p.type, "velo_pool*") == 0) velo_pool_destroy(static_cast<velo_pool>(made));
+    if (std::strcmp(p.type, "velo_plan*") == 0) velo_plan_destroy(static_cast<velo_plan>(made));
     if (std::strcmp(p.type, "void**") == 0 && std::strcmp(f.name, "velo_pool_allocate") == 0)
       velo_pool_free(static_cast<velo_pool>(values[0].as.p), made, 0, nullptr);
   }

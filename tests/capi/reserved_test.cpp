@@ -33,6 +33,19 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   CHECK(velo_pool_create(&memory, &pool) == VELO_ERR_ARGUMENT);
   CHECK(last().argument == "desc.reserved");
 
+  velo_plan_desc placed = VELO_PLAN_DESC_INIT;
+  placed.reserved = 1;
+  velo_plan plan = nullptr;
+  CHECK(velo_plan_create(&placed, &plan) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "desc.reserved");
+
+  REQUIRE(velo_plan_create(nullptr, &plan) == VELO_OK);
+  velo_plan_options search = VELO_PLAN_OPTIONS_INIT;
+  search.reserved = 1;
+  CHECK(velo_plan_solve(plan, &search) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "options.reserved");
+  velo_plan_destroy(plan);
+
   std::int64_t count = 0;
   velo_value value = integer(0);
   value.kind = VELO_VALUE_POINTER;
@@ -41,8 +54,8 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   CHECK(velo_invoke("velo_op_count", &value, 1, nullptr) == VELO_ERR_ARGUMENT);
   CHECK(last().argument == "count");
 
-  // These, velo_shape and the counters of pools and adaptors, which velo writes, and every args
-  // struct (tests/ops/conformance_test.cpp).
+  // These, velo_shape, velo_plan_buffer and the counters of pools and adaptors, which velo writes,
+  // and every args struct (tests/ops/conformance_test.cpp).
   const std::string all = text(
       [](char* b, std::uint64_t n, std::uint64_t* needed) { return velo_describe(b, n, needed); });
   const std::size_t structs_end = all.find("\"operators\":");
@@ -50,5 +63,5 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   int fields = 0;
   for (std::size_t at = 0; (at = all.find("\"name\":\"reserved\"", at)) < structs_end; ++at)
     ++fields;
-  CHECK(fields == 8);
+  CHECK(fields == 11);
 }

@@ -244,6 +244,19 @@ TEST_CASE("adaptors stack over a pool") {
   counts.flush();
 }
 
+TEST_CASE("a plan gives addresses to buffers and writes them out") {
+  const velo::plan plan = velo::plan::create(300);
+  CHECK(plan.add(0, 4, 100) == 0);
+  const std::string rows = "id,lower,upper,size\nx,2,6,200\n";
+  plan.read(VELO_PLAN_CSV, rows.data(), rows.size());
+  CHECK_THROWS_AS(plan.read(VELO_PLAN_CSV, rows.data(), rows.size()), velo::error);
+  CHECK(plan.buffer(1).offset == -1);
+  plan.solve(1);
+  CHECK(plan.stats().height == 300);
+  CHECK(plan.buffer(0).offset != plan.buffer(1).offset);
+  CHECK(plan.write<std::string>(VELO_PLAN_CSV).find("x,2,6,200,") != std::string::npos);
+}
+
 TEST_CASE("functions are callable by name with values in order") {
   velo::context context = velo::context::create();
   velo_context_stats stats = {};

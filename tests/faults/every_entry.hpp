@@ -36,6 +36,7 @@ struct world {
   velo_pool pool = nullptr;
   velo_adaptor adaptor = nullptr;
   void* memory = nullptr;  // of the pool
+  velo_plan plan = nullptr;
   velo_managed_tensor* managed = nullptr;
   const example_call* example = nullptr;  // of the row, if it is an operator's
   std::vector<velo_named_value> values;   // of its call by name

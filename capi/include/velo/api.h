@@ -22,6 +22,7 @@
 #include "velo/ops_optimizer.h"
 #include "velo/ops_rope.h"
 #include "velo/pack.h"
+#include "velo/plan.h"
 #include "velo/plugin.h"
 #include "velo/pool.h"
 #include "velo/status.h"
@@ -168,6 +169,19 @@ struct velo_api {
 
   /* velo/pool.h */
   velo_status (*pool_functions)(velo_pool pool, void** allocate, void** deallocate);
+
+  /* velo/plan.h */
+  velo_status (*plan_create)(const velo_plan_desc* desc, velo_plan* plan);
+  void (*plan_destroy)(velo_plan plan);
+  velo_status (*plan_add)(velo_plan plan, int64_t lower, int64_t upper, uint64_t bytes,
+                          int64_t* index);
+  velo_status (*plan_read)(velo_plan plan, velo_plan_format format, const char* text,
+                           uint64_t length);
+  velo_status (*plan_solve)(velo_plan plan, const velo_plan_options* options);
+  velo_status (*plan_get_buffer)(velo_plan plan, int64_t index, velo_plan_buffer* buffer);
+  velo_status (*plan_get_stats)(velo_plan plan, velo_plan_stats* stats);
+  velo_status (*plan_write)(velo_plan plan, velo_plan_format format, char* buffer,
+                            uint64_t capacity, uint64_t* needed);
 };
 
 VELO_END_C

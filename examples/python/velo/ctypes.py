@@ -99,6 +99,9 @@ VELO_ADAPTOR_CALLBACK = 3
 VELO_MEMORY_ALLOCATED = 0
 VELO_MEMORY_FREED = 1
 VELO_MEMORY_FAILED = 2
+VELO_PLAN_CSV = 0
+VELO_PLAN_RMM_LOG = 1
+VELO_PLAN_SVG = 2
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
 VELO_PRODUCT_DTYPE_LIKE_A = 0
@@ -148,6 +151,10 @@ class velo_pool(c_void_p):
 
 class velo_adaptor(c_void_p):
     """What goes between an allocator and those that allocate from it: a limit, statistics, a trace, a callback."""
+
+
+class velo_plan(c_void_p):
+    """Buffers whose lifetimes are known, and an address for each."""
 
 
 class velo_error_info(Sized):
@@ -240,6 +247,22 @@ class velo_adaptor_desc(Sized):
 
 class velo_adaptor_stats(Sized):
     """What has gone through an adaptor; bytes as requested."""
+
+
+class velo_plan_desc(Sized):
+    """What a plan is made from."""
+
+
+class velo_plan_options(Sized):
+    """How long to look for addresses."""
+
+
+class velo_plan_buffer(Sized):
+    """A buffer of a plan."""
+
+
+class velo_plan_stats(Sized):
+    """What a plan holds, and how good its addresses are."""
 
 
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
@@ -441,6 +464,33 @@ velo_adaptor_stats._fields_ = [
     ("allocations", c_uint64),
     ("frees", c_uint64),
     ("failures", c_uint64),
+]
+velo_plan_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("capacity", c_uint64),
+]
+velo_plan_options._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("seconds", c_double),
+    ("seed", c_uint64),
+]
+velo_plan_buffer._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("lower", c_int64),
+    ("upper", c_int64),
+    ("bytes", c_uint64),
+    ("offset", c_int64),
+]
+velo_plan_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("solved", c_int32),
+    ("buffers", c_uint64),
+    ("capacity", c_uint64),
+    ("lower_bound", c_uint64),
+    ("height", c_uint64),
 ]
 
 
@@ -800,6 +850,14 @@ FUNCTIONS = {
     "velo_adaptor_get_stats": (c_int32, velo_adaptor, POINTER(velo_adaptor_stats)),
     "velo_adaptor_flush": (c_int32, velo_adaptor),
     "velo_pool_functions": (c_int32, velo_pool, POINTER(c_void_p), POINTER(c_void_p)),
+    "velo_plan_create": (c_int32, POINTER(velo_plan_desc), POINTER(velo_plan)),
+    "velo_plan_destroy": (None, velo_plan),
+    "velo_plan_add": (c_int32, velo_plan, c_int64, c_int64, c_uint64, POINTER(c_int64)),
+    "velo_plan_read": (c_int32, velo_plan, c_int32, c_char_p, c_uint64),
+    "velo_plan_solve": (c_int32, velo_plan, POINTER(velo_plan_options)),
+    "velo_plan_get_buffer": (c_int32, velo_plan, c_int64, POINTER(velo_plan_buffer)),
+    "velo_plan_get_stats": (c_int32, velo_plan, POINTER(velo_plan_stats)),
+    "velo_plan_write": (c_int32, velo_plan, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
 }
 
 

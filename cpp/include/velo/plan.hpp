@@ -1,0 +1,82 @@
+// Static plans: addresses for buffers whose lifetimes are known before they are used.
+#pragma once
+
+#include "velo/detail/call.hpp"
+#include "velo/detail/function.hpp"
+#include "velo/detail/owner.hpp"
+#include "velo/plan.h"
+
+VELO_CPP_BEGIN
+
+namespace detail {
+struct destroy_plan {
+  static void call(velo_plan plan) noexcept { VELO_FN(plan_destroy)(plan); }
+};
+}  // namespace detail
+
+// Owns a plan.
+class plan : public detail::owner<velo_plan, detail::destroy_plan> {
+ public:
+  // An empty plan; capacity: a height that is low enough, 0 for the lower bound alone.
+  static outcome<plan> create(uint64_t capacity = 0) {
+    velo_plan_desc desc = {};
+    desc.struct_size = sizeof desc;
+    desc.capacity = capacity;
+    velo_plan handle = nullptr;
+    const velo_status status = VELO_FN(plan_create)(&desc, &handle);
+    plan made;
+    made.reset(handle);
+    return detail::finish<plan>(status, std::move(made));
+  }
+
+  operator velo_plan() const noexcept { return get(); }
+
+  // Adds a buffer, alive in [lower, upper); gives its index.
+  outcome<int64_t> add(int64_t lower, int64_t upper, uint64_t bytes) const {
+    int64_t index = -1;
+    const velo_status status = VELO_FN(plan_add)(get(), lower, upper, bytes, &index);
+    return detail::finish<int64_t>(status, index);
+  }
+
+  // Adds the buffers of a text of `length` bytes.
+  outcome<> read(velo_plan_format format, const char* text, uint64_t length) const {
+    return detail::check(VELO_FN(plan_read)(get(), format, text, length));
+  }
+
+  // Finds an address for every buffer, searching for at most so many seconds.
+  outcome<> solve(double seconds = 10, uint64_t seed = 1) const {
+    velo_plan_options options = {};
+    options.struct_size = sizeof options;
+    options.seconds = seconds;
+    options.seed = seed;
+    return detail::check(VELO_FN(plan_solve)(get(), &options));
+  }
+
+  // A buffer by its index, with its address once there is one.
+  outcome<velo_plan_buffer> buffer(int64_t index) const {
+    velo_plan_buffer found = {};
+    found.struct_size = sizeof found;
+    const velo_status status = VELO_FN(plan_get_buffer)(get(), index, &found);
+    return detail::finish<velo_plan_buffer>(status, found);
+  }
+
+  // Height and lower bound.
+  outcome<velo_plan_stats> stats() const {
+    velo_plan_stats stats = {};
+    stats.struct_size = sizeof stats;
+    const velo_status status = VELO_FN(plan_get_stats)(get(), &stats);
+    return detail::finish<velo_plan_stats>(status, stats);
+  }
+
+  // A solved plan as a text of the caller's string type: write<std::string>(VELO_PLAN_SVG).
+  template <class String>
+  outcome<String> write(velo_plan_format format) const {
+    return detail::text<String>([&](char* buffer, uint64_t capacity, uint64_t* needed) {
+      return VELO_FN(plan_write)(get(), format, buffer, capacity, needed);
+    });
+  }
+};
+
+static_assert(sizeof(plan) == sizeof(void*));
+
+VELO_CPP_END

@@ -1,0 +1,51 @@
+// velo place: addresses for buffers of known lifetimes.
+#include <cstdio>
+#include <velo/velo.hpp>
+
+#include "commands.hpp"
+#include "json.hpp"
+#include "plan_file.hpp"
+
+namespace command {
+
+const char* const place_help =
+    "usage: velo place FILE.csv --capacity N [--time S] [-o OUT.csv] [--svg PICTURE.svg]\n\n"
+    "Gives every buffer of the file an address, so that buffers alive at one time lie apart and\n"
+    "none reaches beyond N bytes. Rows are id,lower,upper,size: alive in [lower, upper). They "
+    "come\n"
+    "out in their order with a column offset, to OUT.csv or the standard output. Search ends when\n"
+    "it fits, or after S seconds (10).\n\n"
+    "--svg draws the placement found, time to the right, addresses upwards.\n\n"
+    "Exit codes: 0 fits; 2 does not, with height, lower_bound and capacity as JSON on the "
+    "standard\n"
+    "error; 1 bad input, named with line and column.\n";
+
+int place(const arguments& given) {
+  if (given.words.size() != 1) throw input_error("place wants one FILE.csv; velo help place");
+  if (given.capacity == 0) throw input_error("place wants --capacity N; velo help place");
+  const velo::plan plan = velo::plan::create(given.capacity);
+  read_into(plan, VELO_PLAN_CSV, given.words[0]);
+  plan.solve(given.seconds < 0 ? 10 : given.seconds);
+  const velo_plan_stats found = plan.stats();
+  if (!given.picture.empty()) write_file(given.picture, plan.write<std::string>(VELO_PLAN_SVG));
+  if (found.height > given.capacity) {
+    std::fprintf(stderr, "{\"height\": %llu, \"lower_bound\": %llu, \"capacity\": %llu}\n",
+                 static_cast<unsigned long long>(found.height),
+                 static_cast<unsigned long long>(found.lower_bound),
+                 static_cast<unsigned long long>(found.capacity));
+    return no_solution;
+  }
+  const std::string rows = plan.write<std::string>(VELO_PLAN_CSV);
+  if (given.output.empty()) {
+    std::fputs(rows.c_str(), stdout);
+  } else {
+    write_file(given.output, rows);
+    std::printf("%llu buffers, height %llu, lower bound %llu\n",
+                static_cast<unsigned long long>(found.buffers),
+                static_cast<unsigned long long>(found.height),
+                static_cast<unsigned long long>(found.lower_bound));
+  }
+  return done;
+}
+
+}  // namespace command

@@ -1,0 +1,53 @@
+// Whole files, read and written at once.
+#include "plan_file.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "commands.hpp"
+#include "messages.hpp"
+
+namespace command {
+namespace {
+
+using open_file = std::unique_ptr<FILE, int (*)(FILE*)>;
+
+[[noreturn]] void refuse(const std::string& file, const char* what) {
+  throw input_error(file + ": cannot be " + what + ": " + std::strerror(errno));
+}
+
+std::string read_file(const std::string& file) {
+  const open_file in(std::fopen(file.c_str(), "rb"), &std::fclose);
+  if (in == nullptr) refuse(file, "read");
+  std::string all;
+  char part[1 << 16];
+  for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, in.get())) > 0;)
+    all.append(part, n);
+  if (std::ferror(in.get()) != 0) refuse(file, "read");
+  return all;
+}
+
+}  // namespace
+
+void read_into(const velo::plan& plan, velo_plan_format format, const std::string& file) {
+  const std::string text = read_file(file);
+  try {
+    plan.read(format, text.data(), text.size());
+  } catch (const velo::error& failure) {
+    std::string sentence = sentence_of(failure);  // "text, line 3, column 5: .."
+    const std::string subject = "text, ";
+    if (sentence.compare(0, subject.size(), subject) == 0) sentence.erase(0, subject.size());
+    throw input_error(file + ": " + sentence);
+  }
+}
+
+void write_file(const std::string& file, const std::string& text) {
+  open_file out(std::fopen(file.c_str(), "wb"), &std::fclose);
+  if (out == nullptr) refuse(file, "written");
+  const bool whole = std::fwrite(text.data(), 1, text.size(), out.get()) == text.size();
+  if (std::fclose(out.release()) != 0 || !whole) refuse(file, "written");
+}
+
+}  // namespace command

@@ -1,0 +1,189 @@
+// velo place and velo replay, run as programs: files in, files out, exit codes.
+#include <jansson.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+
+namespace {
+
+// A folder that goes with the test.
+class folder {
+ public:
+  folder() {
+    char name[] = "/tmp/velo_memory_XXXXXX";
+    REQUIRE(mkdtemp(name) != nullptr);
+    path_ = name;
+  }
+  ~folder() {
+    for (const char* file : {"in.csv", "out.csv", "picture.svg", "errors"})
+      std::remove((path_ + "/" + file).c_str());
+    rmdir(path_.c_str());
+  }
+  folder(const folder&) = delete;
+  folder& operator=(const folder&) = delete;
+
+  std::string operator/(const char* file) const { return path_ + "/" + file; }
+  std::string write(const std::string& text) const {
+    std::ofstream(*this / "in.csv", std::ios::binary) << text;
+    return *this / "in.csv";
+  }
+  std::string read(const char* file) const {
+    std::ostringstream all;
+    all << std::ifstream(*this / file, std::ios::binary).rdbuf();
+    return all.str();
+  }
+
+ private:
+  std::string path_;
+};
+
+struct outcome {
+  int code;
+  std::string out;
+};
+
+// Standard error goes to the folder's file `errors`.
+outcome velo(const folder& in, const std::string& words) {
+  const std::string line = std::string(VELO_PROGRAM) + " " + words + " 2>" + (in / "errors");
+  FILE* pipe = popen(line.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  outcome o{0, ""};
+  char buffer[4096];
+  for (std::size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) o.out.append(buffer, n);
+  const int status = pclose(pipe);
+  REQUIRE(WIFEXITED(status));
+  o.code = WEXITSTATUS(status);
+  return o;
+}
+
+using json = std::unique_ptr<json_t, void (*)(json_t*)>;
+json parsed(const std::string& text) {
+  INFO(text);
+  json_error_t error;
+  json all(json_loads(text.c_str(), 0, &error), [](json_t* node) { json_decref(node); });
+  REQUIRE(all != nullptr);
+  return all;
+}
+json_int_t integer(const json& of, const char* name) {
+  return json_integer_value(json_object_get(of.get(), name));
+}
+
+const std::string rows = "id,lower,upper,size\nb7,0,4,64\nx,2,6,128\nlast,6,9,100\n";
+const std::string log_rows =
+    "Thread,Time,Action,Pointer,Size,Stream\n"
+    "0,0,allocate,0x1,1048576,0\n"
+    "0,1,allocate,0x2,3000000,0\n"
+    "0,2,free,0x1,1048576,0\n"
+    "0,3,allocate,0x3,100,0\n";
+
+}  // namespace
+
+TEST_CASE("place writes the rows in their order, with offsets") {
+  const folder in;
+  const outcome o = velo(in, "place " + in.write(rows) + " --capacity 192");
+  CHECK(o.code == 0);
+  const bool low =
+      o.out == "id,lower,upper,size,offset\nb7,0,4,64,0\nx,2,6,128,64\nlast,6,9,100,0\n";
+  const bool high = o.out.find("b7,0,4,64,128\nx,2,6,128,0\n") != std::string::npos;
+  INFO(o.out);
+  CHECK((low || high));
+  CHECK(in.read("errors").empty());
+}
+
+TEST_CASE("place writes to a file and draws a picture") {
+  const folder in;
+  const outcome o = velo(in, "place " + in.write(rows) + " --capacity 192 --time 1 -o " +
+                                 (in / "out.csv") + " --svg " + (in / "picture.svg"));
+  CHECK(o.code == 0);
+  CHECK(o.out == "3 buffers, height 192, lower bound 192\n");
+  CHECK(in.read("out.csv").rfind("id,lower,upper,size,offset\nb7,0,4,64,", 0) == 0);
+  CHECK(in.read("picture.svg").find("b7: 64 bytes at") != std::string::npos);
+}
+
+TEST_CASE("place ends with 2 and the numbers when it does not fit") {
+  const folder in;
+  const outcome o =
+      velo(in, "place " + in.write(rows) + " --capacity 191 --time 0.1 -o " + (in / "out.csv"));
+  CHECK(o.code == 2);
+  CHECK(o.out.empty());
+  const json numbers = parsed(in.read("errors"));
+  CHECK(integer(numbers, "height") == 192);
+  CHECK(integer(numbers, "lower_bound") == 192);
+  CHECK(integer(numbers, "capacity") == 191);
+  CHECK(in.read("out.csv").empty());
+}
+
+TEST_CASE("bad input ends with 1 and is named with file, line and column") {
+  const folder in;
+  const auto refused = [&](const std::string& text, const std::string& reason) {
+    INFO(text);
+    CHECK(velo(in, "place " + in.write(text) + " --capacity 1000").code == 1);
+    INFO(in.read("errors"));
+    CHECK(in.read("errors").rfind("velo: " + (in / "in.csv") + ": " + reason, 0) == 0);
+  };
+  refused("id,lower,upper,size\na,0,5,9\na,7,9,9\n", "line 3, column 1: expected an id");
+  refused("id,lower,upper,size\r\na,5,5,9\r\n", "line 2, column 5: expected upper above lower");
+  refused("id,lower,upper,size\na,0,5,0\n", "line 2, column 7");
+  refused("id,lower,upper,size\na,0,5,1001\n", "line 2, column 7");
+  refused("", "line 1, column 1");
+  for (const char* words : {"place", "place /nowhere/a.csv --capacity 9", "place x.csv",
+                            "place x.csv --capacity -1", "place x.csv --capacity 9 --time soon",
+                            "replay", "replay /nowhere/a.csv", "replay x.csv --pool other"}) {
+    INFO(words);
+    CHECK(velo(in, words).code == 1);
+    CHECK(in.read("errors").rfind("velo: ", 0) == 0);
+  }
+}
+
+TEST_CASE("place says when it cannot write what it found") {
+  const folder in;
+  CHECK(velo(in, "place " + in.write(rows) + " --capacity 192 -o /dev/full").code == 1);
+  CHECK(in.read("errors").find("/dev/full: cannot be written") != std::string::npos);
+  CHECK(velo(in, "place " + in.write(rows) + " --capacity 192 > /dev/full").code == 1);
+}
+
+TEST_CASE("replay tells what each pool reserves for a trace") {
+  const folder in;
+  const std::string trace = in.write(log_rows);
+  for (const char* pool : {"velo", "plan", "model"}) {
+    INFO(pool);
+    const outcome o = velo(in, "replay " + trace + " --json --pool " + pool);
+    REQUIRE(o.code == 0);
+    const json all = parsed(o.out);
+    CHECK(integer(all, "peak_live") == 1048576 + 3000320);
+    CHECK(integer(all, "peak_reserved") >= integer(all, "peak_live"));
+    CHECK(json_real_value(json_object_get(all.get(), "fragmentation")) ==
+          Approx(1 - double(1048576 + 3000320) / double(integer(all, "peak_reserved"))));
+    CHECK(json_real_value(json_object_get(all.get(), "ns_per_op")) > 0);
+  }
+  // 1 MiB is small: half of a segment of 2 MiB. 3 MB take a segment of 20 MiB.
+  const json model = parsed(velo(in, "replay " + trace + " --json --pool model").out);
+  CHECK(integer(model, "peak_reserved") == 22 << 20);
+  CHECK(velo(in, "replay " + trace).out.find("fragmentation") != std::string::npos);
+}
+
+TEST_CASE("replay names the row of a free without an allocation") {
+  const folder in;
+  const std::string trace = in.write(log_rows + "0,4,free,0x9,100,0\n");
+  CHECK(velo(in, "replay " + trace).code == 1);
+  CHECK(in.read("errors").find("line 6, column 10: expected a pointer that is allocated") !=
+        std::string::npos);
+}
+
+TEST_CASE("an empty trace reserves nothing") {
+  const folder in;
+  const std::string trace = in.write("Thread,Time,Action,Pointer,Size,Stream\n");
+  for (const char* pool : {"velo", "plan", "model"}) {
+    const outcome o = velo(in, "replay " + trace + " --json --pool " + pool);
+    REQUIRE(o.code == 0);
+    CHECK(integer(parsed(o.out), "peak_live") == 0);
+    CHECK(integer(parsed(o.out), "peak_reserved") == 0);
+  }
+}
