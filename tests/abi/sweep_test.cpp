@@ -120,8 +120,8 @@ class world {
     void* function = nullptr;
     REQUIRE(velo_closure_create(stream, "rms_norm", "x, gamma, y", &function, &closure) == VELO_OK);
     const std::map<std::string, void*> made = {
-        {"velo_context", context_}, {"velo_stream", stream},   {"velo_event", event},
-        {"velo_pack", pack},        {"velo_kernel", kernel},   {"velo_closure", closure},
+        {"velo_context", context_}, {"velo_stream", stream},    {"velo_event", event},
+        {"velo_pack", pack},        {"velo_kernel", kernel},    {"velo_closure", closure},
         {"velo_pool", pool_},       {"velo_adaptor", adaptor_}, {"velo_plan", plan_}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
