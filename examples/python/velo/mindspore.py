@@ -7,7 +7,7 @@
 Every operator of the library is a cell here, made from its description (velo.spec): RmsNorm of rms_norm. A cell is made with the
 operator's attributes, and those of its gradient alone (rows of Embedding); by name it takes `tensors`, the inputs of its calls (else
 those the operator needs), `outputs`, what they return (else what the operator always gives and was given to update), and `gradients`,
-the inputs that get one (else all that can).
+the inputs that get one (else all that can). Only the first output carries a gradient: what is computed from rstd or lse has none.
 
 libvelo_adapters.so exports the functions that MindSpore launches; nothing is compiled. MindSpore's AOT convention knows no
 attributes, so each operator binds its own to a slot (velo_ms_slot_bind) when it is made and launches velo_ms_slot_NNN; equal ones share
