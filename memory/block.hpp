@@ -29,7 +29,7 @@ enum class block_state : std::uint8_t {
   pending,      // free, once the stream it was freed on has come so far
   quarantined,  // free, checked mode: kept back to see who still writes to it
   free,         // in the heap, backed by memory
-  hollow,       // in the heap, without memory behind it
+  uncommitted,  // in the heap, without memory behind it
 };
 
 struct alignas(64) block {

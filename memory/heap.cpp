@@ -36,9 +36,9 @@ heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
   block& all = new_block();
   all.start = 0;
   all.size = range_.size();
-  all.become(block_state::hollow);
+  all.become(block_state::uncommitted);
   first_ = last_ = &all;
-  hollow_.insert(all);
+  uncommitted_.insert(all);
 }
 
 block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
@@ -52,41 +52,43 @@ block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
   return taken;
 }
 
-// Two candidates: the hollow block that fits best, left by a trim, and the frontier, where the free
-// block before it may save most of the way. The one that needs less wins.
+// Two candidates: the uncommitted block that fits best, left by a trim, and the frontier, where the
+// free block before it may save most of the way. The one that needs less wins.
 heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
   const std::uint64_t slack = alignment > unit ? alignment : 0;
-  block* best = hollow_.best_fit(size + slack);
+  block* best = uncommitted_.best_fit(size + slack);
   if (best == nullptr || !can_split()) return {};
   const growth there = growth_into(*best, size, alignment);
-  if (best == last_ || !last_->is(block_state::hollow) || last_->size < size + slack) return there;
+  if (best == last_ || !last_->is(block_state::uncommitted) || last_->size < size + slack)
+    return there;
   const growth end = growth_into(*last_, size, alignment);
   return end.bytes() < there.bytes() ? end : there;
 }
 
-heap::growth heap::growth_into(block& hollow, std::uint64_t size,
+heap::growth heap::growth_into(block& uncommitted, std::uint64_t size,
                                std::uint64_t alignment) const noexcept {
   const auto base = reinterpret_cast<std::uintptr_t>(range_.begin());
   const std::uint64_t granule = range_.granule();
   growth g;
-  g.into = &hollow;
-  if (hollow.before != nullptr && hollow.before->is(block_state::free)) g.joined = hollow.before;
-  g.start = align(base + (g.joined != nullptr ? g.joined : &hollow)->start, alignment) - base;
-  g.first = std::max(hollow.start, g.start / granule * granule);
-  g.last = std::min(round_up(g.start + size, granule), hollow.end());
+  g.into = &uncommitted;
+  if (uncommitted.before != nullptr && uncommitted.before->is(block_state::free))
+    g.joined = uncommitted.before;
+  g.start = align(base + (g.joined != nullptr ? g.joined : &uncommitted)->start, alignment) - base;
+  g.first = std::max(uncommitted.start, g.start / granule * granule);
+  g.last = std::min(round_up(g.start + size, granule), uncommitted.end());
   return g;
 }
 
 block* heap::grow(const growth& planned, std::uint64_t size) noexcept {
   if (!range_.commit(planned.first, planned.bytes())) return nullptr;
   block* made = planned.into;
-  hollow_.remove(*made);
+  uncommitted_.remove(*made);
   if (planned.first > made->start) {
     block& behind = split(*made, planned.first);
-    hollow_.insert(*made);
+    uncommitted_.insert(*made);
     made = &behind;
   }
-  if (planned.last < made->end()) hollow_.insert(split(*made, planned.last));
+  if (planned.last < made->end()) uncommitted_.insert(split(*made, planned.last));
   made->become(block_state::free);
   reserved_ += planned.bytes();
   block* taken = carve(merged(*made), planned.start, size);
@@ -117,7 +119,7 @@ std::uint64_t heap::trim(std::uint64_t bytes, block* but) noexcept {
   std::uint64_t let_go = 0;
   while (let_go < bytes && can_split()) {
     block* b = free_.largest();
-    const std::uint64_t part = b != nullptr ? hollow_out(*b, bytes - let_go) : 0;
+    const std::uint64_t part = b != nullptr ? uncommit(*b, bytes - let_go) : 0;
     if (part == 0) break;
     let_go += part;
   }
@@ -127,14 +129,14 @@ std::uint64_t heap::trim(std::uint64_t bytes, block* but) noexcept {
 }
 
 // Whole granules of a free block, no more than cover `most` bytes: at its front where they join
-// hollow ones there, else at its end. How many bytes; 0 when it holds no granule or the system
+// uncommitted ones there, else at its end. How many bytes; 0 when it holds no granule or the system
 // refuses.
-std::uint64_t heap::hollow_out(block& b, std::uint64_t most) noexcept {
+std::uint64_t heap::uncommit(block& b, std::uint64_t most) noexcept {
   const std::uint64_t granule = range_.granule();
   const std::uint64_t first = round_up(b.start, granule), last = b.end() / granule * granule;
   if (last <= first) return 0;
   const std::uint64_t part = std::min(last - first, round_up(most, granule));
-  const bool at_front = b.before != nullptr && b.before->is(block_state::hollow);
+  const bool at_front = b.before != nullptr && b.before->is(block_state::uncommitted);
   const std::uint64_t from = at_front ? first : last - part;
   if (!range_.decommit(from, part)) return 0;
   free_.remove(b);
@@ -144,8 +146,8 @@ std::uint64_t heap::hollow_out(block& b, std::uint64_t most) noexcept {
     free_.insert(b);
   }
   if (from + part < gone->end()) free_.insert(split(*gone, from + part));
-  gone->become(block_state::hollow);
-  hollow_.insert(merged(*gone));
+  gone->become(block_state::uncommitted);
+  uncommitted_.insert(merged(*gone));
   return part;
 }
 
@@ -157,7 +159,7 @@ const block* heap::enclosing(const void* memory) const noexcept {
 }
 
 free_index& heap::index_of(const block& b) noexcept {
-  return b.is(block_state::free) ? free_ : hollow_;
+  return b.is(block_state::free) ? free_ : uncommitted_;
 }
 
 block& heap::merged(block& b) noexcept {

@@ -1,10 +1,11 @@
 // A heap: one range of addresses, cut into blocks that together cover it without a gap.
 //
-// A block is in use, free (backed by memory, ready) or hollow (addresses alone). At first the whole
-// range is one hollow block. A request takes the best fitting free block and gives back what sticks
-// out; where none fits, growth backs the end of a free block into the hollow one behind it. Freed
-// blocks merge with free neighbors at once, so two free blocks never touch, nor two hollow ones.
-// Trimming turns whole granules of free blocks hollow: reserved is always what is not hollow.
+// A block is in use, free (backed by memory, ready) or uncommitted (addresses alone). At first the
+// whole range is one uncommitted block. A request takes the best fitting free block and gives back
+// what sticks out; where none fits, growth backs the end of a free block into the uncommitted one
+// behind it. Freed blocks merge with free neighbors at once, so two free blocks never touch, nor two
+// uncommitted ones. Trimming uncommits whole granules of free blocks: reserved is always what is not
+// uncommitted.
 //
 // Not thread-safe but find(), which is safe beside everything that does not end the same block.
 // Cost: best fit and the free neighbors' places in the index; no system call but to grow and trim.
@@ -27,7 +28,7 @@ class heap {
 
   // Where a block would lie that needs memory of the system, and how much.
   struct growth {
-    block* into = nullptr;    // a hollow block; nullptr: no addresses left
+    block* into = nullptr;    // a uncommitted block; nullptr: no addresses left
     block* joined = nullptr;  // the free block before it, of which it makes use; or nullptr
     std::uint64_t start = 0, first = 0, last = 0;
     std::uint64_t bytes() const noexcept { return last - first; }
@@ -72,9 +73,10 @@ class heap {
   const address_range& range() const noexcept { return range_; }
 
  private:
-  std::uint64_t hollow_out(block& b, std::uint64_t most) noexcept;
+  std::uint64_t uncommit(block& b, std::uint64_t most) noexcept;
   block* carve(block& from, std::uint64_t start, std::uint64_t size) noexcept;
-  growth growth_into(block& hollow, std::uint64_t size, std::uint64_t alignment) const noexcept;
+  growth growth_into(block& uncommitted, std::uint64_t size,
+                     std::uint64_t alignment) const noexcept;
   block& split(block& b, std::uint64_t at) noexcept;  // the part behind `at`
   void absorb(block& b) noexcept;                     // the block behind b becomes part of it
   block& merged(block& b) noexcept;                   // with the neighbors of its state
@@ -93,7 +95,7 @@ class heap {
   std::uint64_t spares_ = 0;
   block* first_ = nullptr;
   block* last_ = nullptr;
-  free_index free_, hollow_;
+  free_index free_, uncommitted_;
   std::uint64_t reserved_ = 0;
   std::uint8_t lifetime_;
 };

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t most_in_orders = 20000;    // buffers for the O(n * n) heuristics
 constexpr std::size_t most_in_lists = 32 << 20;  // numbers in a list of the search's problem
 constexpr std::int64_t first_nodes = 100;        // of a run in the first round
-constexpr int runs_at_goal = 1;                  // for each that is content with less
+constexpr int runs_per_halfway = 1;              // runs at the goal for each halfway run
 
 using clock = std::chrono::steady_clock;
 
@@ -30,11 +30,11 @@ struct deadline {
   bool over() const { return clock::now() >= end; }
 };
 
-// Tastes that between them place most of what there is within their first runs; after them come
-// tastes drawn by chance.
-using moment = search_taste::moment;
-using buffer = search_taste::buffer;
-constexpr std::array<search_taste, 12> first_tastes = {{
+// Strategies that between them place most of what there is within their first runs; then some are
+// drawn at random.
+using moment = search_strategy::moment;
+using buffer = search_strategy::buffer;
+constexpr std::array<search_strategy, 12> first_strategies = {{
     {moment::lowest, buffer::longest, true, 0},
     {moment::low, buffer::longest, true, 0},
     {moment::low_tight, buffer::longest, true, 0},
@@ -61,13 +61,13 @@ std::int64_t luby(std::size_t i) {
   return static_cast<std::int64_t>((period + 1) / 2);
 }
 
-search_taste drawn_taste(plan_random& random) {
-  search_taste taste;
-  taste.where = static_cast<moment>(random.below(6));
-  taste.what = static_cast<buffer>(random.below(4));
-  taste.walls = random.below(2) == 1;
-  taste.noise = 0.3;
-  return taste;
+search_strategy drawn_strategy(plan_random& random) {
+  search_strategy strategy;
+  strategy.where = static_cast<moment>(random.below(6));
+  strategy.what = static_cast<buffer>(random.below(4));
+  strategy.walls = random.below(2) == 1;
+  strategy.noise = 0.3;
+  return strategy;
 }
 
 // A group of buffers that meets no other: its best placement, and the search for a lower one.
@@ -100,8 +100,8 @@ class group {
     if (search_ == nullptr || height_ <= goal) return false;
     const std::int64_t between =
         goal + static_cast<std::int64_t>(static_cast<double>(height_ - 1 - goal) * nearness_);
-    const bool content = runs_ % (runs_at_goal + 1) == runs_at_goal && between > goal;
-    run(content ? between : goal, content, end);
+    const bool halfway = runs_ % (runs_per_halfway + 1) == runs_per_halfway && between > goal;
+    run(halfway ? between : goal, halfway, end);
     return true;
   }
 
@@ -127,11 +127,12 @@ class group {
     if (problem_.buffers() > 0) search_ = std::make_unique<plan_search>(problem_);
   }
 
-  void run(std::int64_t ceiling, bool content, const deadline& end) {
-    const std::size_t round = runs_ / first_tastes.size();
-    const search_taste taste =
-        round % 2 == 0 ? first_tastes[runs_ % first_tastes.size()] : drawn_taste(random_);
-    search_taste noisy = taste;
+  void run(std::int64_t ceiling, bool halfway, const deadline& end) {
+    const std::size_t round = runs_ / first_strategies.size();
+    const search_strategy strategy = round % 2 == 0
+                                         ? first_strategies[runs_ % first_strategies.size()]
+                                         : drawn_strategy(random_);
+    search_strategy noisy = strategy;
     if (round > 0) noisy.noise = 0.3;
     ++runs_;
     const search_result result = search_->run(ceiling, noisy, nodes_ * luby(round + 1),
@@ -141,7 +142,7 @@ class group {
       if (buffers_.size() <= most_in_orders) push_down(buffers_, offsets);
       keep(std::move(offsets));
       nearness_ = std::max(0.3, nearness_ - 0.05);
-    } else if (content) {
+    } else if (halfway) {
       nearness_ = std::min(0.95, nearness_ + 0.1);
     }
     if (result == search_result::impossible) least_ = std::max(least_, ceiling + 1);
@@ -158,7 +159,7 @@ class group {
   plan_random random_{0};
   std::int64_t nodes_ = 0;
   std::size_t runs_ = 0;
-  double nearness_ = 0.5;  // where between goal and height a run that is content with less aims
+  double nearness_ = 0.5;  // where between goal (0) and height (1) a halfway run aims
 };
 
 }  // namespace

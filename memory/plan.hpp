@@ -21,9 +21,10 @@ struct lifetime {
 };
 
 struct placement {
-  std::vector<std::int64_t> offsets;  // by buffer; multiples of nothing: sizes carry alignment
-  std::int64_t height = 0;            // highest offset + size
-  std::int64_t lower_bound = 0;       // largest sum of sizes alive at one time
+  std::vector<std::int64_t>
+      offsets;                   // by buffer; aligned as the sizes are: a caller rounds sizes up
+  std::int64_t height = 0;       // highest offset + size
+  std::int64_t lower_bound = 0;  // largest sum of sizes alive at one time
 };
 
 struct plan_limits {

@@ -19,10 +19,10 @@ plan_search::plan_search(const plan_problem& problem)
       chance_(problem.buffers()),
       cover_(problem.moment_count() + 1) {}
 
-void plan_search::reset(std::int64_t ceiling, const search_taste& taste, std::uint64_t seed) {
+void plan_search::reset(std::int64_t ceiling, const search_strategy& strategy, std::uint64_t seed) {
   const int n = problem_.buffers(), moments = problem_.moment_count();
   ceiling_ = ceiling;
-  taste_ = taste;
+  strategy_ = strategy;
   low_.assign(n, 0);
   offset_.assign(n, -1);
   postponed_.assign(n, 0);
@@ -32,7 +32,7 @@ void plan_search::reset(std::int64_t ceiling, const search_taste& taste, std::ui
   for (int m = 0; m < moments; ++m)
     for (const std::int32_t i : problem_.moments[m]) rest_[m] += problem_.sizes[i];
   plan_random random(seed);
-  for (double& c : chance_) c = 1 + taste.noise * random.unit();
+  for (double& c : chance_) c = 1 + strategy.noise * random.unit();
   for (double& w : weight_) w = 1 + (w - 1) / 2;  // what was learned fades
   trail_.clear();
   arena_.resize(n);
@@ -41,9 +41,10 @@ void plan_search::reset(std::int64_t ceiling, const search_taste& taste, std::ui
   decisions_.clear();
 }
 
-search_result plan_search::run(std::int64_t ceiling, const search_taste& taste, std::int64_t nodes,
-                               std::uint64_t seed, const std::function<bool()>& stop) {
-  reset(ceiling, taste, seed);
+search_result plan_search::run(std::int64_t ceiling, const search_strategy& strategy,
+                               std::int64_t nodes, std::uint64_t seed,
+                               const std::function<bool()>& stop) {
+  reset(ceiling, strategy, seed);
   for (int m = 0; m < problem_.moment_count(); ++m)
     if (slack(m) < 0) return search_result::impossible;
   divide(-1, 0, arena_.size());
@@ -298,18 +299,18 @@ double plan_search::moment_score(std::int32_t m) const {
   const double c = static_cast<double>(ceiling_), w = weight_[m];
   const double tight = static_cast<double>(slack(m)) + c * 0.001;
   const double low = static_cast<double>(floor_[m]);
-  switch (taste_.where) {
-    case search_taste::moment::tight:
+  switch (strategy_.where) {
+    case search_strategy::moment::tight:
       return tight * (c - static_cast<double>(rest_[m])) / w;
-    case search_taste::moment::low_tight:
+    case search_strategy::moment::low_tight:
       return (low + c * 0.01) * tight / w;
-    case search_taste::moment::low:
+    case search_strategy::moment::low:
       return (low + c * 0.01) / w;
-    case search_taste::moment::low_half_tight:
+    case search_strategy::moment::low_half_tight:
       return (low + c * 0.01) * std::sqrt(tight) / w;
-    case search_taste::moment::half_low:
+    case search_strategy::moment::half_low:
       return (low + c * 0.1) * tight / w;
-    case search_taste::moment::lowest:
+    case search_strategy::moment::lowest:
       break;
   }
   return low + tight * 0.01;
@@ -328,20 +329,20 @@ double plan_search::preference(std::int32_t i) const {
              (static_cast<double>(slack(m)) + c * 0.001);
     weight += weight_[m];
   }
-  if (taste_.walls) {
+  if (strategy_.walls) {
     const std::int64_t bottom = low_[i], top = bottom + problem_.sizes[i];
     waste -= 0.05 * length *
              (wall_share(problem_.first[i] - 1, bottom, top) +
               wall_share(problem_.last[i] + 1, bottom, top));
   }
-  switch (taste_.what) {
-    case search_taste::buffer::least_waste:
+  switch (strategy_.what) {
+    case search_strategy::buffer::least_waste:
       return size * length - waste * 1e6 * chance_[i];
-    case search_taste::buffer::longest:
+    case search_strategy::buffer::longest:
       return (length * c + size) * chance_[i] - waste * c;
-    case search_taste::buffer::largest:
+    case search_strategy::buffer::largest:
       return size * weight * chance_[i];
-    case search_taste::buffer::weighted_longest:
+    case search_strategy::buffer::weighted_longest:
       break;
   }
   return (weight - waste) * c * chance_[i] + size;

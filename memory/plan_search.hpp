@@ -11,10 +11,10 @@
 //   - A buffer that spans all moments of its part of the problem goes to the top of it at once.
 //   - When what is left falls apart in time, each part is solved alone; a part that fails goes back
 //     to the decision that made it, past those made in its finished neighbors.
-//   - Which moment to look at and which buffer to try first is a matter of taste: a run follows one
-//     of some fifty tastes for a limited number of nodes. Moments at which runs fail gain
-//     weight, and later runs look there first. Runs, seeds and limits decide everything: the clock
-//     only ends it.
+//   - The run's strategy, one of some fifty, says which moment to look at and which buffer to try
+//     first; a run has a limited number of nodes. Moments at which runs fail gain weight, and
+//     later runs look there first. Runs, seeds and limits decide everything: the clock only ends
+//     it.
 //
 // A node costs O(buffers met + moments spanned by those whose low rises). Memory O(problem + trail).
 #pragma once
@@ -28,7 +28,7 @@
 namespace velo::memory {
 
 // How a run chooses. Any value of any field is valid: only the time to a solution depends on it.
-struct search_taste {
+struct search_strategy {
   enum class moment { tight, low_tight, low, low_half_tight, half_low, lowest };
   enum class buffer { least_waste, longest, largest, weighted_longest };
   moment where = moment::lowest;
@@ -44,7 +44,7 @@ class plan_search {
   explicit plan_search(const plan_problem& problem);
 
   // One run of at most so many nodes. stop is asked now and then.
-  search_result run(std::int64_t ceiling, const search_taste& taste, std::int64_t nodes,
+  search_result run(std::int64_t ceiling, const search_strategy& strategy, std::int64_t nodes,
                     std::uint64_t seed, const std::function<bool()>& stop);
 
   // Of the last run that found.
@@ -67,7 +67,7 @@ class plan_search {
     std::int64_t before;
   };
 
-  void reset(std::int64_t ceiling, const search_taste& taste, std::uint64_t seed);
+  void reset(std::int64_t ceiling, const search_strategy& strategy, std::uint64_t seed);
   std::int32_t choose(const decision& at) const;
   std::int32_t choose_moment(const decision& at) const;
   double moment_score(std::int32_t moment) const;
@@ -103,7 +103,7 @@ class plan_search {
   std::vector<decision> decisions_;
   std::vector<part> open_;           // of divide alone
   std::vector<std::int32_t> cover_;  // of split alone: by moment
-  search_taste taste_;
+  search_strategy strategy_;
   std::int64_t ceiling_ = 0;
   std::int64_t nodes_ = 0;
 };

@@ -81,7 +81,9 @@ void pool::fill(velo_pool_stats& stats) const noexcept {
     stats.bytes_largest_hole = std::max(stats.bytes_largest_hole, hole != nullptr ? hole->size : 0);
     stats.bytes_unlocked += h.range().unlocked();
     for (const block* b = h.first(); b != nullptr; b = b->after) {
-      const auto holds = [](const block* n) { return n != nullptr && !n->is(block_state::hollow); };
+      const auto holds = [](const block* n) {
+        return n != nullptr && !n->is(block_state::uncommitted);
+      };
       if (b->is(block_state::free) && (holds(b->before) || holds(b->after)))
         stats.bytes_split += b->size;
     }

@@ -4,6 +4,7 @@
 // gives what is below the same request it got, so any order of them works. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -48,6 +49,24 @@ class adaptor {
 
  private:
   velo_allocator upstream_;
+};
+
+// What the adaptors that count keep, exact whatever threads do.
+struct adaptor_counters {
+  std::atomic<std::uint64_t> live{0}, peak{0}, allocations{0}, frees{0}, failures{0};
+
+  void raise_peak(std::uint64_t now) {
+    std::uint64_t highest = peak;
+    while (now > highest && !peak.compare_exchange_weak(highest, now)) {
+    }
+  }
+  void fill(velo_adaptor_stats& stats) const {
+    stats.bytes_live = live;
+    stats.bytes_peak = peak;
+    stats.allocations = allocations;
+    stats.frees = frees;
+    stats.failures = failures;
+  }
 };
 
 std::unique_ptr<adaptor> make_limit(const velo_allocator& upstream, std::uint64_t bytes);

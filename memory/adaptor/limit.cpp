@@ -1,7 +1,5 @@
 // No more than so many bytes at a time. Bytes are claimed before what is below is asked, so that
 // threads together never pass the limit. Cost: an atomic addition a call.
-#include <atomic>
-
 #include "memory/adaptor/adaptor.hpp"
 
 namespace velo::memory {
@@ -12,45 +10,41 @@ class limit final : public adaptor {
   limit(const velo_allocator& upstream, std::uint64_t bytes) : adaptor(upstream), most_(bytes) {}
 
   void* allocate(const memory_request& what) override {
-    if (!claim(what.bytes)) return ++failures_, nullptr;
+    if (!claim(what.bytes)) return ++counters_.failures, nullptr;
     void* memory = nullptr;
     try {
       memory = ask(what);
     } catch (...) {
-      live_ -= what.bytes;
+      counters_.live -= what.bytes;
       throw;
     }
-    if (memory == nullptr) return live_ -= what.bytes, ++failures_, nullptr;
-    ++allocations_;
+    if (memory == nullptr) {
+      counters_.live -= what.bytes;
+      ++counters_.failures;
+      return nullptr;
+    }
+    ++counters_.allocations;
     return memory;
   }
   void deallocate(void* memory, const memory_request& what) override {
     give(memory, what);
-    live_ -= what.bytes;
-    ++frees_;
+    counters_.live -= what.bytes;
+    ++counters_.frees;
   }
-  void fill(velo_adaptor_stats& stats) const override {
-    stats.bytes_live = live_;
-    stats.bytes_peak = peak_;
-    stats.allocations = allocations_;
-    stats.frees = frees_;
-    stats.failures = failures_;
-  }
+  void fill(velo_adaptor_stats& stats) const override { counters_.fill(stats); }
 
  private:
   bool claim(std::uint64_t bytes) {
-    std::uint64_t live = live_;
+    std::uint64_t live = counters_.live;
     do {
       if (bytes > most_ || live > most_ - bytes) return false;
-    } while (!live_.compare_exchange_weak(live, live + bytes));
-    std::uint64_t peak = peak_;
-    while (live + bytes > peak && !peak_.compare_exchange_weak(peak, live + bytes)) {
-    }
+    } while (!counters_.live.compare_exchange_weak(live, live + bytes));
+    counters_.raise_peak(live + bytes);
     return true;
   }
 
   const std::uint64_t most_;
-  std::atomic<std::uint64_t> live_{0}, peak_{0}, allocations_{0}, frees_{0}, failures_{0};
+  adaptor_counters counters_;
 };
 
 }  // namespace

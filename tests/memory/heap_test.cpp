@@ -1,5 +1,5 @@
 // A heap's own rules after every step of random allocation, free, growth and trim: blocks cover the
-// range, no two free or hollow neighbors, reserved is what is not hollow, contents stay.
+// range, no two free or uncommitted neighbors, reserved is what is not uncommitted, contents stay.
 #include "memory/heap.hpp"
 
 #include <catch2/catch.hpp>
@@ -23,8 +23,8 @@ void check(const heap& h) {
     REQUIRE(b->size % unit == 0);
     const bool alike = before != nullptr && before->state.load() == b->state.load();
     if (!b->is(block_state::in_use)) REQUIRE_FALSE(alike);
-    if (b->is(block_state::hollow)) REQUIRE(b->size % h.range().granule() == 0);
-    if (!b->is(block_state::hollow)) reserved += b->size;
+    if (b->is(block_state::uncommitted)) REQUIRE(b->size % h.range().granule() == 0);
+    if (!b->is(block_state::uncommitted)) reserved += b->size;
     if (b->is(block_state::free)) free += b->size;
     at = b->end();
   }
@@ -91,7 +91,7 @@ TEST_CASE("the rules hold after every step, for each kind of memory") {
   exercise(VELO_POOL_LOCKED, 4, 1500);
 }
 
-TEST_CASE("growth makes use of the free block before the hollow one") {
+TEST_CASE("growth makes use of the free block before the uncommitted one") {
   heap h(VELO_POOL_ORDINARY, 0, 64 * mib);
   block* kept = taken(h, mib, unit);
   block* last = taken(h, 8 * mib, unit);

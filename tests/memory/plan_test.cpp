@@ -100,13 +100,13 @@ TEST_CASE("the search proves that nothing lies lower than the optimum") {
     INFO("seed " << seed);
     for (int where = 0; where < 6; ++where) {
       plan_search search(problem);
-      search_taste taste;
-      taste.where = static_cast<search_taste::moment>(where);
-      taste.what = static_cast<search_taste::buffer>(seed % 4);
-      taste.walls = seed % 2 == 1;
+      search_strategy strategy;
+      strategy.where = static_cast<search_strategy::moment>(where);
+      strategy.what = static_cast<search_strategy::buffer>(seed % 4);
+      strategy.walls = seed % 2 == 1;
       const auto never = [] { return false; };
-      CHECK(search.run(optimum - 1, taste, 1 << 20, seed, never) == search_result::impossible);
-      CHECK(search.run(optimum, taste, 1 << 20, seed, never) == search_result::found);
+      CHECK(search.run(optimum - 1, strategy, 1 << 20, seed, never) == search_result::impossible);
+      CHECK(search.run(optimum, strategy, 1 << 20, seed, never) == search_result::found);
       CHECK(height_of(buffers, search.offsets()) <= optimum);
     }
   }

@@ -1,40 +1,20 @@
 // The velo command, run as a program: what it prints, and how it ends.
-#include <jansson.h>
-#include <sys/wait.h>
-
 #include <catch2/catch.hpp>
-#include <cstdio>
-#include <memory>
 #include <string>
+
+#include "tests/examples/velo/run.hpp"
 
 namespace {
 
-struct outcome {
-  int code;
-  std::string out;  // both streams
-};
-
+// Both streams are in `out`.
 outcome velo(const std::string& words) {
-  const std::string line = std::string(VELO_PROGRAM) + " " + words + " 2>&1";
-  FILE* pipe = popen(line.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  outcome o{0, ""};
-  char buffer[4096];
-  for (std::size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) o.out.append(buffer, n);
-  const int status = pclose(pipe);
-  REQUIRE(WIFEXITED(status));
-  o.code = WEXITSTATUS(status);
-  return o;
+  return run_velo(words, "&1");
 }
 
-using json = std::unique_ptr<json_t, void (*)(json_t*)>;
-json parsed(const outcome& o) {
+json parsed_output(const outcome& o) {
   INFO(o.out);
   REQUIRE(o.code == 0);
-  json_error_t error;
-  json all(json_loads(o.out.c_str(), 0, &error), [](json_t* node) { json_decref(node); });
-  REQUIRE(all != nullptr);
-  return all;
+  return parsed(o.out);
 }
 
 bool holds(const outcome& o, const char* text) {
@@ -75,7 +55,7 @@ TEST_CASE("the version is that of the library and of its ABI") {
   CHECK(o.code == 0);
   CHECK(o.out == "velo " +
                      std::string(json_string_value(json_object_get(
-                         parsed(velo("info --json --no-measure")).get(), "version"))) +
+                         parsed_output(velo("info --json --no-measure")).get(), "version"))) +
                      ", ABI 1.0\n");
 }
 
@@ -85,7 +65,7 @@ TEST_CASE("info tells the library, the machine and the configuration") {
   CHECK(holds(o, "ABI 1.0"));
   CHECK(holds(o, "rms_norm"));
   CHECK(!holds(o, "Gflop/s"));
-  const json all = parsed(velo("info --json --no-measure --set isa=scalar"));
+  const json all = parsed_output(velo("info --json --no-measure --set isa=scalar"));
   CHECK(std::string(json_string_value(json_object_get(all.get(), "isa"))) == "scalar");
   CHECK(json_integer_value(json_object_get(all.get(), "threads")) >= 1);
   CHECK(json_array_size(json_object_get(all.get(), "operators")) >= 10);
@@ -102,7 +82,7 @@ TEST_CASE("info tells the library, the machine and the configuration") {
 }
 
 TEST_CASE("info measures rates of work and of memory, for one thread and for all") {
-  const json all = parsed(velo("info --json"));
+  const json all = parsed_output(velo("info --json"));
   json_t* limits = json_object_get(all.get(), "limits");
   REQUIRE(json_array_size(limits) >= 1);
   for (std::size_t i = 0; i < json_array_size(limits); ++i)
@@ -113,7 +93,7 @@ TEST_CASE("info measures rates of work and of memory, for one thread and for all
 
 TEST_CASE("the limits info shows are the machine's, not those of velo's operators") {
   const auto f32 = [](const char* words) {
-    const json all = parsed(velo(words));
+    const json all = parsed_output(velo(words));
     json_t* one = json_array_get(json_object_get(all.get(), "limits"), 0);
     return json_real_value(json_object_get(one, "f32_gflops"));
   };
@@ -130,14 +110,14 @@ TEST_CASE("ops lists all operators, and one in full under any of its names") {
   CHECK(one.code == 0);
   CHECK(one.out.rfind("rms_norm", 0) == 0);
   CHECK(holds(one, "1e-06, >= 0"));
-  const json list = parsed(velo("ops --json"));
+  const json list = parsed_output(velo("ops --json"));
   CHECK(json_array_size(list.get()) >= 10);
-  const json described = parsed(velo("ops rms_norm --json"));
+  const json described = parsed_output(velo("ops rms_norm --json"));
   CHECK(std::string(json_string_value(json_object_get(described.get(), "name"))) == "rms_norm");
 }
 
 TEST_CASE("ops shows every enumeration's names with their values") {
-  const json list = parsed(velo("ops --json"));
+  const json list = parsed_output(velo("ops --json"));
   int seen = 0;
   for (std::size_t i = 0; i < json_array_size(list.get()); ++i) {
     const json_t* op = json_array_get(list.get(), i);
@@ -173,7 +153,7 @@ TEST_CASE("explain shows kernels with reasons, and the outputs") {
   CHECK(holds(o, "needs an instruction set"));
   CHECK(holds(o, "runs"));
   CHECK(holds(o, "f32[8,4096]"));
-  const json all = parsed(velo("explain rms_norm 'x=bf16[2,3,64]' 'gamma=f32[64]' --json"));
+  const json all = parsed_output(velo("explain rms_norm 'x=bf16[2,3,64]' 'gamma=f32[64]' --json"));
   json_t* outputs = json_object_get(all.get(), "outputs");
   REQUIRE(json_array_size(outputs) >= 1);
   CHECK(std::string(json_string_value(json_object_get(json_array_get(outputs, 0), "shape"))) ==

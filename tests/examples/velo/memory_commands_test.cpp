@@ -1,15 +1,14 @@
 // velo place and velo replay, run as programs: files in, files out, exit codes.
-#include <jansson.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <memory>
 #include <sstream>
 #include <string>
+
+#include "tests/examples/velo/run.hpp"
 
 namespace {
 
@@ -44,33 +43,11 @@ class folder {
   std::string path_;
 };
 
-struct outcome {
-  int code;
-  std::string out;
-};
-
 // Standard error goes to the folder's file `errors`.
 outcome velo(const folder& in, const std::string& words) {
-  const std::string line = std::string(VELO_PROGRAM) + " " + words + " 2>" + (in / "errors");
-  FILE* pipe = popen(line.c_str(), "r");
-  REQUIRE(pipe != nullptr);
-  outcome o{0, ""};
-  char buffer[4096];
-  for (std::size_t n = 0; (n = fread(buffer, 1, sizeof buffer, pipe)) > 0;) o.out.append(buffer, n);
-  const int status = pclose(pipe);
-  REQUIRE(WIFEXITED(status));
-  o.code = WEXITSTATUS(status);
-  return o;
+  return run_velo(words, in / "errors");
 }
 
-using json = std::unique_ptr<json_t, void (*)(json_t*)>;
-json parsed(const std::string& text) {
-  INFO(text);
-  json_error_t error;
-  json all(json_loads(text.c_str(), 0, &error), [](json_t* node) { json_decref(node); });
-  REQUIRE(all != nullptr);
-  return all;
-}
 json_int_t integer(const json& of, const char* name) {
   return json_integer_value(json_object_get(of.get(), name));
 }

@@ -147,7 +147,7 @@ def _register_fakes(operators):
     _owned.append(home)
 
 
-def _hear_the_warning(name):
+def _consume_override_warning(name):
     """torch warns once in a process that a kernel is overridden, which enable() means to do. From C it would come to the terminal."""
     home = torch.library.Library("velo", "IMPL")
     with warnings.catch_warnings():
@@ -159,7 +159,7 @@ def _hear_the_warning(name):
 adapter, why_not = _adapter()
 by_adapter = adapter is not None
 if by_adapter:
-    _hear_the_warning(next(iter(library().operators)))
+    _consume_override_warning(next(iter(library().operators)))
 else:
     _by_ctypes(library().operators.values())
 _register_fakes(library().operators.values())
