@@ -2,7 +2,8 @@
 ends with its own exit code, at once and in silence; after dlclose everything goes on.
 
 What queued work reads is kept from Python's cleaning up, as a host's own memory is. A daemon thread may be inside velo when Python
-goes; inside torch or jax it may not, since these two abort then by themselves.
+goes, called by ctypes; inside torch's dispatcher or jax it may not, since these two abort then by themselves (torch.add in such a
+thread ends a process with `terminate called without an active exception`).
 
 VELO_LIBRARY and VELO_ADAPTERS name the libraries. Each case is a process of its own, made of a start and an end from below.
 """
@@ -27,20 +28,29 @@ import velo.ctypes as v
 def left():
     print(time.time(), flush=True)
 
-def queue(path, threads=3):
-    # A context with workers, and a stream with about a second of work in it.
-    lib, context, stream = v.load(path), v.velo_context(), v.velo_stream()
-    v.check(lib, lib.velo_context_create(ctypes.byref(v.velo_context_desc(threads=threads)), ctypes.byref(context)))
-    v.check(lib, lib.velo_stream_create(context, ctypes.byref(stream)))
-    size = 1 << 22
+def adder(lib, size):
+    # A function that gives a stream an addition of so many numbers.
     numbers = (ctypes.c_float * size)()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(numbers))  # never freed
     shape = (ctypes.c_int64 * 1)(size)
     view = v.velo_tensor(data=ctypes.addressof(numbers), device=v.velo_device(v.VELO_DEVICE_CPU, 0), ndim=1,
                          dtype=v.velo_dtype(v.VELO_DTYPE_FLOAT, 32, 1), shape=shape)
     at = ctypes.pointer(view)
+    return lambda stream: v.check(lib, lib.velo_add(stream, ctypes.byref(v.velo_add_args(a=at, b=at, y=at))))
+
+def make_context(lib):
+    context = v.velo_context()
+    v.check(lib, lib.velo_context_create(ctypes.byref(v.velo_context_desc(threads=3)), ctypes.byref(context)))
+    return context
+
+def queue(path):
+    # A context with workers, and a stream with about a second of work in it.
+    lib, stream = v.load(path), v.velo_stream()
+    context = make_context(lib)
+    v.check(lib, lib.velo_stream_create(context, ctypes.byref(stream)))
+    add = adder(lib, 1 << 22)
     for _ in range(500):
-        v.check(lib, lib.velo_add(stream, ctypes.byref(v.velo_add_args(a=at, b=at, y=at))))
+        add(stream)
     return lib, context, stream
 """
 HOSTS = {
@@ -54,9 +64,11 @@ def compute():
     return torch.autograd.grad(velo.rms_norm(*leaves).sum(), leaves)[1].numpy().tolist()
 
 def call_for_ever():
-    wide, half = torch.randn(512, 1024), torch.empty(512, 512)
+    lib, stream = v.load(os.environ["VELO_LIBRARY"]), v.velo_stream()
+    v.check(lib, lib.velo_context_stream(make_context(lib), ctypes.byref(stream)))
+    add = adder(lib, 1 << 18)
     while True:
-        velo.call("swiglu", x=wide, y=half)
+        add(stream)
 
 kept = queue(os.environ["VELO_LIBRARY"])
 """,
