@@ -7,12 +7,14 @@
 Every operator of the library is a cell here, made from its description (velo.spec): RmsNorm of rms_norm. A cell is made with the
 operator's attributes, and those of its gradient alone (rows of Embedding); by name it takes `tensors`, the inputs of its calls (else
 those the operator needs), `outputs`, what they return (else what the operator always gives and was given to update), and `gradients`,
-the inputs that get one (else all that can). Only the first output carries a gradient: what is computed from rstd or lse has none.
+the inputs that get one (else all that can). A gradient through an output that velo has none of (rstd, lse) is refused, and so is a
+second derivative. A cell can be copied and pickled.
 
 libvelo_adapters.so exports the functions that MindSpore launches; nothing is compiled. MindSpore's AOT convention knows no
 attributes, so each operator binds its own to a slot (velo_ms_slot_bind) when it is made and launches velo_ms_slot_NNN; equal ones share
-a slot, and there are 128. Whatever velo would refuse for its shapes and dtypes is refused when the graph is built, as a ValueError with
-velo's sentence. velo/_libraries.py says where the library is found.
+a slot, and there are 128. None is freed, since a graph that MindSpore keeps may launch it still; the 129th is refused. Whatever velo
+would refuse for its shapes and dtypes is refused when the graph is built, as a ValueError with velo's sentence. velo/_libraries.py says
+where the library is found.
 """
 import ctypes
 import inspect
@@ -40,20 +42,32 @@ def last_error():
 # ---- one operator
 
 class Operator(ops.Custom):
-    """One operator with its attributes bound: Operator("rms_norm", "x,gamma->y,rstd", epsilon=1e-5)(x, gamma) is (y, rstd)."""
+    """One operator with its attributes bound: Operator("rms_norm", "x,gamma->y,rstd", epsilon=1e-5)(x, gamma) is (y, rstd).
+    bprop: a function as MindSpore takes it, or a _Gradient."""
 
     def __init__(self, op, fields, bprop=None, **attributes):
+        self._made_with = op, fields, bprop, attributes
         self._op, self._attributes = spec.operators[op], spec.operators[op].attributes(attributes)
         self._inputs, self._outputs = (side.split(",") for side in fields.split("->"))
         slot, document = ctypes.c_int32(), json.dumps({"fields": fields, **self._attributes})
-        if spec.library.velo_ms_slot_bind(-1, op.encode(), document.encode(), ctypes.byref(slot)) != 0:
-            raise ValueError(f"velo_{op}: {last_error()}")
-        super().__init__(f"{_path}:velo_ms_slot_{slot.value:03d}", lambda *_: None, lambda *_: None, "aot", bprop)
+        status = spec.library.velo_ms_slot_bind(-1, op.encode(), document.encode(), ctypes.byref(slot))
+        if status != 0:
+            hint = ": operators of equal attributes share one, and none is freed" if status == spec.v.VELO_ERR_STATE else ""
+            raise ValueError(f"velo_{op}: {last_error().partition(': ')[2]}{hint}")
+        self._gradient = bprop if isinstance(bprop, _Gradient) else None
+        super().__init__(f"{_path}:velo_ms_slot_{slot.value:03d}", lambda *_: None, lambda *_: None, "aot",
+                         self._gradient.function() if self._gradient else bprop)
         self._slot, self._inferred = slot, {}
         # Shapes come from velo_ms_slot_NNNInferShape, which a graph can ask for every size that comes; dtypes from __infer__.
         self.add_prim_attr("cpp_infer_shape", True)
         self.add_prim_attr("multi_output", len(self._outputs) > 1)
         self.add_prim_attr("reg_op_name", "velo_" + op)
+
+    def __reduce__(self):
+        return _operator, self._made_with
+
+    def __deepcopy__(self, _memo):
+        return _operator(*self._made_with)
 
     def _described(self, tensors):
         """{field: (shape, dtype)} of what MindSpore says of the inputs: {"shape", "dtype", "value"} a tensor."""
@@ -80,6 +94,8 @@ class Operator(ops.Custom):
         return self._inferred[key]
 
     def _infer(self, described):
+        if self._gradient:
+            self._gradient.check({name: shape for name, (shape, _) in described.items()})
         views, _sizes = zip(*(self._op.view(name, *given) for name, given in described.items()))
         made = (spec.v.velo_shape * len(self._outputs))()
         if spec.library.velo_ms_slot_infer(self._slot, (spec.v.velo_tensor * len(views))(*views), ctypes.c_int64(len(views)), made,
@@ -91,6 +107,10 @@ class Operator(ops.Custom):
         if len(shapes) == 1:
             return {"shape": shapes[0], "dtype": dtypes[0], "value": None}
         return {"shape": tuple(shapes), "dtype": tuple(dtypes), "value": None}
+
+
+def _operator(op, fields, bprop, attributes):
+    return Operator(op, fields, bprop, **attributes)
 
 
 # ---- gradients: bprop of a primitive gets its inputs, its outputs and the outputs' gradients
@@ -114,6 +134,12 @@ def _derived(op, inputs, outputs, wanted, attributes):
     """The lines of a gradient by the operator whose `gradient_of` names this one."""
     gradient = op.gradient
     reads, writes = gradient.choose(wanted)
+    if not set(wanted) & set(gradient.results.values()):
+        return [f"return ({', '.join(f'ops.zeros_like({name})' for name in inputs)},)"], {}
+    missing = [name for name in gradient.own if not attributes.get(name)]
+    if missing:
+        of = " and ".join(gradient.results.values())
+        return _refused(f"velo_{op.name}: expected {missing[0]}, which the gradient of {of} needs, got none; gradients=() makes a cell without")
     single = len(outputs) == 1
 
     def source(name):
@@ -123,11 +149,15 @@ def _derived(op, inputs, outputs, wanted, attributes):
         tensor = "out" if kind == "output" else "dout"
         return tensor if single else f"{tensor}[{outputs.index(of)}]"
 
-    backward = Operator(gradient.op.name, f"{','.join(reads)}->{','.join(writes)}",
+    backward = Operator(gradient.op.name, f"{','.join(reads)}->{','.join(writes)}", _Gradient(gradient.op.name, reads),
                         **{name: value for name, value in attributes.items() if name in gradient.op.attribute_names})
     made = {gradient.results[name]: "made" if len(writes) == 1 else f"made[{i}]" for i, name in enumerate(writes)}
     given = [f"{made[name]}.astype({name}.dtype)" if name in made and name in wanted else f"ops.zeros_like({name})" for name in inputs]
     return [f"made = backward({', '.join(map(source, reads))})", f"return ({', '.join(given)},)"], {"backward": backward}
+
+
+def _refused(text):
+    return [f"raise TypeError({text!r})"], {}
 
 
 def _add(_op, _inputs, _outputs, _wanted, _attributes):
@@ -144,7 +174,7 @@ def _matmul(_op, inputs, _outputs, wanted, attributes):
     turned_a, turned_b = attributes.get("transpose_a", 0), attributes.get("transpose_b", 0)
 
     def product(**turned):
-        return Operator("matmul", "a,b->c", **turned)
+        return Operator("matmul", "a,b->c", _Gradient("matmul", "ab"), **turned)
 
     operators = {"to_a": product(transpose_a=turned_b, transpose_b=1) if turned_a else product(transpose_b=1 - turned_b),
                  "to_b": product(transpose_a=1, transpose_b=turned_a) if turned_b else product(transpose_a=1 - turned_a)}
@@ -157,6 +187,50 @@ def _matmul(_op, inputs, _outputs, wanted, attributes):
 
 # What does not follow from `gradient_of`.
 _IRREGULAR = {"add": _add, "cast": _cast, "matmul": _matmul}
+
+
+class _Gradient:
+    """What a cell's bprop is made of, so that a copy of the cell can make it again: the operator's name, its tensors, the inputs that
+    get a gradient, and attributes, those of the gradient alone among them. Without outputs it is that of an operator in a bprop, which
+    has none."""
+
+    def __init__(self, op, inputs, outputs=(), wanted=(), attributes=None):
+        self.op, self.inputs, self.outputs, self.wanted, self.attributes = op, inputs, outputs, wanted, attributes
+
+    def function(self):
+        op = spec.operators[self.op]
+        of = op.gradient_of if self.outputs else op.gradient_of or op.name
+        if of or op.gradient is None and op.name not in _IRREGULAR:
+            of = f"it is the gradient of {of}, and velo has no second derivatives" if of else "velo has none of it"
+            lines, captured = _refused(f"velo_{op.name}: expected no gradient to be asked of {op.name}: {of}")
+        else:
+            lines, captured = _IRREGULAR.get(op.name, _derived)(op, self.inputs, self.outputs, self.wanted, self.attributes)
+        return _function(op.name, (*self.inputs, "out", "dout"), lines, captured)
+
+    def check(self, shapes):
+        """The gradient's own attributes are said when the cell is made, and have to be what the shapes say."""
+        gradient = spec.operators[self.op].gradient
+        for name, size in gradient.own_attributes(shapes).items() if gradient and self.wanted else ():
+            given = self.attributes.get(name)
+            if given and given != size:
+                expected = f"{size}, as the tensors have" if size >= 0 else "tensors whose size it is to be known when the graph is built"
+                raise ValueError(f"velo_{self.op}: {name}: expected {expected}, got {given}")
+
+
+class _NoGradient(nn.Cell):
+    """What is given, through which no gradient goes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.text = text
+
+    def construct(self, x):
+        return x
+
+    def bprop(self, _x, _out, _dout):
+        raise TypeError(self.text)
+
+
 # Tensors that calls pass where nothing is said, for an operator that needs one of two.
 _USUAL = {"matmul": ("a", "b")}
 
@@ -190,32 +264,43 @@ class _Cell(nn.Cell):
         own = op.attributes({name: value for name, value in given.items() if name in op.attribute_names})
         if any(name in inputs for name in op.outputs if name not in op.inputs):
             own.setdefault("accumulate", 1)
+        wanted = _names(asked["gradients"], inputs)
+        self.check("gradients", wanted, inputs)
+        self.names, self.alone = outputs, len(written) == 1
+        self.apart = self.without_gradient()
         fields = f"{','.join(inputs)}->{','.join(written)}"
-        self.count = len(outputs) if len(written) > 1 else 0
-        self.run = Operator(op.name, fields, self.gradient(inputs, written, asked["gradients"], given), **own)
+        self.run = Operator(op.name, fields, _Gradient(op.name, inputs, written, wanted, given), **own)
 
     def check(self, what, names, known):
         for name in names:
             if name not in known:
                 raise ValueError(f"velo_{self.op.name}: {what}: expected names of {', '.join(dict.fromkeys(known))}, got {name!r}")
 
-    def gradient(self, inputs, written, gradients, attributes):
-        """bprop, or None where velo has no gradient."""
-        op = self.op
-        if op.gradient is None and op.name not in _IRREGULAR:
+    def without_gradient(self):
+        """A cell for each result, where there is one that a gradient may not go through; else None."""
+        gradient = self.op.gradient
+        through = {of for kind, of in gradient.sources.values() if kind == "cotangent"} if gradient else self.names
+        if set(self.names) <= set(through):
             return None
-        wanted = _names(gradients, inputs)
-        self.check("gradients", wanted, inputs)
-        lines, captured = _IRREGULAR.get(op.name, _derived)(op, inputs, written, wanted, attributes)
-        return _function(op.name, (*inputs, "out", "dout"), lines, captured)
+        text = f"velo_{self.op.name}: expected a gradient of {' and '.join(sorted(through))} alone, got one of "
+        return nn.CellList([nn.Identity() if name in through else
+                            _NoGradient(f"{text}{name}; where none is meant, ops.stop_gradient({name}) says so") for name in self.names])
+
+    def results(self, *tensors):
+        """The outputs by `names`."""
+        out = self.run(*tensors)
+        if self.alone:
+            return (out,)
+        if self.apart is None:
+            return out[: len(self.names)]
+        made = ()
+        for i in range(len(self.names)):
+            made += (self.apart[i](out[i]),)
+        return made
 
     def construct(self, *tensors):
-        out = self.run(*tensors)
-        if self.count == 0:
-            return out
-        if self.count == 1:
-            return out[0]
-        return out[: self.count]
+        made = self.results(*tensors)
+        return made[0] if len(self.names) == 1 else made
 
 
 def _signature(op):
@@ -223,8 +308,7 @@ def _signature(op):
     kind, named = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     fields = [op.fields[name] for name in op.attribute_names]
     if op.gradient:
-        more = op.gradient.op
-        fields += [more.fields[name] for name in more.attribute_names if name not in op.fields and name != "accumulate"]
+        fields += [op.gradient.op.fields[name] for name in op.gradient.own]
     return inspect.Signature([*(inspect.Parameter(f.name, kind, default=f.default) for f in fields),
                               *(inspect.Parameter(name, named, default=None) for name in ("tensors", "outputs", "gradients"))])
 
@@ -249,7 +333,12 @@ class CrossEntropy(CrossEntropy):  # noqa: F821
         self.ignored = ignore_index
 
     def construct(self, logits, targets):
-        loss = self.run(logits, targets)[0]
+        made = ()
+        for name, tensor in zip(self.names, self.results(logits, targets)):
+            made += (self.reduced(tensor, targets) if name == "loss" else tensor,)
+        return made[0] if len(self.names) == 1 else made
+
+    def reduced(self, loss, targets):
         if self.reduction == "none":
             return loss
         if self.reduction == "sum":

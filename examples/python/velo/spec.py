@@ -238,11 +238,15 @@ class Gradient:
         self.results = {name: name[1:] for name in op.outputs if name[1:] in forward.inputs}
         self.needs = tuple(name for kind, name in self.sources.values() if kind == "output")
         self._shared = [name for name in op.attribute_names if name in forward.fields]
+        self.own = [name for name in op.attribute_names if name not in forward.fields and name != "accumulate"]
+
+    def own_attributes(self, shapes):
+        """The values of `own`, by the shapes of the forward call's inputs by name."""
+        return _OWN_ATTRIBUTES[self.op.name](shapes) if self.own else {}
 
     def attributes(self, given, shapes):
         """Those of a call from those of the forward call, and the shapes of its inputs by name."""
-        own = _OWN_ATTRIBUTES.get(self.op.name, lambda _: {})(shapes)
-        return self.op.attributes({**{name: given[name] for name in self._shared if name in given}, **own})
+        return self.op.attributes({**{name: given[name] for name in self._shared if name in given}, **self.own_attributes(shapes)})
 
     def choose(self, wanted):
         """The tensors to read and to write for the gradients of the forward inputs `wanted`."""
