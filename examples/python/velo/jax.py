@@ -238,7 +238,7 @@ def _matmul_gradient(tensors, dy, attributes, wanted):
         made["b"] = (product(flat_dc, flat_a, transpose_a=1, transpose_b=turned_a) if turned_b
                      else product(flat_a, flat_dc, transpose_a=1 - turned_a))
     if "bias" in wanted:
-        made["bias"] = flat_dc.astype(jnp.float32).sum(0)
+        made["bias"] = dy["c"].reshape(-1, dy["c"].shape[-1]).astype(jnp.float32).sum(0)  # float32 of a float32 product
     return made
 
 

@@ -178,9 +178,10 @@ def _matmul(_op, inputs, _outputs, wanted, attributes):
 
     operators = {"to_a": product(transpose_a=turned_b, transpose_b=1) if turned_a else product(transpose_b=1 - turned_b),
                  "to_b": product(transpose_a=1, transpose_b=turned_a) if turned_b else product(transpose_a=1 - turned_a)}
-    rows = ["flat_a, dc = a.reshape((-1, a.shape[-1])), dout.astype(a.dtype)", "flat_dc = dc.reshape((-1, dc.shape[-1]))"]
+    rows = ["flat_a, dc = a.reshape((-1, a.shape[-1])), dout.astype(a.dtype)", "flat_dc = dc.reshape((-1, dc.shape[-1]))",
+            "exact_dc = dout.astype(single).reshape((-1, dout.shape[-1]))"]
     made = {"a": "to_a(b, dc)" if turned_a else "to_a(dc, b)", "b": "to_b(flat_dc, flat_a)" if turned_b else "to_b(flat_a, flat_dc)",
-            "bias": "flat_dc.astype(single).sum(0).astype(bias.dtype)", "c": "dout"}
+            "bias": "exact_dc.sum(0).astype(bias.dtype)", "c": "dout"}
     given = [made[name] if name in wanted else f"ops.zeros_like({name})" for name in inputs]
     return [*rows, f"return ({', '.join(given)},)"], {**operators, "single": ms.float32}
 

@@ -196,6 +196,11 @@ class Jax(unittest.TestCase):
                 right = self.values(*((10, 24) if b else (24, 10)), dtype=dtype)
                 self.compare(f"matmul {a} {b}", lambda x, y, z: velo.matmul(x, y, z, transpose_a=a, transpose_b=b),
                              lambda x, y, z: (x.T if a else x) @ (y.T if b else y) + z, left, right, self.values(10, dtype=dtype))
+        weight, cast = self.values(512, 6), {"dtype": jnp.bfloat16}
+        factors = self.values(512, 8, **cast), self.values(8, 6, **cast)
+        of_bias = jax.grad(lambda bias: (velo.matmul(*factors, bias, dtype="float32") * weight).sum())(self.values(6))
+        want = np.float64(weight).sum(0)  # of a float32 product, not of its gradient rounded to bfloat16
+        self.assertLessEqual(np.abs(np.float64(of_bias) - want).max(), 1e-6 * np.abs(np.float64(weight)).sum(0).max())
         a, b, c = self.values(7, 24), self.values(24, 10), self.values(7, 10)
         self.compare("matmul adds", lambda a, b, c: velo.matmul(a, b, c=c), lambda a, b, c: a @ b + c, a, b, c)
 

@@ -59,6 +59,13 @@ def second_and_first_beside(made):
     return made[1].sum(), made[0]
 
 
+def weighed(made):
+    return (made * weight).sum()
+
+
+weight = ms.Tensor(np.random.default_rng(6).standard_normal((512, 6)), ms.float32)
+
+
 class Read(nn.Cell):
     """What `read` makes of a cell's results."""
 
@@ -189,6 +196,14 @@ class Cells(unittest.TestCase):
                 ops.grad(Read(copied(cells[0][0]), second))(x, gain)
             net = copied(nn.CellList([cell for cell, _, over, _ in cells if over is not None]))
             np.testing.assert_array_equal(*(array(c(x, gain)[1]) for c in (cells[0][0], net[0])))
+
+    def test_the_bias_gradient_of_a_matmul_is_summed_before_it_is_rounded(self):
+        """bfloat16 operands, a float32 product: its gradient is float32, and so is its sum over rows."""
+        a, b, bias = self.values(512, 8, dtype=ms.bfloat16), self.values(8, 6, dtype=ms.bfloat16), self.values(6)
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+        cell = velo.Matmul(dtype="float32", tensors="a,b,bias")
+        got = ops.grad(Read(cell, weighed), 2)(a, b, bias)
+        np.testing.assert_allclose(array(got), array(weight).sum(0), 0, 1e-6 * np.abs(array(weight)).sum(0).max())
 
     def test_the_end_of_slots_is_a_sentence(self):
         done = subprocess.run([sys.executable, "-c", SLOTS], capture_output=True, text=True, check=False)

@@ -60,6 +60,14 @@ class Operators(Torch):
                          lambda x: x * cos + torch.cat((-x[..., 8:], x[..., :8]), -1) * sin, (qkv[0],))
         self.compare("cast", torch.bfloat16, lambda x: velo.cast(x, torch.bfloat16), lambda x: x * 1, (values(6, 40),))
 
+    def test_the_bias_gradient_of_a_matmul_is_summed_before_it_is_rounded(self):
+        """bfloat16 factors, a float32 product: its gradient is float32, and so is its sum over rows."""
+        a, b = torch.randn(512, 8).bfloat16(), torch.randn(8, 6).bfloat16()
+        bias, weight = torch.randn(6, requires_grad=True), torch.randn(512, 6)
+        (velo.matmul(a, b, bias, dtype="float32") * weight).sum().backward()
+        error = (bias.grad.double() - weight.double().sum(0)).abs().max()
+        self.assertLessEqual(error, 1e-6 * weight.abs().sum(0).max())
+
     def test_every_operator_of_the_library_is_there(self):
         """By the library's own description: a function of its name, or the gradient of one, and its forms in torch's dispatcher."""
         for name, operator in velo.library().operators.items():

@@ -44,7 +44,7 @@ class Matmul(torch.autograd.Function):
     def backward(ctx, dc):
         a, b = ctx.saved_tensors
         of_a, of_b, bias = ctx.options
-        dc = dc.to(a.dtype).contiguous()
+        exact, dc = dc, dc.to(a.dtype).contiguous()  # the product may be float32, of bfloat16 factors
         flat_a, flat_dc = a.reshape(-1, a.shape[-1]), dc.view(-1, dc.shape[-1])
         da = db = dbias = None
         if ctx.needs_input_grad[0]:
@@ -52,7 +52,7 @@ class Matmul(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             db = _matmul(flat_dc, flat_a, None, True, of_a, 0) if of_b else _matmul(flat_a, flat_dc, None, not of_a, False, 0)
         if ctx.needs_input_grad[2]:
-            dbias = flat_dc.sum(0, dtype=torch.float32).to(bias)
+            dbias = exact.reshape(-1, exact.shape[-1]).sum(0, dtype=torch.float32).to(bias)
         return da, db, dbias, None, None, None
 
 
