@@ -6,9 +6,9 @@
 
 Every operator of the library is a function here, made from its description (velo.spec): first the tensors it needs, then the optional
 ones, then its attributes, with their defaults, by place or by name. It returns the outputs that the operator always has and the tensors
-it was given to update, or those named by `outputs`. Where an operator adds to an output (`accumulate`), the sum so far is given by the output's name. An attribute is
-part of the program that is compiled; where the operator also takes it as a tensor (step and lr of apply_fused_adamw), an array
-given for it is that tensor, and the program is compiled once.
+it was given to update, or those named by `outputs`. Where an operator adds to an output (`accumulate`), the sum so far is given by the
+output's name. An attribute is part of the program that is compiled; where the operator also takes it as a tensor (step and lr of
+apply_fused_adamw), an array given for it is that tensor, and the program is compiled once.
 
 Under vmap and over several devices independent axes, as the library describes them, stay apart: rows are computed where they are, and
 sums over them are added up. Elsewhere vmap takes one entry at a time, and tensors are gathered.
@@ -34,17 +34,13 @@ _NAMES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(bool): "bool",
              for kind, short in (("int", "i"), ("uint", "u")) for bits in (8, 16, 32, 64)},
           **{np.dtype(f"float{bits}"): f"f{bits}" for bits in (16, 32, 64)}}
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
+_TARGET = "velo_"  # and the operator: a handler's name in programs
+
+for _op in spec.operators:  # all, since a program that was exported calls them by name
+    jax.ffi.register_ffi_target(_TARGET + _op, jax.ffi.pycapsule(getattr(spec.library, "velo_xla_" + _op)), platform="cpu", api_version=1)
 
 
 # ---- one call of a handler
-
-@functools.cache
-def _target(name):
-    """Registers an operator's handler with XLA on first use."""
-    handler = getattr(spec.library, "velo_xla_" + name)
-    jax.ffi.register_ffi_target("velo_" + name, jax.ffi.pycapsule(handler), platform="cpu", api_version=1)
-    return "velo_" + name
-
 
 def _typed(value):
     if isinstance(value, tuple):
@@ -80,6 +76,10 @@ class _Call:
         self.placed.def_partition(self._partition, sharding_rule=self._sharding_rule)
 
     def __call__(self, *tensors):
+        for name, tensor in zip(self.inputs, tensors):
+            if not all(isinstance(size, (int, np.integer)) for size in tensor.shape):
+                raise ValueError(f"velo_{self.op.name}: args.{name}.shape: expected sizes that are numbers when the program is traced, got "
+                                 f"[{', '.join(map(str, tensor.shape))}]: export a program for each size")
         return self.mapped(*tensors)
 
     def _results(self, shapes, dtypes):
@@ -96,7 +96,7 @@ class _Call:
         structs = tuple(_struct(shape, _DTYPES[dtype], varying) for shape, dtype in results)
         aliases = {self.inputs.index(name): self.outputs.index(name) for name in self.inputs if name in self.outputs}
         fields = ",".join(self.inputs) + "->" + ",".join(self.outputs)
-        call = jax.ffi.ffi_call(_target(self.op.name), structs, input_output_aliases=aliases)
+        call = jax.ffi.ffi_call(_TARGET + self.op.name, structs, input_output_aliases=aliases)
         return call(*tensors, fields=fields, **{name: _typed(value) for name, value in self.attributes.items()})
 
     def _axes(self, in_shapes, out_shapes):
@@ -354,12 +354,19 @@ def _as_array(op, name, value):
 
 
 def _converted(op, name, value):
-    """An array for an attribute as the tensor in its place: in a dtype of that tensor, where it is of the same kind."""
+    """An array for an attribute as the tensor in its place: in a dtype of that tensor, of the same kind; integers in one that holds
+    them all."""
     dtypes = [_DTYPES[dtype] for dtype in op.fields[name + "_tensor"].dtypes]
-    kind = jnp.integer if jnp.issubdtype(dtypes[0], jnp.integer) else jnp.inexact
-    if not jnp.issubdtype(value.dtype, kind):
+    if value.dtype in dtypes:
+        return value
+    if jnp.issubdtype(dtypes[0], jnp.integer):
+        fits = [d for d in dtypes if jnp.issubdtype(value.dtype, jnp.integer) and np.can_cast(value.dtype, d)
+                and jax.dtypes.canonicalize_dtype(d) == d]
+    else:
+        fits = dtypes if jnp.issubdtype(value.dtype, jnp.inexact) else []
+    if not fits:
         raise TypeError(f"velo_{op.name}: args.{name}: expected {' or '.join(d.name for d in dtypes)}, got {value.dtype}")
-    return value if value.dtype in dtypes else value.astype(dtypes[0])
+    return value.astype(fits[0])
 
 
 def _split(op, given):

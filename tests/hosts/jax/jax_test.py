@@ -7,6 +7,7 @@ import functools
 import itertools
 import os
 import resource
+import subprocess
 import sys
 import unittest
 
@@ -216,6 +217,8 @@ class Jax(unittest.TestCase):
                            (lambda: velo.rms_norm(x, gain, outputs="z"), r"velo_rms_norm: outputs: expected names of y, rstd, got 'z'"),
                            (lambda: jax.jit(lambda d: velo.swiglu(x, d))(1), r"velo_swiglu: args\.dim: expected a value that is known"),
                            (lambda: velo.apply_fused_adamw(x, x, x, x, step=jnp.ones(())), r"args\.step: expected int32 or int64, got f"),
+                           (lambda: velo.apply_fused_adamw(x, x, x, x, step=jnp.uint32(7)),
+                            r"velo_apply_fused_adamw: args\.step: expected int32 or int64, got uint32"),
                            (lambda: velo.matmul(x, x, accumulate=1), r"velo_matmul: args\.accumulate: expected the sum so far")):
             with self.assertRaisesRegex((TypeError, ValueError), text):
                 call()
@@ -232,6 +235,41 @@ class Jax(unittest.TestCase):
                 self.assertLessEqual(distance(have, want), 1e-6)
             for kept, now in zip(before, state):
                 self.assertTrue(np.array_equal(kept, now), "an argument that was not donated has changed")
+
+    def test_steps_of_any_integer_that_fits_are_taken(self):
+        """A step beyond the integer velo takes would wrap: it is refused, by its dtype, since its value is not known yet."""
+        state = [self.values(50), self.values(50), jnp.zeros(50), jnp.zeros(50)]
+        want = velo.apply_fused_adamw(*state, step=7)
+        for kind in ("int8", "uint8", "int16", "uint16", "int32"):
+            self.assertTrue(np.array_equal(velo.apply_fused_adamw(*state, step=jnp.asarray(7, kind))[0], want[0]), kind)
+        with jax.enable_x64(True):
+            for kind in ("uint32", "int64"):
+                self.assertTrue(np.array_equal(velo.apply_fused_adamw(*state, step=jnp.asarray(7, kind))[0], want[0]), kind)
+            with self.assertRaisesRegex(TypeError, r"velo_apply_fused_adamw: args\.step: expected int32 or int64, got uint64"):
+                velo.apply_fused_adamw(*state, step=jnp.asarray(7, "uint64"))
+
+    def test_programs_are_exported(self):
+        """With the handlers named, as the page says; sizes that are symbols are refused by name."""
+        from jax import export
+        x, gain = self.values(4, 8), self.values(8)
+        step = jax.jit(jax.value_and_grad(lambda x, gain: velo.swiglu(velo.rms_norm(x, gain)).sum()))
+        with self.assertRaisesRegex(ValueError, "custom_call @velo_"):
+            export.export(step)(x, gain)
+        names = ("velo_rms_norm", "velo_rms_norm_backward", "velo_swiglu", "velo_swiglu_backward")
+        exported = export.export(step, disabled_checks=[export.DisabledSafetyCheck.custom_call(name) for name in names])(x, gain)
+        for got, want in zip(exported.call(x, gain), step(x, gain)):
+            self.assertTrue(np.array_equal(got, want))
+        rows = jax.ShapeDtypeStruct((export.symbolic_shape("rows")[0], 8), jnp.float32)
+        with self.assertRaisesRegex(ValueError, r"velo_rms_norm: args\.x\.shape: expected sizes that are numbers .*, got \[rows, 8\]"):
+            export.export(step)(rows, gain)
+
+    def test_importing_velo_is_all_that_an_exported_program_needs(self):
+        """It calls its handlers by name, in a process that has called none of velo's functions."""
+        program = ("import jax, jax.numpy as jnp, velo.jax\n"
+                   "print(jax.ffi.ffi_call('velo_add', jax.ShapeDtypeStruct((2,), jnp.float32))(jnp.ones(2), jnp.ones(2)))")
+        done = subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": os.path.join(EXAMPLES, "python")},
+                              capture_output=True, text=True, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "[2. 2.]\n"), done.stderr)
 
     def test_donated_buffers_are_updated_in_place(self):
         update = jax.jit(lambda p, g, m, v: velo.apply_fused_adamw(g, p, m, v), donate_argnums=(0, 2, 3))
