@@ -33,7 +33,7 @@ bool is_compact(const velo_tensor& view) {
   return reinterpret_cast<std::uintptr_t>(view.data) % (view.dtype.bits / 8) == 0;
 }
 
-// Copies made inside a kernel are nothing to differentiate.
+// What is copied inside a kernel is nothing to differentiate.
 class without_gradients {
  public:
   explicit without_gradients(const torch::binding& torch)
@@ -270,6 +270,24 @@ bool torch_call::copy_arguments() {
   return copied;
 }
 
+// A copy of a tensor onto itself is counted as a write, and copies nothing.
+void torch_call::count_writes() {
+  const without_gradients here(torch_);
+  const auto count = [this](int f, torch::value value) {
+    const auto written = handle_in<torch::tensor>(value);
+    must(torch_.copy(written, written, 0), f, "count a write");
+  };
+  for (int a = 0; a < plan_.argument_count; ++a) {
+    const field& it = op_.fields[plan_.arguments[a]];
+    if (it.output && it.kind == field_kind::tensor && arguments_[a].given)
+      count(plan_.arguments[a], arguments_[a].value);
+  }
+  for (const list_items& each : lists_) {
+    if (!op_.fields[each.field].output) continue;
+    for (const torch::value item : each.values) count(each.field, item);
+  }
+}
+
 velo_status torch_call::attempt(velo_context context) {
   if (plan_.result_count > 0 || meta_) {
     std::int64_t count = 0;
@@ -288,6 +306,7 @@ void torch_call::run() {
   for (int a = 0; a < plan_.argument_count; ++a) {
     if (arguments_[a].given) put(plan_.arguments[a], arguments_[a].value);
   }
+  if (plan_.writes_arguments && !meta_) count_writes();
   const velo_context context = torch_context(torch_);
   velo_status status = attempt(context);
   if (status == VELO_ERR_LAYOUT && copy_arguments()) status = attempt(context);

@@ -3,7 +3,8 @@
 // Invariant: torch hands over everything on the stack, so every argument is released exactly once,
 // on success and on failure, and results go to torch only when the call has succeeded. Inputs that
 // the operator takes in no such layout are copied compact by torch; outputs of the caller's are
-// not. Nothing is allocated but results, and texts and lists that are longer than usual.
+// not, but torch counts them as written, a fifth of a microsecond each, so that autograd refuses
+// to use what it saved of them. Nothing is allocated but results, and texts and lists that are longer than usual.
 #pragma once
 
 #include <forward_list>
@@ -42,6 +43,7 @@ class torch_call {
   velo_status attempt(velo_context context);
   void make_results(std::int64_t count);
   torch::tensor make(int f, int rank, const std::int64_t* sizes, const velo_dtype& dtype);
+  void count_writes();
   bool copy_arguments();
   velo_dtype dtype_of(int f, torch::tensor from);
   void must(torch::error failed, int f, const char* what);

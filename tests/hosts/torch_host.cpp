@@ -100,7 +100,7 @@ using list = std::vector<std::uint64_t>;
 registry alive;
 std::map<std::string, entry> operators;
 std::vector<std::string> order;
-std::atomic<long> left{-1}, loop_count{0}, copy_count{0}, attention_count{0};
+std::atomic<long> left{-1}, loop_count{0}, copy_count{0}, write_count{0}, attention_count{0};
 std::atomic<int> threads{1};
 std::atomic<std::uint64_t> version{std::uint64_t{2} << 56 | std::uint64_t{15} << 48};
 thread_local bool records = true;
@@ -301,6 +301,20 @@ long copies() {
   return copy_count;
 }
 
+long writes() {
+  return write_count;
+}
+
+long writes_of(const std::string& name, const std::map<std::string, value>& given) {
+  long count = 0;
+  for (const argument& a : schema_of(name).arguments) {
+    const auto found = given.find(a.name);
+    if (!a.written || found == given.end() || found->second.is == value::kind::none) continue;
+    count += found->second.data != nullptr ? 1 : static_cast<long>(found->second.list.size());
+  }
+  return count;
+}
+
 bool recording() {
   return records;
 }
@@ -441,6 +455,10 @@ std::int32_t aoti_torch_empty_strided(std::int64_t rank, const std::int64_t* siz
 }
 std::int32_t aoti_torch_copy_(tensor* to, tensor* from, std::int32_t) {
   if (fails() || records) return 1;
+  if (to == from) {
+    ++write_count;
+    return 0;
+  }
   ++copy_count;
   gather(*from, to->data);
   return 0;

@@ -78,9 +78,12 @@ void fail_after(long calls);
 long calls_left();
 
 void set_threads(int count);
-long loops();      // calls of torch_parallel_for
-long copies();     // calls of aoti_torch_copy_
-bool recording();  // gradients
+long loops();   // calls of torch_parallel_for
+long copies();  // calls of aoti_torch_copy_
+long writes();  // of those onto itself, which torch counts as a write and are no copies
+long writes_of(const std::string& name,
+               const std::map<std::string, value>& given);  // by the schema
+bool recording();                                           // gradients
 
 // Of aten's flash attention for the CPU, which is there once somebody has given it a kernel: how
 // many kernels it has under CPU beyond torch's own, and calls of torch's own.

@@ -140,6 +140,35 @@ class Dispatcher(unittest.TestCase):
                         seen.add(operator)
         self.assertGreaterEqual(len(seen), 15)
 
+    def test_torch_counts_what_is_written(self):
+        """Autograd knows by a tensor's count of writes that what it saved is no longer there."""
+        for operator, fields, given, _ in examples():
+            if not LISTS and any(fields[name]["kind"] == "ints" for name in given):
+                continue
+            for overload in getattr(ops, operator).overloads():
+                function = getattr(getattr(ops, operator), overload)
+                results, taken = call(operator, "full" if "full" in getattr(ops, operator).overloads() else "default", given)
+                blank = dict(zip([n for n, f in fields.items() if f.get("dir") in ("out", "inout") and n not in taken], results))
+                arguments = {**{a.name: None if "Optional" in str(a.type) else 0 for a in function._schema.arguments}, **blank, **given}
+                arguments = {a.name: arguments[a.name] for a in function._schema.arguments if not a.has_default_value() or a.name in given}
+                before = {n: t._version for n, t in arguments.items() if isinstance(t, torch.Tensor)}
+                function(**arguments)
+                written = {a.name for a in function._schema.arguments if a.alias_info is not None and a.alias_info.is_write}
+                counted = {n for n, version in before.items() if arguments[n]._version > version}
+                self.assertEqual(counted, written & before.keys(), f"{operator}.{overload}")
+        x, gamma = torch.randn(4, 64, requires_grad=True), torch.ones(64)
+        with torch.inference_mode():
+            untracked = torch.zeros(4, 64)
+        self.refused("velo::rms_norm: y: expected torch to count a write, got an error", ops.rms_norm.out, x, gamma, untracked)
+        self.assertEqual(untracked.abs().sum(), 0)
+        saved = x.exp()
+        ops.rms_norm.out(torch.randn(4, 64), gamma, saved[:2].new_zeros(4, 64))
+        saved.sum().backward()
+        saved = x.exp()
+        ops.rms_norm.out(torch.randn(2, 64), gamma, saved.detach()[:2])
+        self.assertTrue(torch.is_grad_enabled())
+        self.refused("modified by an inplace operation", saved.sum().backward)
+
     def test_views(self):
         x, gamma = torch.randn(64, 4), torch.randn(64)
         want = ops.rms_norm(x.t().contiguous(), gamma)

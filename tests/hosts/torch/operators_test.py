@@ -92,6 +92,17 @@ class Operators(Torch):
         self.assertTrue(torch.equal(rotated[0], wide))
         del y
 
+    def test_torch_counts_what_is_written(self):
+        """By torch.ops too, where there is no adapter."""
+        x, gain = torch.randn(4, 8), torch.ones(8)
+        for run in (lambda y: velo.call("rms_norm", x=x, gamma=gain, y=y), lambda y: torch.ops.velo.rms_norm.out(x, gain, y)):
+            leaf = torch.randn(4, 8, requires_grad=True)
+            y = leaf.exp()
+            run(y.detach())
+            self.assertEqual((x._version, gain._version), (0, 0))
+            with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
+                y.sum().backward()
+
     def test_layouts_are_read_right_or_refused_by_name(self):
         gain = torch.ones(8)
         with self.assertRaisesRegex(velo.VeloError, r"args\.x\.strides"):

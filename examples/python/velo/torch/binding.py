@@ -228,7 +228,7 @@ assert ctypes.sizeof(_View) == ctypes.sizeof(c.velo_tensor)
 def call(name, **values):
     """Runs an operator on torch tensors, outputs included: call("rms_norm", x=x, gamma=g, y=y, epsilon=1e-5)."""
     lib = library()
-    operator, keep = lib.operator(name), []
+    operator, keep, written = lib.operator(name), [], []
     block = ctypes.create_string_buffer(operator.size)
     ctypes.c_uint32.from_buffer(block).value = operator.size
     for field in operator.fields:
@@ -240,12 +240,17 @@ def call(name, **values):
             ctypes.c_double.from_buffer(block, field.at).value = real_of(operator, field, value)
         elif field.kind == "tensor":
             ctypes.c_uint64.from_buffer(block, field.at).value = _view(operator, field, value, keep)
+            if field.direction != "in":
+                written.append(value)
         elif field.kind == "ints":
             ctypes.c_uint64.from_buffer(block, field.at).value = _list_of(operator, field, value, keep)
         else:
             ctypes.c_int64.from_buffer(block, field.at).value = number_of(operator, field, value)
     if values:
         raise TypeError(f"velo_{name} has no field {', '.join(values)}; it has {', '.join(operator.by_name)}")
+    with torch.no_grad():
+        for tensor in written:
+            tensor.copy_(tensor)  # which torch counts as a write, for autograd to see, and copies nothing
     lib.check(lib.entries[name](lib.context()[1], block))
 
 

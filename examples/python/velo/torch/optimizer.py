@@ -111,8 +111,6 @@ class AdamW(_Stock):
         _update(parameter.grad.contiguous(), scale, parameter, master, state["exp_avg"], state["exp_avg_sq"],
                 state.get("max_exp_avg_sq") if group["amsgrad"] else None, int(state["step"]), float(group["lr"]), float(beta1),
                 float(beta2), group["eps"], group["weight_decay"], group["amsgrad"], group["maximize"])
-        if hasattr(torch.autograd.graph, "increment_version"):
-            torch.autograd.graph.increment_version(parameter)  # torch did not see the update happen
         if master is not None:
             self._written[parameter] = parameter._version
 
