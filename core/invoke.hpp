@@ -61,7 +61,8 @@ word call_foreign(const prepared& shape, any_function function, const word* argu
 velo_status invoke(const function_info& function, any_function address, const velo_value* values,
                    std::int64_t count, velo_value* result);
 
-// A C function made at run time that calls body(user, words) and gives its result. Where the process may not have new
+// A C function made at run time that calls body(user, words) and gives its result; body may destroy
+// it. Where the process may not have new
 // code, or `allow_code` is false, one of 64 functions compiled for the purpose stands in: they take
 // up to 8 pointers and integers. Throws VELO_ERR_UNSUPPORTED when neither serves, and says why.
 class made_function {

@@ -18,22 +18,27 @@ core::word allocate(void* of, const core::word* words) noexcept {
   core::word result{};
   result.pointer = nullptr;
   core::guard("allocate", [&] {
+    auto& from = *static_cast<pool*>(of);
+    if (from.is_closed()) core::fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
     if (words[0].i64 < 0) core::fail(VELO_ERR_ARGUMENT, "bytes", "0 or more", "a negative number");
     wanted what;
     what.bytes = words[0].u64;
     what.alignment = unit;
     const auto stream = static_cast<velo_stream>(words[2].pointer);
     if (queued_stream(stream, "stream") != nullptr) what.on = stream;
-    result.pointer = static_cast<pool*>(of)->allocate(what);
+    result.pointer = from.allocate(what);
   });
   return result;
 }
 
+// The last block of a closed pool ends the pool, and this function with it: nothing of either is
+// looked at afterwards.
 core::word deallocate(void* of, const core::word* words) noexcept {
   core::guard("deallocate", [&] {
     if (words[0].pointer == nullptr) return;
-    static_cast<pool*>(of)->free(words[0].pointer, words[1].u64,
-                                 static_cast<velo_stream>(words[3].pointer));
+    auto& from = *static_cast<pool*>(of);
+    if (from.free(words[0].pointer, words[1].u64, static_cast<velo_stream>(words[3].pointer)))
+      core::destroy_handle<pool>(core::handle_of(from), "pool");
   });
   return core::word{};
 }

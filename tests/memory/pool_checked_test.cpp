@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "memory/pools.hpp"
+#include "memory/system.hpp"
 
 using namespace velo::test;
 
@@ -153,6 +154,32 @@ TEST_CASE("calls on a destroyed pool are refused; blocks in use stay mapped and 
     CHECK(std::string(last_failure().got) == "a destroyed pool");
     CHECK(velo_pool_allocate(pool, &request, &memory) == VELO_ERR_HANDLE);
     velo_pool_destroy(pool);
+  }
+}
+
+TEST_CASE("the two functions of a destroyed pool take back what is in use, and end it") {
+  for (const bool checked : {false, true}) {
+    const std::int64_t mapped = calls().mapped;
+    velo_pool_desc desc = VELO_POOL_DESC_INIT;
+    desc.checked = checked ? 1 : 0;
+    velo_pool pool = nullptr;
+    REQUIRE(velo_pool_create(&desc, &pool) == VELO_OK);
+    void *take = nullptr, *give = nullptr;
+    REQUIRE(velo_pool_functions(pool, &take, &give) == VELO_OK);
+    const auto allocate = reinterpret_cast<void* (*)(std::int64_t, std::int32_t, void*)>(take);
+    const auto deallocate =
+        reinterpret_cast<void (*)(void*, std::int64_t, std::int32_t, void*)>(give);
+    void* first = allocate(100, 0, nullptr);
+    void* second = allocate(3 << 20, 0, nullptr);
+    velo_pool_destroy(pool);
+    CHECK(allocate(100, 0, nullptr) == nullptr);
+    CHECK(last_failure().code == VELO_ERR_HANDLE);
+    CHECK(std::string(last_failure().got) == "a destroyed pool");
+    deallocate(first, 100, 0, nullptr);
+    CHECK(calls().mapped > mapped + 3 * static_cast<std::int64_t>(mib));
+    deallocate(second, 3 << 20, 0, nullptr);
+    CHECK(calls().mapped == mapped);
+    CHECK(velo_pool_check(pool) == VELO_ERR_HANDLE);
   }
 }
 

@@ -150,7 +150,8 @@ VELO_API velo_status velo_pool_allocator(velo_pool pool, velo_allocator* allocat
  *   void deallocate(void* memory, int64_t bytes, int32_t device, void* stream)
  * stream is a velo_stream or NULL, device is not looked at; allocate returns NULL on failure. They
  * are made at run time (VELO_CAP_CLOSURES), or are of a few compiled beforehand; the same two for
- * each call, until the pool is destroyed.
+ * each call. After velo_pool_destroy allocate gives NULL, and deallocate takes back what is in use:
+ * with the last block both end.
  * Thread class: any. Errors: NULL, HANDLE, UNSUPPORTED (no code at run time, and none left of those
  * compiled beforehand), STATE, MEMORY. */
 VELO_API velo_status velo_pool_functions(velo_pool pool, void** allocate, void** deallocate);
