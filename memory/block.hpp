@@ -33,22 +33,31 @@ enum class block_state : std::uint8_t {
 };
 
 struct alignas(64) block {
-  std::uint64_t start;      // from the beginning of the range
-  std::uint64_t size;       // a multiple of the unit
-  std::uint64_t requested;  // in use: bytes asked for; pending: its place in the stream's list
+  std::uint64_t start;  // from the beginning of the range
+  std::uint64_t size;   // a multiple of the unit
+  // In use: bytes asked for, as `state` and `purpose` written by whoever holds it, without a lock.
+  // Pending: its place in the stream's list.
+  std::atomic<std::uint64_t> requested;
   block* before;
   block* after;
   block* left;
   block* right;
-  std::atomic<block_state> state;  // in_use and cached: written by whoever holds it, without a lock
-  std::uint8_t purpose;
+  std::atomic<block_state> state;
+  std::atomic<std::uint8_t> purpose;
   std::uint8_t lifetime;  // which heap it belongs to
   bool zero;              // just backed: known to be zero
-  std::uint32_t front;    // from start to the first byte of the caller
+  std::uint16_t front;    // in units, from start to the first byte of the caller
 
   bool is(block_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }
   void become(block_state s) noexcept { state.store(s, std::memory_order_relaxed); }
+  void hand_out(std::uint64_t bytes, std::uint8_t to) noexcept {  // becomes the caller's
+    become(block_state::in_use);
+    requested.store(bytes, std::memory_order_relaxed);
+    purpose.store(to, std::memory_order_relaxed);
+  }
+  std::uint64_t asked() const noexcept { return requested.load(std::memory_order_relaxed); }
   std::uint64_t end() const noexcept { return start + size; }
+  std::uint64_t first() const noexcept { return start + std::uint64_t{front} * unit; }
 };
 static_assert(sizeof(block) == 64);
 

@@ -17,14 +17,16 @@ const char* other_than(unsigned char wanted, const char* from, const char* to) n
 }  // namespace
 
 void arm(char* memory, const block& b, bool zero) noexcept {
-  char* first = memory + b.front;
-  std::memset(memory, guard_byte, b.front);
-  if (!zero) std::memset(first, fresh_byte, b.requested);
-  std::memset(first + b.requested, guard_byte, b.size - b.front - b.requested);
+  const std::uint64_t front = b.first() - b.start;
+  char* first = memory + front;
+  std::memset(memory, guard_byte, front);
+  if (!zero) std::memset(first, fresh_byte, b.asked());
+  std::memset(first + b.asked(), guard_byte, b.size - front - b.asked());
 }
 
 bool is_damaged(const char* memory, const block& b, core::text& how) noexcept {
-  const char *first = memory + b.front, *last = first + b.requested, *end = memory + b.size;
+  const char *first = memory + (b.first() - b.start), *last = first + b.asked(),
+             *end = memory + b.size;
   const char* before = other_than(guard_byte, memory, first);
   if (before != first)
     how = core::text("a write %lld bytes before the block", static_cast<long long>(first - before));
@@ -43,9 +45,10 @@ bool is_poison_damaged(const char* memory, const block& b, core::text& how) noex
   const char* end = memory + b.size;
   const char* at = other_than(freed_byte, memory, end);
   if (at == end) return false;
-  how = core::text("a write to byte %lld of a block of %llu bytes after its free",
-                   static_cast<long long>(at - memory) - static_cast<long long>(b.front),
-                   static_cast<unsigned long long>(b.requested));
+  how =
+      core::text("a write to byte %lld of a block of %llu bytes after its free",
+                 static_cast<long long>(at - memory) - static_cast<long long>(b.first() - b.start),
+                 static_cast<unsigned long long>(b.asked()));
   return true;
 }
 

@@ -33,6 +33,7 @@ heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
     core::fail(VELO_ERR_MEMORY, "", "addresses for the descriptions of blocks", "none");
   blocks_ = static_cast<block*>(blocks_memory_.data());
   numbers_ = static_cast<std::uint32_t*>(numbers_memory_.data());
+  blocks_[0].start = range_.size();
   block& all = new_block();
   all.start = 0;
   all.size = range_.size();

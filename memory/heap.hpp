@@ -50,7 +50,15 @@ class heap {
     const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
     if (at >= range_.size() || at % unit != 0) return nullptr;
     block& shown = blocks_[numbers_[at / unit]];
-    return shown.start + shown.front == at && &shown != blocks_ ? &shown : nullptr;
+    return shown.first() == at ? &shown : nullptr;
+  }
+  // The same of a heap whose blocks have no fronts, where nearly all is found.
+  __attribute__((always_inline)) bool find_quickly(const void* memory,
+                                                   block*& found) const noexcept {
+    const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
+    if (__builtin_expect(at >= range_.size() || at % unit != 0, 0)) return false;
+    found = &blocks_[numbers_[at / unit]];
+    return found->start == at;
   }
   bool outside(const void* memory) const noexcept {
     return static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin()) >=
@@ -58,11 +66,10 @@ class heap {
   }
   const block* enclosing(const void* memory) const noexcept;  // a walk; nullptr: none in use
 
-  // Where the caller's bytes begin, `front` bytes into a block in use, which find() then knows.
+  // Where the caller's bytes begin, `front` units into a block in use, which find() then knows.
   char* show(block& taken) noexcept {
-    const std::uint64_t first = taken.start + taken.front;
-    numbers_[first / unit] = static_cast<std::uint32_t>(&taken - blocks_);
-    return range_.begin() + first;
+    numbers_[taken.first() / unit] = static_cast<std::uint32_t>(&taken - blocks_);
+    return range_.begin() + taken.first();
   }
   char* memory_of(const block& b) const noexcept { return range_.begin() + b.start; }
 
@@ -88,7 +95,7 @@ class heap {
 
   address_range range_;
   sparse_array blocks_memory_, numbers_memory_;
-  block* blocks_ = nullptr;           // [0] is none
+  block* blocks_ = nullptr;           // [0] is none, and lies nowhere
   std::uint32_t* numbers_ = nullptr;  // by address / unit: which block was last shown there
   std::uint64_t blocks_made_ = 1, most_blocks_ = 0;
   block* spare_ = nullptr;

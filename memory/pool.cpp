@@ -20,7 +20,6 @@ using core::text;
 
 namespace {
 
-constexpr std::uint64_t largest_request = std::uint64_t{1} << 44;  // that could be in a cache
 constexpr std::int64_t patience_ns = 1000000000;  // for a stream, before a request fails
 
 // Four times the machine's memory: addresses are never short, however scattered the blocks.
@@ -38,13 +37,13 @@ unsigned long long number(std::uint64_t n) noexcept {
 }  // namespace
 
 pool::pool(const velo_pool_desc& desc)
-    : checked_(desc.checked != 0),
+    : heaps_{{desc.kind, VELO_LIFETIME_DEFAULT, addresses_of_a_heap()},
+             {desc.kind, VELO_LIFETIME_LONG, addresses_of_a_heap()}},
+      checked_(desc.checked != 0),
       epoch_(core::start_process_epoch()),
       pressure_(desc.pressure),
       pressure_user_(desc.pressure_user),
       log_(desc.log, desc.log_user),
-      heaps_{{desc.kind, VELO_LIFETIME_DEFAULT, addresses_of_a_heap()},
-             {desc.kind, VELO_LIFETIME_LONG, addresses_of_a_heap()}},
       limit_(desc.limit) {
   log_.set_level(desc.log != nullptr ? VELO_LOG_WARN : VELO_LOG_OFF);
   // Where the process has no key left, every call goes to the heap.
@@ -57,8 +56,11 @@ pool::~pool() {
 }
 
 // nullptr: there is none and none can be made.
-thread_cache* pool::make_cache() noexcept {
-  auto* made = new (std::nothrow) thread_cache(*this, drains_.load(std::memory_order_relaxed));
+__attribute__((noinline)) thread_cache* pool::find_cache() noexcept {
+  if (!has_key_) return nullptr;
+  if (void* known = pthread_getspecific(key_)) return static_cast<thread_cache*>(known);
+  auto* made = new (std::nothrow) thread_cache(*this, heaps_[VELO_LIFETIME_DEFAULT].range().begin(),
+                                               drains_.load(std::memory_order_relaxed));
   if (made == nullptr) return nullptr;
   if (pthread_setspecific(key_, made) != 0) {
     delete made;
@@ -68,6 +70,7 @@ thread_cache* pool::make_cache() noexcept {
   made->next = caches_;
   if (caches_ != nullptr) caches_->before = made;
   caches_ = made;
+  table_.add(*made);
   return made;
 }
 
@@ -79,50 +82,55 @@ void pool::thread_ends(void* cache) noexcept {
     const std::lock_guard<std::mutex> lock(home.lock_);
     ended->empty_lists([&](block& b) { home.give(b); });
     ended->empty_pockets([&](block& b) { home.give(b); });
-    ended->counted.settle(home.levels_);
+    ended->counted.settle_wholly(home.levels_);
     home.shared_.inherit(ended->counted);
+    home.table_.remove();
     (ended->before != nullptr ? ended->before->next : home.caches_) = ended->next;
     if (ended->next != nullptr) ended->next->before = ended->before;
   }
   delete ended;
 }
 
-inline void* pool::hand_out(block& taken, const wanted& what, tally& counted) noexcept {
-  taken.requested = what.bytes;
-  taken.purpose = what.purpose;
-  counted.count_taken(taken, levels_);
-  char* first = heaps_[taken.lifetime].show(taken);
-  if (what.zero && !taken.zero) std::memset(first, 0, what.bytes);
-  return first;
+void pool::serve(const void* handle) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  handle_ = handle;
+  set_apart(apart_.load(std::memory_order_relaxed));
 }
 
 void* pool::allocate(const wanted& what) {
   thread_cache* mine = cache_here();
-  if (mine != nullptr && what.lifetime == VELO_LIFETIME_DEFAULT && what.bytes <= largest_request) {
-    block* cached =
-        mine->take(block_size(what.bytes), what.alignment, heaps_[what.lifetime].range().begin());
-    if (cached != nullptr) {
-      cached->become(block_state::in_use);
-      return hand_out(*cached, what, mine->counted);
-    }
-  }
-  return allocate_slowly(mine, what);
+  void* memory = nullptr;
+  if (mine == nullptr || what.lifetime != VELO_LIFETIME_DEFAULT) return allocate_slowly(mine, what);
+  const bool taken =
+      is_large(what.bytes)
+          ? mine->take_from_pocket(what.bytes, what.alignment, what.purpose, levels_, &memory)
+          : mine->take(what.bytes, what.alignment, what.purpose, levels_, &memory);
+  if (!taken) return allocate_slowly(mine, what);
+  if (what.zero) std::memset(memory, 0, what.bytes);
+  return memory;
 }
 
-__attribute__((noinline)) void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
+void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   if (what.bytes > heaps_[0].range().size())
     fail(VELO_ERR_MEMORY, "request.bytes",
          text("at most %llu bytes", number(heaps_[0].range().size())),
          text("%llu", number(what.bytes)));
   std::unique_lock<std::mutex> lock(lock_);
-  if (mine != nullptr) follow_drain(*mine);
+  if (mine != nullptr) {
+    follow_drain(*mine);
+    mine->empty_pockets([&](block& b) { give(b); });
+  }
   const std::uint64_t front = checked_ ? checked::front_of(what.alignment) : 0;
   block* taken = obtain_or_wait(
       what, checked_ ? checked::size_of(front, what.bytes) : block_size(what.bytes), lock);
-  taken->front = static_cast<std::uint32_t>(front);
+  taken->front = static_cast<std::uint16_t>(front / unit);
   tally& counted = mine != nullptr ? mine->counted : shared_;
   counted.settle(levels_);
-  void* memory = hand_out(*taken, what, counted);
+  taken->hand_out(what.bytes, what.purpose);
+  if (counted.count_taken(taken->size, what.purpose)) counted.publish(levels_);
+  char* memory = heaps_[taken->lifetime].show(*taken);
+  if (what.zero && !taken->zero) std::memset(memory, 0, what.bytes);
+  taken->zero = false;
   if (checked_) checked::arm(heaps_[taken->lifetime].memory_of(*taken), *taken, what.zero);
   return memory;
 }
@@ -133,7 +141,7 @@ block* pool::obtain(const wanted& what, std::uint64_t size) noexcept {
   heap& from = heaps_[what.lifetime];
   // Zeros are written at once, which its own work that still runs would not bear.
   if (what.on != nullptr && !what.zero && !checked_) {
-    block* b = streams_[what.lifetime].take(what.on, size, what.alignment, from.range().begin());
+    block* b = streams_[what.lifetime].take(what.on, size, what.alignment);
     if (b != nullptr) return b;
   }
   block* b = from.take(size, what.alignment);

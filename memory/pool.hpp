@@ -8,6 +8,7 @@
 //   (stream_frees.hpp);
 // - the checked mode (checked.hpp) goes around the caches and looks after every block.
 //
+// Calls that ask for nothing special take a way of their own, which calls no function: is_quick_for().
 // Where a request finds nothing, the pool takes in what it has lent out (caches, passed streams),
 // then memory of free blocks elsewhere, then the system's; at the limit or when the system refuses
 // it waits for streams and asks the host, and only then fails. Thread-safe. Cost: the fast path is
@@ -18,6 +19,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <mutex>
 
@@ -51,6 +53,18 @@ class pool {
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
+  // What the calling thread has at hand, for calls that is_quick_for() lets pass: a block of up to
+  // 64 KiB, or a larger one, for a request with a purpose alone. False: there is none, or more is to
+  // be done, and allocate() does it.
+  bool take_at_hand(std::uint64_t bytes, std::uint8_t purpose, void** memory) noexcept;
+  bool take_large_at_hand(std::uint64_t bytes, std::uint8_t purpose, void** memory) noexcept;
+  static bool is_large(std::uint64_t bytes) noexcept {
+    return bytes > thread_cache::largest_listed;
+  }
+  // Gives back what no queued work uses. False: free() is to do it.
+  bool give_at_hand(void* memory, std::uint64_t bytes) noexcept;
+  bool give_large_at_hand(void* memory, std::uint64_t bytes) noexcept;
+
   void* allocate(const wanted& what);  // throws VELO_ERR_MEMORY, FOREIGN
 
   // stream: whose queued work may use the block, or nullptr. Throws HANDLE; ARGUMENT for what is no
@@ -60,7 +74,14 @@ class pool {
 
   // No more allocations. True when no block is in use, else the pool stays for their frees.
   bool close() noexcept;
-  bool is_closed() const noexcept { return closed_.load(std::memory_order_relaxed); }
+  bool is_closed() const noexcept { return (apart_.load(std::memory_order_relaxed) & closed) != 0; }
+
+  // Where calls by this handle may take what is at hand, which is as long as nothing sets the pool's
+  // calls apart; told once, when the handle is known.
+  bool is_quick_for(const void* handle) const noexcept {
+    return quick_for_.load(std::memory_order_acquire) == handle;
+  }
+  void serve(const void* handle) noexcept;
 
   std::uint64_t trim(std::uint64_t keep) noexcept;  // until so many free bytes are left; let go
   void set_limit(std::uint64_t bytes) noexcept;
@@ -74,15 +95,14 @@ class pool {
 
  private:
   static constexpr int lifetimes = 2;
+  enum : std::uint32_t { closed = 1 };  // bits of apart_
 
   thread_cache* cache_here() noexcept {
-    if (!has_key_) return nullptr;
-    auto* mine = static_cast<thread_cache*>(pthread_getspecific(key_));
-    return __builtin_expect(mine != nullptr, 1) ? mine : make_cache();
+    thread_cache* mine = table_.mine();
+    return __builtin_expect(mine != nullptr, 1) ? mine : find_cache();
   }
-  thread_cache* make_cache() noexcept;
+  thread_cache* find_cache() noexcept;
   void* allocate_slowly(thread_cache* mine, const wanted& what);
-  void* hand_out(block& taken, const wanted& what, tally& counted) noexcept;
   static void thread_ends(void* cache) noexcept;
 
   // slow path, with the lock
@@ -120,21 +140,28 @@ class pool {
     for (const thread_cache* c = caches_; c != nullptr; c = c->next) all += of(c->counted);
     return all;
   }
-  std::int64_t blocks_in_use() const noexcept {
-    return sum([](const tally& t) { return t.taken() - t.given(); });
+  void set_apart(std::uint32_t bits) noexcept {  // with the lock
+    apart_.store(bits, std::memory_order_relaxed);
+    quick_for_.store(bits == 0 ? handle_ : nullptr, std::memory_order_relaxed);
   }
+  struct usage {
+    std::uint64_t blocks = 0, requested = 0;
+  };
+  usage in_use() const noexcept;  // a walk, with the lock
 
+  std::atomic<const void*> quick_for_{nullptr};  // the handle; nullptr as long as apart_ is not 0
+  std::atomic<std::uint32_t> apart_{0};
+  heap heaps_[lifetimes];
+  cache_table table_;
+  level levels_[levels];
   const bool checked_;
   const std::uint32_t epoch_;  // of the process: a child that was forked has no use for the pool
   const velo_pool_pressure_fn pressure_;
   void* const pressure_user_;
   core::logger log_;
-  heap heaps_[lifetimes];
   pthread_key_t key_{};
   bool has_key_ = false;
-  std::atomic<bool> closed_{false};
   std::atomic<std::uint32_t> drains_{0};
-  level levels_[levels];
 
   mutable std::mutex lock_;  // guards what follows and the heaps
   stream_frees streams_[lifetimes];
@@ -142,10 +169,38 @@ class pool {
   thread_cache* caches_ = nullptr;
   std::unique_ptr<plain_functions> functions_;
   tally shared_;  // of threads that have ended or have no cache
+  const void* handle_ = nullptr;
+  std::uint64_t left_ = 0;  // blocks in use, once it is closed
   std::uint64_t limit_;
   std::uint64_t peak_reserved_ = 0, recycled_ = 0, let_go_ = 0;
   std::uint64_t refused_ = 0, damaged_ = 0;
 };
+
+__attribute__((always_inline)) inline bool pool::take_at_hand(std::uint64_t bytes,
+                                                              std::uint8_t purpose,
+                                                              void** memory) noexcept {
+  thread_cache* mine = table_.mine();
+  return mine != nullptr && mine->take(bytes, unit, purpose, levels_, memory);
+}
+inline bool pool::take_large_at_hand(std::uint64_t bytes, std::uint8_t purpose,
+                                     void** memory) noexcept {
+  thread_cache* mine = table_.mine();
+  return mine != nullptr && mine->take_from_pocket(bytes, unit, purpose, levels_, memory);
+}
+
+__attribute__((always_inline)) inline bool pool::give_at_hand(void* memory,
+                                                              std::uint64_t bytes) noexcept {
+  block* b = nullptr;
+  if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, b)) return false;
+  thread_cache* mine = table_.mine();
+  return mine != nullptr && b->is(block_state::in_use) && mine->put(*b, memory, bytes);
+}
+inline bool pool::give_large_at_hand(void* memory, std::uint64_t bytes) noexcept {
+  block* b = nullptr;
+  if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, b)) return false;
+  thread_cache* mine = table_.mine();
+  return mine != nullptr && b->is(block_state::in_use) && mine->put_into_pocket(*b, bytes);
+}
 
 }  // namespace velo::memory
 

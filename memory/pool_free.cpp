@@ -26,20 +26,10 @@ void pool::report(velo_log_level level, const char* line) const noexcept {
 
 bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
   core::stream* on = queued_stream(stream, "stream");
-  block* b = heap_of(memory).find(memory);
-  thread_cache* mine = cache_here();
-  const bool may_be_cached = mine != nullptr && on == nullptr && b != nullptr &&
-                             b->is(block_state::in_use) && b->lifetime == VELO_LIFETIME_DEFAULT &&
-                             !is_closed();
-  if (!may_be_cached || mine->is_full(b->size)) return free_slowly(mine, memory, bytes, on, stream);
-  mine->counted.count_given(*b, b->requested);
-  b->zero = false;
-  b->become(block_state::cached);
-  if (block* other = mine->put(*b)) {
-    const std::lock_guard<std::mutex> lock(lock_);
-    give(*other);
-  }
-  return false;
+  if (on == nullptr && apart_.load(std::memory_order_relaxed) == 0 &&
+      (is_large(bytes) ? give_large_at_hand(memory, bytes) : give_at_hand(memory, bytes)))
+    return false;
+  return free_slowly(cache_here(), memory, bytes, on, stream);
 }
 
 // Looks again: in the checked mode two threads may free the same block at the same time.
@@ -51,15 +41,16 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
   if (checked_) check_block(*b, bytes);
   if (mine != nullptr) {
     follow_drain(*mine);
+    mine->empty_pockets([&](block& pocketed) { give(pocketed); });
     if (mine->is_full(b->size)) mine->empty_lists([&](block& listed) { give(listed); });
   }
-  const std::uint64_t requested = b->requested;
+  const std::uint8_t purpose = b->purpose;
   const bool waits = on != nullptr && streams_[b->lifetime].add(*b, *on, handle);
   tally& counted = mine != nullptr ? mine->counted : shared_;
-  counted.count_given(*b, requested);
+  counted.count_given(b->size, purpose);
   counted.settle(levels_);
   if (!waits) retire(*b);
-  return is_closed() && blocks_in_use() == 0;
+  return is_closed() && --left_ == 0;
 }
 
 // Into the heap, in the checked mode by way of the quarantine.
@@ -81,14 +72,14 @@ void pool::release_quarantined(block& oldest) noexcept {
 
 void pool::check_block(const block& b, std::uint64_t bytes) const {
   text how("%s", "");
-  if (bytes != b.requested) {
-    fail(VELO_ERR_ARGUMENT, "bytes", text("%llu, as allocated", number(b.requested)),
+  if (bytes != b.asked()) {
+    fail(VELO_ERR_ARGUMENT, "bytes", text("%llu, as allocated", number(b.asked())),
          text("%llu", number(bytes)));
   }
   if (checked::is_damaged(heaps_[b.lifetime].memory_of(b), b, how)) {
     report(VELO_LOG_ERROR, how);
     fail(VELO_ERR_ARGUMENT, "memory",
-         text("a block of %llu bytes as its owner was given it", number(b.requested)), how);
+         text("a block of %llu bytes as its owner was given it", number(b.asked())), how);
   }
 }
 
@@ -100,8 +91,8 @@ void pool::refuse(const void* memory, const block* found) const {
   } else if (const block* around = from.outside(memory) ? nullptr : from.enclosing(memory)) {
     got = text("byte %lld of a block of %llu bytes",
                static_cast<long long>(static_cast<const char*>(memory) - from.memory_of(*around)) -
-                   static_cast<long long>(around->front),
-               number(around->requested));
+                   static_cast<long long>(around->first() - around->start),
+               number(around->asked()));
   } else if (!from.outside(memory)) {
     got = text("memory that no block in use has: freed before, or never allocated");
   }
@@ -112,12 +103,12 @@ void pool::refuse(const void* memory, const block* found) const {
 // Everything but the blocks in use goes back to the system.
 bool pool::close() noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
-  closed_.store(true, std::memory_order_relaxed);
-  const std::int64_t left = blocks_in_use();
-  if (left == 0) return true;
-  const std::int64_t bytes = sum([](const tally& t) { return t.requested(); });
-  report(VELO_LOG_WARN, text("destroyed with %lld blocks, %lld bytes, in use",
-                             static_cast<long long>(left), static_cast<long long>(bytes)));
+  set_apart(apart_.load(std::memory_order_relaxed) | closed);
+  const usage left = in_use();
+  left_ = left.blocks;
+  if (left_ == 0) return true;
+  report(VELO_LOG_WARN, text("destroyed with %llu blocks, %llu bytes, in use", number(left.blocks),
+                             number(left.requested)));
   take_in();
   for (thread_cache* c = caches_; c != nullptr; c = c->next)
     c->empty_lists([&](block& b) { give(b); });

@@ -54,7 +54,19 @@ void pool::locate(const void* memory, std::int32_t& file, std::uint64_t& offset)
   if (from.range().file() < 0)
     fail(VELO_ERR_UNSUPPORTED, "pool", "a pool of shared memory", "one of another kind");
   file = from.range().file();
-  offset = b->start + b->front;
+  offset = b->first();
+}
+
+pool::usage pool::in_use() const noexcept {
+  usage all;
+  for (const heap& h : heaps_) {
+    for (const block* b = h.first(); b != nullptr; b = b->after) {
+      if (!b->is(block_state::in_use)) continue;
+      ++all.blocks;
+      all.requested += b->asked();
+    }
+  }
+  return all;
 }
 
 // Walks over all blocks for what no counter holds: free blocks among blocks in use.
@@ -68,8 +80,8 @@ void pool::fill(velo_pool_stats& stats) const noexcept {
     return all > part ? all - part : 0;
   };
   stats.bytes_live = total([](const tally& t) { return t.bytes(purposes); });
-  stats.bytes_rounding =
-      less(stats.bytes_live, total([](const tally& t) { return t.requested(); }));
+  const usage used = in_use();
+  stats.bytes_rounding = less(stats.bytes_live, used.requested);
   stats.bytes_peak = static_cast<std::uint64_t>(levels_[purposes].peak.load());
   stats.bytes_reserved = reserved();
   stats.bytes_reserved_peak = peak_reserved_;
@@ -89,7 +101,7 @@ void pool::fill(velo_pool_stats& stats) const noexcept {
     }
   }
   stats.allocations = total([](const tally& t) { return t.taken(); });
-  stats.frees = total([](const tally& t) { return t.given(); });
+  stats.frees = less(stats.allocations, used.blocks);
   stats.refused = refused_;
   for (int p = 0; p < purposes; ++p) {
     stats.purpose_live[p] = total([p](const tally& t) { return t.bytes(p); });

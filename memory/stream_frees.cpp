@@ -33,17 +33,15 @@ bool stream_frees::add(block& freed, core::stream& on, velo_stream handle) {
   return true;
 }
 
-block* stream_frees::take(velo_stream on, std::uint64_t size, std::uint64_t alignment,
-                          const char* base) noexcept {
+block* stream_frees::take(velo_stream on, std::uint64_t size, std::uint64_t alignment) noexcept {
   for (queue& q : queues_) {
     if (q.on != on) continue;
     block* b = q.ready.best_fit(size);
     if (b == nullptr || b->size - size > size / 8) return nullptr;
-    if (((reinterpret_cast<std::uintptr_t>(base) + b->start) & (alignment - 1)) != 0)
-      return nullptr;
+    if ((b->start & (alignment - 1)) != 0) return nullptr;
     q.ready.remove(*b);
     bytes_ -= b->size;
-    q.entries[b->requested - q.first].what = nullptr;
+    q.entries[b->asked() - q.first].what = nullptr;
     b->become(block_state::in_use);
     return b;
   }

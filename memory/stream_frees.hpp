@@ -36,8 +36,7 @@ class stream_frees {
 
   // A pending block of that stream that its next work may use, of up to an eighth more than `size`;
   // nullptr: none.
-  block* take(velo_stream on, std::uint64_t size, std::uint64_t alignment,
-              const char* base) noexcept;
+  block* take(velo_stream on, std::uint64_t size, std::uint64_t alignment) noexcept;
 
   // f(block&) for each block whose point has passed.
   template <class F>

@@ -1,10 +1,10 @@
 // What one thread has taken and given back, and how the pool's highest values come from that.
 //
 // A tally is written by its thread alone, so counting costs plain additions; whoever reads sums the
-// tallies of all threads. A highest value needs one number of all threads: each thread publishes
-// the highs of its own use, and lets go of them when it comes to the shared heap. Of one thread the
-// peak is thereby exact; of several it is an upper bound, too high by no more than what threads had
-// given back since each of them was last at the heap.
+// tallies of all threads. What a walk over the blocks in use tells is not counted at all. A highest value needs one number of all threads: each thread publishes
+// the highs of its own use, and lets go of them at the shared heap once they are well above. Of one
+// thread the peak is thereby exact; of several it is an upper bound, too high by no more than what
+// threads had given back since each of them was last at the heap, 1 MiB and a sixteenth.
 #pragma once
 
 #include <atomic>
@@ -31,53 +31,66 @@ struct level {
 
 class tally {
  public:
-  void count_taken(const block& b, level* all) noexcept {
-    add(requested_, static_cast<std::int64_t>(b.requested));
+  // True when it passed a high: publish() is to follow.
+  bool count_taken(std::uint64_t size, std::uint8_t purpose) noexcept {
     add(taken_, 1);
-    count_up(b.purpose, b.size, all);
-    count_up(purposes, b.size, all);
+    const bool high = count_up(uses_[purpose], size);
+    return count_up(uses_[purposes], size) || high;
   }
-  void count_given(const block& b, std::uint64_t requested) noexcept {
-    add(requested_, -static_cast<std::int64_t>(requested));
-    add(given_, 1);
-    add(bytes_[b.purpose], -static_cast<std::int64_t>(b.size));
-    add(bytes_[purposes], -static_cast<std::int64_t>(b.size));
+  void count_given(std::uint64_t size, std::uint8_t purpose) noexcept {
+    add(uses_[purpose].bytes, -static_cast<std::int64_t>(size));
+    add(uses_[purposes].bytes, -static_cast<std::int64_t>(size));
   }
 
-  // Lets go of highs that are past. With the pool's lock.
-  void settle(level* all) noexcept {
+  __attribute__((noinline)) void publish(level* all) noexcept {
     for (int at = 0; at < levels; ++at) {
-      const std::int64_t now = bytes_[at].load(std::memory_order_relaxed);
-      if (now == published_[at]) continue;
-      all[at].published.fetch_sub(published_[at] - now, std::memory_order_relaxed);
-      published_[at] = now;
+      const std::int64_t now = bytes(at);
+      if (now <= uses_[at].published) continue;
+      all[at].raise(now - uses_[at].published);
+      uses_[at].published = now;
     }
   }
+  // Lets go of highs that are well past. With the pool's lock.
+  void settle(level* all) noexcept {
+    for (int at = 0; at < levels; ++at) {
+      const std::int64_t now = bytes(at);
+      if (uses_[at].published - now > slack + (now > 0 ? now / 16 : 0)) let_go(at, all);
+    }
+  }
+  // Of all that are past: what a thread that ends does.
+  void settle_wholly(level* all) noexcept {
+    for (int at = 0; at < levels; ++at) let_go(at, all);
+  }
 
-  std::int64_t bytes(int at) const noexcept { return bytes_[at].load(std::memory_order_relaxed); }
-  std::int64_t requested() const noexcept { return requested_.load(std::memory_order_relaxed); }
+  std::int64_t bytes(int at) const noexcept {
+    return uses_[at].bytes.load(std::memory_order_relaxed);
+  }
   std::int64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
-  std::int64_t given() const noexcept { return given_.load(std::memory_order_relaxed); }
 
   // What a thread that ends leaves; settled.
   void inherit(const tally& gone) noexcept {
     for (int at = 0; at < levels; ++at) {
-      add(bytes_[at], gone.bytes(at));
-      published_[at] += gone.published_[at];
+      add(uses_[at].bytes, gone.bytes(at));
+      uses_[at].published += gone.uses_[at].published;
     }
-    add(requested_, gone.requested());
     add(taken_, gone.taken());
-    add(given_, gone.given());
   }
 
  private:
   using number = std::atomic<std::int64_t>;
+  struct use {
+    number bytes{0};
+    std::int64_t published = 0;
+  };
+  static constexpr std::int64_t slack = std::int64_t{1} << 20;
 
-  void count_up(int at, std::uint64_t size, level* all) noexcept {
-    const std::int64_t now = add(bytes_[at], static_cast<std::int64_t>(size));
-    if (__builtin_expect(now <= published_[at], 1)) return;
-    all[at].raise(now - published_[at]);
-    published_[at] = now;
+  static bool count_up(use& of, std::uint64_t size) noexcept {
+    return add(of.bytes, static_cast<std::int64_t>(size)) > of.published;
+  }
+  void let_go(int at, level* all) noexcept {
+    const std::int64_t now = bytes(at);
+    all[at].published.fetch_sub(uses_[at].published - now, std::memory_order_relaxed);
+    uses_[at].published = now;
   }
   static std::int64_t add(number& to, std::int64_t what) noexcept {
     const std::int64_t sum = to.load(std::memory_order_relaxed) + what;
@@ -85,9 +98,8 @@ class tally {
     return sum;
   }
 
-  number bytes_[levels] = {};
-  number requested_{0}, taken_{0}, given_{0};
-  std::int64_t published_[levels] = {};
+  number taken_{0};
+  use uses_[levels] = {};
 };
 
 }  // namespace velo::memory

@@ -1,10 +1,14 @@
-// The blocks one thread gave back and may soon take again, without a lock.
+// The blocks one thread gave back and may soon take again, without a lock, and how a thread finds
+// them.
 //
 // Blocks up to 64 KiB lie in lists, one for each size, that only their thread touches: 1 MiB in all,
-// then they go to the heap together. Larger ones lie in a few pockets, one block each, which any
-// thread may empty by an exchange, so that memory the whole pool needs is never out of reach. Cost:
-// a list pair moves two pointers; a pocket pair is two exchanges.
+// then they go to the heap together. Larger ones lie in a few pockets, one block each. Their thread
+// alone fills a pocket and any thread may empty it, so that memory the whole pool needs is never out
+// of reach: the thread itself by an exchange, others by one under the pool's lock. Cost: a list pair
+// moves two pointers; a pocket pair is a store and an exchange.
 #pragma once
+
+#include <pthread.h>
 
 #include <atomic>
 #include <cstdint>
@@ -19,60 +23,112 @@ class pool;
 class alignas(64) thread_cache {
  public:
   static constexpr std::uint64_t largest_listed = std::uint64_t{64} << 10;
-  static constexpr std::uint64_t most_listed = std::uint64_t{1} << 20;  // bytes in lists
+  static constexpr std::int64_t most_listed = std::int64_t{1} << 20;  // bytes in lists
 
-  thread_cache(pool& owner, std::uint32_t drains) : home(owner), drains_seen(drains) {}
+  // base: of the heap whose blocks it takes in.
+  thread_cache(pool& owner, char* base, std::uint32_t drains)
+      : home(owner), drains_seen(drains), base_(base) {}
 
-  // A cached block of exactly that size, nullptr when there is none. base: address of the range.
-  block* take(std::uint64_t size, std::uint64_t alignment, const char* base) noexcept {
-    if (size <= largest_listed) {
-      block*& list = lists_[list_of(size)];
-      block* b = list;
-      if (b == nullptr || !aligned(*b, alignment, base)) return nullptr;
-      list = b->left;
-      listed_ -= size;
-      return b;
+  // A block for so many bytes out of a list, counted as taken, and where it lies. False: there is
+  // none, or such blocks are in pockets.
+  __attribute__((always_inline)) bool take(std::uint64_t bytes, std::uint64_t alignment,
+                                           std::uint8_t purpose, level* all,
+                                           void** memory) noexcept {
+    const std::uint64_t last = bytes - 1;  // 0 bytes: more than any list or pocket is for
+    std::uint64_t number = last / unit, size = (number + 1) * unit;
+    if (__builtin_expect(last >= fine, 0)) {
+      if (last >= largest_listed) return false;
+      number = list_above(last), size = (last / coarse + 1) * coarse;
     }
+    list& from = lists_[number];
+    block* b = from.top;
+    if (__builtin_expect(b == nullptr || !aligned(from.memory, alignment), 0)) return false;
+    *memory = from.memory;
+    block* next = b->left;
+    from.top = next;
+    if (next != nullptr) from.memory = base_ + next->start;
+    room_ += static_cast<std::int64_t>(size);
+    hand_out(*b, bytes, size, purpose, all);
+    return true;
+  }
+
+  // Takes a block in use into a list, counted as given. False: it was not allocated for so many
+  // bytes, there is no room for it, or it belongs into a pocket. The list follows from `bytes` and
+  // not from the block, so that nothing waits for the block's description.
+  __attribute__((always_inline)) bool put(block& b, void* memory, std::uint64_t bytes) noexcept {
+    const std::uint64_t last = bytes - 1;
+    std::uint64_t number = last / unit, size = (number + 1) * unit;
+    if (__builtin_expect(last >= fine, 0)) {
+      if (last >= largest_listed) return false;
+      number = list_above(last), size = (last / coarse + 1) * coarse;
+    }
+    const std::int64_t left = room_ - static_cast<std::int64_t>(size);
+    if (__builtin_expect(b.size != size || left < 0, 0)) return false;
+    room_ = left;
+    list& to = lists_[number];
+    b.become(block_state::cached);
+    b.left = to.top;
+    to.top = &b;
+    to.memory = static_cast<char*>(memory);
+    counted.count_given(size, b.purpose.load(std::memory_order_relaxed));
+    return true;
+  }
+
+  // The same with a pocket.
+  bool take_from_pocket(std::uint64_t bytes, std::uint64_t alignment, std::uint8_t purpose,
+                        level* all, void** memory) noexcept {
+    const std::uint64_t size = block_size(bytes);
     const int at = pocket_of(size);
-    if (pocket_sizes_[at] != size) return nullptr;
+    if (pocket_sizes_[at] != size || pockets_[at].load(std::memory_order_relaxed) == nullptr)
+      return false;
     block* b = pockets_[at].exchange(nullptr, std::memory_order_acquire);
-    if (b == nullptr || aligned(*b, alignment, base)) return b;
-    pockets_[at].store(b, std::memory_order_release);
-    return nullptr;
+    if (b == nullptr) return false;
+    if (!aligned(base_ + b->start, alignment)) {
+      pockets_[at].store(b, std::memory_order_release);
+      return false;
+    }
+    *memory = base_ + b->start;
+    hand_out(*b, bytes, size, purpose, all);
+    return true;
+  }
+  bool put_into_pocket(block& b, std::uint64_t bytes) noexcept {
+    const std::uint64_t size = block_size(bytes);
+    const int at = pocket_of(size);
+    if (b.size != size || size <= largest_listed ||
+        pockets_[at].load(std::memory_order_relaxed) != nullptr)
+      return false;
+    pocket_sizes_[at] = size;
+    counted.count_given(size, b.purpose.load(std::memory_order_relaxed));
+    b.become(block_state::cached);
+    pockets_[at].store(&b, std::memory_order_release);
+    return true;
+  }
+
+  // A block becomes the caller's.
+  __attribute__((always_inline)) void hand_out(block& b, std::uint64_t bytes, std::uint64_t size,
+                                               std::uint8_t purpose, level* all) noexcept {
+    b.hand_out(bytes, purpose);
+    if (__builtin_expect(counted.count_taken(size, purpose), 0)) counted.publish(all);
   }
 
   bool is_full(std::uint64_t size) const noexcept {  // its lists, for a block of that size
-    return size <= largest_listed && listed_ + size > most_listed;
-  }
-
-  // Takes a block, which is `cached`; hands out the one that had its pocket, or nullptr.
-  block* put(block& b) noexcept {
-    if (b.size <= largest_listed) {
-      block*& list = lists_[list_of(b.size)];
-      b.left = list;
-      list = &b;
-      listed_ += b.size;
-      return nullptr;
-    }
-    const int at = pocket_of(b.size);
-    pocket_sizes_[at] = b.size;
-    return pockets_[at].exchange(&b, std::memory_order_acq_rel);
+    return size <= largest_listed && room_ < static_cast<std::int64_t>(size);
   }
 
   // f(block&) for each block in a list; the thread itself, or after its end.
   template <class F>
   void empty_lists(F&& f) {
-    if (listed_ == 0) return;
-    for (block*& list : lists_) {
-      while (list != nullptr) {
-        block& b = *list;
-        list = b.left;
+    if (room_ == most_listed) return;
+    for (list& from : lists_) {
+      while (from.top != nullptr) {
+        block& b = *from.top;
+        from.top = b.left;
         f(b);
       }
     }
-    listed_ = 0;
+    room_ = most_listed;
   }
-  // f(block&) for each block in a pocket; any thread.
+  // f(block&) for each block in a pocket; any thread, with the pool's lock.
   template <class F>
   void empty_pockets(F&& f) {
     for (std::atomic<block*>& pocket : pockets_) {
@@ -89,24 +145,77 @@ class alignas(64) thread_cache {
   thread_cache* before = nullptr;
 
  private:
+  // Where the top block lies stands beside it: what an allocation gives waits for one load.
+  struct list {
+    block* top = nullptr;
+    char* memory = nullptr;
+  };
   static constexpr int fine_lists = fine / unit;
   static constexpr int list_count = fine_lists + (largest_listed - fine) / coarse;
   static constexpr int pocket_count = 8;
 
-  static int list_of(std::uint64_t size) noexcept {
-    return static_cast<int>(size <= fine ? size / unit : fine_lists + (size - fine) / coarse) - 1;
+  static std::uint64_t list_above(std::uint64_t last) noexcept {
+    return last / coarse + (fine_lists - fine / coarse);
   }
   static int pocket_of(std::uint64_t size) noexcept {
     return static_cast<int>(size * 0x9e3779b97f4a7c15u >> 61);
   }
-  static bool aligned(const block& b, std::uint64_t alignment, const char* base) noexcept {
-    return ((reinterpret_cast<std::uintptr_t>(base) + b.start) & (alignment - 1)) == 0;
+
+  static bool aligned(const char* memory, std::uint64_t alignment) noexcept {
+    return alignment <= unit || (reinterpret_cast<std::uintptr_t>(memory) & (alignment - 1)) == 0;
   }
 
-  block* lists_[list_count] = {};
-  std::uint64_t listed_ = 0;
+  char* const base_;
+  list lists_[list_count];
+  std::int64_t room_ = most_listed;  // bytes that the lists may still take in
   std::uint64_t pocket_sizes_[pocket_count] = {};
   std::atomic<block*> pockets_[pocket_count] = {};
+};
+
+// Caches by their threads, so that a thread finds its own with one load and no call. Threads whose
+// places coincide are left to the pool's key.
+class cache_table {
+ public:
+  thread_cache* mine() const noexcept {
+    const pthread_t self = this_thread();
+    const entry& e = entries_[place_of(self)];
+    if (__builtin_expect(e.thread.load(std::memory_order_relaxed) != self, 0)) return nullptr;
+    if (e.cache == nullptr) __builtin_unreachable();
+    return e.cache;
+  }
+  // Of the calling thread, with the pool's lock.
+  void add(thread_cache& mine) noexcept {
+    entry& e = entries_[place_of(pthread_self())];
+    if (e.thread.load(std::memory_order_relaxed) != 0) return;
+    e.cache = &mine;
+    e.thread.store(pthread_self(), std::memory_order_relaxed);
+  }
+  void remove() noexcept {
+    if (mine() != nullptr)
+      entries_[place_of(pthread_self())].thread.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  static pthread_t this_thread() noexcept {
+#if defined(__x86_64__)
+    pthread_t self = 0;  // pthread_self without the call: the pointer stands at its own address
+    asm("mov %%fs:0, %0" : "=r"(self));
+    return self;
+#else
+    return pthread_self();
+#endif
+  }
+  // Read by the thread that it names alone.
+  struct entry {
+    std::atomic<pthread_t> thread{0};
+    thread_cache* cache = nullptr;
+  };
+  static constexpr int places = 64;
+  static std::uint64_t place_of(pthread_t thread) noexcept {
+    return (thread >> 12) % places;  // of stacks that lie one behind the other, all different
+  }
+
+  entry entries_[places];
 };
 
 }  // namespace velo::memory

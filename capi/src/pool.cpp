@@ -3,6 +3,8 @@
 #include "velo/pool.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
@@ -22,6 +24,8 @@ constexpr std::uint32_t stats_size = 248;
 constexpr std::uint32_t allocator_size = 32;
 static_assert(sizeof(velo_pool_desc) >= desc_size && sizeof(velo_pool_request) >= request_size &&
               sizeof(velo_pool_stats) >= stats_size && sizeof(velo_allocator) >= allocator_size);
+static_assert(offsetof(velo_pool_request, lifetime) == 4 &&
+              offsetof(velo_pool_request, zero) == offsetof(velo_pool_request, purpose) + 4);
 
 constexpr std::uint64_t most_alignment = std::uint64_t{2} << 20;
 
@@ -89,6 +93,66 @@ void free_in(velo_pool handle, memory::pool& from, void* memory, std::uint64_t b
   if (from.free(memory, bytes, stream)) core::destroy_handle<memory::pool>(handle, "pool");
 }
 
+// Whether a handle names a pool whose calls nothing sets apart: core::live_slot in fewer steps, since
+// the pool itself says which handle it has.
+__attribute__((always_inline)) inline bool is_quick(velo_pool handle) {
+  if (handle == nullptr) return false;
+  core::slot_header* slot = core::slot_named(handle);
+  return slot->kind == &core::kinds::pool &&
+         core::object_of<memory::pool>(handle).is_quick_for(handle) &&
+         slot->epoch.load(std::memory_order_relaxed) == core::process_epoch();
+}
+
+// A request of this release with nothing but bytes and a purpose.
+__attribute__((always_inline)) inline bool is_plain(const velo_pool_request& r) {
+  std::uint64_t size_and_lifetime = 0, purpose_and_zero = 0;  // pairs of fields, each in one load
+  std::memcpy(&size_and_lifetime, &r.struct_size, sizeof size_and_lifetime);
+  std::memcpy(&purpose_and_zero, &r.purpose, sizeof purpose_and_zero);
+  return size_and_lifetime == sizeof r && purpose_and_zero <= VELO_PURPOSE_INPUT &&
+         ((r.alignment & ~memory::unit) | reinterpret_cast<std::uintptr_t>(r.stream)) == 0;
+}
+
+// The whole of the two functions, for all that is not found at hand, wrong arguments too.
+__attribute__((noinline)) velo_status allocate(velo_pool pool, const velo_pool_request* request,
+                                               void** memory) {
+  return core::guard(
+      "velo_pool_allocate",
+      [&] {
+        memory::pool& from = pool_of(pool);
+        const memory::wanted what = read_request(request);
+        capi::required(memory, "memory");
+        *memory = from.allocate(what);
+      },
+      core::of_operator{});
+}
+
+__attribute__((noinline)) velo_status free(velo_pool pool, void* memory, std::uint64_t bytes,
+                                           velo_stream stream) {
+  return core::guard(
+      "velo_pool_free",
+      [&] {
+        memory::pool& from = pool_of(pool);
+        if (memory != nullptr) free_in(pool, from, memory, bytes, stream);
+      },
+      core::of_operator{});
+}
+
+// Large blocks that may be at hand. Functions of their own, so that those of small ones save no
+// registers.
+__attribute__((noinline)) velo_status allocate_large(velo_pool pool,
+                                                     const velo_pool_request* request,
+                                                     void** memory) {
+  const auto purpose = static_cast<std::uint8_t>(request->purpose);
+  auto& from = core::object_of<memory::pool>(pool);
+  if (from.take_large_at_hand(request->bytes, purpose, memory)) return VELO_OK;
+  return allocate(pool, request, memory);
+}
+__attribute__((noinline)) velo_status free_large(velo_pool pool, void* memory,
+                                                 std::uint64_t bytes) {
+  if (core::object_of<memory::pool>(pool).give_large_at_hand(memory, bytes)) return VELO_OK;
+  return free(pool, memory, bytes, nullptr);
+}
+
 // What velo_pool_allocator gives out. user: the handle, so that calls after the pool's end are seen.
 void* allocate_for_context(void* user, uint64_t bytes, uint64_t alignment, const velo_device*,
                            void* stream) {
@@ -119,7 +183,9 @@ extern "C" {
 velo_status velo_pool_create(const velo_pool_desc* desc, velo_pool* pool) {
   return core::guard("velo_pool_create", [&] {
     capi::required(pool, "pool");
-    *pool = core::handle_of(core::make_object<memory::pool>(nullptr, read_desc(desc)));
+    auto& made = core::make_object<memory::pool>(nullptr, read_desc(desc));
+    *pool = core::handle_of(made);
+    made.serve(*pool);
   });
 }
 
@@ -134,25 +200,21 @@ void velo_pool_destroy(velo_pool pool) {
 }
 
 velo_status velo_pool_allocate(velo_pool pool, const velo_pool_request* request, void** memory) {
-  return core::guard(
-      "velo_pool_allocate",
-      [&] {
-        memory::pool& from = pool_of(pool);
-        const memory::wanted what = read_request(request);
-        capi::required(memory, "memory");
-        *memory = from.allocate(what);
-      },
-      core::of_operator{});
+  if (is_quick(pool) && request != nullptr && memory != nullptr && is_plain(*request)) {
+    const auto purpose = static_cast<std::uint8_t>(request->purpose);
+    auto& from = core::object_of<memory::pool>(pool);
+    if (memory::pool::is_large(request->bytes)) return allocate_large(pool, request, memory);
+    if (from.take_at_hand(request->bytes, purpose, memory)) return VELO_OK;
+  }
+  return allocate(pool, request, memory);
 }
 
 velo_status velo_pool_free(velo_pool pool, void* memory, uint64_t bytes, velo_stream stream) {
-  return core::guard(
-      "velo_pool_free",
-      [&] {
-        memory::pool& from = pool_of(pool);
-        if (memory != nullptr) free_in(pool, from, memory, bytes, stream);
-      },
-      core::of_operator{});
+  if (is_quick(pool) && stream == nullptr) {
+    if (memory::pool::is_large(bytes)) return free_large(pool, memory, bytes);
+    if (core::object_of<memory::pool>(pool).give_at_hand(memory, bytes)) return VELO_OK;
+  }
+  return free(pool, memory, bytes, stream);
 }
 
 velo_status velo_pool_trim(velo_pool pool, uint64_t keep, uint64_t* released) {

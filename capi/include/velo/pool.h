@@ -170,7 +170,7 @@ VELO_API velo_status velo_pool_locate(velo_pool pool, const void* memory, int32_
 
 /* Counters of a pool. Live is what callers have, in whole blocks. bytes_peak is exact where one
  * thread uses the pool; of several it is an upper bound, too high by no more than what threads freed
- * into their caches. Purposes index the arrays. */
+ * into their caches and, of each, a sixteenth of what it has and 1 MiB. Purposes index the arrays. */
 typedef struct velo_pool_stats {
   uint32_t struct_size;
   uint32_t reserved;

@@ -1,0 +1,170 @@
+// The parts of a thread's cache by themselves: which list serves which size, what pockets give to
+// whom, and how threads find their caches.
+#include "memory/thread_cache.hpp"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "memory/pools.hpp"
+
+using namespace velo::memory;
+using namespace velo::test;
+
+namespace {
+
+// A cache whose blocks lie at multiples of 2 MiB of addresses that nobody touches.
+struct cache_of_blocks {
+  alignas(64) char owner[64] = {};  // never looked at
+  char* base = reinterpret_cast<char*>(std::uintptr_t{1} << 40);
+  thread_cache cache{reinterpret_cast<pool&>(owner), base, 0};
+  level all[levels];
+  std::vector<std::unique_ptr<block>> blocks;
+
+  block& make(std::uint64_t bytes) {
+    blocks.push_back(std::make_unique<block>());
+    block& b = *blocks.back();
+    b.start = (blocks.size() - 1) << 28;
+    b.size = block_size(bytes);
+    b.hand_out(bytes, VELO_PURPOSE_GRADIENT);
+    return b;
+  }
+  char* memory_of(const block& b) const { return base + b.start; }
+  bool put(block& b, std::uint64_t bytes) {
+    return bytes > thread_cache::largest_listed ? cache.put_into_pocket(b, bytes)
+                                                : cache.put(b, memory_of(b), bytes);
+  }
+  void* take(std::uint64_t bytes, std::uint64_t alignment = unit) {
+    void* memory = nullptr;
+    if (bytes > thread_cache::largest_listed)
+      cache.take_from_pocket(bytes, alignment, 0, all, &memory);
+    else
+      cache.take(bytes, alignment, 0, all, &memory);
+    return memory;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a list serves exactly the sizes that have the same block size") {
+  for (std::uint64_t bytes = 1; bytes <= thread_cache::largest_listed; bytes += 61) {
+    cache_of_blocks of;
+    block& b = of.make(bytes);
+    REQUIRE(of.put(b, bytes));
+    const std::uint64_t size = block_size(bytes), step = bytes <= fine ? unit : coarse;
+    INFO("bytes " << bytes);
+    CHECK(of.take(size + 1) == nullptr);
+    CHECK(of.take(size - step) == nullptr);
+    REQUIRE(of.take(size - step + 1) == of.memory_of(b));
+    REQUIRE(of.put(b, size));
+    REQUIRE(of.take(size) == of.memory_of(b));
+  }
+}
+
+TEST_CASE("a cache is last in, first out, and takes in what it has room for") {
+  cache_of_blocks of;
+  std::vector<block*> put;
+  const std::uint64_t size = thread_cache::largest_listed;
+  for (std::uint64_t i = 0; i < std::uint64_t{thread_cache::most_listed} / size; ++i) {
+    put.push_back(&of.make(size));
+    REQUIRE(of.put(*put.back(), size));
+    CHECK(put.back()->is(block_state::cached));
+  }
+  block& more = of.make(64);
+  CHECK_FALSE(of.put(more, 64));
+  CHECK(more.is(block_state::in_use));
+  for (auto b = put.rbegin(); b != put.rend(); ++b) {
+    REQUIRE(of.take(size) == of.memory_of(**b));
+    CHECK((*b)->is(block_state::in_use));
+  }
+  CHECK(of.take(size) == nullptr);
+  CHECK(of.put(more, 64));
+}
+
+TEST_CASE("a wrong size, none, and an alignment that does not hold keep blocks where they are") {
+  cache_of_blocks of;
+  for (const std::uint64_t bytes : {std::uint64_t{1000}, 3 * mib}) {
+    block& b = of.make(bytes);
+    for (const std::uint64_t wrong :
+         {std::uint64_t{0}, bytes - 600, bytes + 600, ~std::uint64_t{0}})
+      CHECK_FALSE(of.put(b, wrong));
+    b.start += unit;
+    REQUIRE(of.put(b, bytes));
+    CHECK(of.take(bytes, 4096) == nullptr);
+    CHECK(of.take(0) == nullptr);
+    CHECK(of.take(~std::uint64_t{0}) == nullptr);
+    CHECK(of.take(bytes) == of.memory_of(b));
+  }
+}
+
+TEST_CASE("what leaves a cache leaves it once") {
+  cache_of_blocks of;
+  std::set<block*> put;
+  for (const std::uint64_t bytes :
+       {std::uint64_t{64}, std::uint64_t{64}, std::uint64_t{5000}, mib}) {
+    block& b = of.make(bytes);
+    REQUIRE(of.put(b, bytes));
+    put.insert(&b);
+  }
+  CHECK_FALSE(of.put(of.make(mib), mib));  // its pocket is taken
+  std::set<block*> left;
+  const auto leaves = [&](block& b) { CHECK(left.insert(&b).second); };
+  of.cache.empty_lists(leaves);
+  CHECK(left.size() == 3);
+  of.cache.empty_pockets(leaves);
+  CHECK(left == put);
+  of.cache.empty_lists(leaves);
+  of.cache.empty_pockets(leaves);
+  CHECK(of.take(64) == nullptr);
+  CHECK(of.take(mib) == nullptr);
+}
+
+TEST_CASE("a thread finds its own cache or none, and a place is free again after its end") {
+  cache_of_blocks of;
+  cache_table table;
+  CHECK(table.mine() == nullptr);
+  table.add(of.cache);
+  CHECK(table.mine() == &of.cache);
+  int found = 0;
+  for (int i = 0; i < 200; ++i) {  // more threads than places: some coincide with this one
+    std::thread([&] {
+      CHECK(table.mine() == nullptr);
+      cache_of_blocks own;
+      table.add(own.cache);
+      CHECK((table.mine() == &own.cache || table.mine() == nullptr));
+      found += table.mine() != nullptr ? 1 : 0;
+      table.remove();
+      CHECK(table.mine() == nullptr);
+    }).join();
+  }
+  CHECK(found > 0);
+  CHECK(table.mine() == &of.cache);
+  table.remove();
+  CHECK(table.mine() == nullptr);
+}
+
+TEST_CASE("more threads at once than places: all allocate, and all comes back") {
+  const live_pool pool;
+  std::atomic<int> refused{0};
+  std::vector<std::thread> all;
+  for (int t = 0; t < 150; ++t) {
+    all.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        void* memory = nullptr;
+        refused += pool.allocate(1000, &memory) == VELO_OK ? 0 : 1;
+        refused += velo_pool_free(pool, memory, 1000, nullptr) == VELO_OK ? 0 : 1;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    });
+  }
+  for (std::thread& t : all) t.join();
+  CHECK(refused == 0);
+  CHECK(pool.stats().allocations == 3000);
+  CHECK(pool.stats().frees == 3000);
+  REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
+  CHECK(pool.stats().bytes_reserved == 0);
+}
