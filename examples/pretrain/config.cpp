@@ -258,7 +258,7 @@ void configuration::require_utf8() const {
 }
 
 void configuration::check() {
-  auto& [m, d, o, s, r] = values;
+  auto& [m, d, o, s, y, r] = values;
   require_utf8();
   if (m.hidden % m.heads) refuse("hidden", "must be a multiple of", "heads");
   if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
@@ -275,6 +275,22 @@ void configuration::check() {
   if (s.warmup > s.steps) refuse("warmup", "must not exceed", "steps");
   if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
   if (r.out.empty()) refuse("out", "must name a directory");
+  check_memory();
+}
+
+void configuration::check_memory() const {
+  const memory_settings& y = values.memory;
+  const std::string& kind = y.recompute;
+  const auto among = [](const std::string& word, std::initializer_list<const char*> words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (!among(kind, {"none", "full", "block", "uniform", "selective", "activation", "norm"}))
+    refuse("recompute", "must be none, full, block, uniform, selective, activation or norm");
+  if (y.recompute_layers == 0) return;
+  if (!among(kind, {"block", "uniform", "activation", "norm"}))
+    refuse("recompute_layers", "means nothing with", "recompute");
+  if (y.recompute_layers > values.model.layers)
+    refuse("recompute_layers", "must not exceed", "layers");
 }
 
 void configuration::require_same(const configuration& other, const std::string& section,

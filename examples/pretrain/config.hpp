@@ -46,6 +46,9 @@ class configuration {
   void require_same(const configuration& other, const std::string& section,
                     const std::string& whose) const;
 
+  // Refuses setting `name` because of `why`, and of what `other` says if there is another.
+  [[noreturn]] void refuse(const char* name, const char* why, const char* other = nullptr) const;
+
   std::string json() const;  // every setting, in the file's form
   std::string help() const;  // every setting with its default and explanation
 
@@ -63,6 +66,7 @@ class configuration {
   void add_model();
   void add_data();
   void add_training();
+  void add_memory();
   void add_run();
   void add(const char* section, const char* name, target value, const char* help, double low = 0,
            double high = 0);
@@ -71,12 +75,10 @@ class configuration {
   std::string place_of(const std::string& key) const;
   const option& at(const char* name) const;
   void require_utf8() const;
+  void check_memory() const;
   void take(option& which, json_t* json, const std::string& origin);
   static void bound(const option& which, double number, const std::string& origin);
   static std::string text(const option& which);
-  // Refuses `name` because of `why`, and of what `other` says if there is another.
-  [[noreturn]] void refuse(const char* name, const char* why, const char* other = nullptr) const;
-
   std::deque<option> options_;
 };
 

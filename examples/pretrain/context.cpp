@@ -3,9 +3,11 @@
 
 namespace pretrain {
 
-velo::context make_context(const run_settings& run) {
+velo::context make_context(const run_settings& run, const run_memory& memory) {
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = static_cast<std::int32_t>(run.threads);
+  const velo_allocator allocator = memory.allocator();
+  desc.allocator = &allocator;
   return velo::context::create(desc);
 }
 

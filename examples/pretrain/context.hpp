@@ -4,11 +4,13 @@
 #include <string>
 #include <velo/velo.hpp>
 
+#include "run_memory.hpp"
 #include "settings.hpp"
 
 namespace pretrain {
 
-velo::context make_context(const run_settings& run);
+// Its packs and scratch come from `memory`, which must outlive it.
+velo::context make_context(const run_settings& run, const run_memory& memory);
 
 std::string isa_of(const velo::context& context);  // "avx512_bf16"
 int threads_of(const velo::context& context);

@@ -14,16 +14,13 @@ double attention_scale(const model_settings& m) {
   return 1 / std::sqrt(static_cast<double>(m.head_dim()));
 }
 
-}  // namespace
-
-void workspace::plan(arena& from, const model_settings& m, batch_shape largest, bool training) {
-  const std::int64_t size = largest.tokens() * (m.dtype == "bf16" ? 2 : 4);
-  branch = from.take(size * m.hidden);
-  if (!training) return;
-  qkv = from.take(size * qkv_width(m));
-  attended = from.take(size * m.hidden);
-  gated = from.take(size * m.inner);
+velo::tensor_view column(const pass& now, const buffer& of) {
+  return {of.floats(), {now.batch.tokens(), 1}};
 }
+
+constexpr velo_purpose kept_purpose = VELO_PURPOSE_ACTIVATION, passing = VELO_PURPOSE_WORKSPACE;
+
+}  // namespace
 
 decoder_layer::decoder_layer(const velo::context& context, const weights& from,
                              const model_settings& m, const layer_layout& at, bool training)
@@ -40,183 +37,223 @@ decoder_layer::decoder_layer(const velo::context& context, const weights& from,
   feed_forward_gain_gradient_ = from.gradient(at.feed_forward_norm, {m.hidden});
 }
 
-void decoder_layer::plan(arena& from, batch_shape largest) {
-  const std::int64_t tokens = largest.tokens(), size = tokens * (type_.bits / 8);
-  const auto floats = [&](std::int64_t count) {
-    return reinterpret_cast<float*>(from.take(count * 4));
-  };
-  attention_input_ = from.take(size * model_.hidden);
-  projected_ = from.take(size * qkv_width(model_));
-  attended_ = from.take(size * model_.hidden);
-  middle_ = from.take(size * model_.hidden);
-  feed_forward_input_ = from.take(size * model_.hidden);
-  gates_ = from.take(size * 2 * model_.inner);
-  gated_ = from.take(size * model_.inner);
-  output_ = from.take(size * model_.hidden);
-  attention_rstd_ = floats(tokens);
-  feed_forward_rstd_ = floats(tokens);
-  softmax_max_ = floats(tokens * model_.heads);
-  softmax_sum_ = floats(tokens * model_.heads);
-}
-
 void decoder_layer::refresh(const velo::stream_ref& stream) {
   for (linear* each : {&qkv_, &out_, &gate_up_, &down_}) each->refresh(stream);
 }
 
-velo::tensor_view decoder_layer::rows(std::byte* data, batch_shape batch,
-                                      std::int64_t width) const {
-  return {data, type_, {batch.tokens(), width}};
+buffer decoder_layer::make(const pass& now, std::int64_t width, velo_purpose purpose) const {
+  return now.memory.take(now.room.tokens() * width * (type_.bits / 8), purpose);
+}
+
+buffer decoder_layer::make_floats(const pass& now, std::int64_t width) const {
+  return now.memory.take(now.room.tokens() * width * 4, kept_purpose);
+}
+
+velo::tensor_view decoder_layer::rows(const pass& now, const buffer& of, std::int64_t width) const {
+  return {of.data(), type_, {now.batch.tokens(), width}};
 }
 
 // Some heads of a projection, [sequences, length, count, head width], where they lie.
-velo::tensor_view decoder_layer::heads(std::byte* qkv, batch_shape batch, std::int64_t first,
+velo::tensor_view decoder_layer::heads(const pass& now, const buffer& qkv, std::int64_t first,
                                        std::int64_t count) const {
   const std::int64_t width = model_.head_dim(), row = qkv_width(model_);
-  return {qkv + first * width * (type_.bits / 8),
+  return {qkv.data() + first * width * (type_.bits / 8),
           type_,
-          {batch.sequences, batch.length, count, width},
-          {batch.length * row, row, width, 1}};
+          {now.batch.sequences, now.batch.length, count, width},
+          {now.batch.length * row, row, width, 1}};
 }
 
-std::byte* decoder_layer::forward(const velo::stream_ref& stream, batch_shape batch,
-                                  std::byte* input, const rotary_table& angles,
-                                  const workspace& space) {
+// What the query heads give, and what softmax keeps of each.
+velo::tensor_view decoder_layer::per_head(const pass& now, const buffer& of) const {
+  return {
+      of.data(), type_, {now.batch.sequences, now.batch.length, model_.heads, model_.head_dim()}};
+}
+velo::tensor_view decoder_layer::sums(const pass& now, const buffer& of) const {
+  return {of.floats(), {now.batch.sequences, model_.heads, now.batch.length}};
+}
+
+buffer decoder_layer::forward(const pass& now, const buffer& input, layer_activations& kept) const {
+  make_feed_forward(now, input, kept);
+  const std::int64_t hidden = model_.hidden;
+  const buffer branch = make(now, hidden, passing);
+  down_.forward(now.stream, rows(now, kept.gated, model_.inner), rows(now, branch, hidden));
+  buffer output = make(now, hidden, kept_purpose);
+  velo::add(now.stream, velo::add_args()
+                            .a(rows(now, kept.middle, hidden))
+                            .b(rows(now, branch, hidden))
+                            .y(rows(now, output, hidden)));
+  return output;
+}
+
+void decoder_layer::let_go(layer_activations& kept, const layer_recompute& what) {
+  if (what.whole) kept = {};
+  if (what.attention) kept.attended = {}, kept.softmax_max = {}, kept.softmax_sum = {};
+  if (what.activation) kept.gated = {};
+  if (what.norms) kept.attention_input = {}, kept.feed_forward_input = {};
+}
+
+void decoder_layer::norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,
+                         buffer& rstd) const {
+  if (!rstd) rstd = make_floats(now, 1);
+  y = make(now, model_.hidden, kept_purpose);
+  velo::rms_norm(now.stream, velo::rms_norm_args()
+                                 .x(rows(now, x, model_.hidden))
+                                 .gamma(gain)
+                                 .y(rows(now, y, model_.hidden))
+                                 .rstd(column(now, rstd))
+                                 .epsilon(model_.norm_epsilon));
+}
+
+// Up to what core attention gives.
+void decoder_layer::make_attention(const pass& now, const buffer& input,
+                                   layer_activations& kept) const {
+  if (!kept.attention_input)
+    norm(now, input, attention_gain_, kept.attention_input, kept.attention_rstd);
+  if (!kept.projected) {
+    kept.projected = make(now, qkv_width(model_), kept_purpose);
+    qkv_.forward(now.stream, rows(now, kept.attention_input, model_.hidden),
+                 rows(now, kept.projected, qkv_width(model_)));
+    const velo::tensor_view rotated = heads(now, kept.projected, 0, model_.heads + model_.kv_heads);
+    velo::rotary_position_embedding(now.stream, velo::rotary_position_embedding_args()
+                                                    .x(rotated)
+                                                    .cos(now.angles.cosines())
+                                                    .sin(now.angles.sines())
+                                                    .y(rotated));
+  }
+  if (!kept.attended) attend(now, kept);
+}
+
+void decoder_layer::attend(const pass& now, layer_activations& kept) const {
+  const std::int64_t queries = model_.heads, keys = model_.kv_heads;
+  kept.attended = make(now, model_.hidden, kept_purpose);
+  kept.softmax_max = make_floats(now, queries);
+  kept.softmax_sum = make_floats(now, queries);
+  velo::fusion_attention(now.stream, velo::fusion_attention_args()
+                                         .query(heads(now, kept.projected, 0, queries))
+                                         .key(heads(now, kept.projected, queries, keys))
+                                         .value(heads(now, kept.projected, queries + keys, keys))
+                                         .attention_out(per_head(now, kept.attended))
+                                         .softmax_max(sums(now, kept.softmax_max))
+                                         .softmax_sum(sums(now, kept.softmax_sum))
+                                         .scale(attention_scale(model_))
+                                         .sparse_mode(velo::attention_sparse_mode::left_up_causal));
+}
+
+// Up to what the product `down` takes.
+void decoder_layer::make_feed_forward(const pass& now, const buffer& input,
+                                      layer_activations& kept) const {
   const std::int64_t hidden = model_.hidden, inner = model_.inner;
-  input_ = input;
-  velo::rms_norm(stream, velo::rms_norm_args()
-                             .x(rows(input, batch, hidden))
-                             .gamma(attention_gain_)
-                             .y(rows(attention_input_, batch, hidden))
-                             .rstd(velo::tensor_view(attention_rstd_, {batch.tokens(), 1}))
-                             .epsilon(model_.norm_epsilon));
-  attention_forward(stream, batch, angles, space);
-  velo::add(stream, velo::add_args()
-                        .a(rows(input, batch, hidden))
-                        .b(rows(space.branch, batch, hidden))
-                        .y(rows(middle_, batch, hidden)));
-
-  velo::rms_norm(stream, velo::rms_norm_args()
-                             .x(rows(middle_, batch, hidden))
-                             .gamma(feed_forward_gain_)
-                             .y(rows(feed_forward_input_, batch, hidden))
-                             .rstd(velo::tensor_view(feed_forward_rstd_, {batch.tokens(), 1}))
-                             .epsilon(model_.norm_epsilon));
-  gate_up_.forward(stream, rows(feed_forward_input_, batch, hidden),
-                   rows(gates_, batch, 2 * inner));
-  velo::swiglu(stream,
-               velo::swiglu_args().x(rows(gates_, batch, 2 * inner)).y(rows(gated_, batch, inner)));
-  down_.forward(stream, rows(gated_, batch, inner), rows(space.branch, batch, hidden));
-  velo::add(stream, velo::add_args()
-                        .a(rows(middle_, batch, hidden))
-                        .b(rows(space.branch, batch, hidden))
-                        .y(rows(output_, batch, hidden)));
-  return output_;
+  if (!kept.middle) {
+    make_attention(now, input, kept);
+    const buffer branch = make(now, hidden, passing);
+    out_.forward(now.stream, rows(now, kept.attended, hidden), rows(now, branch, hidden));
+    kept.middle = make(now, hidden, kept_purpose);
+    velo::add(now.stream, velo::add_args()
+                              .a(rows(now, input, hidden))
+                              .b(rows(now, branch, hidden))
+                              .y(rows(now, kept.middle, hidden)));
+  }
+  if (!kept.feed_forward_input)
+    norm(now, kept.middle, feed_forward_gain_, kept.feed_forward_input, kept.feed_forward_rstd);
+  if (!kept.gates) {
+    kept.gates = make(now, 2 * inner, kept_purpose);
+    gate_up_.forward(now.stream, rows(now, kept.feed_forward_input, hidden),
+                     rows(now, kept.gates, 2 * inner));
+  }
+  if (!kept.gated) {
+    kept.gated = make(now, inner, kept_purpose);
+    velo::swiglu(
+        now.stream,
+        velo::swiglu_args().x(rows(now, kept.gates, 2 * inner)).y(rows(now, kept.gated, inner)));
+  }
 }
 
-void decoder_layer::attention_forward(const velo::stream_ref& stream, batch_shape batch,
-                                      const rotary_table& angles, const workspace& space) {
-  const std::int64_t hidden = model_.hidden, queries = model_.heads, keys = model_.kv_heads;
-  qkv_.forward(stream, rows(attention_input_, batch, hidden),
-               rows(projected_, batch, qkv_width(model_)));
-  const velo::tensor_view rotated = heads(projected_, batch, 0, queries + keys);
-  velo::rotary_position_embedding(stream, velo::rotary_position_embedding_args()
-                                              .x(rotated)
-                                              .cos(angles.cosines())
-                                              .sin(angles.sines())
-                                              .y(rotated));
-  velo::fusion_attention(
-      stream,
-      velo::fusion_attention_args()
-          .query(heads(projected_, batch, 0, queries))
-          .key(heads(projected_, batch, queries, keys))
-          .value(heads(projected_, batch, queries + keys, keys))
-          .attention_out(velo::tensor_view(
-              attended_, type_, {batch.sequences, batch.length, queries, model_.head_dim()}))
-          .softmax_max(velo::tensor_view(softmax_max_, {batch.sequences, queries, batch.length}))
-          .softmax_sum(velo::tensor_view(softmax_sum_, {batch.sequences, queries, batch.length}))
-          .scale(attention_scale(model_))
-          .sparse_mode(velo::attention_sparse_mode::left_up_causal));
-  out_.forward(stream, rows(attended_, batch, hidden), rows(space.branch, batch, hidden));
+void decoder_layer::backward(const pass& now, const buffer& gradient, const buffer& input,
+                             layer_activations& kept) const {
+  make_feed_forward(now, input, kept);
+  const buffer added = make(now, model_.hidden, passing);
+  const velo::tensor_view through = rows(now, gradient, model_.hidden);
+  const velo::tensor_view branch = rows(now, added, model_.hidden);
+  feed_forward_backward(now, through, branch, kept);
+  velo::add(now.stream, velo::add_args().a(through).b(branch).y(through));
+  make_attention(now, input, kept);
+  attention_backward(now, through, branch, input, kept);
+  velo::add(now.stream, velo::add_args().a(through).b(branch).y(through));
+  kept = {};
 }
 
-void decoder_layer::backward(const velo::stream_ref& stream, batch_shape batch, std::byte* gradient,
-                             const rotary_table& angles, const workspace& space) {
-  const velo::tensor_view through = rows(gradient, batch, model_.hidden);
-  const velo::tensor_view branch = rows(space.branch, batch, model_.hidden);
-  feed_forward_backward(stream, batch, through, space);
-  velo::add(stream, velo::add_args().a(through).b(branch).y(through));
-  attention_backward(stream, batch, through, angles, space);
-  velo::add(stream, velo::add_args().a(through).b(branch).y(through));
-}
-
-// Leaves in the workspace's branch what the feed-forward block adds to the gradient;
-// attention_backward does the same.
-void decoder_layer::feed_forward_backward(const velo::stream_ref& stream, batch_shape batch,
-                                          const velo::tensor_view& gradient,
-                                          const workspace& space) {
+// Leaves in `branch` what the feed-forward block adds to the gradient; attention_backward does the
+// same.
+void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_view& gradient,
+                                          const velo::tensor_view& branch,
+                                          layer_activations& kept) const {
   const std::int64_t hidden = model_.hidden, inner = model_.inner;
-  const velo::tensor_view gated = rows(space.gated, batch, inner),
-                          gates = rows(gates_, batch, 2 * inner);
-  const velo::tensor_view branch = rows(space.branch, batch, hidden);
-  down_.weight_gradient(stream, rows(gated_, batch, inner), gradient);
-  down_.input_gradient(stream, gradient, gated);
-  velo::swiglu_backward(stream, velo::swiglu_backward_args().dy(gated).x(gates).dx(gates));
-  gate_up_.weight_gradient(stream, rows(feed_forward_input_, batch, hidden), gates);
-  gate_up_.input_gradient(stream, gates, branch);
-  velo::rms_norm_backward(stream,
-                          velo::rms_norm_backward_args()
-                              .dy(branch)
-                              .x(rows(middle_, batch, hidden))
-                              .gamma(feed_forward_gain_)
-                              .rstd(velo::tensor_view(feed_forward_rstd_, {batch.tokens(), 1}))
-                              .dx(branch)
-                              .dgamma(feed_forward_gain_gradient_)
-                              .accumulate(true));
+  const velo::tensor_view gates = rows(now, kept.gates, 2 * inner);
+  down_.weight_gradient(now.stream, rows(now, kept.gated, inner), gradient);
+  kept.gated = {};
+  {
+    const buffer backward = make(now, inner, passing);
+    const velo::tensor_view gated = rows(now, backward, inner);
+    down_.input_gradient(now.stream, gradient, gated);
+    velo::swiglu_backward(now.stream, velo::swiglu_backward_args().dy(gated).x(gates).dx(gates));
+  }
+  gate_up_.weight_gradient(now.stream, rows(now, kept.feed_forward_input, hidden), gates);
+  kept.feed_forward_input = {};
+  gate_up_.input_gradient(now.stream, gates, branch);
+  kept.gates = {};
+  velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
+                                          .dy(branch)
+                                          .x(rows(now, kept.middle, hidden))
+                                          .gamma(feed_forward_gain_)
+                                          .rstd(column(now, kept.feed_forward_rstd))
+                                          .dx(branch)
+                                          .dgamma(feed_forward_gain_gradient_)
+                                          .accumulate(true));
 }
 
-void decoder_layer::attention_backward(const velo::stream_ref& stream, batch_shape batch,
-                                       const velo::tensor_view& gradient,
-                                       const rotary_table& angles, const workspace& space) {
+void decoder_layer::attention_backward(const pass& now, const velo::tensor_view& gradient,
+                                       const velo::tensor_view& branch, const buffer& input,
+                                       layer_activations& kept) const {
   const std::int64_t hidden = model_.hidden, queries = model_.heads, keys = model_.kv_heads;
-  const velo::tensor_view branch = rows(space.branch, batch, hidden);
-  const velo::tensor_view projected = rows(space.qkv, batch, qkv_width(model_));
-  const auto attention_shape = [&](std::byte* data) {
-    return velo::tensor_view(data, type_,
-                             {batch.sequences, batch.length, queries, model_.head_dim()});
-  };
-  out_.weight_gradient(stream, rows(attended_, batch, hidden), gradient);
-  out_.input_gradient(stream, gradient, rows(space.attended, batch, hidden));
-  velo::fusion_attention_backward(
-      stream,
-      velo::fusion_attention_backward_args()
-          .dy(attention_shape(space.attended))
-          .query(heads(projected_, batch, 0, queries))
-          .key(heads(projected_, batch, queries, keys))
-          .value(heads(projected_, batch, queries + keys, keys))
-          .attention_out(attention_shape(attended_))
-          .softmax_max(velo::tensor_view(softmax_max_, {batch.sequences, queries, batch.length}))
-          .softmax_sum(velo::tensor_view(softmax_sum_, {batch.sequences, queries, batch.length}))
-          .dquery(heads(space.qkv, batch, 0, queries))
-          .dkey(heads(space.qkv, batch, queries, keys))
-          .dvalue(heads(space.qkv, batch, queries + keys, keys))
-          .scale(attention_scale(model_))
-          .sparse_mode(velo::attention_sparse_mode::left_up_causal));
-  const velo::tensor_view rotated = heads(space.qkv, batch, 0, queries + keys);
-  velo::rotary_position_embedding_backward(stream, velo::rotary_position_embedding_backward_args()
-                                                       .dy(rotated)
-                                                       .cos(angles.cosines())
-                                                       .sin(angles.sines())
-                                                       .dx(rotated));
-  qkv_.weight_gradient(stream, rows(attention_input_, batch, hidden), projected);
-  qkv_.input_gradient(stream, projected, branch);
-  velo::rms_norm_backward(stream, velo::rms_norm_backward_args()
-                                      .dy(branch)
-                                      .x(rows(input_, batch, hidden))
-                                      .gamma(attention_gain_)
-                                      .rstd(velo::tensor_view(attention_rstd_, {batch.tokens(), 1}))
-                                      .dx(branch)
-                                      .dgamma(attention_gain_gradient_)
-                                      .accumulate(true));
+  out_.weight_gradient(now.stream, rows(now, kept.attended, hidden), gradient);
+  const buffer qkv = make(now, qkv_width(model_), passing);
+  const velo::tensor_view projected = rows(now, qkv, qkv_width(model_));
+  {
+    const buffer attended = make(now, hidden, passing);
+    out_.input_gradient(now.stream, gradient, rows(now, attended, hidden));
+    velo::fusion_attention_backward(now.stream,
+                                    velo::fusion_attention_backward_args()
+                                        .dy(per_head(now, attended))
+                                        .query(heads(now, kept.projected, 0, queries))
+                                        .key(heads(now, kept.projected, queries, keys))
+                                        .value(heads(now, kept.projected, queries + keys, keys))
+                                        .attention_out(per_head(now, kept.attended))
+                                        .softmax_max(sums(now, kept.softmax_max))
+                                        .softmax_sum(sums(now, kept.softmax_sum))
+                                        .dquery(heads(now, qkv, 0, queries))
+                                        .dkey(heads(now, qkv, queries, keys))
+                                        .dvalue(heads(now, qkv, queries + keys, keys))
+                                        .scale(attention_scale(model_))
+                                        .sparse_mode(velo::attention_sparse_mode::left_up_causal));
+  }
+  kept.attended = {}, kept.projected = {};
+  const velo::tensor_view rotated = heads(now, qkv, 0, queries + keys);
+  velo::rotary_position_embedding_backward(now.stream,
+                                           velo::rotary_position_embedding_backward_args()
+                                               .dy(rotated)
+                                               .cos(now.angles.cosines())
+                                               .sin(now.angles.sines())
+                                               .dx(rotated));
+  qkv_.weight_gradient(now.stream, rows(now, kept.attention_input, hidden), projected);
+  qkv_.input_gradient(now.stream, projected, branch);
+  velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
+                                          .dy(branch)
+                                          .x(rows(now, input, hidden))
+                                          .gamma(attention_gain_)
+                                          .rstd(column(now, kept.attention_rstd))
+                                          .dx(branch)
+                                          .dgamma(attention_gain_gradient_)
+                                          .accumulate(true));
 }
 
 }  // namespace pretrain

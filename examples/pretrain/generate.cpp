@@ -75,9 +75,9 @@ int draw(const double* logits, double temperature, std::int64_t top_k, double un
   return order[0];
 }
 
-std::string generate(const velo::stream_ref& stream, model& model, std::int64_t length,
+std::string generate(const velo::stream_ref& stream, model& model, activations& batch,
                      const std::string& prompt, const run_settings& run) {
-  const auto window = static_cast<std::size_t>(length);
+  const auto window = static_cast<std::size_t>(batch.largest().length);
   const random_stream random(run.seed, purpose::sampling);
   std::string text = prompt;
   std::size_t begin = 0;
@@ -85,12 +85,12 @@ std::string generate(const velo::stream_ref& stream, model& model, std::int64_t 
     while (text.size() - begin > window - 1) begin += (window + 1) / 2;
     // The whole window is computed each time; what lies behind the last byte cannot be seen by it.
     const std::string_view known = std::string_view(text).substr(begin);
-    write_sequence(known, model.inputs(), model.targets());
-    std::int32_t* inputs = model.inputs();
-    inputs[known.size()] = known.empty() ? bos : model.targets()[known.size() - 1];
+    write_sequence(known, batch.inputs(), batch.targets());
+    std::int32_t* inputs = batch.inputs();
+    inputs[known.size()] = known.empty() ? bos : batch.targets()[known.size() - 1];
     std::fill(inputs + known.size() + 1, inputs + window, pad);
     const auto logits =
-        byte_logits(model.forward(stream, 1), static_cast<std::int64_t>(known.size()));
+        byte_logits(model.forward(stream, batch, 1, true), static_cast<std::int64_t>(known.size()));
     if (!std::all_of(logits.begin(), logits.end(), [](double l) { return std::isfinite(l); }))
       fail("the model's predictions are no numbers: its weights are damaged, or training diverged");
     const double uniform = random.uniform(static_cast<std::uint64_t>(i));

@@ -12,8 +12,9 @@
 
 namespace pretrain {
 
-// The bytes that follow `prompt`, fewer after an interrupt. `length` is the model's window.
-std::string generate(const velo::stream_ref& stream, model& model, std::int64_t length,
+// The bytes that follow `prompt`, fewer after an interrupt, in windows as long as the batch's
+// sequences.
+std::string generate(const velo::stream_ref& stream, model& model, activations& batch,
                      const std::string& prompt, const run_settings& run);
 
 // The position drawn from logits over bytes: by `uniform` in [0, 1) among the `top_k` likeliest (0:

@@ -1,55 +1,25 @@
 // What lies around the layers.
 #include "model.hpp"
 
-#include <cstring>
-
 namespace pretrain {
 
-model::model(const velo::context& context, const weights& from, const model_settings& settings,
-             batch_shape largest, bool training)
-    : settings_(settings),
-      largest_(largest),
-      training_(training),
-      type_(dtype_of(from.type())),
-      head_(context, from, from.layout().head, settings.vocab, settings.hidden, training),
-      embedding_(from.weight(from.layout().embedding, {settings.vocab, settings.hidden})),
-      gain_(from.weight(from.layout().final_norm, {settings.hidden})) {
-  for (const layer_layout& at : from.layout().layers)
-    layers_.emplace_back(context, from, settings, at, training);
-  if (training) {
-    embedding_gradient_ = from.gradient(from.layout().embedding, {settings.vocab, settings.hidden});
-    gain_gradient_ = from.gradient(from.layout().final_norm, {settings.hidden});
-  }
-  arena measured;
-  plan(measured);
-  memory_ = velo::managed_tensor::create(context, velo::dtype<std::uint8_t>, {measured.used()});
-  auto bytes = memory_.view().data<std::byte>();
-  // Touched now, so that no step meets a fresh page.
-  std::memset(bytes, 0, static_cast<std::size_t>(measured.used()));
-  arena memory(bytes);
-  plan(memory);
-  angles_.fill(settings);
-}
-
-void model::plan(arena& from) {
-  const std::int64_t tokens = largest_.tokens(), size = tokens * (type_.bits / 8);
-  const auto floats = [&](std::int64_t count) {
-    return reinterpret_cast<float*>(from.take(count * 4));
-  };
-  const auto symbols = [&] { return reinterpret_cast<std::int32_t*>(from.take(tokens * 4)); };
-  inputs_ = symbols();
-  targets_ = symbols();
-  angles_.plan(from, settings_, largest_.length);
-  space_.plan(from, settings_, largest_, training_);
-  embedded_ = from.take(size * settings_.hidden);
-  normed_ = from.take(size * settings_.hidden);
-  logits_ = from.take(size * settings_.vocab);
-  gradient_ = from.take(size * settings_.hidden);
-  rstd_ = floats(tokens);
-  lse_ = floats(tokens);
-  loss_ = floats(1);
-  loss_gradient_ = floats(1);
-  for (decoder_layer& layer : layers_) layer.plan(from, largest_);
+model::model(run_memory& from, const velo::context& context, const weights& weights,
+             const model_settings& settings, std::int64_t length, bool training)
+    : memory_(from),
+      settings_(settings),
+      type_(dtype_of(weights.type())),
+      recompute_(static_cast<std::size_t>(settings.layers)),
+      depth_(recompute_.size()),
+      head_(context, weights, weights.layout().head, settings.vocab, settings.hidden, training),
+      embedding_(weights.weight(weights.layout().embedding, {settings.vocab, settings.hidden})),
+      gain_(weights.weight(weights.layout().final_norm, {settings.hidden})),
+      angles_(from, settings, length) {
+  for (const layer_layout& at : weights.layout().layers)
+    layers_.emplace_back(context, weights, settings, at, training);
+  if (!training) return;
+  embedding_gradient_ =
+      weights.gradient(weights.layout().embedding, {settings.vocab, settings.hidden});
+  gain_gradient_ = weights.gradient(weights.layout().final_norm, {settings.hidden});
 }
 
 void model::refresh(const velo::stream_ref& stream) {
@@ -57,72 +27,134 @@ void model::refresh(const velo::stream_ref& stream) {
   for (decoder_layer& layer : layers_) layer.refresh(stream);
 }
 
-velo::tensor_view model::rows(std::byte* data, std::int64_t sequences, std::int64_t width) const {
-  return {data, type_, {sequences * largest_.length, width}};
+pass model::begin(const velo::stream_ref& stream, const activations& of) const {
+  const batch_shape room = memory_.rehearses() ? of.largest() : of.batch();
+  return {stream, memory_, angles_, of.batch(), room};
 }
 
-velo::tensor_view model::forward(const velo::stream_ref& stream, std::int64_t sequences) {
-  const batch_shape batch = batch_of(sequences);
+velo::tensor_view model::rows(const pass& now, const buffer& of, std::int64_t width) const {
+  return {of.data(), type_, {now.batch.tokens(), width}};
+}
+
+buffer model::make(const pass& now, std::int64_t width) const {
+  return memory_.take(now.room.tokens() * width * (type_.bits / 8), VELO_PURPOSE_ACTIVATION);
+}
+
+buffer model::make_floats(const pass& now) const {
+  return memory_.take(now.room.tokens() * 4, VELO_PURPOSE_ACTIVATION);
+}
+
+velo::tensor_view model::forward(const velo::stream_ref& stream, activations& of,
+                                 std::int64_t sequences, bool alone) {
+  of.clear();  // a forward pass without a backward pass leaves something
+  of.sequences = sequences;
+  const pass now = begin(stream, of);
+  const std::int64_t tokens = now.batch.tokens(), hidden = settings_.hidden;
+  of.residual[0] = make(now, hidden);
   velo::embedding(stream, velo::embedding_args()
-                              .ids(velo::tensor_view(inputs_, {batch.tokens()}))
+                              .ids(velo::tensor_view(of.inputs(), {tokens}))
                               .table(embedding_)
-                              .y(rows(embedded_, sequences, settings_.hidden)));
-  decoded_ = embedded_;
-  for (decoder_layer& layer : layers_)
-    decoded_ = layer.forward(stream, batch, decoded_, angles_, space_);
+                              .y(rows(now, of.residual[0], hidden)));
+  for (std::size_t i = 0; i < depth_; ++i) layer_forward(now, of, i, alone);
+  of.normed = make(now, hidden);
+  of.rstd = make_floats(now);
   velo::rms_norm(stream, velo::rms_norm_args()
-                             .x(rows(decoded_, sequences, settings_.hidden))
+                             .x(rows(now, of.residual[depth_], hidden))
                              .gamma(gain_)
-                             .y(rows(normed_, sequences, settings_.hidden))
-                             .rstd(velo::tensor_view(rstd_, {batch.tokens(), 1}))
+                             .y(rows(now, of.normed, hidden))
+                             .rstd(velo::tensor_view(of.rstd.floats(), {tokens, 1}))
                              .epsilon(settings_.norm_epsilon));
-  head_.forward(stream, rows(normed_, sequences, settings_.hidden),
-                rows(logits_, sequences, settings_.vocab));
-  return rows(logits_, sequences, settings_.vocab);
+  of.logits = make(now, settings_.vocab);
+  head_.forward(stream, rows(now, of.normed, hidden), rows(now, of.logits, settings_.vocab));
+  if (alone) of.residual[depth_] = {}, of.normed = {}, of.rstd = {};
+  return rows(now, of.logits, settings_.vocab);
 }
 
-double model::loss(const velo::stream_ref& stream, std::int64_t sequences, velo::reduction how) {
-  const std::int64_t tokens = batch_of(sequences).tokens();
+double model::loss(const velo::stream_ref& stream, activations& of, velo::reduction how) {
+  const pass now = begin(stream, of);
+  const std::int64_t tokens = now.batch.tokens();
+  of.lse = make_floats(now);
   velo::cross_entropy(stream, velo::cross_entropy_args()
-                                  .logits(rows(logits_, sequences, settings_.vocab))
-                                  .targets(velo::tensor_view(targets_, {tokens}))
-                                  .loss(velo::tensor_view(loss_, {}))
-                                  .lse(velo::tensor_view(lse_, {tokens}))
+                                  .logits(rows(now, of.logits, settings_.vocab))
+                                  .targets(velo::tensor_view(of.targets(), {tokens}))
+                                  .loss(velo::tensor_view(&loss_, {}))
+                                  .lse(velo::tensor_view(of.lse.floats(), {tokens}))
                                   .reduction(how));
-  return static_cast<double>(*loss_);
+  return static_cast<double>(loss_);
 }
 
-void model::backward(const velo::stream_ref& stream, std::int64_t sequences, double scale) {
-  const batch_shape batch = batch_of(sequences);
-  const std::int64_t hidden = settings_.hidden, tokens = batch.tokens();
-  const velo::tensor_view logits = rows(logits_, sequences, settings_.vocab);
-  const velo::tensor_view gradient = rows(gradient_, sequences, hidden);
-  *loss_gradient_ = static_cast<float>(scale);
+void model::backward(const velo::stream_ref& stream, activations& of, double scale) {
+  const pass now = begin(stream, of);
+  const std::int64_t hidden = settings_.hidden, tokens = now.batch.tokens();
+  const velo::tensor_view logits = rows(now, of.logits, settings_.vocab);
+  const velo::tensor_view targets(of.targets(), {tokens});
+  loss_gradient_ = static_cast<float>(scale);
   velo::cross_entropy_backward(stream, velo::cross_entropy_backward_args()
-                                           .dloss(velo::tensor_view(loss_gradient_, {}))
+                                           .dloss(velo::tensor_view(&loss_gradient_, {}))
                                            .logits(logits)
-                                           .targets(velo::tensor_view(targets_, {tokens}))
-                                           .lse(velo::tensor_view(lse_, {tokens}))
+                                           .targets(targets)
+                                           .lse(velo::tensor_view(of.lse.floats(), {tokens}))
                                            .dlogits(logits));
-  head_.weight_gradient(stream, rows(normed_, sequences, hidden), logits);
+  of.lse = {};
+  head_.weight_gradient(stream, rows(now, of.normed, hidden), logits);
+  of.normed = {};
+  const buffer through =
+      memory_.take(now.room.tokens() * hidden * (type_.bits / 8), VELO_PURPOSE_WORKSPACE);
+  const velo::tensor_view gradient = rows(now, through, hidden);
   head_.input_gradient(stream, logits, gradient);
+  of.logits = {};
   velo::rms_norm_backward(stream, velo::rms_norm_backward_args()
                                       .dy(gradient)
-                                      .x(rows(decoded_, sequences, hidden))
+                                      .x(rows(now, of.residual[depth_], hidden))
                                       .gamma(gain_)
-                                      .rstd(velo::tensor_view(rstd_, {tokens, 1}))
+                                      .rstd(velo::tensor_view(of.rstd.floats(), {tokens, 1}))
                                       .dx(gradient)
                                       .dgamma(gain_gradient_)
                                       .accumulate(true));
-  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
-    layer->backward(stream, batch, gradient_, angles_, space_);
-  }
+  of.residual[depth_] = {}, of.rstd = {};
+  for (std::size_t i = depth_; i-- > 0;) layer_backward(now, of, i, through);
   velo::embedding_backward(stream, velo::embedding_backward_args()
-                                       .ids(velo::tensor_view(inputs_, {tokens}))
+                                       .ids(velo::tensor_view(of.inputs(), {tokens}))
                                        .dy(gradient)
                                        .dtable(embedding_gradient_)
                                        .rows(settings_.vocab)
                                        .accumulate(true));
+}
+
+void model::layer_forward(const pass& now, activations& of, std::size_t layer, bool alone) const {
+  const layer_recompute& what = recompute_[layer];
+  of.residual[layer + 1] = layers_[layer].forward(now, of.residual[layer], of.layers[layer]);
+  decoder_layer::let_go(of.layers[layer], what);
+  if (alone) of.layers[layer] = {};
+  const bool inside_group = what.whole && what.first < static_cast<std::int64_t>(layer);
+  if (alone || inside_group) of.residual[layer] = {};
+}
+
+// The last layer of a group that is made again from the group's input brings the others with it.
+void model::layer_backward(const pass& now, activations& of, std::size_t layer,
+                           const buffer& gradient) const {
+  const auto first = static_cast<std::size_t>(recompute_[layer].first);
+  for (std::size_t i = first; i < layer; ++i)
+    if (!of.residual[i + 1])
+      of.residual[i + 1] = layers_[i].forward(now, of.residual[i], of.layers[i]);
+  layers_[layer].backward(now, gradient, of.residual[layer], of.layers[layer]);
+  of.residual[layer] = {};
+}
+
+std::vector<lifetime> model::rehearse(const velo::stream_ref& stream, activations& of) {
+  memory_.begin_rehearsal();
+  forward(stream, of, 0);
+  loss(stream, of, velo::reduction::mean);
+  backward(stream, of, 1);
+  return memory_.end_rehearsal();
+}
+
+void model::warm_up(const velo::stream_ref& stream, activations& of) {
+  const std::size_t all = std::exchange(depth_, 1);
+  forward(stream, of, of.largest().sequences);
+  loss(stream, of, velo::reduction::mean);
+  backward(stream, of, 1);
+  depth_ = all;
 }
 
 }  // namespace pretrain

@@ -1,8 +1,8 @@
 // The language model: embedding, decoder layers, norm, head and loss, forward and backward.
 //
-// All buffers lie in one allocation, made here for the largest batch; a pass allocates nothing. The
-// logits are computed in the model's dtype, and the backward pass turns them into their gradient in
-// place, so they exist once.
+// What a pass makes for the next one is the micro-batch's (activations.hpp). The logits are computed
+// in the model's dtype, and the backward pass turns them into their gradient in place, so they exist
+// once.
 #pragma once
 
 #include <vector>
@@ -13,51 +13,55 @@ namespace pretrain {
 
 class model {
  public:
-  // Works on at most `largest` sequences; their length is always `largest.length`. Weights must
-  // outlive the model.
-  model(const velo::context& context, const weights& from, const model_settings& settings,
-        batch_shape largest, bool training);
+  // Of sequences of one length. `from` and the weights must outlive the model.
+  model(run_memory& from, const velo::context& context, const weights& weights,
+        const model_settings& settings, std::int64_t length, bool training);
 
   // To be called whenever the weights have changed: lays them out anew for the products.
   void refresh(const velo::stream_ref& stream);
 
-  // Symbols [sequences, length], at the start of these buffers. A target below zero does not count.
-  std::int32_t* inputs() const { return inputs_; }
-  std::int32_t* targets() const { return targets_; }
+  // What the backward pass makes again, by layer; at first nothing. Not between the passes of a
+  // micro-batch.
+  void recompute(std::vector<layer_recompute> what) { recompute_ = std::move(what); }
 
-  // Logits of every position: [sequences x length, vocab].
-  velo::tensor_view forward(const velo::stream_ref& stream, std::int64_t sequences);
+  // Logits of every position of the first `sequences`: [sequences x length, vocab]. Of a forward
+  // pass that is `alone` no backward pass follows, and nothing is kept for it.
+  velo::tensor_view forward(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
+                            bool alone = false);
 
   // After forward: the sum, or the mean, of the losses of all targets that count, in nats.
-  double loss(const velo::stream_ref& stream, std::int64_t sequences, velo::reduction how);
+  double loss(const velo::stream_ref& stream, activations& of, velo::reduction how);
 
   // After a mean loss: adds `scale` times its gradient to the weights' gradients.
-  void backward(const velo::stream_ref& stream, std::int64_t sequences, double scale);
+  void backward(const velo::stream_ref& stream, activations& of, double scale);
+
+  // The lifetimes of the buffers of a forward and a backward pass of `of.largest()`, by the same
+  // code on no rows.
+  std::vector<lifetime> rehearse(const velo::stream_ref& stream, activations& of);
+
+  // A forward and a backward pass through the first layer and the head alone, so that operators
+  // have taken all the scratch they will. Adds to the weights' gradients.
+  void warm_up(const velo::stream_ref& stream, activations& of);
 
  private:
-  void plan(arena& from);
-  batch_shape batch_of(std::int64_t sequences) const { return {sequences, largest_.length}; }
-  velo::tensor_view rows(std::byte* data, std::int64_t sequences, std::int64_t width) const;
+  pass begin(const velo::stream_ref& stream, const activations& of) const;
+  velo::tensor_view rows(const pass& now, const buffer& of, std::int64_t width) const;
+  buffer make(const pass& now, std::int64_t width) const;
+  buffer make_floats(const pass& now) const;
+  void layer_forward(const pass& now, activations& of, std::size_t layer, bool alone) const;
+  void layer_backward(const pass& now, activations& of, std::size_t layer,
+                      const buffer& gradient) const;
 
+  run_memory& memory_;
   model_settings settings_;
-  batch_shape largest_;
-  bool training_;
   velo_dtype type_;
   std::vector<decoder_layer> layers_;
+  std::vector<layer_recompute> recompute_;
+  std::size_t depth_;  // layers that passes go through
   linear head_;
   velo::tensor_view embedding_, embedding_gradient_, gain_, gain_gradient_;
-
-  velo::managed_tensor memory_;
   rotary_table angles_;
-  workspace space_;
-  std::int32_t *inputs_ = nullptr, *targets_ = nullptr;  // [tokens]
-  std::byte* embedded_ = nullptr;                        // [tokens, hidden]
-  std::byte* decoded_ = nullptr;            // [tokens, hidden]; the last layer's, not planned here
-  std::byte* normed_ = nullptr;             // [tokens, hidden]
-  std::byte* logits_ = nullptr;             // [tokens, vocab]
-  std::byte* gradient_ = nullptr;           // [tokens, hidden]
-  float *rstd_ = nullptr, *lse_ = nullptr;  // [tokens]
-  float *loss_ = nullptr, *loss_gradient_ = nullptr;  // one each
+  float loss_ = 0, loss_gradient_ = 0;
 };
 
 }  // namespace pretrain

@@ -10,7 +10,7 @@ namespace pretrain {
 
 class optimizer {
  public:
-  optimizer(const velo::context& context, const optimizer_settings& settings);
+  explicit optimizer(const optimizer_settings& settings) : settings_(settings) {}
 
   // Updates all weights; `number` counts updates from 1. Returns the gradients'
   // norm before clipping.
@@ -22,9 +22,8 @@ class optimizer {
               std::int64_t end, double decay, std::int64_t number, double learning_rate);
 
   optimizer_settings settings_;
-  velo::managed_tensor memory_;
-  double* sum_of_squares_;
-  float *norm_, *clip_;
+  double sum_of_squares_ = 0;
+  float norm_ = 0, clip_ = 1;
 };
 
 }  // namespace pretrain

@@ -16,6 +16,7 @@ configuration::configuration() {
   add_model();
   add_data();
   add_training();
+  add_memory();
   add_run();
 }
 
@@ -63,6 +64,21 @@ void configuration::add_training() {
   add("schedule", "warmup", &s.warmup, "steps over which the learning rate rises", 0, many);
   add("schedule", "final_fraction", &s.final_fraction,
       "of the learning rate, where the cosine decay ends", 0, 1);
+}
+
+void configuration::add_memory() {
+  auto& y = values.memory;
+  add("memory", "recompute", &y.recompute,
+      "what the backward pass makes again: none, full (every layer from its input), block (the "
+      "first "
+      "recompute_layers), uniform (groups of recompute_layers), selective (core attention), "
+      "activation (the gating's output), norm (the norms' outputs)");
+  add("memory", "recompute_layers", &y.recompute_layers,
+      "of block, activation and norm the first so many layers, 0: all; of uniform the size of a "
+      "group, 0: 1",
+      0, 1024);
+  add("memory", "memory_budget", &y.memory_budget,
+      "most bytes for weights, optimizer, activations and scratch; 0: no bound", 0, 1e15);
 }
 
 void configuration::add_run() {

@@ -5,14 +5,12 @@
 
 namespace pretrain {
 
-void rotary_table::plan(arena& from, const model_settings& model, std::int64_t sequence) {
-  sequence_ = sequence;
-  width_ = model.head_dim();
-  cosines_ = reinterpret_cast<float*>(from.take(sequence * width_ * 4));
-  sines_ = reinterpret_cast<float*>(from.take(sequence * width_ * 4));
-}
-
-void rotary_table::fill(const model_settings& model) {
+rotary_table::rotary_table(run_memory& from, const model_settings& model, std::int64_t sequence)
+    : sequence_(sequence),
+      width_(model.head_dim()),
+      memory_(from.keep(2 * sequence * width_ * 4, VELO_PURPOSE_PARAMETER)),
+      cosines_(memory_.floats()),
+      sines_(cosines_ + sequence * width_) {
   for (std::int64_t p = 0; p < sequence_; ++p) {
     for (std::int64_t i = 0; i < width_; ++i) {
       const auto pair = static_cast<double>(i % (width_ / 2));

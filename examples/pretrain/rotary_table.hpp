@@ -7,22 +7,22 @@
 
 #include <velo/velo.hpp>
 
-#include "arena.hpp"
+#include "run_memory.hpp"
 #include "settings.hpp"
 
 namespace pretrain {
 
 class rotary_table {
  public:
-  void plan(arena& from, const model_settings& model, std::int64_t sequence);
-  void fill(const model_settings& model);
+  rotary_table(run_memory& from, const model_settings& model, std::int64_t sequence);
 
   velo::tensor_view cosines() const { return {cosines_, {1, sequence_, 1, width_}}; }
   velo::tensor_view sines() const { return {sines_, {1, sequence_, 1, width_}}; }
 
  private:
-  float *cosines_ = nullptr, *sines_ = nullptr;
-  std::int64_t sequence_ = 0, width_ = 0;
+  std::int64_t sequence_, width_;
+  buffer memory_;
+  float *cosines_, *sines_;
 };
 
 }  // namespace pretrain

@@ -1,5 +1,5 @@
 // Everything a run can be told, with its defaults: the model's shape, the data, the optimizer, the
-// schedule, and the run itself.
+// schedule, the memory, and the run itself.
 //
 // The defaults train 3.3 million parameters for 200 steps of 4096 bytes: about two minutes on two
 // ordinary cores. option_table.cpp names, explains and bounds each of them, once.
@@ -51,6 +51,12 @@ struct schedule_settings {
   double final_fraction = 0.05;  // of the learning rate, reached at the last step
 };
 
+struct memory_settings {
+  std::string recompute = "none";  // what the backward pass makes again
+  std::int64_t recompute_layers = 0;
+  std::int64_t memory_budget = 0;  // bytes; 0: none
+};
+
 struct run_settings {
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // 0: as many as the machine lends us
@@ -72,6 +78,7 @@ struct settings {
   data_settings data;
   optimizer_settings optimizer;
   schedule_settings schedule;
+  memory_settings memory;
   run_settings run;
 };
 

@@ -38,11 +38,12 @@ class run {
   explicit run(arguments& with)
       : values_(with.config.values),
         config_(with.config),
-        context_(make_context(values_.run)),
+        context_(make_context(values_.run, memory_)),
         text_(read_corpus(values_.data.paths, static_cast<std::size_t>(values_.data.sequence),
                           static_cast<std::size_t>(values_.data.validation_bytes))),
-        out_(values_.run.out),
-        trainer_(context_, values_, text_) {
+        trainer_(memory_, context_, values_, text_),
+        promise_(keep_to_budget()),
+        out_(values_.run.out) {
     std::error_code ignored;
     if (!values_.run.log.empty()) out_.require_apart(values_.run.log);
     if (with.resume) {
@@ -86,6 +87,25 @@ class run {
   }
 
  private:
+  std::int64_t keep_to_budget() {
+    const std::int64_t budget = values_.memory.memory_budget;
+    if (budget == 0) return 0;
+    const auto with_margin = [](std::int64_t bytes) {
+      return bytes + bytes / 100;  // pages, and holes between buffers
+    };
+    const std::int64_t promise = trainer_.promise(values_.memory);
+    if (with_margin(promise) > budget) {
+      memory_settings least = values_.memory;
+      least.recompute = "full", least.recompute_layers = 0;
+      std::string why = "must be at least " + std::to_string(with_margin(promise));
+      if (const std::int64_t other = trainer_.promise(least); other < promise)
+        why += ", or " + std::to_string(with_margin(other)) + " with recompute = full";
+      config_.refuse("memory_budget", why.c_str());
+    }
+    memory_.set_limit(budget);
+    return promise;
+  }
+
   std::string parameters() const {
     return scaled(static_cast<double>(trainer_.weights().count())) + " parameters";
   }
@@ -138,7 +158,7 @@ class run {
   bool measure() {
     console_.show("validating ..");
     const std::optional<double> bits = validation_bits_per_byte(
-        context_.inline_stream(), trainer_.model(), values_.data, text_.validation);
+        context_.inline_stream(), trainer_.model(), trainer_.activations(), text_.validation);
     if (!bits) return false;
     if (!std::isfinite(*bits))
       fail("step %lld: the validation is not finite; a lower learning_rate may help",
@@ -182,6 +202,7 @@ class run {
   bool finish(progress& report) {
     const std::string speed = report.speed();
     if (!speed.empty()) console_.say("speed  %s", speed.c_str());
+    tell_memory();
     if (!measure()) return false;
     const double bits = validations_.back().bits, zlib = zlib_bits_per_byte(text_.validation);
     const double primed = zlib_bits_per_byte(text_.validation, text_.training);
@@ -193,9 +214,25 @@ class run {
     draw(bits, zlib);
     const std::string& prompt = values_.run.sample_prompt;
     const std::string text = generate(context_.inline_stream(), trainer_.model(),
-                                      values_.data.sequence, prompt, values_.run);
+                                      trainer_.activations(), prompt, values_.run);
     console_.say("\nthe model writes:\n%s%s", printable(prompt).c_str(), printable(text).c_str());
     return true;
+  }
+
+  // Peaks of the categories, which need not fall together.
+  void tell_memory() {
+    const velo_pool_stats all = memory_.stats();
+    const std::string promised =
+        promise_ ? ", " + scaled(static_cast<double>(promise_), "B") + " promised" : "";
+    const auto peak = [&](velo_purpose of) {
+      return scaled(static_cast<double>(all.purpose_peak[of]), "B");
+    };
+    console_.say("memory %s at the peak%s: weights %s, gradients %s,",
+                 scaled(static_cast<double>(all.bytes_peak), "B").c_str(), promised.c_str(),
+                 peak(VELO_PURPOSE_PARAMETER).c_str(), peak(VELO_PURPOSE_GRADIENT).c_str());
+    console_.say("       optimizer %s, activations %s, packed weights and scratch %s",
+                 peak(VELO_PURPOSE_OPTIMIZER).c_str(), peak(VELO_PURPOSE_ACTIVATION).c_str(),
+                 peak(VELO_PURPOSE_WORKSPACE).c_str());
   }
 
   void draw(double bits, double zlib) {
@@ -221,10 +258,12 @@ class run {
 
   const settings& values_;
   const configuration& config_;
+  run_memory memory_;
   velo::context context_;
   corpus text_;
-  out_folder out_;
   trainer trainer_;
+  std::int64_t promise_;  // the most bytes that memory will hold; 0: none was made
+  out_folder out_;
   std::vector<loss_point> validations_;
   std::int64_t first_ = 0;   // steps done before this run
   std::int64_t saved_ = -1;  // the step of the last checkpoint saved

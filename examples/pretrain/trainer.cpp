@@ -6,16 +6,29 @@
 
 namespace pretrain {
 
-trainer::trainer(const velo::context& context, const settings& values, const corpus& text)
+trainer::trainer(run_memory& memory, const velo::context& context, const settings& values,
+                 const corpus& text)
     : values_(values),
+      memory_(memory),
       text_(text),
       stream_(context.inline_stream()),
-      weights_(context, values.model, true),
-      model_(context, weights_, values.model, {values.data.batch, values.data.sequence}, true),
-      optimizer_(context, values.optimizer),
+      weights_(memory, values.model, true),
+      model_(memory, context, weights_, values.model, values.data.sequence, true),
+      batch_(memory, values.model, {values.data.batch, values.data.sequence}),
+      optimizer_(values.optimizer),
       windows_(static_cast<std::int64_t>(text.training.size()), values.data.sequence,
                values.run.seed) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
+  model_.recompute(recompute_of(values.memory, values.model.layers));
+}
+
+std::int64_t trainer::promise(const memory_settings& with) {
+  if (!warm_) model_.warm_up(stream_, batch_);
+  warm_ = true;
+  model_.recompute(recompute_of(with, values_.model.layers));
+  const std::int64_t of_a_step = most_alive(model_.rehearse(stream_, batch_));
+  model_.recompute(recompute_of(values_.memory, values_.model.layers));
+  return static_cast<std::int64_t>(memory_.stats().bytes_live) + of_a_step;
 }
 
 void trainer::start(const checkpoint_reader* from) {
@@ -50,7 +63,7 @@ void trainer::write_batch(std::int64_t micro_batch) {
     const std::int64_t begin = windows_.begin(micro_batch * values_.data.batch + i);
     const std::string_view bytes(&text_.training[static_cast<std::size_t>(begin)],
                                  static_cast<std::size_t>(length));
-    write_sequence(bytes, model_.inputs() + i * length, model_.targets() + i * length);
+    write_sequence(bytes, batch_.inputs() + i * length, batch_.targets() + i * length);
   }
 }
 
@@ -61,10 +74,10 @@ trainer::result trainer::step() {
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     write_batch(steps_done_ * pieces + piece);
     if (trace_)
-      trace_->symbols(model_.inputs(), model_.targets(), sequences * values_.data.sequence);
-    model_.forward(stream_, sequences);
-    loss += model_.loss(stream_, sequences, velo::reduction::mean) / static_cast<double>(pieces);
-    model_.backward(stream_, sequences, 1 / static_cast<double>(pieces));
+      trace_->symbols(batch_.inputs(), batch_.targets(), sequences * values_.data.sequence);
+    model_.forward(stream_, batch_, sequences);
+    loss += model_.loss(stream_, batch_, velo::reduction::mean) / static_cast<double>(pieces);
+    model_.backward(stream_, batch_, 1 / static_cast<double>(pieces));
   }
   if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
   const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);

@@ -16,9 +16,13 @@ namespace pretrain {
 
 class trainer {
  public:
-  // Text and settings must outlive the trainer. A trace, if settings ask for one, begins with the
+  // Memory, text and settings must outlive the trainer. A trace, if settings ask for one, begins with the
   // first step.
-  trainer(const velo::context& context, const settings& values, const corpus& text);
+  trainer(run_memory& memory, const velo::context& context, const settings& values,
+          const corpus& text);
+
+  // The most bytes that the run's memory will hold if these settings rule it.
+  std::int64_t promise(const memory_settings& with);
 
   void start(const checkpoint_reader* from = nullptr);  // with its weights, or else fresh ones
   void resume(const checkpoint_reader& saved);          // refuses if the data has changed
@@ -33,6 +37,9 @@ class trainer {
   class model& model() {
     return model_;
   }
+  class activations& activations() {
+    return batch_;
+  }
   const class weights& weights() const { return weights_; }
 
   checkpoint state(const std::string& settings_json);
@@ -42,12 +49,15 @@ class trainer {
   std::vector<named_tensor> training_files(std::int64_t steps);
 
   const settings& values_;
+  run_memory& memory_;
   const corpus& text_;
   velo::stream_ref stream_;
   class weights weights_;
   class model model_;
+  class activations batch_;
   optimizer optimizer_;
   windows windows_;
+  bool warm_ = false;
   std::int64_t steps_done_ = 0;
   std::vector<float> losses_;
   std::unique_ptr<trace> trace_;

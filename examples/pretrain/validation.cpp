@@ -16,21 +16,21 @@ constexpr std::int32_t not_counted = -100;
 
 class gatherer {
  public:
-  gatherer(const velo::stream_ref& stream, model& model, const data_settings& data)
+  gatherer(const velo::stream_ref& stream, model& model, activations& batch)
       : stream_(stream),
         model_(model),
-        length_(static_cast<std::size_t>(data.sequence)),
-        batch_(data.batch) {}
+        batch_(batch),
+        length_(static_cast<std::size_t>(batch.largest().length)) {}
 
   // Predicts bytes [first_counted, bytes.size()) of one window.
   void add(std::string_view bytes, std::size_t first_counted) {
     const std::size_t at = static_cast<std::size_t>(filled_) * length_;
-    std::int32_t *inputs = model_.inputs() + at, *targets = model_.targets() + at;
+    std::int32_t *inputs = batch_.inputs() + at, *targets = batch_.targets() + at;
     write_sequence(bytes, inputs, targets);
     std::fill(inputs + bytes.size(), inputs + length_, pad);
     std::fill(targets + bytes.size(), targets + length_, not_counted);
     std::fill(targets, targets + first_counted, not_counted);
-    if (++filled_ == batch_) flush();
+    if (++filled_ == batch_.largest().sequences) flush();
   }
 
   double nats() {
@@ -41,25 +41,26 @@ class gatherer {
  private:
   void flush() {
     if (filled_ == 0) return;
-    model_.forward(stream_, filled_);
-    nats_ += model_.loss(stream_, filled_, velo::reduction::sum);
+    model_.forward(stream_, batch_, filled_, true);
+    nats_ += model_.loss(stream_, batch_, velo::reduction::sum);
     filled_ = 0;
   }
 
   const velo::stream_ref& stream_;
   model& model_;
+  activations& batch_;
   std::size_t length_;
-  std::int64_t batch_, filled_ = 0;
+  std::int64_t filled_ = 0;
   double nats_ = 0;
 };
 
 }  // namespace
 
 std::optional<double> validation_bits_per_byte(const velo::stream_ref& stream, model& model,
-                                               const data_settings& data, std::string_view text) {
-  const auto length = static_cast<std::size_t>(data.sequence);
+                                               activations& batch, std::string_view text) {
+  const auto length = static_cast<std::size_t>(batch.largest().length);
   const std::size_t stride = length / 2;
-  gatherer windows(stream, model, data);
+  gatherer windows(stream, model, batch);
   for (std::size_t block = 0; block < text.size(); block += block_bytes) {
     if (interrupted()) return std::nullopt;
     const std::string_view bytes = text.substr(block, block_bytes);

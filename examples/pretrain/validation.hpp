@@ -9,12 +9,11 @@
 #include <string_view>
 
 #include "model.hpp"
-#include "settings.hpp"
 
 namespace pretrain {
 
-// Nothing when it was interrupted.
+// Of as many windows at a time as `batch` has room for. Nothing when it was interrupted.
 std::optional<double> validation_bits_per_byte(const velo::stream_ref& stream, model& model,
-                                               const data_settings& data, std::string_view text);
+                                               activations& batch, std::string_view text);
 
 }  // namespace pretrain

@@ -21,30 +21,20 @@ velo_dtype dtype_of(element type) {
   return type == element::f32 ? velo::dtype<float> : velo::dtype<velo::bfloat16>;
 }
 
-weights::weights(const velo::context& context, const model_settings& model, bool training)
+weights::weights(run_memory& from, const model_settings& model, bool training)
     : model_(model), layout_(model), type_(model.dtype == "bf16" ? element::bf16 : element::f32) {
-  arena measured;
-  plan(measured, training);
-  memory_ = velo::managed_tensor::create(context, velo::dtype<std::uint8_t>, {measured.used()});
-  auto bytes = memory_.view().data<std::byte>();
-  // Moments begin at zero, and so does padding everywhere.
-  std::memset(bytes, 0, static_cast<std::size_t>(measured.used()));
-  arena memory(bytes);
-  plan(memory, training);
-}
-
-void weights::plan(arena& from, bool training) {
-  const auto floats = [&] { return reinterpret_cast<float*>(from.take(layout_.total * 4)); };
-  weight_ = from.take(layout_.total * static_cast<std::int64_t>(element_bytes(type_)));
+  const auto element_size = static_cast<std::int64_t>(element_bytes(type_));
+  weight_ = from.keep(layout_.total * element_size, VELO_PURPOSE_PARAMETER);
   if (!training) return;
-  gradient_ = floats();
-  first_ = floats();
-  second_ = floats();
-  if (type_ == element::bf16) master_ = floats();
+  const auto floats = [&](velo_purpose purpose) { return from.keep(layout_.total * 4, purpose); };
+  gradient_ = floats(VELO_PURPOSE_GRADIENT);
+  first_ = floats(VELO_PURPOSE_OPTIMIZER);
+  second_ = floats(VELO_PURPOSE_OPTIMIZER);
+  if (type_ == element::bf16) master_ = floats(VELO_PURPOSE_OPTIMIZER);
 }
 
 void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
-  float* exact = master_ ? master_ : reinterpret_cast<float*>(weight_);
+  float* exact = master_ ? master_.floats() : weight_.floats();
   const double ordinary = 0.8 / std::sqrt(static_cast<double>(model_.hidden));
   const double residual = 1 / std::sqrt(2.0 * static_cast<double>(model_.layers));
   for (std::size_t i = 0; i < layout_.slices.size(); ++i) {
@@ -69,24 +59,24 @@ void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
 }
 
 velo::tensor_view weights::weight(std::int64_t offset, velo::sizes shape) const {
-  return {weight_ + offset * static_cast<std::int64_t>(element_bytes(type_)), dtype_of(type_),
-          shape};
+  return {weight_.data() + offset * static_cast<std::int64_t>(element_bytes(type_)),
+          dtype_of(type_), shape};
 }
 velo::tensor_view weights::gradient(std::int64_t offset, velo::sizes shape) const {
-  return {gradient_ + offset, shape};
+  return {gradient_.floats() + offset, shape};
 }
 velo::tensor_view weights::master(std::int64_t offset, velo::sizes shape) const {
-  return {master_ + offset, shape};
+  return {master_.floats() + offset, shape};
 }
 velo::tensor_view weights::first_moment(std::int64_t offset, velo::sizes shape) const {
-  return {first_ + offset, shape};
+  return {first_.floats() + offset, shape};
 }
 velo::tensor_view weights::second_moment(std::int64_t offset, velo::sizes shape) const {
-  return {second_ + offset, shape};
+  return {second_.floats() + offset, shape};
 }
 
 void weights::clear_gradients() {
-  std::memset(gradient_, 0, static_cast<std::size_t>(layout_.total) * sizeof(float));
+  std::memset(gradient_.data(), 0, static_cast<std::size_t>(layout_.total) * sizeof(float));
 }
 
 void weights::add_files(std::vector<named_tensor>& to, const std::string& prefix, element type,
@@ -100,26 +90,26 @@ void weights::add_files(std::vector<named_tensor>& to, const std::string& prefix
 
 std::vector<named_tensor> weights::files() const {
   std::vector<named_tensor> all;
-  add_files(all, "", type_, weight_);
+  add_files(all, "", type_, weight_.data());
   return all;
 }
 
 std::vector<named_tensor> weights::master_files() const {
   std::vector<named_tensor> all;
-  if (master_) add_files(all, "master.", element::f32, master_);
+  if (master_) add_files(all, "master.", element::f32, master_.data());
   return all;
 }
 
 std::vector<named_tensor> weights::training_files() const {
   std::vector<named_tensor> all = master_files();
-  add_files(all, "first_moment.", element::f32, first_);
-  add_files(all, "second_moment.", element::f32, second_);
+  add_files(all, "first_moment.", element::f32, first_.data());
+  add_files(all, "second_moment.", element::f32, second_.data());
   return all;
 }
 
 std::vector<named_tensor> weights::gradient_files() const {
   std::vector<named_tensor> all;
-  add_files(all, "", element::f32, gradient_);
+  add_files(all, "", element::f32, gradient_.data());
   return all;
 }
 

@@ -1,15 +1,15 @@
 // The weights in memory, and what training keeps beside them: gradients, f32 masters, and AdamW's
 // two moments.
 //
-// All follow one weight_layout and lie in one allocation. In bf16 a master holds each weight
+// All follow one weight_layout, each in memory of its own. In bf16 a master holds each weight
 // exactly and the weight is its rounded copy; in f32 the weight is its own master. Gradients are
 // f32 always.
 #pragma once
 
 #include <velo/velo.hpp>
 
-#include "arena.hpp"
 #include "layout.hpp"
+#include "run_memory.hpp"
 #include "safetensors.hpp"
 
 namespace pretrain {
@@ -20,7 +20,7 @@ velo_dtype dtype_of(element type);
 class weights {
  public:
   // Without `training` there are only the weights themselves.
-  weights(const velo::context& context, const model_settings& model, bool training);
+  weights(run_memory& from, const model_settings& model, bool training);
 
   // Draws matrices from a normal distribution and sets norms to one. Projections back into the
   // residual stream are drawn smaller, by the root of how many add up there.
@@ -33,7 +33,7 @@ class weights {
   velo::tensor_view first_moment(std::int64_t offset, velo::sizes shape) const;
   velo::tensor_view second_moment(std::int64_t offset, velo::sizes shape) const;
 
-  bool has_master() const { return master_ != nullptr; }
+  bool has_master() const { return static_cast<bool>(master_); }
   void clear_gradients();
 
   // What checkpoints hold: under Hugging Face's names the weights, and under prefixed ones what
@@ -48,16 +48,14 @@ class weights {
   std::int64_t count() const;  // of parameters, padding not counted
 
  private:
-  void plan(arena& from, bool training);
   void add_files(std::vector<named_tensor>& to, const std::string& prefix, element type,
                  void* data) const;
 
   model_settings model_;
   weight_layout layout_;
   element type_;
-  velo::managed_tensor memory_;
-  std::byte* weight_ = nullptr;
-  float *gradient_ = nullptr, *master_ = nullptr, *first_ = nullptr, *second_ = nullptr;
+  // Moments and gradients begin at zero, and so does padding everywhere.
+  buffer weight_, gradient_, master_, first_, second_;
 };
 
 }  // namespace pretrain

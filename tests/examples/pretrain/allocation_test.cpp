@@ -1,5 +1,5 @@
-// A step after the first allocates nothing: malloc, mmap and velo's allocator are counted while it
-// runs.
+// A step after the first asks the system for nothing: malloc, mmap, velo's allocator and what the
+// pool reserves are counted while it runs.
 #include <sys/mman.h>
 
 #include <atomic>
@@ -60,22 +60,25 @@ TEST_CASE("the counters count") {
   CHECK(allocations - before == 2);
 }
 
-TEST_CASE("a training step after the first allocates nothing") {
+TEST_CASE("a training step after the first asks the system for no memory") {
   using namespace pretrain;
   for (const char* dtype : {"bf16", "f32"}) {
     settings s;
     s.model.hidden = 64, s.model.inner = 128, s.model.layers = 2, s.model.dtype = dtype;
     s.data.sequence = 64, s.data.batch = 4, s.data.accumulation = 2;
     s.run.threads = 2;
-    const velo::context context = make_context(s.run);
+    run_memory memory;
+    const velo::context context = make_context(s.run, memory);
     const corpus text = split_text(some_text(60000), 1 << 20);
-    trainer t(context, s, text);
+    trainer t(memory, context, s, text);
     t.start();
     t.step();
     const long before = allocations;
     const auto in_velo = context.stats().allocations;
+    const auto reserved = memory.stats().bytes_reserved_peak;
     for (int i = 0; i < 5; ++i) t.step();
     CHECK(allocations == before);
     CHECK(context.stats().allocations == in_velo);
+    CHECK(memory.stats().bytes_reserved_peak == reserved);
   }
 }

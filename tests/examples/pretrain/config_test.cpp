@@ -123,6 +123,29 @@ TEST_CASE("contradictions are refused with both sides and their places") {
              Contains("--stop_after: stop_after = 201 must not exceed steps = 200"));
 }
 
+TEST_CASE("what cannot be recomputed is refused") {
+  const auto memory = [](const char* inside) {
+    return refusal(std::string("{\"memory\": {") + inside + "}}");
+  };
+  CHECK_THAT(memory("\"recompute\": \"everything\""),
+             Equals("c.json:1:26: recompute = \"everything\" must be none, full, block, uniform, "
+                    "selective, activation or norm"));
+  CHECK_THAT(memory("\"recompute\": \"block\", \"recompute_layers\": -1"),
+             Contains("recompute_layers must be from 0 to 1024, not -1"));
+  CHECK_THAT(memory("\"recompute\": \"block\", \"recompute_layers\": 5"),
+             Contains("recompute_layers = 5 must not exceed layers = 4"));
+  for (const char* kind : {"none", "full", "selective"})
+    CHECK_THAT(
+        memory(("\"recompute_layers\": 2, \"recompute\": \"" + std::string(kind) + '"').c_str()),
+        Contains("recompute_layers = 2 means nothing with recompute = \"" + std::string(kind)));
+  for (const char* kind : {"block", "uniform", "activation", "norm"})
+    CHECK(
+        memory(("\"recompute_layers\": 2, \"recompute\": \"" + std::string(kind) + '"').c_str()) ==
+        "accepted");
+  CHECK_THAT(memory("\"memory_budget\": -1"), Contains("memory_budget must be from 0"));
+  CHECK_THAT(memory("\"memory_budget\": \"1G\""), Contains("memory_budget must be an integer"));
+}
+
 TEST_CASE("a warm-up that nobody asked for ends with a run that is shorter") {
   configuration c;
   c.set("steps", "5");

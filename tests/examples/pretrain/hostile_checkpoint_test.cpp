@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "arguments.hpp"
-#include "context.hpp"
 #include "failure.hpp"
 #include "temporary.hpp"
 #include "weights.hpp"
@@ -30,7 +29,8 @@ struct victim : temporary {
     for (const auto& [flag, text] :
          {std::pair("hidden", "32"), {"layers", "2"}, {"inner", "64"}, {"sequence", "32"}})
       c.set(flag, text);
-    const weights small(make_context(c.values.run), c.values.model, true);
+    run_memory memory;
+    const weights small(memory, c.values.model, true);
     checkpoint contents;
     contents.step = 2;
     contents.settings = c.json();

@@ -25,33 +25,36 @@ struct bench {
   explicit bench(const model_settings& m, std::int64_t sequences = 3, std::int64_t length = 21)
       : sequences(sequences),
         length(length),
-        context(make_context({})),
+        context(make_context({}, memory)),
         stream(context.inline_stream()),
-        all(context, m, true),
-        net(context, all, m, {sequences, length}, true) {
+        all(memory, m, true),
+        net(memory, context, all, m, length, true),
+        batch(memory, m, {sequences, length}) {
     all.initialize(stream, 5);
     const random_stream random(1, purpose::windows);
     for (std::int64_t i = 0; i < sequences * length; ++i) {
-      net.inputs()[i] =
+      batch.inputs()[i] =
           static_cast<std::int32_t>(random.below(259, static_cast<std::uint64_t>(2 * i)));
-      net.targets()[i] =
+      batch.targets()[i] =
           static_cast<std::int32_t>(random.below(259, static_cast<std::uint64_t>(2 * i + 1)));
     }
-    net.targets()[1] = -100;
+    batch.targets()[1] = -100;
     net.refresh(stream);
   }
 
   double loss() {
     net.refresh(stream);
-    net.forward(stream, sequences);
-    return net.loss(stream, sequences, velo::reduction::mean);
+    net.forward(stream, batch, sequences);
+    return net.loss(stream, batch, velo::reduction::mean);
   }
 
   std::int64_t sequences, length;
+  run_memory memory;
   velo::context context;
   velo::stream_ref stream;
   weights all;
   model net;
+  activations batch;
 };
 
 }  // namespace
@@ -63,7 +66,7 @@ TEST_CASE("the gradient of every weight is the slope of the loss along it") {
     float* weight = b.all.weight(0, {layout.total}).data<float>();
     b.all.clear_gradients();
     const double here = b.loss();
-    b.net.backward(b.stream, b.sequences, 1);
+    b.net.backward(b.stream, b.batch, 1);
     std::vector<float> gradient(static_cast<std::size_t>(layout.total));
     std::copy_n(b.all.gradient(0, {layout.total}).data<float>(), layout.total, gradient.begin());
     for (const weight_slice& slice : layout.slices) {
@@ -99,12 +102,12 @@ TEST_CASE("gradients of micro-batches add up") {
   const float* gradient = b.all.gradient(0, {total}).data<float>();
   b.all.clear_gradients();
   b.loss();
-  b.net.backward(b.stream, b.sequences, 1);
+  b.net.backward(b.stream, b.batch, 1);
   const std::vector<float> once(gradient, gradient + total);
   b.all.clear_gradients();
   for (int i = 0; i < 2; ++i) {
     b.loss();
-    b.net.backward(b.stream, b.sequences, 0.5);
+    b.net.backward(b.stream, b.batch, 0.5);
   }
   for (std::int64_t i = 0; i < total; ++i) {
     REQUIRE(gradient[i] == Approx(once[static_cast<std::size_t>(i)]).epsilon(1e-4).margin(1e-7));
@@ -115,14 +118,14 @@ TEST_CASE("what comes later in a sequence changes nothing before it") {
   for (const char* dtype : {"f32", "bf16"}) {
     bench b(small(false, dtype));
     const auto row = [&](std::int64_t position) {
-      const velo::tensor_view logits = b.net.forward(b.stream, b.sequences);
+      const velo::tensor_view logits = b.net.forward(b.stream, b.batch, b.sequences, true);
       const std::size_t bytes = static_cast<std::size_t>(261 * (logits.type().bits / 8));
       const std::byte* first =
           logits.data<std::byte>() + static_cast<std::size_t>(position) * bytes;
       return std::vector<std::byte>(first, first + bytes);
     };
     const auto ninth = row(9), tenth = row(10);
-    b.net.inputs()[10] = (b.net.inputs()[10] + 1) % 256;
+    b.batch.inputs()[10] = (b.batch.inputs()[10] + 1) % 256;
     CHECK(row(9) == ninth);
     CHECK(row(10) != tenth);
   }
@@ -138,8 +141,56 @@ TEST_CASE("generation writes as many bytes as asked, beyond one window, and the 
   bench b(small(false, "bf16"), 1, 16);
   run_settings run;
   run.sample_bytes = 40;
-  const std::string text = generate(b.stream, b.net, 16, "a prompt longer than the window", run);
+  const std::string text =
+      generate(b.stream, b.net, b.batch, "a prompt longer than the window", run);
   CHECK(text.size() == 40);
-  CHECK(generate(b.stream, b.net, 16, "a prompt longer than the window", run) == text);
-  CHECK(generate(b.stream, b.net, 16, "", run).size() == 40);
+  CHECK(generate(b.stream, b.net, b.batch, "a prompt longer than the window", run) == text);
+  CHECK(generate(b.stream, b.net, b.batch, "", run).size() == 40);
+}
+
+TEST_CASE("micro-batches between their passes at one time keep apart what is theirs") {
+  bench b(small(false, "bf16"));
+  const std::int64_t total = b.all.layout().total;
+  const float* gradient = b.all.gradient(0, {total}).data<float>();
+  activations second(b.memory, small(false, "bf16"), {b.sequences, b.length});
+  for (std::int64_t i = 0; i < b.sequences * b.length; ++i) {
+    second.inputs()[i] = b.batch.targets()[i] < 0 ? 0 : b.batch.targets()[i];
+    second.targets()[i] = b.batch.inputs()[i];
+  }
+  const auto forward = [&](activations& of) {
+    b.net.forward(b.stream, of, b.sequences);
+    b.net.loss(b.stream, of, velo::reduction::mean);
+  };
+  b.all.clear_gradients();
+  for (activations* each : {&b.batch, &second}) {
+    forward(*each);
+    b.net.backward(b.stream, *each, 0.5);
+  }
+  const std::vector<float> in_turn(gradient, gradient + total);
+  b.all.clear_gradients();
+  forward(b.batch), forward(second);
+  b.net.backward(b.stream, b.batch, 0.5);
+  b.net.backward(b.stream, second, 0.5);
+  CHECK(std::equal(in_turn.begin(), in_turn.end(), gradient));
+}
+
+TEST_CASE("buffers live from their first use to their last, and a rehearsal knows for how long") {
+  for (const char* dtype : {"f32", "bf16"}) {
+    bench b(small(false, dtype));
+    const auto of_a_step = [&] {
+      const velo_pool_stats now = b.memory.stats();
+      return now.purpose_live[VELO_PURPOSE_ACTIVATION];
+    };
+    CHECK(of_a_step() == 0);
+    b.loss();
+    const std::uint64_t kept = of_a_step();
+    b.net.backward(b.stream, b.batch, 1);
+    CHECK(of_a_step() == 0);
+    b.net.forward(b.stream, b.batch, b.sequences, true);
+    CHECK(of_a_step() < kept / 3);  // the logits
+
+    const auto lifetimes = b.net.rehearse(b.stream, b.batch);
+    for (const lifetime& each : lifetimes) CHECK(each.begin < each.end);
+    CHECK(most_alive(lifetimes) >= static_cast<std::int64_t>(kept) * 9 / 10);
+  }
 }

@@ -1,0 +1,82 @@
+// Blocks of the pool with an owner each, and rehearsals.
+#include "run_memory.hpp"
+
+namespace pretrain {
+namespace {
+
+// What buffers of a rehearsal point to: tensors of no rows, which nobody reads.
+alignas(64) std::byte nothing[64];
+
+velo::pool make_pool() {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.kind = VELO_POOL_ORDINARY;
+  return velo::pool::create(desc);
+}
+
+}  // namespace
+
+void buffer::reset() noexcept {
+  if (data_ == nullptr) return;
+  from_->give(*this);
+  data_ = nullptr;
+}
+
+run_memory::run_memory() : pool_(make_pool()) {}
+
+buffer run_memory::take(std::int64_t bytes, velo_purpose purpose) {
+  buffer made;
+  made.from_ = this;
+  made.bytes_ = bytes;
+  if (rehearsing_) {
+    made.number_ = rehearsed_.size();
+    rehearsed_.push_back({now_++, 0, bytes});
+    made.data_ = nothing;
+    return made;
+  }
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = static_cast<std::uint64_t>(bytes);
+  request.purpose = purpose;
+  made.data_ = static_cast<std::byte*>(pool_.allocate(request));
+  return made;
+}
+
+buffer run_memory::keep(std::int64_t bytes, velo_purpose purpose) {
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = static_cast<std::uint64_t>(bytes);
+  request.purpose = purpose;
+  request.lifetime = VELO_LIFETIME_LONG;
+  request.zero = 1;
+  buffer made;
+  made.from_ = this;
+  made.bytes_ = bytes;
+  made.data_ = static_cast<std::byte*>(pool_.allocate(request));
+  return made;
+}
+
+void run_memory::give(const buffer& owner) noexcept {
+  if (owner.data_ == nothing) {
+    rehearsed_[owner.number_].end = now_++;
+  } else {
+    pool_.free(owner.data_, static_cast<std::uint64_t>(owner.bytes_));
+  }
+}
+
+void run_memory::begin_rehearsal() {
+  rehearsing_ = true;
+  now_ = 0;
+  rehearsed_.clear();
+}
+
+std::vector<lifetime> run_memory::end_rehearsal() {
+  rehearsing_ = false;
+  return std::move(rehearsed_);
+}
+
+std::int64_t most_alive(const std::vector<lifetime>& all) {
+  const velo::plan plan = velo::plan::create();
+  for (const lifetime& each : all)
+    plan.add(each.begin, each.end, static_cast<std::uint64_t>(each.bytes));
+  return static_cast<std::int64_t>(plan.stats().lower_bound);
+}
+
+}  // namespace pretrain

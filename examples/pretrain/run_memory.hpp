@@ -1,0 +1,91 @@
+// The memory of a run: one pool, and buffers that say what they are for and go back to it when
+// their owner ends.
+//
+// Weights, gradients and the optimizer's state stay; activations come and go at their lifetimes,
+// and a step in its steady state asks the system for nothing. In a rehearsal no memory is given
+// out: buffers have sizes and lifetimes alone, which is how a run knows what a step will need
+// before the first one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+#include <velo/velo.hpp>
+
+namespace pretrain {
+
+class run_memory;
+
+// Owns memory, or none.
+class buffer {
+ public:
+  buffer() = default;
+  buffer(buffer&& other) noexcept
+      : from_(other.from_),
+        data_(std::exchange(other.data_, nullptr)),
+        bytes_(other.bytes_),
+        number_(other.number_) {}
+  buffer& operator=(buffer&& other) noexcept {
+    std::swap(from_, other.from_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(number_, other.number_);
+    other.reset();
+    return *this;
+  }
+  ~buffer() { reset(); }
+
+  void reset() noexcept;
+  explicit operator bool() const { return data_ != nullptr; }
+  std::byte* data() const { return data_; }
+  float* floats() const { return reinterpret_cast<float*>(data_); }
+
+ private:
+  friend class run_memory;
+  run_memory* from_ = nullptr;
+  std::byte* data_ = nullptr;
+  std::int64_t bytes_ = 0;
+  std::size_t number_ = 0;  // in the rehearsal
+};
+
+// When a buffer of a rehearsal was taken and given back, counted in takes and gives.
+struct lifetime {
+  std::int64_t begin, end, bytes;
+};
+
+class run_memory {
+ public:
+  run_memory();
+
+  // The most bytes that it may hold from now on.
+  void set_limit(std::int64_t bytes) { pool_.set_limit(static_cast<std::uint64_t>(bytes)); }
+
+  // For a step or less, contents undefined.
+  buffer take(std::int64_t bytes, velo_purpose purpose);
+  // For the whole run, filled with zero.
+  buffer keep(std::int64_t bytes, velo_purpose purpose);
+
+  // What a context is to be made with, so that packs and operators' scratch are counted, too.
+  velo_allocator allocator() const { return pool_.allocator(); }
+  velo_pool_stats stats() const { return pool_.stats(); }
+
+  // From here to the end of the rehearsal buffers have no memory; then their lifetimes.
+  void begin_rehearsal();
+  std::vector<lifetime> end_rehearsal();
+  bool rehearses() const { return rehearsing_; }
+
+ private:
+  friend class buffer;
+  void give(const buffer& owner) noexcept;
+
+  velo::pool pool_;
+  bool rehearsing_ = false;
+  std::int64_t now_ = 0;
+  std::vector<lifetime> rehearsed_;
+};
+
+// The most bytes that buffers of these lifetimes hold at a time.
+std::int64_t most_alive(const std::vector<lifetime>& all);
+
+}  // namespace pretrain
