@@ -4,7 +4,7 @@
  *
  *   client PLUGIN.so
  *
- * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans. by_name.c has what
+ * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans, recompute. by_name.c has what
  * goes by name, behavior.c what no type shows; the calls of the operators follow from the examples
  * of abi/spec. */
 #include "client.h"
@@ -320,6 +320,79 @@ static void plans(void) {
   EXPECT(velo_plan_get_stats(plan, &stats) == VELO_ERR_HANDLE);
 }
 
+static velo_status square_seed(void* user, const velo_recompute_call* call) {
+  *(uint64_t*)call->outputs[0] = call->seed * call->seed + *(const uint64_t*)call->inputs[0];
+  ++*(int*)user;
+  return call->struct_size >= 80 && call->name[0] == 'r' ? VELO_OK : VELO_ERR_STATE;
+}
+
+static void regions(void) {
+  static const uint64_t saved = 3, bytes = 64;
+  velo_pool pool = NULL;
+  velo_recompute kept = NULL;
+  velo_allocator below = VELO_ALLOCATOR_INIT;
+  velo_recompute_desc desc = VELO_RECOMPUTE_DESC_INIT;
+  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
+  velo_recompute_stats stats = VELO_RECOMPUTE_STATS_INIT;
+  velo_recompute_input input = {&saved, -1, 0};
+  void* memory = NULL;
+  int64_t index = -1;
+  int calls = 0;
+  WORKS(velo_pool_create(NULL, &pool));
+  WORKS(velo_pool_allocator(pool, &below));
+  desc.allocator = &below;
+  WORKS(velo_recompute_create(&desc, &kept));
+  region.name = "region";
+  region.restore = &square_seed;
+  region.user = &calls;
+  region.inputs = &input;
+  region.input_count = 1;
+  region.output_bytes = &bytes;
+  region.output_count = 1;
+  region.seed = 7;
+  WORKS(velo_recompute_add(kept, &region, NULL, &index));
+  WORKS(velo_recompute_get_output(kept, index, 0, &memory));
+  WORKS(velo_recompute_release(kept, index, NULL));
+  EXPECT(velo_recompute_get_output(kept, index, 0, &memory) == VELO_ERR_STATE);
+  WORKS(velo_recompute_restore(kept, index, NULL));
+  WORKS(velo_recompute_restore(kept, index, NULL));
+  WORKS(velo_recompute_get_output(kept, index, 0, &memory));
+  EXPECT(calls == 1 && *(uint64_t*)memory == 52);
+  WORKS(velo_recompute_get_stats(kept, &stats));
+  EXPECT(stats.regions == 1 && stats.bytes == 64 && stats.restores == 1);
+  WORKS(velo_recompute_end(kept, index, NULL));
+  EXPECT(velo_recompute_end(kept, index, NULL) == VELO_ERR_ARGUMENT);
+  velo_recompute_destroy(kept);
+  EXPECT(velo_recompute_get_stats(kept, &stats) == VELO_ERR_HANDLE);
+  velo_pool_destroy(pool);
+}
+
+static void recompute(void) {
+  velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
+  velo_recompute_budget budget = VELO_RECOMPUTE_BUDGET_INIT;
+  velo_recompute_choice choice = VELO_RECOMPUTE_CHOICE_INIT;
+  velo_recompute_layer layers[4];
+  const velo_recompute_module modules[2] = {{0, -1, 1000, 100, 1.0}, {1, -1, 1000, 100, 0.5}};
+  int32_t chosen[2] = {-1, -1};
+  int64_t count = 0;
+  rule.method = VELO_RECOMPUTE_METHOD_BLOCK;
+  rule.layers = 8;
+  rule.pipeline_size = 4;
+  rule.pipeline_rank = 1;
+  WORKS(velo_recompute_layers(&rule, layers, 4, &count));
+  EXPECT(count == 2 && layers[0].layer == 2 && layers[0].kinds == VELO_RECOMPUTE_FULL);
+  EXPECT(layers[1].kinds == VELO_RECOMPUTE_NONE && layers[1].in_flight == 3);
+  EXPECT(velo_recompute_choose(&rule, &budget, modules, 2, chosen, &choice) == VELO_ERR_ARGUMENT);
+  rule.method = VELO_RECOMPUTE_METHOD_ADAPTIVE;
+  budget.bytes = 3300;
+  WORKS(velo_recompute_choose(&rule, &budget, modules, 2, chosen, &choice));
+  EXPECT(chosen[0] == 0 && chosen[1] == 1 && choice.bytes == 3300 && choice.seconds == 0.5);
+  EXPECT(choice.bytes_least == 600 && choice.bytes_most == 6000 && choice.settled == 0);
+  budget.fits = choice.budget;
+  WORKS(velo_recompute_choose(&rule, &budget, modules, 2, chosen, &choice));
+  EXPECT(choice.settled == 1);
+}
+
 int main(int count, char** words) {
   velo_context context = NULL;
   velo_stream stream = NULL;
@@ -338,6 +411,8 @@ int main(int count, char** words) {
   packs(stream, context);
   pools(stream);
   plans();
+  recompute();
+  regions();
   client_by_name(stream, context, words[1]);
   client_behavior(stream, context);
   configuration(context);

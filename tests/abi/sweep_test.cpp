@@ -104,6 +104,9 @@ class world {
     over.upstream = &below;
     REQUIRE(velo_adaptor_create(&over, &adaptor_) == VELO_OK);
     REQUIRE(velo_plan_create(nullptr, &plan_) == VELO_OK);
+    velo_recompute_desc kept = VELO_RECOMPUTE_DESC_INIT;
+    kept.allocator = &below;
+    REQUIRE(velo_recompute_create(&kept, &recompute_) == VELO_OK);
     REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
     REQUIRE(velo_event_create(context_, &event) == VELO_OK);
     REQUIRE(velo_event_record(event, stream) == VELO_OK);
@@ -120,9 +123,10 @@ class world {
     void* function = nullptr;
     REQUIRE(velo_closure_create(stream, "rms_norm", "x, gamma, y", &function, &closure) == VELO_OK);
     const std::map<std::string, void*> made = {
-        {"velo_context", context_}, {"velo_stream", stream},    {"velo_event", event},
-        {"velo_pack", pack},        {"velo_kernel", kernel},    {"velo_closure", closure},
-        {"velo_pool", pool_},       {"velo_adaptor", adaptor_}, {"velo_plan", plan_}};
+        {"velo_context", context_},    {"velo_stream", stream},    {"velo_event", event},
+        {"velo_pack", pack},           {"velo_kernel", kernel},    {"velo_closure", closure},
+        {"velo_pool", pool_},          {"velo_adaptor", adaptor_}, {"velo_plan", plan_},
+        {"velo_recompute", recompute_}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -142,7 +146,8 @@ class world {
   }
   ~world() {
     velo_context_destroy(context_);
-    velo_adaptor_destroy(adaptor_);  // no context owns these
+    velo_recompute_destroy(recompute_);  // no context owns these
+    velo_adaptor_destroy(adaptor_);
     velo_pool_destroy(pool_);
     velo_plan_destroy(plan_);
   }
@@ -177,6 +182,7 @@ class world {
   velo_pool pool_ = nullptr;
   velo_adaptor adaptor_ = nullptr;
   velo_plan plan_ = nullptr;
+  velo_recompute recompute_ = nullptr;
   velo_stream inline_ = nullptr;
   alignas(64) unsigned char memory_[4096];
   velo_tensor* tensor_;

@@ -46,6 +46,33 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   CHECK(last().argument == "options.reserved");
   velo_plan_destroy(plan);
 
+  velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
+  velo_recompute_budget budget = VELO_RECOMPUTE_BUDGET_INIT;
+  velo_recompute_choice choice = VELO_RECOMPUTE_CHOICE_INIT;
+  budget.reserved = 1;
+  CHECK(velo_recompute_choose(&rule, &budget, nullptr, 0, nullptr, &choice) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "budget.reserved");
+
+  velo_recompute_desc kept = VELO_RECOMPUTE_DESC_INIT;
+  kept.reserved = 1;
+  velo_recompute recompute = nullptr;
+  CHECK(velo_recompute_create(&kept, &recompute) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "desc.reserved");
+
+  velo_allocator below = VELO_ALLOCATOR_INIT;
+  REQUIRE(velo_pool_create(nullptr, &pool) == VELO_OK);
+  REQUIRE(velo_pool_allocator(pool, &below) == VELO_OK);
+  kept.reserved = 0;
+  kept.allocator = &below;
+  REQUIRE(velo_recompute_create(&kept, &recompute) == VELO_OK);
+  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
+  region.reserved = 1;
+  std::int64_t index = 0;
+  CHECK(velo_recompute_add(recompute, &region, nullptr, &index) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "region.reserved");
+  velo_recompute_destroy(recompute);
+  velo_pool_destroy(pool);
+
   std::int64_t count = 0;
   velo_value value = integer(0);
   value.kind = VELO_VALUE_POINTER;
@@ -54,8 +81,8 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   CHECK(velo_invoke("velo_op_count", &value, 1, nullptr) == VELO_ERR_ARGUMENT);
   CHECK(last().argument == "count");
 
-  // These, velo_shape, velo_plan_buffer and the counters of pools and adaptors, which velo writes,
-  // and every args struct (tests/ops/conformance_test.cpp).
+  // These, velo_shape, velo_plan_buffer, velo_recompute_layer, velo_recompute_call and the counters of
+  // pools, adaptors and regions, which velo writes, and every args struct (tests/ops/conformance_test.cpp).
   const std::string all = text(
       [](char* b, std::uint64_t n, std::uint64_t* needed) { return velo_describe(b, n, needed); });
   const std::size_t structs_end = all.find("\"operators\":");
@@ -63,5 +90,5 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   int fields = 0;
   for (std::size_t at = 0; (at = all.find("\"name\":\"reserved\"", at)) < structs_end; ++at)
     ++fields;
-  CHECK(fields == 11);
+  CHECK(fields == 17);
 }

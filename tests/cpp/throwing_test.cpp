@@ -257,6 +257,47 @@ TEST_CASE("a plan gives addresses to buffers and writes them out") {
   CHECK(plan.write<std::string>(VELO_PLAN_CSV).find("x,2,6,200,") != std::string::npos);
 }
 
+TEST_CASE("rules give kinds to layers, and measured modules are chosen at a budget") {
+  velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
+  rule.method = VELO_RECOMPUTE_METHOD_BLOCK;
+  rule.layers = 2;
+  velo_recompute_layer layers[2] = {};
+  CHECK(velo::recompute_layers(rule, layers, 2) == 2);
+  CHECK(layers[0].kinds == VELO_RECOMPUTE_FULL);
+  const velo_recompute_module modules[] = {{0, -1, 100, 10, 2.0}, {1, -1, 100, 10, 1.0}};
+  std::int32_t chosen[2] = {};
+  velo_recompute_budget budget = VELO_RECOMPUTE_BUDGET_INIT;
+  budget.bytes = 110;
+  CHECK_THROWS_AS(velo::recompute_choose(rule, budget, modules, 2, chosen), velo::error);
+  rule.method = VELO_RECOMPUTE_METHOD_ADAPTIVE;
+  CHECK(velo::recompute_choose(rule, budget, modules, 2, chosen).seconds == 1);
+  CHECK(chosen[1] == 1);
+}
+
+TEST_CASE("a region's output is released and comes back from its function") {
+  const velo::pool pool = velo::pool::create();
+  const velo_allocator below = pool.allocator();
+  const velo::recompute kept = velo::recompute::create(below);
+  const std::uint64_t bytes[] = {64};
+  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
+  region.name = "square";
+  region.output_bytes = bytes;
+  region.output_count = 1;
+  region.seed = 7;
+  region.restore = [](void*, const velo_recompute_call* call) -> velo_status {
+    *static_cast<std::uint64_t*>(call->outputs[0]) = call->seed * call->seed;
+    return VELO_OK;
+  };
+  const std::int64_t index = kept.add(region);
+  kept.release(index);
+  CHECK_THROWS_AS(kept.output(index), velo::error);
+  kept.restore(index);
+  CHECK(*static_cast<std::uint64_t*>(kept.output(index)) == 49);
+  CHECK(kept.stats().restores == 1);
+  kept.end(index);
+  CHECK(kept.stats().bytes == 0);
+}
+
 TEST_CASE("functions are callable by name with values in order") {
   velo::context context = velo::context::create();
   velo_context_stats stats = {};

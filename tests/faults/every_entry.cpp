@@ -146,6 +146,61 @@ void open_solved_plan(world& w) {
   open_filled_plan(w);
   must(velo_plan_solve(w.plan, nullptr));
 }
+velo_status choose_modules(world&) {
+  static const velo_recompute_module modules[] = {
+      {0, -1, 900, 90, 3}, {0, 0, 500, 9, 2}, {0, 0, 300, 9, 1}, {1, -1, 700, 9, 3}};
+  velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
+  velo_recompute_budget budget = VELO_RECOMPUTE_BUDGET_INIT;
+  velo_recompute_choice choice = VELO_RECOMPUTE_CHOICE_INIT;
+  std::int32_t chosen[4] = {};
+  rule.method = VELO_RECOMPUTE_METHOD_ADAPTIVE;
+  rule.layers = 2;
+  budget.bytes = 1200;
+  return velo_recompute_choose(&rule, &budget, modules, 4, chosen, &choice);
+}
+velo_status restored(void*, const velo_recompute_call*) {
+  return VELO_OK;
+}
+velo_status create_recompute(world& w) {
+  velo_allocator below = VELO_ALLOCATOR_INIT;
+  must(velo_pool_allocator(w.pool, &below));
+  velo_recompute_desc desc = VELO_RECOMPUTE_DESC_INIT;
+  desc.allocator = &below;
+  return velo_recompute_create(&desc, &w.recompute);
+}
+void open_recompute(world& w) {
+  open_pool(w);
+  must(create_recompute(w));
+}
+velo_status add_region(world& w) {
+  static const std::uint64_t bytes[] = {64, 1 << 20};
+  const velo_recompute_input inputs[] = {{numbers, -1, 0}, {nullptr, w.region, 0}};
+  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
+  region.name = "a_region_with_a_long_name";
+  region.restore = &restored;
+  region.inputs = inputs;
+  region.input_count = w.region >= 0 ? 2 : 1;
+  region.output_bytes = bytes;
+  region.output_count = 2;
+  return velo_recompute_add(w.recompute, &region, nullptr, &w.region);
+}
+void open_with_region(world& w) {
+  open_recompute(w);
+  w.region = -1;
+  must(add_region(w));
+  must(add_region(w));
+}
+void open_with_released(world& w) {
+  open_with_region(w);
+  must(velo_recompute_release(w.recompute, w.region - 1, nullptr));
+  must(velo_recompute_release(w.recompute, w.region, nullptr));
+}
+void close_recompute(world& w) {
+  velo_recompute_destroy(w.recompute);
+  w.recompute = nullptr;
+  w.region = -1;
+  close_pool(w);
+}
 void close_plan(world& w) {
   velo_plan_destroy(w.plan);
   w.plan = nullptr;
@@ -514,6 +569,43 @@ const entry functions_by_hand[] = {
        return velo_plan_write(w.plan, VELO_PLAN_SVG, text, sizeof text, nullptr);
      },
      close_plan},
+    {"velo_recompute_layers", nothing,
+     [](world&) {
+       velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
+       velo_recompute_layer layer{};
+       return velo_recompute_layers(&rule, &layer, 1, nullptr);
+     },
+     nothing},
+    {"velo_recompute_choose", nothing, choose_modules, nothing},
+    {"velo_recompute_create", open_pool, create_recompute, close_recompute},
+    {"velo_recompute_destroy", open_with_region,
+     [](world& w) {
+       velo_recompute_destroy(w.recompute);
+       velo_recompute_stats stats = VELO_RECOMPUTE_STATS_INIT;
+       return gone(velo_recompute_get_stats(w.recompute, &stats));
+     },
+     close_pool},
+    {"velo_recompute_add", open_recompute, add_region, close_recompute},
+    {"velo_recompute_get_output", open_with_region,
+     [](world& w) { return velo_recompute_get_output(w.recompute, w.region, 1, &w.memory); },
+     [](world& w) {
+       w.memory = nullptr;  // the region's
+       close_recompute(w);
+     }},
+    {"velo_recompute_release", open_with_region,
+     [](world& w) { return velo_recompute_release(w.recompute, w.region, nullptr); },
+     close_recompute},
+    {"velo_recompute_restore", open_with_released,
+     [](world& w) { return velo_recompute_restore(w.recompute, w.region, nullptr); },
+     close_recompute},
+    {"velo_recompute_end", open_with_region,
+     [](world& w) { return velo_recompute_end(w.recompute, w.region, nullptr); }, close_recompute},
+    {"velo_recompute_get_stats", open_with_region,
+     [](world& w) {
+       velo_recompute_stats stats = VELO_RECOMPUTE_STATS_INIT;
+       return velo_recompute_get_stats(w.recompute, &stats);
+     },
+     close_recompute},
 };
 
 std::vector<entry> make_entries() {

@@ -1,0 +1,337 @@
+// The exact choice: relaxation, then partial choices from the classes nearest to the going rate.
+#include "memory/recompute/knapsack.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <limits>
+
+namespace velo::memory {
+namespace {
+
+constexpr double infinite = std::numeric_limits<double>::infinity();
+constexpr std::size_t most_work = std::size_t{1} << 21;  // partial choices times options: 50 ms
+constexpr int many_alike = 4;
+
+// A step down the lower hull of a class: fewer bytes for more seconds, at `rate` seconds a byte.
+struct hull_step {
+  double rate;
+  std::int32_t which;
+  std::int32_t option;
+};
+
+double rate_between(const knapsack_option& small, const knapsack_option& large) {
+  return (small.seconds - large.seconds) / static_cast<double>(large.bytes - small.bytes);
+}
+
+// Steps of one class from its largest option down, rates ascending.
+void add_steps(const knapsack_class& options, std::int32_t which, std::vector<hull_step>& steps) {
+  const std::size_t first = steps.size();
+  const auto rate = [&](std::int32_t small, std::int32_t large) {
+    return rate_between(options[small], options[large]);
+  };
+  std::int32_t corner = static_cast<std::int32_t>(options.size()) - 1;
+  std::vector<std::int32_t> corners = {corner};
+  for (std::int32_t next = corner - 1; next >= 0; --next) {
+    while (corners.size() > 1 &&
+           rate(next, corners.back()) <= rate(corners.back(), corners[corners.size() - 2]))
+      corners.pop_back();
+    corners.push_back(next);
+  }
+  for (std::size_t i = 1; i < corners.size(); ++i)
+    steps.push_back({rate(corners[i], corners[i - 1]), which, corners[i]});
+  for (std::size_t i = first + 1; i < steps.size(); ++i)  // rounding may not turn them round
+    steps[i].rate = std::max(steps[i].rate, steps[i - 1].rate);
+}
+
+// A partial choice: what it makes of the start, and the last change that led to it.
+struct partial {
+  std::int64_t bytes;
+  double seconds;
+  std::int32_t change;
+};
+
+struct change {
+  std::int32_t before;
+  std::int32_t which;
+  std::int32_t option;
+};
+
+// A class around its option in the start: seconds a byte that the best smaller option costs and the
+// best larger one saves, and the least that any other option costs beyond the going rate.
+struct around {
+  double down = infinite;
+  double up = 0;
+  double least = infinite;
+  std::int32_t which = 0;
+};
+
+// The step at which the relaxed solution breaks, as far as classes can take it down from their
+// option in the start, or have taken it.
+struct swap {
+  std::int64_t bytes = 0;
+  double seconds = 0;
+  std::vector<std::int32_t> down, up;  // by class: the other option, -1 = none
+  int classes = 0;
+};
+
+class search {
+ public:
+  search(const std::vector<knapsack_class>& classes, std::int64_t budget)
+      : classes_(classes), budget_(budget) {}
+
+  knapsack_choice run() {
+    relax();
+    if (best_.bound >= best_.seconds) return std::move(best_);
+    const swap among = swaps();
+    if (among.classes < many_alike || !refine_alike(among)) refine();
+    return std::move(best_);
+  }
+
+  void relax() {
+    std::vector<hull_step> steps;
+    best_.picked.resize(classes_.size());
+    for (std::size_t k = 0; k < classes_.size(); ++k) {
+      best_.picked[k] = static_cast<std::int32_t>(classes_[k].size()) - 1;
+      best_.bytes += classes_[k].back().bytes;
+      best_.seconds += classes_[k].back().seconds;
+      add_steps(classes_[k], static_cast<std::int32_t>(k), steps);
+    }
+    std::stable_sort(steps.begin(), steps.end(),
+                     [](const hull_step& a, const hull_step& b) { return a.rate < b.rate; });
+    for (auto step = steps.begin(); best_.bytes > budget_; ++step) {
+      const knapsack_option& from = classes_[step->which][best_.picked[step->which]];
+      const knapsack_option& to = classes_[step->which][step->option];
+      best_.bytes += to.bytes - from.bytes;
+      best_.seconds += to.seconds - from.seconds;
+      last_step_ = {from.bytes - to.bytes, to.seconds - from.seconds, {}, {}, 0};
+      best_.picked[step->which] = step->option;
+      rate_ = step->rate;
+    }
+    best_.bound = best_.seconds - rate_ * static_cast<double>(budget_ - best_.bytes);
+  }
+
+  // What is below this is worth looking at: sums of seconds differ in their last bits.
+  double wanted() const { return best_.seconds * (1 - 1e-13); }
+
+  double bound_of(std::int64_t bytes, double seconds, double down, double up) const {
+    if (bytes > budget_) return seconds + static_cast<double>(bytes - budget_) * down;
+    return seconds - static_cast<double>(budget_ - bytes) * up;
+  }
+
+  void refine() {
+    const std::vector<around> order = sorted([&](const around& a, const around& b) {
+      return std::min(a.down - rate_, rate_ - a.up) < std::min(b.down - rate_, rate_ - b.up);
+    });
+    const std::size_t count = order.size();
+    std::vector<double> down(count + 1, infinite), up(count + 1, 0);  // of the classes to come
+    for (std::size_t i = count; i-- > 0;) {
+      down[i] = std::min(down[i + 1], order[i].down);
+      up[i] = std::max(up[i + 1], order[i].up);
+    }
+    const std::vector<std::int32_t> start = best_.picked;
+    const double relaxed = best_.bound;
+    std::vector<partial> kept = {{best_.bytes, best_.seconds, -1}}, grown;
+    std::size_t work = 0;
+    for (std::size_t i = 0; i < count && !kept.empty(); ++i) {
+      work += kept.size() * classes_[order[i].which].size();
+      if (work > most_work) return restore(start, relaxed);
+      grown.clear();
+      expand(order[i].which, start[order[i].which], relaxed, down[i + 1], up[i + 1], kept, grown);
+      drop_beaten(grown, [&](const partial& p) {
+        return bound_of(p.bytes, p.seconds, down[i + 1], up[i + 1]) < wanted();
+      });
+      kept.swap(grown);
+    }
+    restore(start, best_.seconds);
+  }
+
+  // Classes that can take the last step of the relaxed solution down, or take it back. Layers are
+  // often alike, and then nearly all can.
+  swap swaps() const {
+    swap s = last_step_;
+    s.down.assign(classes_.size(), -1);
+    s.up = s.down;
+    for (std::size_t k = 0; k < classes_.size(); ++k) {
+      const knapsack_option& here = classes_[k][best_.picked[k]];
+      for (std::size_t j = 0; j < classes_[k].size(); ++j) {
+        const knapsack_option& other = classes_[k][j];
+        if (here.bytes - other.bytes == s.bytes && other.seconds - here.seconds == s.seconds)
+          s.down[k] = static_cast<std::int32_t>(j);
+        if (other.bytes - here.bytes == s.bytes && here.seconds - other.seconds == s.seconds)
+          s.up[k] = static_cast<std::int32_t>(j);
+      }
+      if (s.down[k] >= 0 || s.up[k] >= 0) ++s.classes;
+    }
+    return s;
+  }
+
+  // As refine, where many classes have the same step: which of them take it does not matter, so
+  // partial choices that differ by such steps alone are one, with the steps that bring it nearest
+  // below the budget. That more steps may be needed than there are classes left for is looked at in
+  // the end; false then, and nothing has changed.
+  bool refine_alike(const swap& s) {
+    const std::vector<around> order =
+        sorted([](const around& a, const around& b) { return a.least < b.least; }, &s);
+    const knapsack_choice start = best_;
+    std::vector<partial> kept = {{best_.bytes, best_.seconds, -1}}, grown;
+    std::size_t work = 0;
+    bool complete = true;
+    for (std::size_t i = 0; i < order.size() && !kept.empty(); ++i) {
+      const std::int32_t k = order[i].which, here = start.picked[k];
+      const double to_come = i + 1 < order.size() ? order[i + 1].least : infinite;
+      work += kept.size() * classes_[k].size();
+      complete = complete && work <= most_work;
+      if (!complete) break;
+      const auto useful = [&](const partial& p) {
+        return p.seconds - rate_ * static_cast<double>(budget_ - p.bytes) + to_come < wanted();
+      };
+      grown.clear();
+      for (std::int32_t j = 0; j < static_cast<std::int32_t>(classes_[k].size()); ++j) {
+        if (j != here && (j == s.down[k] || j == s.up[k])) continue;
+        const knapsack_option& from = classes_[k][here];
+        const knapsack_option& to = classes_[k][j];
+        const std::int64_t bytes = to.bytes - from.bytes;
+        const double seconds = to.seconds - from.seconds;
+        const double beyond = seconds + rate_ * static_cast<double>(bytes);
+        if (j != here && start.bound + beyond >= wanted()) continue;
+        for (const partial& p : kept) {
+          partial next = nearest({p.bytes + bytes, p.seconds + seconds, p.change}, s);
+          const bool better = next.seconds < wanted();
+          if (!better && !useful(next)) continue;
+          if (j != here) {
+            changes_.push_back({p.change, k, j});
+            next.change = static_cast<std::int32_t>(changes_.size()) - 1;
+          }
+          grown.push_back(next);
+          if (better) best_.seconds = next.seconds, best_.bytes = next.bytes, last_ = next.change;
+        }
+      }
+      drop_beaten(grown, useful);
+      kept.swap(grown);
+    }
+    restore(start.picked, complete ? best_.seconds : start.bound);
+    if (take_steps(s)) return true;
+    best_ = start;
+    changes_.clear();
+    last_ = -1;
+    return false;
+  }
+
+  partial nearest(partial p, const swap& s) const {
+    std::int64_t steps = (p.bytes - budget_) / s.bytes;  // toward zero
+    if (p.bytes > budget_ && (p.bytes - budget_) % s.bytes != 0) ++steps;
+    p.bytes -= steps * s.bytes;
+    p.seconds += static_cast<double>(steps) * s.seconds;
+    return p;
+  }
+
+  // Takes the steps that the best choice counts on, in classes that still have their first option.
+  bool take_steps(const swap& s) {
+    std::int64_t bytes = 0;
+    for (std::size_t k = 0; k < classes_.size(); ++k) bytes += classes_[k][best_.picked[k]].bytes;
+    for (std::size_t k = 0; k < classes_.size() && bytes != best_.bytes; ++k) {
+      const std::int32_t other = bytes > best_.bytes ? s.down[k] : s.up[k];
+      if (other < 0 || is_changed(static_cast<std::int32_t>(k))) continue;
+      bytes += classes_[k][other].bytes - classes_[k][best_.picked[k]].bytes;
+      best_.picked[k] = other;
+    }
+    return bytes == best_.bytes;
+  }
+
+  bool is_changed(std::int32_t which) const {
+    for (std::int32_t c = last_; c >= 0; c = changes_[c].before)
+      if (changes_[c].which == which) return true;
+    return false;
+  }
+
+  template <class Before>
+  std::vector<around> sorted(Before&& before, const swap* but = nullptr) const {
+    std::vector<around> order(classes_.size());
+    for (std::size_t k = 0; k < classes_.size(); ++k) {
+      around& a = order[k];
+      a.which = static_cast<std::int32_t>(k);
+      const std::int32_t here = best_.picked[k];
+      const knapsack_class& options = classes_[k];
+      for (std::int32_t j = 0; j < static_cast<std::int32_t>(options.size()); ++j) {
+        if (j == here || (but != nullptr && (j == but->down[k] || j == but->up[k]))) continue;
+        if (j < here) a.down = std::min(a.down, rate_between(options[j], options[here]));
+        if (j > here) a.up = std::max(a.up, rate_between(options[here], options[j]));
+        a.least = std::min(a.least,
+                           options[j].seconds - options[here].seconds +
+                               rate_ * static_cast<double>(options[j].bytes - options[here].bytes));
+      }
+    }
+    std::stable_sort(order.begin(), order.end(), before);
+    return order;
+  }
+
+  void expand(std::int32_t which, std::int32_t here, double relaxed, double down, double up,
+              const std::vector<partial>& kept, std::vector<partial>& grown) {
+    const knapsack_class& options = classes_[which];
+    for (std::int32_t j = 0; j < static_cast<std::int32_t>(options.size()); ++j) {
+      const std::int64_t bytes = options[j].bytes - options[here].bytes;
+      const double seconds = options[j].seconds - options[here].seconds;
+      // What the option costs beyond the going rate comes on top of the relaxed solution.
+      if (j != here && relaxed + seconds + rate_ * static_cast<double>(bytes) >= wanted()) continue;
+      for (const partial& p : kept) {
+        const partial next{p.bytes + bytes, p.seconds + seconds, p.change};
+        if (bound_of(next.bytes, next.seconds, down, up) >= wanted()) continue;
+        grown.push_back(next);
+        if (j != here) {
+          grown.back().change = static_cast<std::int32_t>(changes_.size());
+          changes_.push_back({p.change, which, j});
+        }
+        if (next.bytes <= budget_ && next.seconds < wanted()) {
+          best_.seconds = next.seconds;
+          best_.bytes = next.bytes;
+          last_ = grown.back().change;
+        }
+      }
+    }
+  }
+
+  template <class Useful>
+  static void drop_beaten(std::vector<partial>& all, Useful&& useful) {
+    std::sort(all.begin(), all.end(), [](const partial& a, const partial& b) {
+      return a.bytes != b.bytes ? a.bytes < b.bytes : a.seconds < b.seconds;
+    });
+    double least = infinite;
+    std::size_t kept = 0;
+    for (const partial& p : all) {
+      if (p.seconds >= least || !useful(p)) continue;
+      least = p.seconds;
+      all[kept++] = p;
+    }
+    all.resize(kept);
+  }
+
+  // The options of the best choice, by the changes that led to it.
+  void restore(const std::vector<std::int32_t>& start, double bound) {
+    best_.picked = start;
+    best_.bound = std::min(bound, best_.seconds);
+    for (std::int32_t c = last_; c >= 0; c = changes_[c].before)
+      best_.picked[changes_[c].which] = changes_[c].option;
+  }
+
+  const std::vector<knapsack_class>& classes_;
+  const std::int64_t budget_;
+  double rate_ = 0;
+  swap last_step_;
+  knapsack_choice best_;
+  std::int32_t last_ = -1;
+  std::vector<change> changes_;
+};
+
+}  // namespace
+
+std::int64_t least_bytes(const std::vector<knapsack_class>& classes) {
+  std::int64_t sum = 0;
+  for (const knapsack_class& options : classes) sum += options.front().bytes;
+  return sum;
+}
+
+knapsack_choice choose(const std::vector<knapsack_class>& classes, std::int64_t budget) {
+  return search(classes, budget).run();
+}
+
+}  // namespace velo::memory

@@ -1,0 +1,24 @@
+// Which layer of a pipeline stage is recomputed in which way, by the rules that hosts give as
+// numbers, and how many micro-batches of it are in flight.
+//
+// A stage has `chunks` runs of consecutive layers; chunk c of rank r begins at layer
+// (c * pipeline_size + r) * (layers of a chunk). Within the stage layers have priorities: the place
+// in the chunk, or, where numbers count for the stage, place * chunks + chunk, so that every chunk
+// gives its first layers first. Priorities below the first number are recomputed whole, the next
+// ones in the finer ways. O(layers of the stage).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "velo/recompute.h"
+
+namespace velo::memory {
+
+// Throws VELO_ERR_ARGUMENT naming the field of `rule` that makes no sense, or none beside another.
+void check_rule(const velo_recompute_rule& rule);
+
+// The layers of the rule's stage, chunk by chunk; checks the rule.
+std::vector<velo_recompute_layer> layers_of(const velo_recompute_rule& rule);
+
+}  // namespace velo::memory

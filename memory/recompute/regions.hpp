@@ -1,0 +1,98 @@
+// What is behind velo_recompute: regions whose outputs are let go of and restored.
+//
+// A region takes from regions before it, so what has to be restored first is found by walking back,
+// and restored in the order in which it was declared. State: its outputs are present, released, or
+// being restored; present ones have memory, all others none. A region that has ended stays, hidden,
+// for as long as one that takes from it has not: its outputs are then restored for that one and
+// released again. While a host's function runs it may call back in: what a restore in progress
+// needs is held, and refuses to be released or ended.
+//
+// Not for two threads at once. Not hot: a region costs a map entry, a call a walk over what it
+// restores.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/handle.hpp"
+#include "core/handle_kinds.hpp"
+#include "velo/recompute.h"
+
+namespace velo::memory {
+
+class regions {
+ public:
+  explicit regions(const velo_allocator& from) : from_(from) {}
+  ~regions();
+  regions(const regions&) = delete;
+  regions& operator=(const regions&) = delete;
+
+  // Declares a region, its outputs allocated; gives its index. region: its struct checked. Throws
+  // NULL, ARGUMENT, STATE, MEMORY, FOREIGN; nothing is declared then.
+  std::int64_t add(const velo_recompute_region& region, velo_stream stream);
+
+  void release(std::int64_t index, velo_stream stream);
+  void restore(std::int64_t index, velo_stream stream);  // FOREIGN: the host's function
+  void end(std::int64_t index, velo_stream stream);
+  void* output(std::int64_t index, std::int64_t which) const;
+  void fill(velo_recompute_stats& stats) const;
+
+  // Throws STATE while a host's function runs.
+  void require_idle() const;
+
+ private:
+  enum class state { present, released, restoring };
+
+  struct block {
+    void* memory;
+    std::uint64_t bytes;
+  };
+
+  struct region {
+    std::int64_t index;
+    std::string name;
+    velo_recompute_fn restore;
+    void* user;
+    std::int64_t parent;
+    std::uint64_t seed, offset;
+    std::vector<velo_recompute_input> inputs;
+    std::vector<block> outputs;
+    std::vector<std::int64_t> parts;  // declared inside it; some may be gone
+    state now = state::present;
+    bool ended = false;
+    int takers = 0;          // inputs of regions that are there
+    int holds = 0;           // of restores in progress
+    region* next = nullptr;  // of those about to be forgotten
+  };
+
+  // Regions held until a restore is done.
+  class hold;
+
+  region& live(std::int64_t index, const char* argument = "region") const;
+  void check_inputs(const velo_recompute_region& given) const;
+  std::vector<std::int64_t> inside(std::int64_t index) const;
+  std::vector<std::int64_t> needed_for(std::int64_t index) const;
+  void require_not_held(const std::vector<std::int64_t>& all) const;
+  void restore_one(std::int64_t index, region& r, velo_stream stream);
+  void call(std::int64_t index, const region& r, velo_stream stream);
+  void allocate(std::vector<block>& outputs, velo_stream stream);
+  void let_go(std::vector<block>& outputs, velo_stream stream) noexcept;
+  void forget(region* ended) noexcept;
+
+  const velo_allocator from_;
+  std::map<std::int64_t, std::unique_ptr<region>> all_;  // by index, also those that have ended
+  std::int64_t next_ = 0;
+  int restoring_ = 0;
+  velo_recompute_stats counted_{};
+};
+
+}  // namespace velo::memory
+
+template <>
+struct velo::core::handle_traits<velo::memory::regions> {
+  using handle = velo_recompute;
+  static constexpr handle_kind& kind = kinds::recompute;
+};
