@@ -286,6 +286,7 @@ def infer(name, **values):
         named.append(one)
     shapes, count = (c.velo_shape * 16)(), ctypes.c_int64()
     shapes[0].struct_size = ctypes.sizeof(c.velo_shape)
-    lib.check(lib.c.velo_op_infer(lib.shapes, name.encode(), (c.velo_named_value * max(len(named), 1))(*named), len(named),
-                                  shapes, 16, count))
+    status = lib.c.velo_op_infer(lib.shapes, name.encode(), (c.velo_named_value * max(len(named), 1))(*named), len(named), shapes, 16, count)
+    if status != 0:  # said of the operator, whose call it stands for
+        raise VeloError(_libraries.text_of(lib.c.velo_error_text).replace("velo_op_infer:", f"velo_{name}:", 1))
     return {s.name.decode(): (tuple(s.sizes[: s.ndim]), _FROM_DTYPE[s.dtype.code, s.dtype.bits]) for s in shapes[: count.value]}
