@@ -107,13 +107,14 @@ TEST_CASE("cross_entropy's gradient is the slope of its loss") {
 
 TEST_CASE("cross_entropy follows IEEE where logits are infinite or NaN") {
   for_each_kernel("cross_entropy", [](session& s) {
-    array<float> logits({4, 40}), loss({4}), lse({4});
-    array<std::int32_t> targets({4});
+    array<float> logits({6, 40}), loss({6}), lse({6});
+    array<std::int32_t> targets({6});
     logits.fill(1);
-    for (std::size_t t = 0; t < 4; ++t) targets[t] = 5;
+    for (std::size_t t = 0; t < 6; ++t) targets[t] = 5;
     logits[0] = std::nanf(""), logits[40 + 39] = std::nanf("");
     logits[80] = -HUGE_VALF;
     for (std::size_t i = 120; i < 160; ++i) logits[i] = i == 125 ? 1.0f : -HUGE_VALF;
+    logits[160 + 6] = logits[200 + 5] = HUGE_VALF;
     velo_cross_entropy_args f = VELO_CROSS_ENTROPY_ARGS_INIT;
     f.logits = logits.tensor(), f.targets = targets.tensor(), f.loss = loss.tensor(),
     f.lse = lse.tensor();
@@ -123,6 +124,10 @@ TEST_CASE("cross_entropy follows IEEE where logits are infinite or NaN") {
     CHECK(std::isnan(loss.at(1)));
     CHECK(std::isfinite(loss.at(2)));
     CHECK(loss.at(3) == Approx(0).margin(1e-6));
+    CHECK(lse.at(4) == HUGE_VAL);
+    CHECK(loss.at(4) == HUGE_VAL);  // a target beside it has no chance at all
+    CHECK(lse.at(5) == HUGE_VAL);
+    CHECK(std::isnan(loss.at(5)));  // one that is it: infinity less infinity
   });
 }
 

@@ -44,6 +44,8 @@ typedef struct velo_cross_entropy_args {
 
 /* `lse[t] = log(sum[v](exp(logits[t, v])))`; `loss[t] = lse[t] - logits[t, targets[t]]`.
  * loss[t] is 0 where targets[t] is ignore_index.
+ * A logit of +Inf makes lse[t] and loss[t] +Inf, as the formula says, and loss[t] NaN where it is
+ * the target's; torch's loss[t] is NaN in either case.
  * reduction none gives [T]; mean divides the sum by the number of counted tokens (0 when there are
  * none); sum adds.
  *
