@@ -9,6 +9,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "velo/types.h"
+
 namespace velo::memory {
 
 inline constexpr std::uint64_t unit = 64;     // every block begins at a multiple
@@ -35,13 +37,16 @@ enum class block_state : std::uint8_t {
 struct alignas(64) block {
   std::uint64_t start;  // from the beginning of the range
   std::uint64_t size;   // a multiple of the unit
-  // In use: bytes asked for, as `state` and `purpose` written by whoever holds it, without a lock.
+  // In use: bytes asked for, as `state`, `purpose` and `on` written by whoever holds it, without a lock.
   // Pending: its place in the stream's list.
   std::atomic<std::uint64_t> requested;
   block* before;
   block* after;
   block* left;
-  block* right;
+  union {
+    block* right;
+    std::atomic<velo_stream> on;  // in use: whose work uses it; nullptr: the host's calls in order
+  };
   std::atomic<block_state> state;
   std::atomic<std::uint8_t> purpose;
   std::uint8_t lifetime;  // which heap it belongs to
@@ -50,10 +55,12 @@ struct alignas(64) block {
 
   bool is(block_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }
   void become(block_state s) noexcept { state.store(s, std::memory_order_relaxed); }
-  void hand_out(std::uint64_t bytes, std::uint8_t to) noexcept {  // becomes the caller's
+  // Becomes the caller's.
+  void hand_out(std::uint64_t bytes, std::uint8_t to, velo_stream stream = nullptr) noexcept {
     become(block_state::in_use);
     requested.store(bytes, std::memory_order_relaxed);
     purpose.store(to, std::memory_order_relaxed);
+    on.store(stream, std::memory_order_relaxed);
   }
   std::uint64_t asked() const noexcept { return requested.load(std::memory_order_relaxed); }
   std::uint64_t end() const noexcept { return start + size; }

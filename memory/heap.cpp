@@ -114,32 +114,16 @@ void heap::give(block& freed) noexcept {
   free_.insert(merged(freed));
 }
 
-// From the largest block on, since it gives most for a call.
-std::uint64_t heap::trim(std::uint64_t bytes, block* but) noexcept {
-  if (but != nullptr) free_.remove(*but);
-  std::uint64_t let_go = 0;
-  while (let_go < bytes && can_split()) {
-    block* b = free_.largest();
-    const std::uint64_t part = b != nullptr ? uncommit(*b, bytes - let_go) : 0;
-    if (part == 0) break;
-    let_go += part;
-  }
-  if (but != nullptr) free_.insert(*but);
-  reserved_ -= let_go;
-  return let_go;
-}
-
 // Whole granules of a free block, no more than cover `most` bytes: at its front where they join
-// uncommitted ones there, else at its end. How many bytes; 0 when it holds no granule or the system
-// refuses.
-std::uint64_t heap::uncommit(block& b, std::uint64_t most) noexcept {
+// uncommitted ones there, else at its end. None when it holds no granule or the system refuses.
+heap::stretch heap::uncommit(block& b, std::uint64_t most) noexcept {
   const std::uint64_t granule = range_.granule();
   const std::uint64_t first = round_up(b.start, granule), last = b.end() / granule * granule;
-  if (last <= first) return 0;
+  if (last <= first) return {};
   const std::uint64_t part = std::min(last - first, round_up(most, granule));
   const bool at_front = b.before != nullptr && b.before->is(block_state::uncommitted);
   const std::uint64_t from = at_front ? first : last - part;
-  if (!range_.decommit(from, part)) return 0;
+  if (!range_.decommit(from, part)) return {};
   free_.remove(b);
   block* gone = &b;
   if (from > b.start) {
@@ -149,7 +133,7 @@ std::uint64_t heap::uncommit(block& b, std::uint64_t most) noexcept {
   if (from + part < gone->end()) free_.insert(split(*gone, from + part));
   gone->become(block_state::uncommitted);
   uncommitted_.insert(merged(*gone));
-  return part;
+  return {from, part};
 }
 
 const block* heap::enclosing(const void* memory) const noexcept {

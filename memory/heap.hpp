@@ -42,8 +42,9 @@ class heap {
   void give(block& freed) noexcept;
 
   // Lets at least so many bytes go where it can, but not those of `but`, which may be nullptr; how
-  // many.
-  std::uint64_t trim(std::uint64_t bytes, block* but) noexcept;
+  // many. f(start, bytes) for each stretch of them.
+  template <class F>
+  std::uint64_t trim(std::uint64_t bytes, block* but, F&& f) noexcept;
 
   // The block last shown at an address, which may be in use no more; nullptr: none.
   block* find(const void* memory) const noexcept {
@@ -80,7 +81,10 @@ class heap {
   const address_range& range() const noexcept { return range_; }
 
  private:
-  std::uint64_t uncommit(block& b, std::uint64_t most) noexcept;
+  struct stretch {
+    std::uint64_t start = 0, bytes = 0;
+  };
+  stretch uncommit(block& b, std::uint64_t most) noexcept;
   block* carve(block& from, std::uint64_t start, std::uint64_t size) noexcept;
   growth growth_into(block& uncommitted, std::uint64_t size,
                      std::uint64_t alignment) const noexcept;
@@ -106,5 +110,22 @@ class heap {
   std::uint64_t reserved_ = 0;
   std::uint8_t lifetime_;
 };
+
+// From the largest block on, since it gives most for a call.
+template <class F>
+std::uint64_t heap::trim(std::uint64_t bytes, block* but, F&& f) noexcept {
+  if (but != nullptr) free_.remove(*but);
+  std::uint64_t let_go = 0;
+  while (let_go < bytes && can_split()) {
+    block* b = free_.largest();
+    const stretch part = b != nullptr ? uncommit(*b, bytes - let_go) : stretch();
+    if (part.bytes == 0) break;
+    let_go += part.bytes;
+    f(part.start, part.bytes);
+  }
+  if (but != nullptr) free_.insert(*but);
+  reserved_ -= let_go;
+  return let_go;
+}
 
 }  // namespace velo::memory

@@ -2,65 +2,23 @@
 #include "memory/plan_picture.hpp"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <utility>
 
 #include "memory/plan_greedy.hpp"
+#include "memory/svg.hpp"
 
 namespace velo::memory {
+
+using svg::append;
+using svg::bytes;
+using svg::escaped;
+using svg::fills;
+
 namespace {
 
 constexpr double width = 1200, height = 640;  // of the plane of time and addresses
 constexpr double left = 110, top = 40;        // room for the scale, for the title
 constexpr double smallest = 0.15;             // no rectangle below this many pixels is drawn
-constexpr const char* fills[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2", "#59a14f", "#edc948",
-                                 "#b07aa1", "#ff9da7", "#9c755f", "#86bcb6", "#d37295", "#a0cbe8"};
-
-__attribute__((format(printf, 2, 3))) void append(std::string& out, const char* format, ...) {
-  char buffer[512];
-  va_list values;
-  va_start(values, format);
-  const int length = std::vsnprintf(buffer, sizeof buffer, format, values);
-  va_end(values);
-  out.append(buffer, std::min<std::size_t>(length, sizeof buffer - 1));
-}
-
-// Names come from files: what XML reserves is written out, what it forbids becomes a point.
-std::string escaped(const std::string& name) {
-  std::string out;
-  for (const char c : name.substr(0, 100)) {
-    switch (c) {
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '&':
-        out += "&amp;";
-        break;
-      default:
-        out += c >= ' ' && c <= '~' ? c : '.';
-    }
-  }
-  return out;
-}
-
-std::string bytes(std::int64_t count) {
-  std::string out;
-  const double value = static_cast<double>(count);
-  if (count < 10 << 10) {
-    append(out, "%lld B", static_cast<long long>(count));
-  } else if (count < 10 << 20) {
-    append(out, "%.1f KiB", value / 1024);
-  } else if (value < 10.0 * (1 << 30)) {
-    append(out, "%.1f MiB", value / (1 << 20));
-  } else {
-    append(out, "%.1f GiB", value / (1 << 30));
-  }
-  return out;
-}
 
 // From times and addresses to pixels.
 struct plane {

@@ -82,6 +82,7 @@ void pool::thread_ends(void* cache) noexcept {
     const std::lock_guard<std::mutex> lock(home.lock_);
     ended->empty_lists([&](block& b) { home.give(b); });
     ended->empty_pockets([&](block& b) { home.give(b); });
+    home.history_.leave(ended->page);
     ended->counted.settle_wholly(home.levels_);
     home.shared_.inherit(ended->counted);
     home.table_.remove();
@@ -103,9 +104,11 @@ void* pool::allocate(const wanted& what) {
   if (mine == nullptr || what.lifetime != VELO_LIFETIME_DEFAULT) return allocate_slowly(mine, what);
   const bool taken =
       is_large(what.bytes)
-          ? mine->take_from_pocket(what.bytes, what.alignment, what.purpose, levels_, &memory)
-          : mine->take(what.bytes, what.alignment, what.purpose, levels_, &memory);
+          ? mine->take_from_pocket(what.bytes, what.alignment, what.purpose, levels_, &memory,
+                                   what.on)
+          : mine->take(what.bytes, what.alignment, what.purpose, levels_, &memory, what.on);
   if (!taken) return allocate_slowly(mine, what);
+  if (is_recorded()) note_taken(static_cast<char*>(memory), block_size(what.bytes), what);
   if (what.zero) std::memset(memory, 0, what.bytes);
   return memory;
 }
@@ -126,7 +129,8 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   taken->front = static_cast<std::uint16_t>(front / unit);
   tally& counted = mine != nullptr ? mine->counted : shared_;
   counted.settle(levels_);
-  taken->hand_out(what.bytes, what.purpose);
+  taken->hand_out(what.bytes, what.purpose, what.on);
+  if (is_recorded()) note_taken(heaps_[taken->lifetime].memory_of(*taken), taken->size, what);
   if (counted.count_taken(taken->size, what.purpose)) counted.publish(levels_);
   char* memory = heaps_[taken->lifetime].show(*taken);
   if (what.zero && !taken->zero) std::memset(memory, 0, what.bytes);
@@ -142,6 +146,7 @@ block* pool::obtain(const wanted& what, std::uint64_t size) noexcept {
   // Zeros are written at once, which its own work that still runs would not bear.
   if (what.on != nullptr && !what.zero && !checked_) {
     block* b = streams_[what.lifetime].take(what.on, size, what.alignment);
+    if (b != nullptr && is_recorded()) note_passed(*b);
     if (b != nullptr) return b;
   }
   block* b = from.take(size, what.alignment);
@@ -160,6 +165,7 @@ block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment)
     const bool within = limit_ == 0 || after <= limit_;
     block* b = within ? from.grow(planned, size) : nullptr;
     if (b != nullptr) peak_reserved_ = std::max(peak_reserved_, reserved());
+    if (b != nullptr && is_recorded()) note_reserved(from, planned.first, planned.bytes(), true);
     if (b != nullptr || trimmed) return b;
     trim_free(within ? planned.bytes() : after - limit_, planned.joined);
   }
@@ -172,7 +178,12 @@ bool pool::take_in() noexcept {
   if (mine != nullptr) static_cast<thread_cache*>(mine)->empty_lists([&](block& b) { give(b); });
   for (thread_cache* c = caches_; c != nullptr; c = c->next)
     c->empty_pockets([&](block& b) { give(b); });
-  for (stream_frees& s : streams_) s.collect([&](block& b) { retire(b); });
+  for (stream_frees& s : streams_) {
+    s.collect([&](block& b) {
+      if (is_recorded()) note_passed(b);
+      retire(b);
+    });
+  }
   return free_bytes() != before;
 }
 
@@ -187,10 +198,13 @@ void pool::recycle_before(const heap::growth& planned) noexcept {
 
 std::uint64_t pool::trim_free(std::uint64_t bytes, block* but) noexcept {
   std::uint64_t done = 0;
-  for (heap& h : heaps_)
-    if (done < bytes)
-      done +=
-          h.trim(bytes - done, but != nullptr && but->lifetime == (&h - heaps_) ? but : nullptr);
+  for (heap& h : heaps_) {
+    if (done >= bytes) break;
+    block* kept = but != nullptr && but->lifetime == (&h - heaps_) ? but : nullptr;
+    done += h.trim(bytes - done, kept, [&](std::uint64_t start, std::uint64_t gone) {
+      if (is_recorded()) note_reserved(h, start, gone, false);
+    });
+  }
   let_go_ += done;
   return done;
 }
@@ -206,6 +220,7 @@ block* pool::obtain_or_wait(const wanted& what, std::uint64_t size,
     drains_.fetch_add(1, std::memory_order_relaxed);
     if (wait_for_stream(lock) || host_helps(what.bytes, lock)) continue;
     ++refused_;
+    if (is_recorded()) note_refused(what.bytes, what.lifetime);
     const block* hole = heaps_[what.lifetime].largest_free();
     fail(VELO_ERR_MEMORY, "request.bytes", text("%llu bytes", number(what.bytes)),
          text("none: %llu in use of %llu reserved, largest hole %llu",

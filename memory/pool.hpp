@@ -28,11 +28,13 @@
 #include "core/stream.hpp"
 #include "memory/checked.hpp"
 #include "memory/heap.hpp"
+#include "memory/history.hpp"
 #include "memory/plain_functions.hpp"
+#include "memory/snapshot.hpp"
 #include "memory/stream_frees.hpp"
 #include "memory/tally.hpp"
 #include "memory/thread_cache.hpp"
-#include "velo/pool.h"
+#include "velo/history.h"
 
 namespace velo::memory {
 
@@ -87,6 +89,14 @@ class pool {
   void set_limit(std::uint64_t bytes) noexcept;
   void check() const;  // throws ARGUMENT naming the first damaged block
   void fill(velo_pool_stats& stats) const noexcept;
+  void fill(velo_stream of, velo_pool_stream_stats& stats) const noexcept;
+
+  // Keeps the last so many events from now on; 0: no more are added. Throws bad_alloc.
+  void record(std::uint64_t events);
+  // Says something of a block, or with nullptr of all that follows. Throws ARGUMENT for what is no
+  // block in use, STATE when nothing is recorded, bad_alloc.
+  void say(const void* memory, const char* text);
+  snapshot look() const;  // throws bad_alloc
 
   const plain_functions& functions();  // the same ones each time; throws UNSUPPORTED, MEMORY
 
@@ -95,7 +105,7 @@ class pool {
 
  private:
   static constexpr int lifetimes = 2;
-  enum : std::uint32_t { closed = 1 };  // bits of apart_
+  enum : std::uint32_t { closed = 1, recorded = 2 };  // bits of apart_
 
   thread_cache* cache_here() noexcept {
     thread_cache* mine = table_.mine();
@@ -174,6 +184,24 @@ class pool {
   std::uint64_t limit_;
   std::uint64_t peak_reserved_ = 0, recycled_ = 0, let_go_ = 0;
   std::uint64_t refused_ = 0, damaged_ = 0;
+
+  // pool_history.cpp: for the history, called where apart_ has the bit `recorded`, with the lock or
+  // without. on: nullptr where the block is free at once.
+  void note_taken(const char* memory, std::uint64_t size, const wanted& what) noexcept;
+  void note_given(const block& b, std::uint64_t requested, std::uint8_t purpose, velo_stream on,
+                  std::uint64_t ticks) noexcept;
+  void note_passed(const block& b) noexcept;
+  void note_reserved(const heap& of, std::uint64_t start, std::uint64_t bytes,
+                     bool mapped) noexcept;
+  void note_refused(std::uint64_t bytes, std::uint8_t lifetime) noexcept;
+  void note(const event& e) noexcept;
+  bool is_recorded() const noexcept {
+    return __builtin_expect(apart_.load(std::memory_order_relaxed) & recorded, 0) != 0;
+  }
+  bool give_and_note(void* memory, std::uint64_t bytes) noexcept;
+  void fill_with_lock(velo_pool_stats& stats) const noexcept;
+
+  history history_;
 };
 
 __attribute__((always_inline)) inline bool pool::take_at_hand(std::uint64_t bytes,

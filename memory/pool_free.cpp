@@ -26,8 +26,10 @@ void pool::report(velo_log_level level, const char* line) const noexcept {
 
 bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
   core::stream* on = queued_stream(stream, "stream");
-  if (on == nullptr && apart_.load(std::memory_order_relaxed) == 0 &&
-      (is_large(bytes) ? give_large_at_hand(memory, bytes) : give_at_hand(memory, bytes)))
+  if (on == nullptr && !is_closed() &&
+      (is_recorded()     ? give_and_note(memory, bytes)
+       : is_large(bytes) ? give_large_at_hand(memory, bytes)
+                         : give_at_hand(memory, bytes)))
     return false;
   return free_slowly(cache_here(), memory, bytes, on, stream);
 }
@@ -45,10 +47,12 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
     if (mine->is_full(b->size)) mine->empty_lists([&](block& listed) { give(listed); });
   }
   const std::uint8_t purpose = b->purpose;
+  const std::uint64_t requested = b->asked();
   const bool waits = on != nullptr && streams_[b->lifetime].add(*b, *on, handle);
   tally& counted = mine != nullptr ? mine->counted : shared_;
   counted.count_given(b->size, purpose);
   counted.settle(levels_);
+  if (is_recorded()) note_given(*b, requested, purpose, waits ? handle : nullptr, ticks_now());
   if (!waits) retire(*b);
   return is_closed() && --left_ == 0;
 }

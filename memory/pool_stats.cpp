@@ -69,9 +69,13 @@ pool::usage pool::in_use() const noexcept {
   return all;
 }
 
-// Walks over all blocks for what no counter holds: free blocks among blocks in use.
 void pool::fill(velo_pool_stats& stats) const noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
+  fill_with_lock(stats);
+}
+
+// Walks over all blocks for what no counter holds: free blocks among blocks in use.
+void pool::fill_with_lock(velo_pool_stats& stats) const noexcept {
   // Other threads go on counting: a block may be seen on its way from one tally to another.
   const auto total = [&](auto&& of) {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(sum(of), 0));
@@ -107,6 +111,19 @@ void pool::fill(velo_pool_stats& stats) const noexcept {
     stats.purpose_live[p] = total([p](const tally& t) { return t.bytes(p); });
     stats.purpose_peak[p] = static_cast<std::uint64_t>(levels_[p].peak.load());
   }
+}
+
+// No counter is kept for each stream: a walk finds the blocks in use by their streams.
+void pool::fill(velo_stream of, velo_pool_stream_stats& stats) const noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  for (const heap& h : heaps_) {
+    for (const block* b = h.first(); b != nullptr; b = b->after) {
+      if (!b->is(block_state::in_use) || b->on.load(std::memory_order_relaxed) != of) continue;
+      stats.bytes_live += b->size;
+      ++stats.blocks_live;
+    }
+  }
+  if (of != nullptr) stats.bytes_pending = streams_[0].bytes(of) + streams_[1].bytes(of);
 }
 
 }  // namespace velo::memory

@@ -19,6 +19,7 @@
 namespace velo::memory {
 
 class pool;
+struct event_page;
 
 class alignas(64) thread_cache {
  public:
@@ -32,8 +33,8 @@ class alignas(64) thread_cache {
   // A block for so many bytes out of a list, counted as taken, and where it lies. False: there is
   // none, or such blocks are in pockets.
   __attribute__((always_inline)) bool take(std::uint64_t bytes, std::uint64_t alignment,
-                                           std::uint8_t purpose, level* all,
-                                           void** memory) noexcept {
+                                           std::uint8_t purpose, level* all, void** memory,
+                                           velo_stream on = nullptr) noexcept {
     const std::uint64_t last = bytes - 1;  // 0 bytes: more than any list or pocket is for
     std::uint64_t number = last / unit, size = (number + 1) * unit;
     if (__builtin_expect(last >= fine, 0)) {
@@ -48,7 +49,7 @@ class alignas(64) thread_cache {
     from.top = next;
     if (next != nullptr) from.memory = base_ + next->start;
     room_ += static_cast<std::int64_t>(size);
-    hand_out(*b, bytes, size, purpose, all);
+    hand_out(*b, bytes, size, purpose, all, on);
     return true;
   }
 
@@ -76,7 +77,7 @@ class alignas(64) thread_cache {
 
   // The same with a pocket.
   bool take_from_pocket(std::uint64_t bytes, std::uint64_t alignment, std::uint8_t purpose,
-                        level* all, void** memory) noexcept {
+                        level* all, void** memory, velo_stream on = nullptr) noexcept {
     const std::uint64_t size = block_size(bytes);
     const int at = pocket_of(size);
     if (pocket_sizes_[at] != size || pockets_[at].load(std::memory_order_relaxed) == nullptr)
@@ -88,7 +89,7 @@ class alignas(64) thread_cache {
       return false;
     }
     *memory = base_ + b->start;
-    hand_out(*b, bytes, size, purpose, all);
+    hand_out(*b, bytes, size, purpose, all, on);
     return true;
   }
   bool put_into_pocket(block& b, std::uint64_t bytes) noexcept {
@@ -106,8 +107,9 @@ class alignas(64) thread_cache {
 
   // A block becomes the caller's.
   __attribute__((always_inline)) void hand_out(block& b, std::uint64_t bytes, std::uint64_t size,
-                                               std::uint8_t purpose, level* all) noexcept {
-    b.hand_out(bytes, purpose);
+                                               std::uint8_t purpose, level* all,
+                                               velo_stream on) noexcept {
+    b.hand_out(bytes, purpose, on);
     if (__builtin_expect(counted.count_taken(size, purpose), 0)) counted.publish(all);
   }
 
@@ -143,6 +145,7 @@ class alignas(64) thread_cache {
   std::uint32_t drains_seen;     // how many calls to empty the lists this thread has followed
   thread_cache* next = nullptr;  // among those of the pool
   thread_cache* before = nullptr;
+  event_page* page = nullptr;  // of the pool's history, to which this thread writes
 
  private:
   // Where the top block lies stands beside it: what an allocation gives waits for one load.

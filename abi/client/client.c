@@ -237,6 +237,25 @@ static void adaptors(const velo_allocator* below) {
   velo_adaptor_destroy(limit);
 }
 
+static void shown(velo_pool pool) {
+  velo_pool_stream_stats stats = VELO_POOL_STREAM_STATS_INIT;
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  char start[16];
+  uint64_t needed = 0;
+  void* block = NULL;
+  EXPECT(velo_pool_note(pool, NULL, "step 1") == VELO_ERR_STATE);
+  WORKS(velo_pool_record(pool, 10));
+  WORKS(velo_pool_note(pool, NULL, "step 1"));
+  request.bytes = 100;
+  WORKS(velo_pool_allocate(pool, &request, &block));
+  WORKS(velo_pool_get_stream_stats(pool, NULL, &stats));
+  EXPECT(stats.blocks_live == 1 && stats.bytes_live >= 100 && stats.bytes_pending == 0);
+  WORKS(velo_pool_snapshot(pool, VELO_SNAPSHOT_JSON, start, sizeof start, &needed));
+  EXPECT(needed > 1000 && strcmp(start, "{\"segments\":[{\"") == 0);
+  EXPECT(velo_pool_save(pool, VELO_SNAPSHOT_PICKLE, "/no such folder/x") == VELO_ERR_IO);
+  WORKS(velo_pool_free(pool, block, 100, NULL));
+}
+
 static void pools(velo_stream stream) {
   velo_pool pool = NULL;
   velo_pool_desc desc = VELO_POOL_DESC_INIT;
@@ -284,6 +303,7 @@ static void pools(velo_stream stream) {
   EXPECT(other != NULL);
   allocator.deallocate(allocator.user, other, 64, &cpu, NULL);
   adaptors(&allocator);
+  shown(pool);
   velo_pool_destroy(pool);
   EXPECT(velo_pool_check(pool) == VELO_ERR_HANDLE);
   EXPECT(allocator.allocate(allocator.user, 64, 64, &cpu, NULL) == NULL);

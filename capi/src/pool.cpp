@@ -8,10 +8,11 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
+#include "capi/src/pool_of.hpp"
 #include "core/guard.hpp"
-#include "memory/pool.hpp"
 
 using namespace velo;
+using capi::pool_of;
 using core::fail;
 using core::text;
 
@@ -28,14 +29,6 @@ static_assert(offsetof(velo_pool_request, lifetime) == 4 &&
               offsetof(velo_pool_request, zero) == offsetof(velo_pool_request, purpose) + 4);
 
 constexpr std::uint64_t most_alignment = std::uint64_t{2} << 20;
-
-// A closed pool is there for its last blocks alone.
-__attribute__((always_inline)) inline memory::pool& pool_of(velo_pool handle) {
-  auto& found = core::resolve<memory::pool>(handle, "pool");
-  if (__builtin_expect(found.is_closed(), 0))
-    fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
-  return found;
-}
 
 [[noreturn]] __attribute__((cold, noinline)) void refuse_range(std::int64_t value, int last,
                                                                const char* argument) {

@@ -227,6 +227,22 @@ TEST_CASE("a pool gives blocks and takes them back, and a context lives from it"
   CHECK(shared.stats().frees == 2);
 }
 
+TEST_CASE("a pool shows what happened in it") {
+  const velo::pool pool = velo::pool::create();
+  CHECK_THROWS_AS(pool.note("too early"), velo::error);
+  pool.record(100);
+  pool.note("step 1");
+  void* block = pool.allocate(100);
+  pool.note(block, "the only one");
+  CHECK(pool.stats_of({}).blocks_live == 1);
+  const auto shown = pool.snapshot<std::string>(VELO_SNAPSHOT_JSON);
+  CHECK(shown.find("\"the only one\"") != std::string::npos);
+  CHECK(shown.back() == '}');
+  CHECK(pool.snapshot<std::string>(VELO_SNAPSHOT_PICKLE).back() == '.');
+  CHECK_THROWS_AS(pool.save(VELO_SNAPSHOT_TIMELINE, "/no such folder/x.svg"), velo::error);
+  pool.free(block, 100);
+}
+
 TEST_CASE("adaptors stack over a pool") {
   const velo::pool pool = velo::pool::create();
   const velo_allocator below = pool.allocator();

@@ -108,6 +108,11 @@ void open_with_block(world& w) {
   open_pool(w);
   must(allocate(w));
 }
+void open_recorded(world& w) {
+  open_with_block(w);
+  must(velo_pool_record(w.pool, 20));
+  must(velo_pool_note(w.pool, nullptr, "step 1"));
+}
 void close_pool(world& w) {
   if (w.memory != nullptr) velo_pool_free(w.pool, w.memory, 1 << 20, nullptr);
   w.memory = nullptr;
@@ -514,6 +519,27 @@ const entry functions_by_hand[] = {
      [](world& w) {
        velo_pool_stats stats = VELO_POOL_STATS_INIT;
        return velo_pool_get_stats(w.pool, &stats);
+     },
+     close_pool},
+    {"velo_pool_record", open_pool, [](world& w) { return velo_pool_record(w.pool, 2000); },
+     close_pool},
+    {"velo_pool_note", open_recorded,
+     [](world& w) { return velo_pool_note(w.pool, w.memory, "said"); }, close_pool},
+    {"velo_pool_snapshot", open_recorded,
+     [](world& w) {
+       return velo_pool_snapshot(w.pool, VELO_SNAPSHOT_TIMELINE, text, sizeof text, nullptr);
+     },
+     close_pool},
+    {"velo_pool_save", open_recorded,
+     [](world& w) { return velo_pool_save(w.pool, VELO_SNAPSHOT_JSON, "faults-snapshot.json"); },
+     [](world& w) {
+       std::remove("faults-snapshot.json");
+       close_pool(w);
+     }},
+    {"velo_pool_get_stream_stats", open_with_block,
+     [](world& w) {
+       velo_pool_stream_stats stats = VELO_POOL_STREAM_STATS_INIT;
+       return velo_pool_get_stream_stats(w.pool, w.queue, &stats);
      },
      close_pool},
     {"velo_adaptor_create", open_pool, create_adaptor, close_adaptor},

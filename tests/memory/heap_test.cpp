@@ -12,6 +12,7 @@ using namespace velo::memory;
 namespace {
 
 constexpr std::uint64_t mib = std::uint64_t{1} << 20;
+const auto ignored = [](std::uint64_t, std::uint64_t) {};
 
 void check(const heap& h) {
   std::uint64_t at = 0, reserved = 0, free = 0;
@@ -71,14 +72,14 @@ void exercise(velo_pool_kind kind, unsigned seed, int steps) {
       h.give(*b);
     } else {
       const std::uint64_t before = h.reserved();
-      const std::uint64_t let_go = h.trim(random() % mib, nullptr);
+      const std::uint64_t let_go = h.trim(random() % mib, nullptr, ignored);
       REQUIRE(h.reserved() == before - let_go);
     }
     check(h);
   }
   for (block* b : live) h.give(*b);
   check(h);
-  REQUIRE(h.trim(~std::uint64_t{0} / 2, nullptr) > 0);
+  REQUIRE(h.trim(~std::uint64_t{0} / 2, nullptr, ignored) > 0);
   REQUIRE(h.reserved() == 0);
 }
 
@@ -113,7 +114,7 @@ TEST_CASE("a trim spares the block that growth is to make use of") {
   h.give(*last);
   const heap::growth planned = h.plan_growth(9 * mib, unit);
   REQUIRE(planned.joined != nullptr);
-  CHECK(h.trim(mib, planned.joined) == mib);
+  CHECK(h.trim(mib, planned.joined, ignored) == mib);
   CHECK(h.plan_growth(9 * mib, unit).bytes() == planned.bytes());
   h.give(*wall);
 }

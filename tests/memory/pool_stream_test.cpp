@@ -8,6 +8,7 @@
 
 #include "capi/live.hpp"
 #include "core/stream.hpp"
+#include "memory/held_stream.hpp"
 #include "memory/pools.hpp"
 
 using namespace velo::test;
@@ -15,41 +16,9 @@ namespace core = velo::core;
 
 namespace {
 
-struct held_work final : core::work {
-  explicit held_work(std::atomic<bool>& open) : work(core::demand::waits), open_(open) {}
-  void run(core::execution&) override {
-    while (!open_) std::this_thread::sleep_for(std::chrono::microseconds(50));
-  }
-
- private:
-  std::atomic<bool>& open_;
-};
-
 struct failing_work final : core::work {
   failing_work() : work(core::demand::waits) {}
   void run(core::execution&) override { core::fail(VELO_ERR_IO, "", "", "planted"); }
-};
-
-core::stream& stream_of(velo_stream handle) {
-  return core::resolve<core::stream>(handle, "stream");
-}
-
-// A stream whose work stands still until `open`.
-struct held_stream {
-  live_context context;
-  velo_stream handle = context.new_stream();
-  std::atomic<bool> open{false};
-
-  held_stream() { hold(); }
-  ~held_stream() { open = true; }
-  void hold() {
-    core::stream& s = stream_of(handle);
-    s.enqueue(s.make<held_work>(open));
-  }
-  void release() {
-    open = true;
-    REQUIRE(velo_stream_synchronize(handle) == VELO_OK);
-  }
 };
 
 }  // namespace

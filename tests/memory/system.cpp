@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace velo::test {
@@ -42,6 +43,9 @@ int __real_memfd_create(const char*, unsigned);
 int __real_ftruncate(int, off_t);
 int __real_fallocate(int, int, off_t, off_t);
 int __real_pthread_key_create(pthread_key_t*, void (*)(void*));
+ssize_t __real_write(int, const void*, size_t);
+int __real_close(int);
+int __real_rename(const char*, const char*);
 
 void* __wrap_mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
   if (refuses(false)) return MAP_FAILED;
@@ -72,5 +76,16 @@ int __wrap_fallocate(int file, int mode, off_t offset, off_t bytes) {
 }
 int __wrap_pthread_key_create(pthread_key_t* key, void (*ends)(void*)) {
   return calls().no_keys ? EAGAIN : __real_pthread_key_create(key, ends);
+}
+ssize_t __wrap_write(int file, const void* bytes, size_t count) {
+  if (calls().write_error != 0) return errno = calls().write_error, -1;
+  return __real_write(file, bytes, calls().write_short ? std::min<size_t>(count, 1000) : count);
+}
+int __wrap_close(int file) {
+  const int done = __real_close(file);
+  return calls().close_error != 0 ? (errno = calls().close_error, -1) : done;
+}
+int __wrap_rename(const char* from, const char* to) {
+  return calls().rename_error != 0 ? (errno = calls().rename_error, -1) : __real_rename(from, to);
 }
 }

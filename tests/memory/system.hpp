@@ -1,4 +1,4 @@
-// The system's calls for memory, counted and refused on demand: the linker puts these in the place
+// The system's calls for memory and files, counted and refused on demand: the linker puts these in the place
 // of the pool's calls (tests/memory/CMakeLists.txt).
 #pragma once
 
@@ -14,6 +14,8 @@ struct system_calls {
   bool only_commits = false;  // refuse mprotect alone
   bool no_release = false;    // refuse to let memory go
   bool no_keys = false;       // refuse thread keys
+  int write_error = 0, close_error = 0, rename_error = 0;  // of files; 0: none
+  bool write_short = false;                                // write no more than 1000 bytes a call
 };
 system_calls& calls();
 

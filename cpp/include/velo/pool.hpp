@@ -4,7 +4,7 @@
 #include "velo/detail/call.hpp"
 #include "velo/detail/function.hpp"
 #include "velo/detail/owner.hpp"
-#include "velo/pool.h"
+#include "velo/history.h"
 #include "velo/stream.hpp"
 
 VELO_CPP_BEGIN
@@ -98,6 +98,44 @@ class pool : public detail::owner<velo_pool, detail::destroy_pool> {
     stats.struct_size = sizeof stats;
     const velo_status status = VELO_FN(pool_get_stats)(get(), &stats);
     return detail::finish<velo_pool_stats>(status, stats);
+  }
+
+  // What it holds for one stream; none for the order of the host's calls.
+  outcome<velo_pool_stream_stats> stats_of(stream_ref stream) const {
+    velo_pool_stream_stats stats = {};
+    stats.struct_size = sizeof stats;
+    const velo_status status = VELO_FN(pool_get_stream_stats)(get(), stream.get(), &stats);
+    return detail::finish<velo_pool_stream_stats>(status, stats);
+  }
+
+  // Starts its history afresh, of the last so many events; 0 stops it.
+  outcome<> record(uint64_t events) const {
+    return detail::check(VELO_FN(pool_record)(get(), events));
+  }
+
+  // Says something in the history: of all that follows, or of a block.
+  outcome<> note(const char* text) const { return note(nullptr, text); }
+  outcome<> note(const void* memory, const char* text) const {
+    return detail::check(VELO_FN(pool_note)(get(), memory, text));
+  }
+
+  // The pool as it is, as a text of the caller's string type: snapshot<std::string>(VELO_SNAPSHOT_JSON).
+  template <class String>
+  outcome<String> snapshot(velo_snapshot_format format) const {
+    uint64_t needed = 0;
+    String out;
+    velo_status status = VELO_FN(pool_snapshot)(get(), format, nullptr, 0, &needed);
+    while (status == VELO_OK && needed > out.size()) {  // it may have grown
+      out.resize(needed);
+      status = VELO_FN(pool_snapshot)(get(), format, &out[0], out.size(), &needed);
+    }
+    out.resize(status == VELO_OK ? needed - 1 : 0);
+    return detail::finish<String>(status, std::move(out));
+  }
+
+  // The same into a file, which is there whole or not at all.
+  outcome<> save(velo_snapshot_format format, const char* path) const {
+    return detail::check(VELO_FN(pool_save)(get(), format, path));
   }
 
  private:

@@ -1,0 +1,17 @@
+// The pool behind a handle, for the entries of pool.h and history.h.
+#pragma once
+
+#include "core/failure.hpp"
+#include "memory/pool.hpp"
+
+namespace velo::capi {
+
+// A closed pool is there for its last blocks alone.
+__attribute__((always_inline)) inline memory::pool& pool_of(velo_pool handle) {
+  auto& found = core::resolve<memory::pool>(handle, "pool");
+  if (__builtin_expect(found.is_closed(), 0))
+    core::fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
+  return found;
+}
+
+}  // namespace velo::capi

@@ -1,0 +1,22 @@
+// What pictures have in common: text that is put together as printf does, names made harmless, bytes
+// as people read them, colors.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace velo::memory::svg {
+
+inline constexpr const char* fills[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b2",
+                                        "#59a14f", "#edc948", "#b07aa1", "#ff9da7",
+                                        "#9c755f", "#86bcb6", "#d37295", "#a0cbe8"};
+
+__attribute__((format(printf, 2, 3))) void append(std::string& out, const char* format, ...);
+
+// Names come from files and callers: what XML reserves is written out, what it forbids becomes a
+// point, and only the beginning of a long one is shown.
+std::string escaped(const std::string& name);
+
+std::string bytes(std::int64_t count);  // "512 B", "12.5 MiB"
+
+}  // namespace velo::memory::svg
