@@ -36,8 +36,9 @@ _NAMES = {np.dtype(jnp.bfloat16): "bf16", np.dtype(bool): "bool",
 _DTYPES = {name: dtype for dtype, name in _NAMES.items()}
 _TARGET = "velo_"  # and the operator: a handler's name in programs
 
-for _op in spec.operators:  # all, since a program that was exported calls them by name
-    jax.ffi.register_ffi_target(_TARGET + _op, jax.ffi.pycapsule(getattr(spec.library, "velo_xla_" + _op)), platform="cpu", api_version=1)
+for _op in spec.operators:  # all, since a program that was exported calls them by name; older adapters lack the newest
+    if hasattr(spec.library, "velo_xla_" + _op):
+        jax.ffi.register_ffi_target(_TARGET + _op, jax.ffi.pycapsule(getattr(spec.library, "velo_xla_" + _op)), platform="cpu", api_version=1)
 
 
 # ---- one call of a handler
