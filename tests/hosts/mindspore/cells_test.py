@@ -10,7 +10,8 @@ import sys
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "python")]
+PYTHON = os.path.join(HERE, "..", "..", "..", "examples", "python")
+sys.path[:0] = [os.path.join(HERE, ".."), PYTHON]
 
 from framework import need  # noqa: E402
 
@@ -206,7 +207,8 @@ class Cells(unittest.TestCase):
         np.testing.assert_allclose(array(got), array(weight).sum(0), 0, 1e-6 * np.abs(array(weight)).sum(0).max())
 
     def test_the_end_of_slots_is_a_sentence(self):
-        done = subprocess.run([sys.executable, "-c", SLOTS], capture_output=True, text=True, check=False)
+        done = subprocess.run([sys.executable, "-c", SLOTS], env={**os.environ, "PYTHONPATH": PYTHON}, capture_output=True, text=True,
+                              check=False)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stdout, r"^127 velo_rms_norm: slot: expected a free one, got all 128 bound: .*equal attributes share one")
 
