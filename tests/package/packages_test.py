@@ -6,6 +6,7 @@ WHEELS has the wheel of another build of the same sources: both must be the same
 lintian, auditwheel and twine say their part where they are there, or PyPI's mirror is.
 """
 import filecmp
+import fnmatch
 import glob
 import gzip
 import os
@@ -105,6 +106,19 @@ class Packages(unittest.TestCase):
             self.skipTest("no lintian")
         done = subprocess.run(["lintian", "--allow-root", "--fail-on", "error", *self.debs.values()], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_the_copyright_file_names_who_wrote_the_scripts_and_styles_of_the_reference(self):
+        root = os.path.join(WORK, "packages", "libvelo-dev")
+        with open(os.path.join(root, "usr/share/doc/libvelo-dev/copyright"), encoding="utf-8") as file:
+            text = file.read()
+        of_files = re.findall(r"^Files: (.*?)\nCopyright: .*?\nLicense: (\S+)", text, re.M | re.S)
+        self.assertEqual({name for _, name in of_files}, set(re.findall(r"^License: (\S+)\n ", text, re.M)))
+        patterns = [pattern for files, _ in of_files for pattern in files.split() if pattern != "*"]
+        theirs = [path for path in files_below(root) if "/html/_static/" in path]
+        for path in theirs:
+            self.assertTrue(any(fnmatch.fnmatch(path, pattern) for pattern in patterns), f"{path} would be velo's")
+        for pattern in patterns if theirs else ():
+            self.assertTrue(fnmatch.filter(theirs, pattern), f"{pattern} is of no file")
 
     def test_installed_by_apt_they_serve_a_stranger_and_go_away_whole(self):
         done = subprocess.run([os.path.join(HERE, "installed_debs.sh"), PACKAGES, SOURCE], capture_output=True, text=True)
