@@ -122,17 +122,26 @@ def mindspore_host():
         gate, up = mint.chunk(t, 2, -1)
         return mint.nn.functional.silu(gate) * up
 
+    def gradient_of(function, inputs):
+        run = mindspore.ops.grad(function, tuple(i for i, t in enumerate(inputs) if t.is_floating_point()))
+
+        def gradient():
+            made = run(*inputs)
+            return (made[0] if isinstance(made, tuple) else made).asnumpy()
+        return gradient
+
     cases = {
-        "rms_norm": ((x, gain), velo.Operator("rms_norm", "x,gamma->y", epsilon=EPSILON), norm),
-        "add": ((x, other), velo.Operator("add", "a,b->y"), mint.add),
-        "swiglu": ((wide,), velo.Operator("swiglu", "x->y"), gated),
-        "cross_entropy": ((logits, targets), velo.Operator("cross_entropy", "logits,targets->loss", reduction="none"),
+        "rms_norm": ((x, gain), velo.RmsNorm(EPSILON), norm),
+        "add": ((x, other), velo.Add(), mint.add),
+        "swiglu": ((wide,), velo.Swiglu(), gated),
+        "cross_entropy": ((logits, targets), velo.CrossEntropy(reduction="none"),
                           lambda a, b: mindspore.ops.cross_entropy(a, b, reduction="none")),
     }
     calls = {}
     for name, (inputs, ours, own) in cases.items():
         for contender, function in (("velo", ours), ("own", own)):
             calls[name, "forward", contender] = lambda f=function, i=inputs: f(*i).asnumpy()
+            calls[name, "gradient", contender] = gradient_of(function, inputs)
     return f"mindspore {mindspore.__version__}", calls
 
 
