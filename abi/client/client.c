@@ -387,6 +387,44 @@ static void regions(void) {
   velo_pool_destroy(pool);
 }
 
+static void recompute_plans(void) {
+  static const int64_t none = 0, both[2] = {0, 1};
+  velo_recompute_plan plan = NULL;
+  velo_recompute_op op = VELO_RECOMPUTE_OP_INIT;
+  velo_recompute_plan_options options = VELO_RECOMPUTE_PLAN_OPTIONS_INIT;
+  velo_recompute_step step = VELO_RECOMPUTE_STEP_INIT;
+  velo_recompute_plan_stats stats = VELO_RECOMPUTE_PLAN_STATS_INIT;
+  int64_t index = -1;
+  WORKS(velo_recompute_plan_create(&plan));
+  op.seconds = 1;
+  op.bytes = 100;
+  WORKS(velo_recompute_plan_add(plan, &op, &index)); /* 0, taken by 1 and, in the end, by 3 */
+  op.inputs = &none;
+  op.input_count = 1;
+  WORKS(velo_recompute_plan_add(plan, &op, &index));
+  op.inputs = both + 1;
+  op.workspace = 100;
+  op.bytes = 10;
+  WORKS(velo_recompute_plan_add(plan, &op, &index));
+  EXPECT(index == 2);
+  op.inputs = both;
+  op.workspace = 0;
+  op.keep = 1;
+  WORKS(velo_recompute_plan_add(plan, &op, NULL));
+  EXPECT(velo_recompute_plan_get_step(plan, 0, &step) == VELO_ERR_STATE);
+  options.budget = 209;
+  EXPECT(velo_recompute_plan_solve(plan, &options) == VELO_ERR_ARGUMENT);
+  options.budget = 210; /* 0 makes room for the third, and is made again */
+  WORKS(velo_recompute_plan_solve(plan, &options));
+  WORKS(velo_recompute_plan_get_stats(plan, &stats));
+  EXPECT(stats.solved == 1 && stats.ops == 4 && stats.bytes_all == 310 && stats.bytes_peak == 210);
+  EXPECT(stats.seconds == 4 && stats.seconds_more == 1);
+  WORKS(velo_recompute_plan_get_step(plan, 0, &step));
+  EXPECT(step.kind == VELO_RECOMPUTE_STEP_COMPUTE && step.op == 0);
+  velo_recompute_plan_destroy(plan);
+  EXPECT(velo_recompute_plan_get_stats(plan, &stats) == VELO_ERR_HANDLE);
+}
+
 static void recompute(void) {
   velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
   velo_recompute_budget budget = VELO_RECOMPUTE_BUDGET_INIT;
@@ -433,6 +471,7 @@ int main(int count, char** words) {
   plans();
   recompute();
   regions();
+  recompute_plans();
   client_by_name(stream, context, words[1]);
   client_behavior(stream, context);
   configuration(context);

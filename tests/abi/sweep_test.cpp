@@ -107,6 +107,7 @@ class world {
     velo_recompute_desc kept = VELO_RECOMPUTE_DESC_INIT;
     kept.allocator = &below;
     REQUIRE(velo_recompute_create(&kept, &recompute_) == VELO_OK);
+    REQUIRE(velo_recompute_plan_create(&recompute_plan_) == VELO_OK);
     REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
     REQUIRE(velo_event_create(context_, &event) == VELO_OK);
     REQUIRE(velo_event_record(event, stream) == VELO_OK);
@@ -122,11 +123,17 @@ class world {
     REQUIRE(velo_kernel_register(context_, &foreign, &kernel) == VELO_OK);
     void* function = nullptr;
     REQUIRE(velo_closure_create(stream, "rms_norm", "x, gamma, y", &function, &closure) == VELO_OK);
-    const std::map<std::string, void*> made = {
-        {"velo_context", context_},    {"velo_stream", stream},    {"velo_event", event},
-        {"velo_pack", pack},           {"velo_kernel", kernel},    {"velo_closure", closure},
-        {"velo_pool", pool_},          {"velo_adaptor", adaptor_}, {"velo_plan", plan_},
-        {"velo_recompute", recompute_}};
+    const std::map<std::string, void*> made = {{"velo_context", context_},
+                                               {"velo_stream", stream},
+                                               {"velo_event", event},
+                                               {"velo_pack", pack},
+                                               {"velo_kernel", kernel},
+                                               {"velo_closure", closure},
+                                               {"velo_pool", pool_},
+                                               {"velo_adaptor", adaptor_},
+                                               {"velo_plan", plan_},
+                                               {"velo_recompute", recompute_},
+                                               {"velo_recompute_plan", recompute_plan_}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -147,6 +154,7 @@ class world {
   ~world() {
     velo_context_destroy(context_);
     velo_recompute_destroy(recompute_);  // no context owns these
+    velo_recompute_plan_destroy(recompute_plan_);
     velo_adaptor_destroy(adaptor_);
     velo_pool_destroy(pool_);
     velo_plan_destroy(plan_);
@@ -183,6 +191,7 @@ class world {
   velo_adaptor adaptor_ = nullptr;
   velo_plan plan_ = nullptr;
   velo_recompute recompute_ = nullptr;
+  velo_recompute_plan recompute_plan_ = nullptr;
   velo_stream inline_ = nullptr;
   alignas(64) unsigned char memory_[4096];
   velo_tensor* tensor_;
@@ -303,6 +312,8 @@ void give_back(const function_info& f, const std::vector<velo_value>& values) {
       velo_context_destroy(static_cast<velo_context>(made));
     if (std::strcmp(p.type, "velo_pool*") == 0) velo_pool_destroy(static_cast<velo_pool>(made));
     if (std::strcmp(p.type, "velo_plan*") == 0) velo_plan_destroy(static_cast<velo_plan>(made));
+    if (std::strcmp(p.type, "velo_recompute_plan*") == 0)
+      velo_recompute_plan_destroy(static_cast<velo_recompute_plan>(made));
     if (std::strcmp(p.type, "void**") == 0 && std::strcmp(f.name, "velo_pool_allocate") == 0)
       velo_pool_free(static_cast<velo_pool>(values[0].as.p), made, 0, nullptr);
   }

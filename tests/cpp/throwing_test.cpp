@@ -314,6 +314,21 @@ TEST_CASE("a region's output is released and comes back from its function") {
   CHECK(kept.stats().bytes == 0);
 }
 
+TEST_CASE("a plan for recompute keeps to its budget") {
+  const velo::recompute_plan plan = velo::recompute_plan::create();
+  velo_recompute_op op = VELO_RECOMPUTE_OP_INIT;
+  op.seconds = 1;
+  op.bytes = 10;
+  const std::int64_t first = plan.add(op);
+  op.inputs = &first;
+  op.input_count = 1;
+  CHECK(plan.add(op) == 1);
+  CHECK_THROWS_AS(plan.solve(19), velo::error);
+  plan.solve(20);
+  CHECK(plan.stats().bytes_peak == 20);
+  CHECK(plan.step(1).op == 1);
+}
+
 TEST_CASE("functions are callable by name with values in order") {
   velo::context context = velo::context::create();
   velo_context_stats stats = {};

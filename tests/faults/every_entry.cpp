@@ -206,6 +206,32 @@ void close_recompute(world& w) {
   w.region = -1;
   close_pool(w);
 }
+velo_status add_op(world& w, std::int64_t before) {
+  static const std::int64_t inputs[] = {0, 1, 2};
+  velo_recompute_op op = VELO_RECOMPUTE_OP_INIT;
+  op.seconds = 1;
+  op.bytes = 10;
+  op.inputs = inputs;
+  op.input_count = before;
+  return velo_recompute_plan_add(w.recompute_plan, &op, nullptr);
+}
+velo_status solve_recompute(world& w) {
+  velo_recompute_plan_options options = VELO_RECOMPUTE_PLAN_OPTIONS_INIT;
+  options.budget = 40;
+  return velo_recompute_plan_solve(w.recompute_plan, &options);
+}
+void open_recompute_plan(world& w) {
+  must(velo_recompute_plan_create(&w.recompute_plan));
+  for (int i = 0; i < 3; ++i) must(add_op(w, i));
+}
+void open_solved_recompute(world& w) {
+  open_recompute_plan(w);
+  must(solve_recompute(w));
+}
+void close_recompute_plan(world& w) {
+  velo_recompute_plan_destroy(w.recompute_plan);
+  w.recompute_plan = nullptr;
+}
 void close_plan(world& w) {
   velo_plan_destroy(w.plan);
   w.plan = nullptr;
@@ -632,6 +658,30 @@ const entry functions_by_hand[] = {
        return velo_recompute_get_stats(w.recompute, &stats);
      },
      close_recompute},
+    {"velo_recompute_plan_create", nothing,
+     [](world& w) { return velo_recompute_plan_create(&w.recompute_plan); }, close_recompute_plan},
+    {"velo_recompute_plan_destroy", open_recompute_plan,
+     [](world& w) {
+       velo_recompute_plan_destroy(w.recompute_plan);
+       velo_recompute_plan_stats stats = VELO_RECOMPUTE_PLAN_STATS_INIT;
+       return gone(velo_recompute_plan_get_stats(w.recompute_plan, &stats));
+     },
+     nothing},
+    {"velo_recompute_plan_add", open_recompute_plan, [](world& w) { return add_op(w, 3); },
+     close_recompute_plan},
+    {"velo_recompute_plan_solve", open_recompute_plan, solve_recompute, close_recompute_plan},
+    {"velo_recompute_plan_get_step", open_solved_recompute,
+     [](world& w) {
+       velo_recompute_step step = VELO_RECOMPUTE_STEP_INIT;
+       return velo_recompute_plan_get_step(w.recompute_plan, 0, &step);
+     },
+     close_recompute_plan},
+    {"velo_recompute_plan_get_stats", open_solved_recompute,
+     [](world& w) {
+       velo_recompute_plan_stats stats = VELO_RECOMPUTE_PLAN_STATS_INIT;
+       return velo_recompute_plan_get_stats(w.recompute_plan, &stats);
+     },
+     close_recompute_plan},
 };
 
 std::vector<entry> make_entries() {

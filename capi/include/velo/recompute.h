@@ -202,8 +202,8 @@ typedef struct velo_recompute_call {
   const char* name;   /* of the region */
   uint64_t seed;      /* of the host's generator when the region began */
   uint64_t offset;
-  const void* const* inputs; /* in the order of the declaration */
-  void* const* outputs;      /* to be filled, whatever was in them */
+  const void** inputs; /* in the order of the declaration */
+  void** outputs;      /* to be filled, whatever was in them */
 } velo_recompute_call;
 
 #define VELO_RECOMPUTE_CALL_INIT \

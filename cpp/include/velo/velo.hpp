@@ -1,7 +1,7 @@
 // The whole C++ interface of velo: header-only, C++17, over the C interface of velo/velo.h.
 //
-// Owners (context, stream, event, pool, adaptor, plan, recompute, pack, managed_tensor, kernel,
-// closure) are move-only and one pointer wide; views (stream_ref, tensor_view) borrow. Failures throw velo::error, or come back as
+// Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, pack,
+// managed_tensor, kernel, closure) are move-only and one pointer wide; views (stream_ref, tensor_view) borrow. Failures throw velo::error, or come back as
 // velo::result<T> where exceptions are off. Nothing of this layer crosses into the library: only
 // the C functions do. Start with examples/cpp/hello.cpp.
 #pragma once
@@ -19,6 +19,7 @@
 #include "velo/plugin.hpp"
 #include "velo/pool.hpp"
 #include "velo/recompute.hpp"
+#include "velo/recompute_plan.hpp"
 #include "velo/result.hpp"
 #include "velo/stream.hpp"
 #include "velo/tensor.hpp"

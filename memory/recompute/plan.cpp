@@ -1,0 +1,122 @@
+// A plan's life: operations come, steps are found, steps go out.
+#include "memory/recompute/plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "core/failure.hpp"
+
+namespace velo::memory {
+
+using core::fail;
+using core::text;
+
+namespace {
+
+constexpr std::int64_t most_ops = 1 << 20;
+constexpr std::int64_t most_bytes = std::numeric_limits<std::int64_t>::max();
+
+unsigned long long number(std::uint64_t value) {
+  return value;
+}
+
+template <class T>
+void make_room(std::vector<T>& list, std::size_t more) {
+  if (list.capacity() - list.size() < more) list.reserve(2 * list.size() + more + 16);
+}
+
+// Inputs sorted, each once.
+std::vector<std::int32_t> read_inputs(const velo_recompute_op& op, std::int64_t index) {
+  std::vector<std::int32_t> inputs;
+  inputs.reserve(static_cast<std::size_t>(op.input_count));
+  for (std::int64_t i = 0; i < op.input_count; ++i) {
+    if (op.inputs[i] < 0 || op.inputs[i] >= index)
+      fail(VELO_ERR_ARGUMENT, text("op.inputs[%lld]", static_cast<long long>(i)),
+           text("the index of one of %lld operations before this one",
+                static_cast<long long>(index)),
+           text("%lld", static_cast<long long>(op.inputs[i])));
+    inputs.push_back(static_cast<std::int32_t>(op.inputs[i]));
+  }
+  std::sort(inputs.begin(), inputs.end());
+  inputs.erase(std::unique(inputs.begin(), inputs.end()), inputs.end());
+  return inputs;
+}
+
+}  // namespace
+
+std::int64_t recompute_plan::add(const velo_recompute_op& op) {
+  const std::int64_t index = graph_.size();
+  if (index >= most_ops)
+    fail(VELO_ERR_ARGUMENT, "plan", text("fewer than %llu operations", number(most_ops)),
+         text("%llu", number(index)));
+  const std::vector<std::int32_t> inputs = read_inputs(op, index);
+  const auto room = static_cast<std::uint64_t>(most_bytes - bytes_);
+  if (op.bytes > room || op.workspace > room - op.bytes)
+    fail(VELO_ERR_ARGUMENT, op.bytes > room ? "op.bytes" : "op.workspace",
+         "sizes whose sum over all operations is less than 2^63",
+         text("%llu", number(op.bytes > room ? op.bytes : op.workspace)));
+  make_room(graph_.seconds, 1);
+  make_room(graph_.bytes, 1);
+  make_room(graph_.workspace, 1);
+  make_room(graph_.keep, 1);
+  make_room(graph_.inputs.begins, 1);
+  make_room(graph_.inputs.numbers, inputs.size());  // the last that can fail
+  graph_.seconds.push_back(op.seconds);
+  graph_.bytes.push_back(static_cast<std::int64_t>(op.bytes));
+  graph_.workspace.push_back(static_cast<std::int64_t>(op.workspace));
+  graph_.keep.push_back(static_cast<std::uint8_t>(op.keep));
+  graph_.inputs.numbers.insert(graph_.inputs.numbers.end(), inputs.begin(), inputs.end());
+  graph_.inputs.begins.push_back(graph_.inputs.numbers.size());
+  bytes_ += static_cast<std::int64_t>(op.bytes + op.workspace);
+  schedule_ = {};
+  is_solved_ = false;
+  return index;
+}
+
+void recompute_plan::solve(std::int64_t budget, std::uint64_t seed) {
+  find_takers(graph_);
+  op_schedule found = memory::solve(graph_, budget, seed);
+  if (found.steps.empty() && graph_.size() > 0) refuse(budget);
+  schedule_ = std::move(found);
+  is_solved_ = true;
+}
+
+void recompute_plan::refuse(std::int64_t budget) const {
+  for (std::int32_t i = 0; i < graph_.size(); ++i) {
+    std::int64_t needed = graph_.bytes[i] + graph_.workspace[i];
+    for (const std::int32_t from : graph_.inputs[i]) needed += graph_.bytes[from];
+    if (needed <= budget) continue;
+    fail(VELO_ERR_ARGUMENT, "options.budget",
+         text("at least %llu bytes, for which steps were found", number(least_budget(graph_))),
+         text("%llu", number(budget)), text("operation %d alone needs %llu", i, number(needed)));
+  }
+  fail(VELO_ERR_ARGUMENT, "options.budget",
+       text("at least %llu bytes, for which steps were found", number(least_budget(graph_))),
+       text("%llu", number(budget)));
+}
+
+void recompute_plan::fill(std::int64_t index, velo_recompute_step& step) const {
+  if (!is_solved_) fail(VELO_ERR_STATE, "plan", "a solved plan", "one without steps");
+  const auto count = static_cast<std::int64_t>(schedule_.steps.size());
+  if (index < 0 || index >= count)
+    fail(VELO_ERR_ARGUMENT, "index",
+         text("the index of one of %lld steps", static_cast<long long>(count)),
+         text("%lld", static_cast<long long>(index)));
+  const op_step& found = schedule_.steps[static_cast<std::size_t>(index)];
+  step.kind = found.computes ? VELO_RECOMPUTE_STEP_COMPUTE : VELO_RECOMPUTE_STEP_FREE;
+  step.op = found.op;
+}
+
+void recompute_plan::fill(velo_recompute_plan_stats& stats) const {
+  stats.solved = is_solved_ ? 1 : 0;
+  stats.ops = static_cast<std::uint64_t>(graph_.size());
+  stats.steps = schedule_.steps.size();
+  stats.bytes_all = static_cast<std::uint64_t>(peak_of_all(graph_));
+  stats.bytes_peak = static_cast<std::uint64_t>(schedule_.peak);
+  stats.seconds = seconds_once(graph_);
+  stats.seconds_more = !is_solved_ ? 0 : std::max(schedule_.seconds - stats.seconds, 0.0);
+}
+
+}  // namespace velo::memory

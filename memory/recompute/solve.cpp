@@ -1,0 +1,112 @@
+// Candidates, and the best of them.
+#include "memory/recompute/solve.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "memory/recompute/stages.hpp"
+
+namespace velo::memory {
+namespace {
+
+constexpr int few_ops = 1024;                    // in which tables are cheap
+constexpr std::int64_t anneal_work = 3'000'000;  // runs of operations worked out: 60 ms
+
+// Beyond this a greedy schedule makes the same outputs over and over.
+std::size_t most_steps(const op_graph& graph) {
+  const auto count = static_cast<std::size_t>(graph.size());
+  return graph.size() <= few_ops ? 16 * count + 64 : 4 * count + 12 * few_ops;
+}
+
+constexpr eviction rules[] = {eviction::past, eviction::next, eviction::far};
+
+}  // namespace
+
+op_schedule measured(const op_graph& graph, std::vector<op_step> steps) {
+  op_schedule s;
+  std::int64_t live = 0;
+  for (const op_step& step : steps) {
+    if (!step.computes) {
+      live -= graph.bytes[step.op];
+      continue;
+    }
+    live += graph.bytes[step.op];
+    s.seconds += graph.seconds[step.op];
+    s.peak = std::max(s.peak, live + graph.workspace[step.op]);
+  }
+  s.steps = std::move(steps);
+  return s;
+}
+
+std::int64_t peak_of_all(const op_graph& graph) {
+  std::vector<std::int32_t> last_use(graph.size());
+  for (std::int32_t i = 0; i < graph.size(); ++i) {
+    last_use[i] = i;
+    for (const std::int32_t from : graph.inputs[i]) last_use[from] = i;
+  }
+  std::int64_t live = 0, peak = 0;
+  const auto free_after = [&](std::int32_t what, std::int32_t op) {
+    if (last_use[what] == op && graph.keep[what] == 0) live -= graph.bytes[what];
+  };
+  for (std::int32_t i = 0; i < graph.size(); ++i) {
+    live += graph.bytes[i];
+    peak = std::max(peak, live + graph.workspace[i]);
+    for (const std::int32_t from : graph.inputs[i]) free_after(from, i);
+    free_after(i, i);
+  }
+  return peak;
+}
+
+op_schedule solve(const op_graph& graph, std::int64_t budget, std::uint64_t seed) {
+  op_schedule best;
+  if (graph.size() == 0) return best;
+  best.seconds = std::numeric_limits<double>::infinity();
+  plan_random random(seed);
+  std::vector<stage_table> tables;  // none or one, the best
+  const auto offer = [&](op_schedule found) {
+    if (found.seconds < best.seconds && found.peak <= budget) best = std::move(found);
+  };
+  const auto offer_table = [&](const std::vector<op_step>& steps) {
+    stage_table table(graph, budget, steps);
+    if (!table.fits() && !table.repair(random)) return;
+    table.fill();
+    if (!tables.empty() && table.seconds() >= tables.front().seconds()) return;
+    tables.clear();
+    tables.push_back(std::move(table));
+  };
+  const bool small = graph.size() <= few_ops;
+  for (const eviction rule : rules) {
+    if (rule == eviction::far && !small) continue;
+    auto steps = run_greedily(graph, budget, rule, most_steps(graph));
+    if (!steps.has_value()) continue;
+    if (small) offer_table(*steps);
+    offer(measured(graph, std::move(*steps)));
+  }
+  if (!small && graph.size() <= stage_table::most_ops && !best.steps.empty())
+    offer_table(best.steps);
+  if (!tables.empty()) {
+    if (small) tables.front().anneal(random, anneal_work);
+    offer(measured(graph, tables.front().steps()));
+  }
+  return best;
+}
+
+std::int64_t least_budget(const op_graph& graph) {
+  const auto works = [&](std::int64_t budget) {
+    return std::any_of(std::begin(rules), std::end(rules), [&](eviction rule) {
+      if (rule != eviction::next && graph.size() > few_ops) return false;
+      return run_greedily(graph, budget, rule, most_steps(graph)).has_value();
+    });
+  };
+  std::int64_t low = least_for_one(graph), high = 0;
+  for (std::int32_t i = 0; i < graph.size(); ++i) high += graph.bytes[i] + graph.workspace[i];
+  if (works(low)) return low;
+  const int close = graph.size() > few_ops ? 256 : 65536;
+  while (high - low > 1 + low / close) {  // low does not work, high does
+    const std::int64_t middle = low + (high - low) / 2;
+    (works(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace velo::memory

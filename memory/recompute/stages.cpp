@@ -1,0 +1,331 @@
+// Tables of stages: worked out, changed, taken back.
+#include "memory/recompute/stages.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace velo::memory {
+
+stage_table::stage_table(const op_graph& graph, std::int64_t budget,
+                         const std::vector<op_step>& steps)
+    : graph_(graph),
+      budget_(budget),
+      count_(graph.size()),
+      there_(at(count_ + 1, 0), 0),
+      runs_in_(at(count_, 0), 0),
+      used_in_(at(count_, 0), 0),
+      runs_(count_),
+      starts_(count_),
+      live_(static_cast<std::size_t>(count_) + 1, 0),
+      peak_(count_, 0),
+      cost_(count_, 0),
+      last_use_(count_, -1),
+      visited_(count_, 0) {
+  std::vector<std::uint8_t> now(count_, 0);
+  std::int32_t stage = 0;
+  for (const op_step& s : steps) {
+    now[s.op] = s.computes ? 1 : 0;
+    if (!s.computes || s.op != stage) continue;
+    ++stage;
+    std::copy(now.begin(), now.end(), there_.begin() + static_cast<std::ptrdiff_t>(at(stage, 0)));
+  }
+  for (std::int32_t i = 0; i < count_; ++i) there_[at(count_, i)] = graph.keep[i];
+  rebuild();
+  for (std::int32_t t = count_; t-- > 1;)
+    for (std::int32_t i = 0; i < t; ++i) trim(t, i);
+  edits_.clear();
+}
+
+void stage_table::rebuild() {
+  std::fill(live_.begin(), live_.end(), 0);
+  for (std::int32_t t = 0; t <= count_; ++t)
+    for (std::int32_t i = 0; i < count_; ++i)
+      if (there_[at(t, i)] != 0) live_[t] += graph_.bytes[i];
+  for (std::int32_t t = 0; t < count_; ++t) {
+    starts_[t].clear();
+    for (std::int32_t i = 0; i < t; ++i)
+      if (there_[at(t + 1, i)] != 0 && there_[at(t, i)] == 0) starts_[t].push_back(i);
+  }
+  for (std::int32_t t = 0; t < count_; ++t) work_out(t);
+}
+
+std::vector<op_step> stage_table::steps() const {
+  std::vector<op_step> all;
+  std::vector<std::int32_t> last_use(count_, -1);
+  for (std::int32_t t = 0; t < count_; ++t) {
+    for (std::int32_t i = 0; i < t; ++i)
+      if (there_[at(t, i)] != 0 && there_[at(t + 1, i)] == 0 && used_in_[at(t, i)] == 0)
+        all.push_back({i, false});
+    for (const std::int32_t op : runs_[t]) {
+      last_use[op] = op;
+      for (const std::int32_t from : graph_.inputs[op]) last_use[from] = op;
+    }
+    const auto free_after = [&](std::int32_t what, std::int32_t op) {
+      if (last_use[what] == op && there_[at(t + 1, what)] == 0) all.push_back({what, false});
+    };
+    for (const std::int32_t op : runs_[t]) {
+      all.push_back({op, true});
+      for (const std::int32_t from : graph_.inputs[op]) free_after(from, op);
+      free_after(op, op);
+    }
+  }
+  return all;
+}
+
+// What runs in a stage, what it uses, its seconds and most bytes.
+void stage_table::work_out(std::int32_t t) {
+  for (const std::int32_t op : runs_[t]) {
+    runs_in_[at(t, op)] = 0;
+    for (const std::int32_t from : graph_.inputs[op]) used_in_[at(t, from)] = 0;
+  }
+  seconds_ -= cost_[t];
+  over_ -= excess(t);
+  std::vector<std::int32_t>& runs = runs_[t];
+  runs.clear();
+  open_.clear();
+  const auto want = [&](std::int32_t op) {
+    if (runs_in_[at(t, op)] != 0) return;
+    runs_in_[at(t, op)] = 1;
+    runs.push_back(op);
+    open_.push_back(op);
+  };
+  want(t);
+  for (const std::int32_t op : starts_[t]) want(op);
+  while (!open_.empty()) {
+    const std::int32_t op = open_.back();
+    open_.pop_back();
+    for (const std::int32_t from : graph_.inputs[op])
+      if (there_[at(t, from)] == 0) want(from);
+  }
+  std::sort(runs.begin(), runs.end());
+  for (const std::int32_t op : runs) {
+    last_use_[op] = op;
+    for (const std::int32_t from : graph_.inputs[op]) last_use_[from] = op;
+  }
+  double cost = 0;
+  std::int64_t live = live_[t], peak = live;
+  const std::uint8_t* next = &there_[at(t + 1, 0)];
+  for (const std::int32_t op : runs) {
+    cost += graph_.seconds[op];
+    live += graph_.bytes[op];
+    peak = std::max(peak, live + graph_.workspace[op]);
+    for (const std::int32_t from : graph_.inputs[op]) {
+      used_in_[at(t, from)] = 1;
+      if (last_use_[from] == op && next[from] == 0) live -= graph_.bytes[from];
+    }
+    if (last_use_[op] == op && next[op] == 0) live -= graph_.bytes[op];
+  }
+  cost_[t] = cost;
+  peak_[t] = peak;
+  seconds_ += cost;
+  over_ += excess(t);
+  worked_ += 4 + static_cast<std::int64_t>(runs.size());
+}
+
+// Sets an output's presence in a run of stages in which it is the opposite.
+void stage_table::change(const edit& e) {
+  const std::int64_t bytes = e.there ? graph_.bytes[e.op] : -graph_.bytes[e.op];
+  const auto starts_at = [&](std::int32_t stage, bool yes) {
+    if (stage < 0 || stage >= count_ || stage == e.op) return;
+    std::vector<std::int32_t>& list = starts_[stage];
+    if (yes) {
+      list.push_back(e.op);
+    } else {
+      list.erase(std::find(list.begin(), list.end(), e.op));
+    }
+  };
+  // Before the run it was absent or is now; behind it likewise.
+  if (there_[at(e.first - 1, e.op)] == 0) starts_at(e.first - 1, e.there);
+  if (e.last < count_ && there_[at(e.last + 1, e.op)] != 0) starts_at(e.last, !e.there);
+  for (std::int32_t u = e.first; u <= e.last; ++u) {
+    there_[at(u, e.op)] = e.there ? 1 : 0;
+    live_[u] += bytes;
+  }
+  work_out(e.first - 1);
+  for (std::int32_t u = e.first; u < e.last; ++u) {
+    if (used_in_[at(u, e.op)] != 0 || runs_in_[at(u, e.op)] != 0) {
+      work_out(u);
+      continue;
+    }
+    over_ -= excess(u);
+    peak_[u] += bytes;
+    over_ += excess(u);
+  }
+  worked_ += (e.last - e.first) / 8;
+  if (e.last < count_) work_out(e.last);
+}
+
+void stage_table::undo(std::size_t from) {
+  while (edits_.size() > from) {
+    edit e = edits_.back();
+    edits_.pop_back();
+    e.there = !e.there;
+    change(e);
+  }
+}
+
+// The last stage before this one in which an output was there or made.
+std::int32_t stage_table::last_seen(std::int32_t stage, std::int32_t op) const {
+  std::int32_t s = stage - 1;
+  while (runs_in_[at(s, op)] == 0 && there_[at(s, op)] == 0) --s;
+  return s;
+}
+
+// An output that a stage makes again stays until then instead.
+bool stage_table::stay(std::int32_t stage, std::int32_t op) {
+  if (op >= stage || there_[at(stage, op)] != 0) return false;
+  const edit e{op, last_seen(stage, op) + 1, stage, true};
+  edits_.push_back(e);
+  change(e);
+  trim_inputs(stage, op);
+  return true;
+}
+
+// What is freed in a stage without a use there may be freed after its use before.
+void stage_table::trim(std::int32_t stage, std::int32_t op) {
+  if (there_[at(stage, op)] != 0 && used_in_[at(stage, op)] == 0 && there_[at(stage + 1, op)] == 0)
+    drop(stage, op);
+}
+
+// Trims what a stage had for making an output that it does not make any more.
+void stage_table::trim_inputs(std::int32_t stage, std::int32_t op) {
+  if (runs_in_[at(stage, op)] != 0) return;
+  const std::size_t first = gone_.size();  // trimming may come back here
+  gone_.push_back(op);
+  ++visits_;
+  while (gone_.size() > first) {
+    const std::int32_t gone = gone_.back();
+    gone_.pop_back();
+    for (const std::int32_t from : graph_.inputs[gone]) {
+      if (there_[at(stage, from)] != 0) {
+        trim(stage, from);
+      } else if (runs_in_[at(stage, from)] == 0 && visited_[from] != visits_) {
+        visited_[from] = visits_;
+        gone_.push_back(from);
+      }
+    }
+  }
+}
+
+// An output that is there when a stage begins is freed after its use before that, and made again at
+// the next.
+bool stage_table::drop(std::int32_t stage, std::int32_t op) {
+  if (there_[at(stage, op)] == 0) return false;
+  std::int32_t last = stage, first = stage;
+  while (last < count_ && used_in_[at(last, op)] == 0 && there_[at(last + 1, op)] != 0) ++last;
+  if (last == count_) return false;  // to be kept
+  while (first > op + 1 && there_[at(first - 1, op)] != 0 && used_in_[at(first - 1, op)] == 0)
+    --first;
+  const edit e{op, first, last, false};
+  edits_.push_back(e);
+  change(e);
+  trim_inputs(first - 1, op);
+  return true;
+}
+
+std::int32_t stage_table::worst_stage() const {
+  std::int32_t worst = 0;
+  for (std::int32_t t = 1; t < count_; ++t)
+    if (peak_[t] > peak_[worst]) worst = t;
+  return worst;
+}
+
+// Frees one of the outputs there when a stage begins: of a few the one of least seconds a byte.
+bool stage_table::drop_somewhere(std::int32_t stage, plan_random& random) {
+  std::int32_t best = -1;
+  double least = 0;
+  const auto offset = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(count_)));
+  int seen = 0;
+  for (std::int32_t k = 0; k < count_ && seen < 6; ++k) {
+    const std::int32_t op = (offset + k) % count_;
+    if (there_[at(stage, op)] == 0 || graph_.bytes[op] == 0) continue;
+    ++seen;
+    const double score =
+        graph_.seconds[op] / static_cast<double>(graph_.bytes[op]) * (0.25 + random.unit());
+    if (best < 0 || score < least) least = score, best = op;
+  }
+  return best >= 0 && drop(stage, best);
+}
+
+bool stage_table::mend(plan_random& random, int tries) {
+  for (; over_ > 0 && tries > 0; --tries) drop_somewhere(worst_stage(), random);
+  return over_ == 0;
+}
+
+bool stage_table::repair(plan_random& random) {
+  const bool mended = mend(random, 4 * count_);
+  edits_.clear();
+  return mended;
+}
+
+void stage_table::fill() {
+  struct again {
+    double worth;
+    std::int32_t stage, op;
+  };
+  std::vector<again> all;
+  for (std::int32_t t = 0; t < count_; ++t)
+    for (const std::int32_t op : runs_[t])
+      if (op != t)
+        all.push_back(
+            {graph_.seconds[op] / static_cast<double>(std::max<std::int64_t>(graph_.bytes[op], 1)),
+             t, op});
+  std::stable_sort(all.begin(), all.end(),
+                   [](const again& a, const again& b) { return a.worth > b.worth; });
+  for (const again& a : all) {
+    if (runs_in_[at(a.stage, a.op)] == 0) continue;  // gone with another
+    bool room = true;
+    const std::int32_t seen = last_seen(a.stage, a.op);
+    for (std::int32_t u = seen + 1; u < a.stage && room; ++u)
+      room = peak_[u] + graph_.bytes[a.op] <= budget_;
+    if (!room) continue;
+    const std::size_t before = edits_.size();
+    const double seconds = seconds_;
+    stay(a.stage, a.op);
+    if (over_ > 0 || seconds_ > seconds) undo(before);
+  }
+  edits_.clear();
+}
+
+void stage_table::anneal(plan_random& random, std::int64_t work) {
+  if (count_ < 2) return;
+  const double once = seconds_once(graph_);
+  const std::int64_t end = worked_ + work, begin = worked_;
+  std::vector<std::uint8_t> best = there_;
+  double least = fits() ? seconds_ : std::numeric_limits<double>::infinity();
+  while (worked_ < end && least > once * (1 + 1e-12)) {
+    worked_ += 2;
+    const double left = static_cast<double>(end - worked_) / static_cast<double>(end - begin);
+    const double heat = 0.5 * once / count_ * left * left;
+    const double before = seconds_;
+    edits_.clear();
+    const auto stage =
+        static_cast<std::int32_t>(1 + random.below(static_cast<std::uint64_t>(count_ - 1)));
+    const std::vector<std::int32_t>& runs = runs_[stage];
+    bool moved = false;
+    if (runs.size() > 1 && random.below(4) != 0) {
+      moved = stay(stage, runs[random.below(runs.size() - 1)]);
+    } else if (random.below(8) == 0) {
+      moved = drop_somewhere(stage, random);
+    }
+    if (!moved) continue;
+    mend(random, 8);
+    const bool accepted =
+        over_ == 0 && (seconds_ <= before || random.unit() < std::exp((before - seconds_) / heat));
+    if (!accepted) {
+      undo(0);
+      continue;
+    }
+    if (seconds_ < least * (1 - 1e-12)) {
+      least = seconds_;
+      best = there_;
+    }
+  }
+  edits_.clear();
+  if (there_ == best) return;
+  there_.swap(best);
+  rebuild();
+}
+
+}  // namespace velo::memory
