@@ -5,6 +5,7 @@
  *   client PLUGIN.so
  *
  * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans, recompute. by_name.c has what
+ * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans, swaps. by_name.c has what
  * goes by name, behavior.c what no type shows; the calls of the operators follow from the examples
  * of abi/spec. */
 #include "client.h"
@@ -449,6 +450,55 @@ static void recompute(void) {
   budget.fits = choice.budget;
   WORKS(velo_recompute_choose(&rule, &budget, modules, 2, chosen, &choice));
   EXPECT(choice.settled == 1);
+static int32_t add_one(void* user, uint64_t offset, uint64_t bytes, void* const* slices) {
+  uint64_t i = 0;
+  *(uint64_t*)user += bytes;
+  for (i = 0; i < bytes; ++i) ((unsigned char*)slices[0])[i] += (unsigned char)(offset + i < 4096);
+  return 0;
+}
+
+static void swaps(velo_stream stream, velo_context context) {
+  static unsigned char memory[5000];
+  velo_swap swap = NULL;
+  velo_swap_desc desc = VELO_SWAP_DESC_INIT;
+  velo_swap_object info = VELO_SWAP_OBJECT_INIT;
+  velo_swap_stats stats = VELO_SWAP_STATS_INIT;
+  velo_event event = NULL;
+  uint64_t object = 0, updated = 0;
+  memory[0] = 7;
+  desc.tier = VELO_SWAP_DISK;
+  desc.directories = "/tmp";
+  desc.block = 4096;
+  desc.minimum = 1;
+  WORKS(velo_swap_create(context, &desc, &swap));
+  WORKS(velo_event_create(context, &event));
+  EXPECT(velo_swap_add(swap, memory, 0, VELO_SWAP_WARM, &object) == VELO_ERR_ARGUMENT);
+  WORKS(velo_swap_add(swap, memory, sizeof memory, VELO_SWAP_WARM, &object));
+  EXPECT(object == 1);
+  WORKS(velo_swap_out(swap, object, stream, event));
+  WORKS(velo_event_synchronize(event, -1));
+  WORKS(velo_swap_wait(swap, object, stream));
+  EXPECT(velo_swap_out(swap, object, stream, NULL) == VELO_ERR_STATE);
+  WORKS(velo_swap_update(swap, &object, 1, 2, add_one, &updated));
+  EXPECT(updated == sizeof memory);
+  memory[0] = 0;
+  WORKS(velo_swap_in(swap, object, NULL, stream, NULL));
+  WORKS(velo_swap_wait(swap, object, stream));
+  EXPECT(memory[0] == 8 && memory[4095] == 1 && memory[4096] == 0);
+  WORKS(velo_swap_assign(swap, object, 3));
+  WORKS(velo_swap_forward(swap, 3, stream));
+  WORKS(velo_swap_wait(swap, object, stream));
+  WORKS(velo_swap_get_object(swap, object, &info));
+  EXPECT(info.state == VELO_SWAP_OUT && info.bytes == sizeof memory && info.layer == 3);
+  EXPECT(info.bytes_stored == 8192 && info.memory == memory);
+  WORKS(velo_swap_backward(swap, 3, stream));
+  WORKS(velo_swap_get_stats(swap, &stats));
+  EXPECT(stats.objects == 1 && stats.objects_out == 0 && stats.bytes_out == 3 * sizeof memory);
+  WORKS(velo_swap_drop(swap, object, NULL));
+  EXPECT(velo_swap_wait(swap, object, stream) == VELO_ERR_ARGUMENT);
+  velo_event_destroy(event);
+  velo_swap_destroy(swap);
+  EXPECT(velo_swap_get_stats(swap, &stats) == VELO_ERR_HANDLE);
 }
 
 int main(int count, char** words) {
@@ -472,6 +522,7 @@ int main(int count, char** words) {
   recompute();
   regions();
   recompute_plans();
+  swaps(stream, context);
   client_by_name(stream, context, words[1]);
   client_behavior(stream, context);
   configuration(context);

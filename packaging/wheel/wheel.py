@@ -29,7 +29,7 @@ METADATA = """Metadata-Version: 2.4
 Name: velo
 Version: {version}
 Summary: {summary}
-License-Expression: Apache-2.0 AND MIT
+License-Expression: Apache-2.0 AND MIT AND Zlib
 {licenses}Requires-Python: >=3.9
 Classifier: Development Status :: 4 - Beta
 Classifier: Intended Audience :: Developers

@@ -108,6 +108,8 @@ class world {
     kept.allocator = &below;
     REQUIRE(velo_recompute_create(&kept, &recompute_) == VELO_OK);
     REQUIRE(velo_recompute_plan_create(&recompute_plan_) == VELO_OK);
+    velo_swap swap = nullptr;
+    REQUIRE(velo_swap_create(context_, nullptr, &swap) == VELO_OK);
     REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
     REQUIRE(velo_event_create(context_, &event) == VELO_OK);
     REQUIRE(velo_event_record(event, stream) == VELO_OK);
@@ -133,7 +135,8 @@ class world {
                                                {"velo_adaptor", adaptor_},
                                                {"velo_plan", plan_},
                                                {"velo_recompute", recompute_},
-                                               {"velo_recompute_plan", recompute_plan_}};
+                                               {"velo_recompute_plan", recompute_plan_},
+                                               {"velo_swap", swap}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);

@@ -327,6 +327,35 @@ TEST_CASE("a plan for recompute keeps to its budget") {
   plan.solve(20);
   CHECK(plan.stats().bytes_peak == 20);
   CHECK(plan.step(1).op == 1);
+TEST_CASE("a swap sends objects away, brings them back and updates them in slices") {
+  const velo::context context = velo::context::create();
+  const velo::pool pool = velo::pool::create();
+  velo_swap_desc desc = VELO_SWAP_DESC_INIT;
+  desc.memory = pool;
+  const velo::swap_space swap = velo::swap_space::create(context, desc);
+  const velo::stream_ref stream = context.inline_stream();
+  std::vector<float> values(1000, 3);
+  const std::uint64_t mine = swap.add(values.data(), values.size() * sizeof(float));
+  const std::uint64_t pooled = swap.add(4096, VELO_SWAP_COLD);
+  swap.assign(pooled, 2);
+  CHECK_THROWS_AS(swap.in(mine, stream), velo::error);
+  swap.out(mine, stream);
+  swap.update(&mine, 1, 4, [](std::uint64_t, std::uint64_t bytes, void* const* slices) {
+    for (std::uint64_t i = 0; i < bytes / sizeof(float); ++i)
+      static_cast<float*>(slices[0])[i] += 1;
+  });
+  CHECK_THROWS_AS(
+      swap.update(&mine, 1, 4, [](std::uint64_t, std::uint64_t, void* const*) { throw 1; }),
+      velo::error);
+  swap.in(mine, stream);
+  swap.wait(mine, stream);
+  CHECK(values == std::vector<float>(1000, 4));
+  CHECK(swap.object(pooled).layer == 2);
+  swap.forward(2, stream);
+  swap.backward(2, stream);
+  CHECK(swap.stats().objects == 2);
+  swap.drop(pooled);
+  CHECK(swap.stats().objects == 1);
 }
 
 TEST_CASE("functions are callable by name with values in order") {

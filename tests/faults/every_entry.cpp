@@ -236,6 +236,50 @@ void close_plan(world& w) {
   velo_plan_destroy(w.plan);
   w.plan = nullptr;
 }
+// A swap on disk of objects in a pool of its own; pages of 4 KiB, three of them an object.
+constexpr std::uint64_t object_bytes = 10000;
+velo_status create_swap(world& w) {
+  velo_swap_desc desc = VELO_SWAP_DESC_INIT;
+  desc.tier = VELO_SWAP_DISK;
+  desc.directories = "/tmp";
+  desc.memory = w.pool;
+  desc.block = 4096;
+  return velo_swap_create(w.context, &desc, &w.swap);
+}
+velo_status add_object(world& w) {
+  return velo_swap_add(w.swap, nullptr, object_bytes, VELO_SWAP_COLD, &w.object);
+}
+void open_for_swap(world& w) {
+  w.open();
+  must(velo_pool_create(nullptr, &w.pool));
+}
+void open_swap(world& w) {
+  open_for_swap(w);
+  must(create_swap(w));
+}
+void open_with_object(world& w) {
+  open_swap(w);
+  must(add_object(w));
+  must(velo_swap_assign(w.swap, w.object, 1));
+  velo_swap_object info = VELO_SWAP_OBJECT_INIT;
+  must(velo_swap_get_object(w.swap, w.object, &info));
+  for (std::uint64_t i = 0; i < object_bytes; ++i) static_cast<char*>(info.memory)[i] = 1;
+}
+velo_status await_object(world& w, velo_status queued) {
+  return queued != VELO_OK ? queued : velo_swap_wait(w.swap, w.object, w.now);
+}
+velo_status send_object(world& w) {
+  return await_object(w, velo_swap_out(w.swap, w.object, w.now, nullptr));
+}
+void open_with_object_out(world& w) {
+  open_with_object(w);
+  must(send_object(w));
+}
+void close_swap(world& w) {
+  velo_swap_destroy(w.swap);
+  w.swap = nullptr;
+  close_pool(w);
+}
 void release_and_close(world& w) {
   velo_tensor_release(w.managed);
   w.managed = nullptr;
@@ -682,6 +726,51 @@ const entry functions_by_hand[] = {
        return velo_recompute_plan_get_stats(w.recompute_plan, &stats);
      },
      close_recompute_plan},
+    {"velo_swap_create", open_for_swap, create_swap, close_swap},
+    {"velo_swap_destroy", open_with_object_out,
+     [](world& w) {
+       velo_swap_destroy(w.swap);
+       velo_swap_stats stats = VELO_SWAP_STATS_INIT;
+       return gone(velo_swap_get_stats(w.swap, &stats));
+     },
+     close_pool},
+    {"velo_swap_add", open_swap, add_object, close_swap},
+    {"velo_swap_drop", open_with_object_out,
+     [](world& w) { return velo_swap_drop(w.swap, w.object, nullptr); }, close_swap},
+    {"velo_swap_out", open_with_object, send_object, close_swap},
+    {"velo_swap_in", open_with_object_out,
+     [](world& w) {
+       return await_object(w, velo_swap_in(w.swap, w.object, nullptr, w.now, nullptr));
+     },
+     close_swap},
+    {"velo_swap_wait", open_with_object,
+     [](world& w) { return velo_swap_wait(w.swap, w.object, w.now); }, close_swap},
+    {"velo_swap_get_object", open_with_object,
+     [](world& w) {
+       velo_swap_object info = VELO_SWAP_OBJECT_INIT;
+       return velo_swap_get_object(w.swap, w.object, &info);
+     },
+     close_swap},
+    {"velo_swap_assign", open_with_object,
+     [](world& w) { return velo_swap_assign(w.swap, w.object, 2); }, close_swap},
+    {"velo_swap_forward", open_with_object,
+     [](world& w) { return await_object(w, velo_swap_forward(w.swap, 1, w.now)); }, close_swap},
+    {"velo_swap_backward", open_with_object_out,
+     [](world& w) { return velo_swap_backward(w.swap, 1, w.now); }, close_swap},
+    {"velo_swap_update", open_with_object_out,
+     [](world& w) {
+       return velo_swap_update(
+           w.swap, &w.object, 1, 3,
+           [](void*, std::uint64_t, std::uint64_t, void* const*) -> std::int32_t { return 0; },
+           nullptr);
+     },
+     close_swap},
+    {"velo_swap_get_stats", open_with_object,
+     [](world& w) {
+       velo_swap_stats stats = VELO_SWAP_STATS_INIT;
+       return velo_swap_get_stats(w.swap, &stats);
+     },
+     close_swap},
 };
 
 std::vector<entry> make_entries() {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "memory/disk_system.hpp"
+
 namespace velo::test {
 
 system_calls& calls() {
@@ -72,6 +74,9 @@ int __wrap_ftruncate(int file, off_t bytes) {
 }
 int __wrap_fallocate(int file, int mode, off_t offset, off_t bytes) {
   if (calls().no_release) return errno = EOPNOTSUPP, -1;
+  const velo::test::disk_calls& d = velo::test::disk();
+  if (mode == 0 && d.no_space != 0 && (!d.no_space_large || bytes > 4096))
+    return errno = d.no_space, -1;
   return refuses(false) ? -1 : __real_fallocate(file, mode, offset, bytes);
 }
 int __wrap_pthread_key_create(pthread_key_t* key, void (*ends)(void*)) {

@@ -47,6 +47,7 @@ EXTERNAL = {
     r"(iostream|typeinfo)": r"^(examples/|tests/|bench/|abi/)",
     r"omp\.h": r"^bench/",
     r"mpi\.h": r"^comm/transport/mpi/",
+    r"liburing\.h": r"^(memory/swap/uring_engine|tests/)",
 }
 
 

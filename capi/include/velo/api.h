@@ -25,10 +25,9 @@
 #include "velo/plan.h"
 #include "velo/plugin.h"
 #include "velo/pool.h"
-#include "velo/recompute.h"
-#include "velo/recompute_plan.h"
 #include "velo/status.h"
 #include "velo/stream.h"
+#include "velo/swap.h"
 #include "velo/tensor.h"
 #include "velo/types.h"
 
@@ -185,35 +184,23 @@ struct velo_api {
   velo_status (*plan_write)(velo_plan plan, velo_plan_format format, char* buffer,
                             uint64_t capacity, uint64_t* needed);
 
-  /* velo/recompute.h */
-  velo_status (*recompute_layers)(const velo_recompute_rule* rule, velo_recompute_layer* layers,
-                                  int64_t capacity, int64_t* count);
-  velo_status (*recompute_choose)(const velo_recompute_rule* rule,
-                                  const velo_recompute_budget* budget,
-                                  const velo_recompute_module* modules, int64_t count,
-                                  int32_t* chosen, velo_recompute_choice* choice);
-  velo_status (*recompute_create)(const velo_recompute_desc* desc, velo_recompute* recompute);
-  void (*recompute_destroy)(velo_recompute recompute);
-  velo_status (*recompute_add)(velo_recompute recompute, const velo_recompute_region* region,
-                               velo_stream stream, int64_t* index);
-  velo_status (*recompute_get_output)(velo_recompute recompute, int64_t region, int64_t output,
-                                      void** memory);
-  velo_status (*recompute_release)(velo_recompute recompute, int64_t region, velo_stream stream);
-  velo_status (*recompute_restore)(velo_recompute recompute, int64_t region, velo_stream stream);
-  velo_status (*recompute_end)(velo_recompute recompute, int64_t region, velo_stream stream);
-  velo_status (*recompute_get_stats)(velo_recompute recompute, velo_recompute_stats* stats);
-
-  /* velo/recompute_plan.h */
-  velo_status (*recompute_plan_create)(velo_recompute_plan* plan);
-  void (*recompute_plan_destroy)(velo_recompute_plan plan);
-  velo_status (*recompute_plan_add)(velo_recompute_plan plan, const velo_recompute_op* op,
-                                    int64_t* index);
-  velo_status (*recompute_plan_solve)(velo_recompute_plan plan,
-                                      const velo_recompute_plan_options* options);
-  velo_status (*recompute_plan_get_step)(velo_recompute_plan plan, int64_t index,
-                                         velo_recompute_step* step);
-  velo_status (*recompute_plan_get_stats)(velo_recompute_plan plan,
-                                          velo_recompute_plan_stats* stats);
+  /* velo/swap.h */
+  velo_status (*swap_create)(velo_context context, const velo_swap_desc* desc, velo_swap* swap);
+  void (*swap_destroy)(velo_swap swap);
+  velo_status (*swap_add)(velo_swap swap, void* memory, uint64_t bytes, velo_swap_use use,
+                          uint64_t* object);
+  velo_status (*swap_drop)(velo_swap swap, uint64_t object, velo_stream stream);
+  velo_status (*swap_out)(velo_swap swap, uint64_t object, velo_stream stream, velo_event event);
+  velo_status (*swap_in)(velo_swap swap, uint64_t object, void* memory, velo_stream stream,
+                         velo_event event);
+  velo_status (*swap_wait)(velo_swap swap, uint64_t object, velo_stream stream);
+  velo_status (*swap_get_object)(velo_swap swap, uint64_t object, velo_swap_object* info);
+  velo_status (*swap_assign)(velo_swap swap, uint64_t object, int64_t layer);
+  velo_status (*swap_forward)(velo_swap swap, int64_t layer, velo_stream stream);
+  velo_status (*swap_backward)(velo_swap swap, int64_t layer, velo_stream stream);
+  velo_status (*swap_update)(velo_swap swap, const uint64_t* objects, int64_t count,
+                             int64_t slices, velo_swap_update_fn update, void* user);
+  velo_status (*swap_get_stats)(velo_swap swap, velo_swap_stats* stats);
 };
 
 VELO_END_C

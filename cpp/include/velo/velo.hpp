@@ -2,6 +2,8 @@
 //
 // Owners (context, stream, event, pool, adaptor, plan, recompute, recompute_plan, pack,
 // managed_tensor, kernel, closure) are move-only and one pointer wide; views (stream_ref, tensor_view) borrow. Failures throw velo::error, or come back as
+// Owners (context, stream, event, pool, adaptor, plan, swap_space, pack, managed_tensor, kernel,
+// closure) are move-only and one pointer wide; views (stream_ref, tensor_view) borrow. Failures throw velo::error, or come back as
 // velo::result<T> where exceptions are off. Nothing of this layer crosses into the library: only
 // the C functions do. Start with examples/cpp/hello.cpp.
 #pragma once
@@ -22,4 +24,5 @@
 #include "velo/recompute_plan.hpp"
 #include "velo/result.hpp"
 #include "velo/stream.hpp"
+#include "velo/swap.hpp"
 #include "velo/tensor.hpp"

@@ -1,0 +1,42 @@
+// How the disk tier reads and writes files: several requests under way at a time.
+//
+// One thread starts requests and takes back those that are done, in any order. A request stays where
+// it is, and its memory stays, until it has come back; an engine is not destroyed before all have.
+// Two engines: io_uring, where the system lets us have one, and threads that read and write.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace velo::memory {
+
+struct disk_request {
+  int file = -1;
+  bool writes = false;
+  char* memory = nullptr;
+  std::uint32_t bytes = 0;
+  std::uint64_t offset = 0;
+  std::int64_t result = 0;  // bytes read or written, or -errno
+};
+
+class disk_engine {
+ public:
+  disk_engine() = default;
+  virtual ~disk_engine() = default;
+  disk_engine(const disk_engine&) = delete;
+  disk_engine& operator=(const disk_engine&) = delete;
+
+  virtual void start(disk_request& request) noexcept = 0;  // fewer than `depth` are under way
+  virtual disk_request& finish() noexcept = 0;             // waits for one; some are under way
+};
+
+// nullptr where the system refuses, and then `why` says which call, with what error.
+std::unique_ptr<disk_engine> make_uring_engine(int depth, std::string& why);
+
+std::unique_ptr<disk_engine> make_thread_engine(int depth);  // throws VELO_ERR_MEMORY
+
+// The request done by the calling thread.
+std::int64_t read_or_write(const disk_request& request) noexcept;
+
+}  // namespace velo::memory

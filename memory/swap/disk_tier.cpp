@@ -1,0 +1,267 @@
+// What becomes of a page on its way out and on its way back.
+#include "memory/swap/disk_tier.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "core/checksum.hpp"
+#include "core/failure.hpp"
+#include "core/round_up.hpp"
+
+namespace velo::memory {
+
+using core::fail;
+using core::text;
+
+namespace {
+
+constexpr int tries_apart =
+    16;  // pages from one that was not worth packing to the next that is tried
+
+// "/a:/b" as directories.
+std::vector<std::string> split(const std::string& list) {
+  std::vector<std::string> all;
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t end = std::min(list.find(':', begin), list.size());
+    if (end == begin)
+      fail(VELO_ERR_ARGUMENT, "desc.directories", "names of directories, separated by ':'",
+           list.empty() ? "an empty text" : "an empty name");
+    all.push_back(list.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return all;
+}
+
+}  // namespace
+
+class disk_tier::disk_image final : public tier::image {
+ public:
+  disk_image(disk_tier& home, std::uint64_t bytes, bool cold)
+      : home(home),
+        bytes(bytes),
+        cold(cold),
+        first_file(home.images_.fetch_add(1, std::memory_order_relaxed)),
+        pages((bytes + home.block_ - 1) / home.block_) {}
+  ~disk_image() override {
+    for (disk_page& page : pages) give(page);
+  }
+
+  std::uint64_t stored() const noexcept override { return stored_.load(std::memory_order_relaxed); }
+
+  // Room for a page of `stored` bytes.
+  disk_page take(std::uint64_t index, std::uint32_t stored) {
+    disk_page taken;
+    taken.file = static_cast<std::uint16_t>((first_file + index) % home.files_.size());
+    const std::uint64_t room = core::round_up<std::uint64_t>(stored, disk_file::sector);
+    taken.offset = home.files_[taken.file]->take(room);
+    taken.stored = stored;
+    stored_.fetch_add(room, std::memory_order_relaxed);
+    home.stored_.fetch_add(room, std::memory_order_relaxed);
+    return taken;
+  }
+  void give(disk_page& page) noexcept {
+    if (page.stored == 0) return;
+    const std::uint64_t room = core::round_up<std::uint64_t>(page.stored, disk_file::sector);
+    home.files_[page.file]->give(page.offset, room);
+    page.stored = 0;
+    stored_.fetch_sub(room, std::memory_order_relaxed);
+    home.stored_.fetch_sub(room, std::memory_order_relaxed);
+  }
+
+  disk_tier& home;
+  const std::uint64_t bytes;
+  const bool cold;
+  const std::uint64_t first_file;
+  std::vector<disk_page> pages;
+
+ private:
+  std::atomic<std::uint64_t> stored_{0};
+};
+
+// What both directions have in common: pages of [offset, ..) of an image, and memory for them.
+class disk_tier::pages : public disk_transfer {
+ public:
+  pages(disk_tier& tier, const disk_image& image, std::uint64_t offset, char* memory)
+      : tier_(tier), image_(image), first_(offset / tier.block_), memory_(memory) {}
+
+  text name(const disk_part& part) const override {
+    return text("page %llu, %u bytes at %llu of a file in %s,",
+                static_cast<unsigned long long>(part.index), part.page.stored,
+                static_cast<unsigned long long>(part.page.offset),
+                tier_.files_[part.page.file]->directory().c_str());
+  }
+
+ protected:
+  ~pages() = default;
+
+  void set(disk_part& part, std::uint64_t number) const {
+    part.index = first_ + number;
+    part.memory = memory_ + number * tier_.block_;
+    part.bytes = static_cast<std::uint32_t>(
+        std::min(tier_.block_, image_.bytes - part.index * tier_.block_));
+  }
+  // The request between the page and its own memory, or staging memory where that has to be.
+  void request(disk_part& part, bool writes, bool staged) const {
+    const disk_file& file = *tier_.files_[part.page.file];
+    const bool whole = part.bytes % disk_file::sector == 0 &&
+                       reinterpret_cast<std::uintptr_t>(part.memory) % disk_file::sector == 0;
+    part.staged = staged || (!whole && file.is_direct());
+    disk_request& r = part.request;
+    r.file = file.descriptor();
+    r.writes = writes;
+    r.memory = part.staged ? part.staging : part.memory;
+    r.bytes = part.staged ? core::round_up<std::uint32_t>(part.page.stored, disk_file::sector)
+                          : part.bytes;
+    r.offset = part.page.offset;
+  }
+
+  disk_tier& tier_;
+
+ private:
+  const disk_image& image_;
+  const std::uint64_t first_;
+  char* const memory_;
+};
+
+class disk_tier::writing final : public disk_tier::pages {
+ public:
+  writing(disk_tier& tier, disk_image& image, std::uint64_t offset, const char* from)
+      : pages(tier, image, offset, const_cast<char*>(from)), image_(image) {}
+
+  void prepare(disk_part& part, std::uint64_t number) override {
+    set(part, number);
+    const std::uint32_t packed = pack(part);
+    part.page = image_.take(part.index, packed != 0 ? packed : part.bytes);
+    part.page.packed = packed != 0;
+    request(part, true, packed != 0);
+    if (!part.staged) return;
+    if (packed == 0) std::memcpy(part.staging, part.memory, part.bytes);
+    std::memset(part.staging + part.page.stored, 0, part.request.bytes - part.page.stored);
+  }
+  void meanwhile(disk_part& part) noexcept override {
+    if (tier_.checks_) part.page.checksum = tier_.checksum_of(part, tier_.checking_out_);
+  }
+  void complete(disk_part& part) override {
+    disk_page& there = image_.pages[part.index];
+    image_.give(there);
+    there = std::exchange(part.page, disk_page{});
+  }
+  void abandon(disk_part& part) noexcept override { image_.give(part.page); }
+
+ private:
+  // The packed size, in staging memory; 0: not worth it.
+  std::uint32_t pack(disk_part& part) {
+    if (!image_.cold || (untried_ > 0 && untried_-- > 0)) return 0;
+    const std::size_t most = part.bytes - part.bytes / 8;
+    const std::size_t size =
+        core::pack(part.memory, part.bytes, tier_.out_->scratch(), part.staging, most);
+    if (size == 0) untried_ = tries_apart - 1;
+    return static_cast<std::uint32_t>(size);
+  }
+
+  disk_image& image_;
+  int untried_ = 0;
+};
+
+class disk_tier::reading final : public disk_tier::pages {
+ public:
+  reading(disk_tier& tier, const disk_image& image, std::uint64_t offset, char* to)
+      : pages(tier, image, offset, to), image_(image) {}
+
+  void prepare(disk_part& part, std::uint64_t number) override {
+    set(part, number);
+    part.page = image_.pages[part.index];
+    request(part, false, part.page.packed);
+  }
+  void complete(disk_part& part) override {
+    if (part.page.packed) {
+      if (!core::unpack(part.staging, part.page.stored, tier_.in_->scratch(), part.memory,
+                        part.bytes))
+        fail(VELO_ERR_IO, "", text("%s as it was written", name(part).buffer), "a damaged page",
+             "it cannot be unpacked");
+    } else if (part.staged) {
+      std::memcpy(part.memory, part.staging, part.bytes);
+    }
+    if (!tier_.checks_) return;
+    const std::uint32_t found = tier_.checksum_of(part, tier_.checking_in_);
+    if (found != part.page.checksum)
+      fail(VELO_ERR_IO, "", text("%s as it was written", name(part).buffer), "a damaged page",
+           text("its checksum is %08x and was %08x", found, part.page.checksum));
+  }
+
+ private:
+  const disk_image& image_;
+};
+
+disk_tier::disk_tier(core::memory_source& memory, const velo_swap_desc& desc)
+    : block_(desc.block), checks_(desc.checksums != 0) {
+  for (std::string& directory : split(desc.directories))
+    files_.push_back(std::make_unique<disk_file>(std::move(directory), desc.direct != 0));
+  choose_engine(memory, desc);
+  const auto direct = std::count_if(files_.begin(), files_.end(),
+                                    [](const auto& file) { return file->is_direct(); });
+  if (direct == static_cast<std::ptrdiff_t>(files_.size())) {
+    how_ += ", around the page cache";
+  } else {
+    how_ += desc.direct == 0 ? ", through the page cache as asked for"
+                             : ", through the page cache: a file system refuses O_DIRECT";
+  }
+}
+
+void disk_tier::choose_engine(core::memory_source& memory, const velo_swap_desc& desc) {
+  std::unique_ptr<disk_engine> out, in;
+  std::string why = "asked for";
+  if (desc.engine != VELO_SWAP_ENGINE_THREADS) {
+    out = make_uring_engine(desc.depth, why);
+    if (out != nullptr) in = make_uring_engine(desc.depth, why);
+  }
+  how_ = "io_uring";
+  if (in == nullptr) {
+    if (desc.engine == VELO_SWAP_ENGINE_URING)
+      fail(VELO_ERR_UNSUPPORTED, "desc.engine", "io_uring", "a system that refuses it",
+           why.c_str());
+    out = make_thread_engine(desc.depth);
+    in = make_thread_engine(desc.depth);
+    engine_ = VELO_SWAP_ENGINE_THREADS;
+    how_ = "threads (" + why + ")";
+  }
+  out_ = std::make_unique<disk_channel>(std::move(out), memory, desc.depth, block_);
+  in_ = std::make_unique<disk_channel>(std::move(in), memory, desc.depth, block_);
+}
+
+std::unique_ptr<tier::image> disk_tier::make(std::uint64_t bytes, bool cold) {
+  return std::make_unique<disk_image>(*this, bytes, cold);
+}
+
+void disk_tier::write(image& to, std::uint64_t offset, const char* from, std::uint64_t bytes) {
+  writing transfer(*this, static_cast<disk_image&>(to), offset, from);
+  out_->run(transfer, (bytes + block_ - 1) / block_);
+}
+
+void disk_tier::read(const image& from, std::uint64_t offset, char* to, std::uint64_t bytes) {
+  reading transfer(*this, static_cast<const disk_image&>(from), offset, to);
+  in_->run(transfer, (bytes + block_ - 1) / block_);
+}
+
+std::uint32_t disk_tier::checksum_of(const disk_part& part,
+                                     std::atomic<std::uint64_t>& spent) noexcept {
+  const auto begin = std::chrono::steady_clock::now();
+  const std::uint32_t sum = core::checksum(part.memory, part.bytes);
+  const auto time = std::chrono::steady_clock::now() - begin;
+  spent.fetch_add(static_cast<std::uint64_t>(
+                      std::chrono::duration_cast<std::chrono::nanoseconds>(time).count()),
+                  std::memory_order_relaxed);
+  return sum;
+}
+
+void disk_tier::fill(velo_swap_stats& stats) const noexcept {
+  stats.engine = engine_;
+  stats.bytes_stored = stored_.load(std::memory_order_relaxed);
+  stats.seconds_checksum_out = 1e-9 * static_cast<double>(checking_out_.load());
+  stats.seconds_checksum_in = 1e-9 * static_cast<double>(checking_in_.load());
+  core::copy_text(stats.how, sizeof stats.how, how_.c_str());
+}
+
+}  // namespace velo::memory

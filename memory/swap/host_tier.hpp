@@ -1,0 +1,36 @@
+// The host tier: an image is a block of a pool, a copy is one memcpy.
+//
+// The pool is the caller's, or one of the tier's own, which keeps the pages of images that ended for
+// those that come: pages touched for the first time cost more than the copy. Cost: the copy.
+#pragma once
+
+#include <atomic>
+#include <memory>
+
+#include "memory/pool.hpp"
+#include "memory/swap/tier.hpp"
+
+namespace velo::memory {
+
+class host_tier final : public tier {
+ public:
+  explicit host_tier(velo_pool from);  // NULL: one of its own; throws MEMORY
+
+  std::uint64_t granule() const noexcept override { return unit; }
+  std::unique_ptr<image> make(std::uint64_t bytes, bool cold) override;
+  void write(image& to, std::uint64_t offset, const char* from, std::uint64_t bytes) override;
+  void read(const image& from, std::uint64_t offset, char* to, std::uint64_t bytes) override;
+  void fill(velo_swap_stats& stats) const noexcept override;
+
+ private:
+  const velo_pool from_;
+  std::unique_ptr<pool> own_;
+  std::atomic<std::uint64_t> stored_{0};
+};
+
+// Memory of a pool that was given as a handle, where closing the pool waits for the last block.
+void* allocate_from(velo_pool from, std::uint64_t bytes);  // throws HANDLE, MEMORY, FOREIGN
+void free_to(velo_pool to, void* memory, std::uint64_t bytes,
+             velo_stream stream);  // throws as pool::free does
+
+}  // namespace velo::memory

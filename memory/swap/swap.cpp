@@ -1,0 +1,364 @@
+// Objects and copies: what a call checks and queues, and what a lane then does.
+#include "memory/swap/swap.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/context.hpp"
+#include "core/failure.hpp"
+#include "memory/swap/disk_tier.hpp"
+#include "memory/swap/host_tier.hpp"
+
+namespace velo::memory {
+
+using core::fail;
+using core::text;
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+double seconds_since(clock::time_point begin) {
+  return std::chrono::duration<double>(clock::now() - begin).count();
+}
+
+unsigned long long number(std::uint64_t value) {
+  return value;
+}
+
+std::unique_ptr<tier> make_tier(core::context& owner, const velo_swap_desc& desc) {
+  if (desc.tier == VELO_SWAP_DISK) return std::make_unique<disk_tier>(owner.memory(), desc);
+  return std::make_unique<host_tier>(desc.pool);
+}
+
+}  // namespace
+
+// A copy on its lane.
+struct swap::copy final : core::work {
+  copy(swap& home, object_ptr of, direction to, char* memory, std::shared_ptr<copy_end> end)
+      : work(core::demand::waits),
+        home(home),
+        of(std::move(of)),
+        to(to),
+        memory(memory),
+        end(std::move(end)) {}
+
+  void run(core::execution&) override {
+    for (const auto& point : after)
+      if (point != nullptr) point->wait(-1);
+    home.carry_out(*of, to, memory, *end);
+    end->passed->pass();
+  }
+
+  swap& home;
+  const object_ptr of;
+  const direction to;
+  char* const memory;
+  const std::shared_ptr<copy_end> end;
+  std::shared_ptr<core::point> after[2];  // or nullptr
+};
+
+// The end of an object that copies are queued for.
+struct swap::discard final : core::work {
+  discard(swap& home, object_ptr of) : work(core::demand::waits), home(home), of(std::move(of)) {}
+
+  void run(core::execution&) override {
+    for (const auto& point : after) point->wait(-1);
+    const std::lock_guard<std::mutex> lock(of->lock);
+    home.give_up(*of);
+    if (of->owned) home.release(*of, std::exchange(of->memory, nullptr), nullptr);
+  }
+
+  swap& home;
+  const object_ptr of;
+  std::shared_ptr<core::point> after[2];
+};
+
+// A stream's wait for a copy.
+struct swap::awaited final : core::work {
+  explicit awaited(std::shared_ptr<const copy_end> end)
+      : work(core::demand::waits), end(std::move(end)) {}
+  void run(core::execution&) override {
+    end->passed->wait(-1);
+    if (end->failed.code != VELO_OK) throw core::failure(end->failed);
+  }
+
+  const std::shared_ptr<const copy_end> end;
+};
+
+swap::swap(core::context& owner, const velo_swap_desc& desc)
+    : owner_(owner),
+      memory_(desc.memory),
+      limit_(desc.limit),
+      minimum_(desc.minimum),
+      tier_(make_tier(owner, desc)) {
+  out_.emplace(owner, owner.inline_stream(), "velo/swap_out");
+  in_.emplace(owner, owner.inline_stream(), "velo/swap_in");
+}
+
+swap::~swap() {
+  out_.reset();  // its work may wait for that of the other lane, which is still there
+  in_.reset();
+  for (const auto& [id, o] : objects_) {
+    o->image.reset();
+    if (o->owned) release(*o, o->memory, nullptr);
+  }
+}
+
+// Memory that somebody gave back before us is not there to be given back.
+void swap::release(const object& o, char* memory, velo_stream stream) noexcept {
+  if (memory == nullptr) return;
+  try {
+    free_to(memory_, memory, o.bytes, stream);
+  } catch (const core::failure& why) {
+    owner_.log().write(VELO_LOG_WARN, "swap", "memory of object %llu: %s", number(o.id), why.got);
+  } catch (...) {
+    return;
+  }
+}
+
+swap::object_ptr swap::find(std::uint64_t id) const {
+  const std::lock_guard<std::mutex> lock(lock_);
+  const auto found = objects_.find(id);
+  if (found == objects_.end())
+    fail(VELO_ERR_ARGUMENT, "object", "the number of an object", text("%llu", number(id)));
+  return found->second;
+}
+
+std::uint64_t swap::add(void* memory, std::uint64_t bytes, bool cold) {
+  const bool owned = memory == nullptr;
+  if (owned && memory_ == nullptr)
+    fail(VELO_ERR_STATE, "memory", "memory, or a swap with a pool for it", "NULL");
+  void* mine = owned ? allocate_from(memory_, bytes) : memory;
+  try {
+    const std::lock_guard<std::mutex> lock(lock_);
+    objects_.emplace(
+        next_id_, std::make_shared<object>(next_id_, bytes, static_cast<char*>(mine), owned, cold));
+    return next_id_++;
+  } catch (...) {
+    if (owned) free_to(memory_, mine, bytes, nullptr);
+    throw;
+  }
+}
+
+// What is not queued for is given up at once; else behind the last copy and the stream.
+void swap::drop(std::uint64_t id, velo_stream stream) {
+  const object_ptr o = find(id);
+  const std::lock_guard<std::mutex> lock(o->lock);
+  if (o->updating) fail(VELO_ERR_STATE, "object", "an object in no update", "one in an update");
+  if (o->queued > 0) {
+    auto reached = std::make_shared<core::point>();
+    core::work_ptr<discard> piece = in_->make<discard>(*this, o);
+    piece->after[0] = o->last->passed;
+    piece->after[1] = reached;
+    if (stream == nullptr) {
+      reached->pass();
+    } else {
+      core::resolve<core::stream>(stream, "stream").pass(reached);
+    }
+    in_->submit(std::move(piece));
+  } else {
+    if (o->owned && o->memory != nullptr) free_to(memory_, o->memory, o->bytes, stream);
+    o->memory = nullptr;
+    give_up(*o);
+  }
+  const std::lock_guard<std::mutex> tables(lock_);
+  objects_.erase(id);
+}
+
+// The failure that an object holds stands in the way of all but the same copy once more.
+void swap::require(const object& o, direction to) const {
+  const bool leaves = to == direction::out;
+  if (o.failed.code != VELO_OK && (o.queued > 0 || o.resident_later != leaves))
+    throw core::failure(o.failed);
+  if (o.updating) fail(VELO_ERR_STATE, "object", "an object in no update", "one in an update");
+  if (o.resident_later != leaves)
+    fail(VELO_ERR_STATE, "object",
+         leaves ? "an object in memory, or on its way there" : "an object that is out, or leaving",
+         leaves ? "one that is out" : "one in memory");
+}
+
+void swap::out(std::uint64_t id, core::stream& after, core::event* end) {
+  const object_ptr o = find(id);
+  const std::lock_guard<std::mutex> lock(o->lock);
+  require(*o, direction::out);
+  queue(o, direction::out, o->memory, after, end);
+}
+
+void swap::in(std::uint64_t id, void* memory, core::stream& after, core::event* end) {
+  const object_ptr o = find(id);
+  if (o->owned && memory != nullptr)
+    fail(VELO_ERR_ARGUMENT, "memory", "NULL: the object's memory is the pool's", "a pointer");
+  void* to = o->owned ? allocate_from(memory_, o->bytes) : memory;
+  try {
+    const std::lock_guard<std::mutex> lock(o->lock);
+    require(*o, direction::in);
+    if (to == nullptr) to = o->memory;
+    queue(o, direction::in, static_cast<char*>(to), after, end);
+    o->memory = static_cast<char*>(to);
+  } catch (...) {
+    if (o->owned) release(*o, static_cast<char*>(to), nullptr);
+    throw;
+  }
+}
+
+// With the object's lock. All that can fail comes before the object changes; a marker left in the
+// stream by then harms nobody.
+void swap::queue(const object_ptr& o, direction to, char* memory, core::stream& after,
+                 core::event* event) {
+  auto end = std::make_shared<copy_end>();
+  end->passed = event != nullptr ? event->next() : std::make_shared<core::point>();
+  auto reached = std::make_shared<core::point>();
+  core::lane& lane = lane_of(to);
+  core::work_ptr<copy> piece = lane.make<copy>(*this, o, to, memory, end);
+  piece->after[0] = reached;
+  if (o->queued > 0) piece->after[1] = o->last->passed;
+  after.pass(reached);
+  lane.submit(std::move(piece));
+  if (event != nullptr) event->set(end->passed);
+  o->last = std::move(end);
+  o->failed.code = VELO_OK;
+  o->resident_later = to == direction::in;
+  ++o->queued;
+}
+
+// A copy behind one that failed is dropped with it, and holds the same failure.
+void swap::carry_out(object& o, direction to, char* memory, copy_end& end) noexcept {
+  core::failure failed;
+  {
+    const std::lock_guard<std::mutex> lock(o.lock);
+    failed = o.failed;
+  }
+  const bool dropped = failed.code != VELO_OK;
+  try {
+    if (!dropped) to == direction::out ? copy_out(o, memory) : copy_in(o, memory);
+  } catch (...) {
+    failed = core::current_failure();
+    if (failed.function[0] == 0)
+      core::copy_text(failed.function, sizeof failed.function,
+                      to == direction::out ? "velo_swap_out" : "velo_swap_in");
+    if (failed.argument[0] == 0)
+      core::copy_text(failed.argument, sizeof failed.argument, text("object %llu", number(o.id)));
+  }
+  end.failed = failed;
+  const std::lock_guard<std::mutex> lock(o.lock);
+  --o.queued;
+  if (failed.code == VELO_OK) return;
+  if (!dropped) {
+    o.failed = failed;
+    count_failure();
+  }
+  // It is where it was: the memory of a return that did not happen is nobody's.
+  o.resident_later = o.image == nullptr;
+  if (to == direction::out && !dropped) o.memory = memory;
+  if (to == direction::in && o.owned) {
+    if (o.memory == memory) o.memory = nullptr;
+    release(o, memory, nullptr);
+  }
+}
+
+void swap::copy_out(object& o, char* memory) {
+  {
+    const std::lock_guard<std::mutex> lock(lock_);
+    if (limit_ != 0 && counted_.held + o.bytes > limit_)
+      fail(VELO_ERR_MEMORY, "", text("%llu bytes in the tier at most, desc.limit", number(limit_)),
+           text("%llu more than the %llu it holds", number(o.bytes), number(counted_.held)));
+  }
+  const auto begin = clock::now();
+  std::unique_ptr<tier::image> made = tier_->make(o.bytes, o.cold);
+  tier_->write(*made, 0, memory, o.bytes);
+  count_copy(direction::out, o.bytes, seconds_since(begin));
+  count_image(o, true);
+  const std::lock_guard<std::mutex> lock(o.lock);
+  o.image = std::move(made);
+  if (!o.owned) return;
+  release(o, memory, nullptr);
+  if (o.memory == memory) o.memory = nullptr;  // else a return is queued, to other memory
+}
+
+void swap::copy_in(object& o, char* memory) {
+  const auto begin = clock::now();
+  tier_->read(*o.image, 0, memory, o.bytes);
+  count_copy(direction::in, o.bytes, seconds_since(begin));
+  const std::lock_guard<std::mutex> lock(o.lock);
+  give_up(o);
+}
+
+// With the object's lock.
+void swap::give_up(object& o) noexcept {
+  if (o.image == nullptr) return;
+  count_image(o, false);
+  o.image.reset();
+}
+
+void swap::count_image(const object& o, bool comes) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  counted_.held += comes ? o.bytes : -o.bytes;
+  counted_.objects_out += comes ? 1 : -1;
+  counted_.peak = std::max(counted_.peak, counted_.held);
+}
+
+void swap::count_copy(direction to, std::uint64_t bytes, double seconds) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  counted_.bytes[static_cast<int>(to)] += bytes;
+  counted_.seconds[static_cast<int>(to)] += seconds;
+}
+
+void swap::count_failure() noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  ++counted_.failures;
+}
+
+void swap::wait(std::uint64_t id, core::stream& waiting) {
+  const object_ptr o = find(id);
+  std::shared_ptr<const copy_end> end;
+  {
+    const std::lock_guard<std::mutex> lock(o->lock);
+    if (o->failed.code != VELO_OK) throw core::failure(o->failed);
+    if (o->queued == 0) return;
+    end = o->last;
+  }
+  if (waiting.is_inline()) {
+    awaited here(std::move(end));
+    waiting.run_waiting([&](core::execution& state) { here.run(state); });
+    return;
+  }
+  core::work_ptr<awaited> piece = waiting.make<awaited>(std::move(end));
+  piece->function = "velo_swap_wait";
+  waiting.enqueue(std::move(piece));
+}
+
+void swap::fill(std::uint64_t id, velo_swap_object& info) const {
+  const object_ptr o = find(id);
+  const std::lock_guard<std::mutex> lock(o->lock);
+  if (o->updating) {
+    info.state = VELO_SWAP_UPDATING;
+  } else if (o->queued > 0) {
+    info.state = o->resident_later ? VELO_SWAP_RETURNING : VELO_SWAP_LEAVING;
+  } else {
+    info.state = o->resident_later ? VELO_SWAP_RESIDENT : VELO_SWAP_OUT;
+  }
+  info.memory = o->memory;
+  info.bytes = o->bytes;
+  info.bytes_stored = o->image != nullptr ? o->image->stored() : 0;
+  info.layer = o->layer;
+}
+
+void swap::fill(velo_swap_stats& stats) const {
+  {
+    const std::lock_guard<std::mutex> lock(lock_);
+    stats.objects = objects_.size();
+    stats.objects_out = counted_.objects_out;
+    stats.bytes_held = counted_.held;
+    stats.bytes_peak = counted_.peak;
+    stats.bytes_out = counted_.bytes[0];
+    stats.bytes_in = counted_.bytes[1];
+    stats.failures = counted_.failures;
+    stats.seconds_out = counted_.seconds[0];
+    stats.seconds_in = counted_.seconds[1];
+  }
+  tier_->fill(stats);
+}
+
+}  // namespace velo::memory

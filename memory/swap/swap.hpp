@@ -1,0 +1,133 @@
+// What is behind velo_swap, from large to small:
+//
+// - a swap has objects, known by numbers, a tier (tier.hpp) that keeps their contents while they are
+//   out, and a lane for each direction, whose work waits: it never has a context's turn;
+// - a copy is a piece of work on a lane. It waits for the stream it was ordered behind and for the
+//   copy of the same object before it, which may be on the other lane, and then asks the tier;
+// - how a copy ended stands with the point that it passed, so that whoever waits for that copy
+//   learns of that failure, whatever happened to the object since;
+// - on top stand buckets of layers (layers.cpp) and the update in slices (update.cpp).
+//
+// Every wait is for what was queued by an earlier call, so waits form no circle. A lane's work never
+// throws: a failure is the object's. An object's lock guards its state, the swap's the tables;
+// neither is held while something is copied, allocated or waited for. Thread-safe. Cost of a call:
+// two allocations, two markers in queues.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "core/handle_kinds.hpp"
+#include "core/stream.hpp"
+#include "memory/swap/tier.hpp"
+#include "velo/swap.h"
+
+namespace velo::memory {
+
+class swap {
+ public:
+  // desc: checked. Throws HANDLE, UNSUPPORTED, MEMORY, IO.
+  swap(core::context& owner, const velo_swap_desc& desc);
+  ~swap();  // finishes what is queued
+  swap(const swap&) = delete;
+  swap& operator=(const swap&) = delete;
+
+  std::uint64_t add(void* memory, std::uint64_t bytes, bool cold);
+  void drop(std::uint64_t id, velo_stream stream);
+  void out(std::uint64_t id, core::stream& after, core::event* end);
+  void in(std::uint64_t id, void* memory, core::stream& after, core::event* end);
+  void wait(std::uint64_t id, core::stream& waiting);
+  void fill(std::uint64_t id, velo_swap_object& info) const;
+  void fill(velo_swap_stats& stats) const;
+
+  void assign(std::uint64_t id, std::int64_t layer);
+  void forward(std::int64_t layer, core::stream& on);
+  void backward(std::int64_t layer, core::stream& on);
+
+  void update(const std::uint64_t* ids, std::int64_t count, std::int64_t slices,
+              velo_swap_update_fn function, void* user);
+
+ private:
+  enum class direction { out, in };
+
+  // How a copy ended: `failed` is written before `passed` passes, and never again.
+  struct copy_end {
+    std::shared_ptr<core::point> passed;
+    core::failure failed;
+  };
+
+  struct object {
+    object(std::uint64_t id, std::uint64_t bytes, char* memory, bool owned, bool cold)
+        : id(id), bytes(bytes), owned(owned), cold(cold), memory(memory) {}
+
+    const std::uint64_t id, bytes;
+    const bool owned, cold;
+
+    mutable std::mutex lock;               // guards what follows
+    char* memory;                          // nullptr: owned and out
+    std::unique_ptr<tier::image> image;    // while it is out
+    bool resident_later = true;            // when all that is queued has been done
+    int queued = 0;                        // copies
+    bool updating = false;                 // its image is an update's
+    core::failure failed;                  // of the last copy; code VELO_OK: none
+    std::shared_ptr<const copy_end> last;  // nullptr: no copy so far
+    std::int64_t layer = -1;
+  };
+  using object_ptr = std::shared_ptr<object>;
+
+  struct copy;
+  struct discard;
+  struct awaited;
+  struct slice_copy;
+  class sliced;
+
+  object_ptr find(std::uint64_t id) const;  // throws ARGUMENT
+  void require(const object& o, direction to) const;
+  void queue(const object_ptr& o, direction to, char* memory, core::stream& after,
+             core::event* end);
+  core::lane& lane_of(direction to) noexcept { return to == direction::out ? *out_ : *in_; }
+
+  // On the lanes.
+  void carry_out(object& o, direction to, char* memory, copy_end& end) noexcept;
+  void copy_out(object& o, char* memory);
+  void copy_in(object& o, char* memory);
+  void give_up(object& o) noexcept;
+  void release(const object& o, char* memory, velo_stream stream) noexcept;
+
+  std::vector<object_ptr> bucket(std::int64_t layer);
+  bool is_resident_later(const object& o) const;
+
+  struct counters {
+    std::uint64_t held = 0, peak = 0, objects_out = 0;
+    std::uint64_t bytes[2] = {}, failures = 0;
+    double seconds[2] = {};
+  };
+  void count_image(const object& o, bool comes) noexcept;
+  void count_copy(direction to, std::uint64_t bytes, double seconds) noexcept;
+  void count_failure() noexcept;
+
+  core::context& owner_;
+  const velo_pool memory_;
+  const std::uint64_t limit_, minimum_;
+  std::unique_ptr<tier> tier_;
+
+  mutable std::mutex lock_;  // guards what follows
+  std::unordered_map<std::uint64_t, object_ptr> objects_;
+  std::unordered_map<std::int64_t, std::vector<std::uint64_t>> layers_;
+  std::uint64_t next_id_ = 1;
+  counters counted_;
+
+  std::optional<core::lane> out_, in_;  // after all that their work uses
+};
+
+}  // namespace velo::memory
+
+template <>
+struct velo::core::handle_traits<velo::memory::swap> {
+  using handle = velo_swap;
+  static constexpr handle_kind& kind = kinds::swap;
+};
