@@ -17,11 +17,11 @@ void set_setting(arguments& given, const std::string& word) {
   given.settings.emplace_back(word.substr(0, equals), word.substr(equals + 1));
 }
 
-void set_capacity(arguments& given, const std::string& word) {
+void set_number(std::uint64_t& number, const std::string& word, const char* wanted) {
   const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, given.capacity);
-  if (error != std::errc() || stop != end || given.capacity == 0 || given.capacity >> 63 != 0)
-    throw input_error("--capacity wants a number of bytes, as in --capacity 1048576");
+  const auto [stop, error] = std::from_chars(word.data(), end, number);
+  if (error != std::errc() || stop != end || number == 0 || number >> 63 != 0)
+    throw input_error(wanted);
 }
 
 void set_seconds(arguments& given, const std::string& word) {
@@ -45,7 +45,23 @@ constexpr option_row options[] = {
     {"--json", nullptr},
     {"--no-measure", nullptr},
     {"--set", &set_setting},
-    {"--capacity", &set_capacity},
+    {"--capacity",
+     [](arguments& given, const std::string& word) {
+       set_number(given.capacity, word,
+                  "--capacity wants a number of bytes, as in --capacity 1048576");
+     }},
+    {"--size",
+     [](arguments& given, const std::string& word) {
+       set_number(given.size, word, "--size wants a number of bytes, as in --size 268435456");
+     }},
+    {"--block",
+     [](arguments& given, const std::string& word) {
+       set_number(given.block, word, "--block wants a number of bytes, as in --block 1048576");
+     }},
+    {"--depth",
+     [](arguments& given, const std::string& word) {
+       set_number(given.depth, word, "--depth wants a number, as in --depth 4");
+     }},
     {"--time", &set_seconds},
     {"-o", [](arguments& given, const std::string& word) { set_file(given.output, word, "-o"); }},
     {"--svg",

@@ -26,6 +26,7 @@ struct arguments {
   bool measure = true;
   std::vector<std::pair<std::string, std::string>> settings;  // --set key=value
   std::uint64_t capacity = 0;                                 // --capacity, in bytes; 0: none
+  std::uint64_t size = 0, block = 0, depth = 0;               // --size ..; 0: the command's own
   double seconds = -1;                                        // --time; -1: the command's own
   std::string output;                                         // -o FILE
   std::string picture;                                        // --svg FILE
@@ -39,11 +40,13 @@ int ops(const arguments& given);
 int explain(const arguments& given);
 int place(const arguments& given);
 int replay(const arguments& given);
+int swap_bench(const arguments& given);
 
 extern const char* const info_help;
 extern const char* const ops_help;
 extern const char* const explain_help;
 extern const char* const place_help;
 extern const char* const replay_help;
+extern const char* const swap_bench_help;
 
 }  // namespace command

@@ -17,11 +17,13 @@ struct command_row {
   int (*run)(const command::arguments& given);
   const char* const* help;
 };
-constexpr command_row commands[] = {{"info", &command::info, &command::info_help},
-                                    {"ops", &command::ops, &command::ops_help},
-                                    {"explain", &command::explain, &command::explain_help},
-                                    {"place", &command::place, &command::place_help},
-                                    {"replay", &command::replay, &command::replay_help}};
+constexpr command_row commands[] = {
+    {"info", &command::info, &command::info_help},
+    {"ops", &command::ops, &command::ops_help},
+    {"explain", &command::explain, &command::explain_help},
+    {"place", &command::place, &command::place_help},
+    {"replay", &command::replay, &command::replay_help},
+    {"swap-bench", &command::swap_bench, &command::swap_bench_help}};
 
 constexpr const char* overview =
     "usage: velo COMMAND ..\n\n"
@@ -30,6 +32,7 @@ constexpr const char* overview =
     "  explain    which kernel would run for given shapes, and why\n"
     "  place      addresses for buffers of known lifetimes, as low as a capacity\n"
     "  replay     what a trace of allocations reserves in velo's pool, by a plan, in a model\n"
+    "  swap-bench what a swap's tiers give in a folder of this machine\n"
     "  help       this text, or what a command takes: velo help COMMAND\n"
     "  --version  the library's release and its ABI's\n\n"
     "Exit codes: 0 done, 1 bad input, 2 no solution.\n";

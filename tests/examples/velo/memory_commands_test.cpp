@@ -1,4 +1,4 @@
-// velo place and velo replay, run as programs: files in, files out, exit codes.
+// velo place, velo replay and velo swap-bench, run as programs: files in, files out, exit codes.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -163,4 +163,43 @@ TEST_CASE("an empty trace reserves nothing") {
     CHECK(integer(parsed(o.out), "peak_live") == 0);
     CHECK(integer(parsed(o.out), "peak_reserved") == 0);
   }
+}
+
+TEST_CASE("swap-bench measures memory and a folder's files, and leaves nothing there") {
+  const folder in;
+  const std::string words = "swap-bench " + (in / "") + " --size 1000000 --block 65536 --time 0";
+  const outcome o = velo(in, words + " --depth 3 --json");
+  REQUIRE(o.code == 0);
+  const json all = parsed(o.out);
+  CHECK(integer(all, "bytes") == 1000000);
+  CHECK(integer(all, "block") == 65536);
+  CHECK(integer(all, "depth") == 3);
+  const json_t* found = json_object_get(all.get(), "rows");
+  REQUIRE(json_array_size(found) == 6);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const json_t* row = json_array_get(found, i);
+    CHECK(json_real_value(json_object_get(row, "write_gb_s")) > 0);
+    CHECK(json_real_value(json_object_get(row, "read_gb_s")) > 0);
+    const bool checksums = json_is_true(json_object_get(row, "checksums"));
+    CHECK((json_real_value(json_object_get(row, "checksum_share_read")) > 0) == checksums);
+  }
+  const auto engine = [&](std::size_t row) {
+    return std::string(json_string_value(json_object_get(json_array_get(found, row), "engine")));
+  };
+  CHECK(engine(0) == "memcpy");
+  CHECK(engine(1) == "copy");
+  CHECK((engine(2) == "io_uring" || engine(2) == "threads"));
+  CHECK(engine(5) == "threads");
+  const outcome table = velo(in, words);
+  CHECK(table.code == 0);
+  CHECK(table.out.find("write GB/s") != std::string::npos);
+}
+
+TEST_CASE("swap-bench names the folder that it cannot use") {
+  const folder in;
+  CHECK(velo(in, "swap-bench " + (in / "none")).code == 1);
+  CHECK(in.read("errors").find(in / "none") != std::string::npos);
+  CHECK(velo(in, "swap-bench").code == 1);
+  CHECK(velo(in, "swap-bench " + (in / "") + " --depth 1000 --size 4096").code == 1);
+  CHECK(velo(in, "swap-bench " + (in / "") + " --block 0").code == 1);
 }
