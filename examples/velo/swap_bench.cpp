@@ -20,7 +20,7 @@ const char* const swap_bench_help =
     "usage: velo swap-bench DIR [--size N] [--block N] [--depth N] [--time S] [--json]\n\n"
     "Writes an object of N bytes (268435456) to a file without a name in DIR and reads it back, "
     "in\n"
-    "blocks of N bytes (1048576), so many at a time (4): by io_uring, where the system allows it, "
+    "blocks of N bytes (1048576), so many at a time (8): by io_uring, where the system allows it, "
     "and\n"
     "by threads, with and without checksums. Beside it a copy within memory and the host tier. "
     "Each\n"
@@ -205,7 +205,7 @@ int swap_bench(const arguments& given) {
   s.directories = given.words[0];
   s.bytes = given.size != 0 ? given.size : std::uint64_t{256} << 20;
   s.block = given.block != 0 ? given.block : std::uint64_t{1} << 20;
-  s.depth = static_cast<int>(std::min<std::uint64_t>(given.depth != 0 ? given.depth : 4, 1000));
+  s.depth = static_cast<int>(std::min<std::uint64_t>(given.depth != 0 ? given.depth : 8, 1000));
   s.seconds = given.seconds < 0 ? 2 : given.seconds;
   const json all = measure_all(s);
   given.json ? print(all.get()) : show(all.get());

@@ -5,7 +5,7 @@
 // its way, and compared when it is back. A page that is written again goes to a new place before its
 // old one is given up: a failure leaves the old page. Pages of cold objects are packed where that
 // saves an eighth of a block; where it does not, the next fifteen are not tried. Cost: with the
-// default of 4 blocks of 1 MiB under way what the disk gives, and a seventh of a nanosecond a byte
+// default of 8 blocks of 1 MiB under way what the disk gives, and a seventh of a nanosecond a byte
 // of the lane's thread for checksums.
 #pragma once
 

@@ -8,6 +8,8 @@
 namespace velo::memory {
 namespace {
 
+constexpr std::uint64_t page = 4096;  // where memory begins that files are read into directly
+
 class host_image final : public tier::image {
  public:
   host_image(velo_pool from, pool* own, std::uint64_t bytes, std::atomic<std::uint64_t>& stored)
@@ -49,7 +51,7 @@ std::unique_ptr<pool> make_pool() {
 void* allocate_from(velo_pool from, std::uint64_t bytes) {
   auto& found = core::resolve<pool>(from, "pool");
   if (found.is_closed()) core::fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
-  return found.allocate({bytes, unit});
+  return found.allocate({bytes, bytes < page ? unit : page});
 }
 
 void free_to(velo_pool to, void* memory, std::uint64_t bytes, velo_stream stream) {

@@ -1,7 +1,9 @@
 // Swaps through their C entries: contents leave and return, in the order of streams.
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "memory/swaps.hpp"
@@ -251,4 +253,72 @@ TEST_CASE("no more is out than the limit, and the object that is too much stays"
   REQUIRE(velo_swap_drop(w.swap, first, nullptr) == VELO_OK);
   w.out(second);  // asked for once more, now that there is room
   CHECK(w.state(second) == VELO_SWAP_OUT);
+}
+
+TEST_CASE("threads use a swap at once, each its own objects") {
+  const live_pool pool;
+  for (tier_case& t : tier_cases()) {
+    INFO(t.name);
+    t.desc.memory = pool;
+    const swap_world w(t.desc);
+    constexpr int threads = 3, rounds = 15;
+    std::atomic<int> wrong{0};
+    const auto work = [&](int number) {
+      const std::uint64_t bytes = 20000 + 7777 * static_cast<std::uint64_t>(number);
+      for (int round = 0; round < rounds; ++round) {
+        const int value = (number * 31 + round) & 255;
+        std::uint64_t id = 0;
+        velo_swap_object info = VELO_SWAP_OBJECT_INIT;
+        velo_swap_stats stats = VELO_SWAP_STATS_INIT;
+        bool good = velo_swap_add(w.swap, nullptr, bytes, VELO_SWAP_COLD, &id) == VELO_OK &&
+                    velo_swap_get_object(w.swap, id, &info) == VELO_OK;
+        if (good) std::memset(info.memory, value, bytes);
+        good = good && velo_swap_out(w.swap, id, w.stream, nullptr) == VELO_OK &&
+               velo_swap_in(w.swap, id, nullptr, w.stream, nullptr) == VELO_OK &&
+               velo_swap_get_stats(w.swap, &stats) == VELO_OK &&
+               (round % 3 == 0 || velo_swap_wait(w.swap, id, w.stream) == VELO_OK) &&
+               velo_swap_get_object(w.swap, id, &info) == VELO_OK;
+        if (good && round % 3 != 0) good = holds(info.memory, bytes, value);
+        good = good && velo_swap_drop(w.swap, id, nullptr) == VELO_OK;
+        if (!good) ++wrong;
+      }
+    };
+    std::vector<std::thread> all;
+    for (int number = 0; number < threads; ++number) all.emplace_back(work, number);
+    for (std::thread& one : all) one.join();
+    w.settle();
+    CHECK(wrong == 0);
+    CHECK(w.stats().objects == 0);
+    CHECK(w.stats().bytes_held == 0);
+    CHECK(w.stats().bytes_stored == 0);
+    CHECK(pool.stats().bytes_live == 0);
+  }
+}
+
+TEST_CASE("a queue that is full refuses copies, waits and drops, and changes nothing") {
+  const live_pool pool;
+  velo_swap_desc desc = host_desc();
+  desc.memory = pool;
+  const swap_world w(desc, R"({"queue": 6})");
+  const std::uint64_t bytes = 1000;
+  held_queue queue(w.context);
+  const std::uint64_t id = w.add(nullptr, bytes);
+  std::memset(w.object(id).memory, 4, bytes);
+  velo_status last = VELO_OK;
+  for (int i = 0; i < 100 && last == VELO_OK; ++i)  // each puts one marker into the stream
+    last = i % 2 == 0 ? velo_swap_out(w.swap, id, queue, nullptr)
+                      : velo_swap_in(w.swap, id, nullptr, queue, nullptr);
+  CHECK(last == VELO_ERR_FULL);
+  const velo_swap_object before = w.object(id);
+  const std::uint64_t live = pool.stats().bytes_live;
+  CHECK(velo_swap_wait(w.swap, id, queue) == VELO_ERR_FULL);
+  CHECK(velo_swap_drop(w.swap, id, queue) == VELO_ERR_FULL);
+  CHECK(w.object(id).state == before.state);
+  CHECK(w.object(id).memory == before.memory);
+  CHECK(pool.stats().bytes_live == live);
+  queue.open();
+  REQUIRE(velo_stream_synchronize(queue) == VELO_OK);
+  REQUIRE(velo_swap_wait(w.swap, id, w.stream) == VELO_OK);
+  if (w.state(id) == VELO_SWAP_OUT) w.in(id);
+  CHECK(holds(w.object(id).memory, bytes, 4));
 }

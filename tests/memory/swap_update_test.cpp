@@ -8,30 +8,52 @@
 #include <vector>
 
 #include "memory/swaps.hpp"
+#include "velo/ops_optimizer.h"
 
 using namespace velo::test;
 
 namespace {
 
-// AdamW in float32 with its own gradient, over a range of elements.
+// A step of velo's own AdamW over a range of parameters: bfloat16 in memory, float32 and moments as
+// states. The gradient is a function of the parameter's number and the step.
 struct adam {
-  int step = 1;
-  void operator()(std::uint64_t first, std::uint64_t count, float* weight, float* mean,
-                  float* variance) const {
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const float gradient = static_cast<float>(std::sin(static_cast<double>(first + i) * step));
-      mean[i] = 0.9f * mean[i] + 0.1f * gradient;
-      variance[i] = 0.99f * variance[i] + 0.01f * gradient * gradient;
-      weight[i] -= 0.01f * (mean[i] / (std::sqrt(variance[i]) + 1e-8f) + 0.1f * weight[i]);
-    }
+  adam(velo_stream stream, std::uint64_t count) : stream(stream), param(count), gradient(count) {}
+
+  velo_status operator()(std::uint64_t first, std::uint64_t count, void* master, void* mean,
+                         void* variance) {
+    for (std::uint64_t i = 0; i < count; ++i)
+      gradient[first + i] = static_cast<float>(
+          std::sin(static_cast<double>((first + i) * static_cast<std::uint64_t>(step))));
+    const std::int64_t shape[] = {static_cast<std::int64_t>(count)};
+    const auto tensor = [&](void* data, unsigned char code, unsigned char bits) {
+      return velo_tensor{data, {VELO_DEVICE_CPU, 0}, 1, {code, bits, 1}, shape, nullptr, 0};
+    };
+    const velo_tensor g = tensor(gradient.data() + first, VELO_DTYPE_FLOAT, 32);
+    const velo_tensor p = tensor(param.data() + first, VELO_DTYPE_BFLOAT, 16);
+    const velo_tensor w = tensor(master, VELO_DTYPE_FLOAT, 32);
+    const velo_tensor m = tensor(mean, VELO_DTYPE_FLOAT, 32);
+    const velo_tensor v = tensor(variance, VELO_DTYPE_FLOAT, 32);
+    velo_apply_fused_adamw_args args = VELO_APPLY_FUSED_ADAMW_ARGS_INIT;
+    args.grad = &g;
+    args.param = &p;
+    args.master = &w;
+    args.m = &m;
+    args.v = &v;
+    args.step = step;
+    args.lr = 0.01;
+    args.weight_decay = 0.1;
+    return velo_apply_fused_adamw(stream, &args);
   }
+
+  velo_stream stream;
+  std::vector<std::uint16_t> param;
+  std::vector<float> gradient;
+  std::int64_t step = 1;
 };
 
 std::int32_t update_slice(void* user, std::uint64_t offset, std::uint64_t bytes,
                           void* const* slices) {
-  const auto at = [&](int i) { return static_cast<float*>(slices[i]); };
-  (*static_cast<adam*>(user))(offset / 4, bytes / 4, at(0), at(1), at(2));
-  return 0;
+  return (*static_cast<adam*>(user))(offset / 4, bytes / 4, slices[0], slices[1], slices[2]);
 }
 
 // Three states of an optimizer: out, and beside them resident ones.
@@ -86,11 +108,14 @@ TEST_CASE("an optimizer with states in a tier gives the same bits as one in memo
         for (const std::int64_t slices : {1, 3, 1000}) {
           INFO(t.name << ", use " << use << ", " << count << " elements, " << slices << " slices");
           states s(w, count, use);
-          adam update;
-          for (update.step = 1; update.step <= 3; ++update.step) {
-            REQUIRE(velo_swap_update(w.swap, s.ids, 3, slices, &update_slice, &update) == VELO_OK);
-            update(0, count, s.resident[0].data(), s.resident[1].data(), s.resident[2].data());
+          adam swapped(w.stream, count), resident(w.stream, count);
+          for (int step = 1; step <= 3; ++step) {
+            swapped.step = resident.step = step;
+            REQUIRE(velo_swap_update(w.swap, s.ids, 3, slices, &update_slice, &swapped) == VELO_OK);
+            REQUIRE(resident(0, count, s.resident[0].data(), s.resident[1].data(),
+                             s.resident[2].data()) == VELO_OK);
           }
+          CHECK(swapped.param == resident.param);
           CHECK(s.agree(w));
         }
       }

@@ -78,7 +78,7 @@ inline velo_swap_desc disk_desc(const std::string& directories) {
 }
 
 struct swap_world {
-  explicit swap_world(const velo_swap_desc& desc) {
+  explicit swap_world(const velo_swap_desc& desc, const char* config = nullptr) : context(config) {
     REQUIRE(velo_context_stream(context, &stream) == VELO_OK);
     REQUIRE(velo_swap_create(context, &desc, &swap) == VELO_OK);
   }

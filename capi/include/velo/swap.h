@@ -23,7 +23,9 @@
  * at once, where the file system knows no files without): it ends with the process, however that
  * ends. It is readable by its owner alone, and no symbolic link is followed. Files are written around
  * the page cache where the file system allows, by io_uring where the system allows, else by threads:
- * velo_swap_get_stats says which and why.
+ * velo_swap_get_stats says which and why. What is around the page cache goes straight between disk and
+ * memory that begins at a multiple of 4096 bytes, as the pool's does here; other memory costs a copy.
+ * A file keeps its size until the swap ends; what objects gave back is used again.
  */
 #ifndef VELO_SWAP_H
 #define VELO_SWAP_H
@@ -72,24 +74,23 @@ enum {
 typedef struct velo_swap_desc {
   uint32_t struct_size;
   velo_swap_tier tier;
-  velo_pool memory; /* of objects that are added without memory; NULL = none are */
-  velo_pool pool;   /* host tier: what keeps objects that are out; NULL = a pool of its own */
-  const char*
-      directories;   /* disk tier: where files are made, separated by ':'; blocks go to them in
-                              turn */
-  uint64_t limit;    /* most bytes of objects that are out; 0 = no limit */
-  uint64_t block;    /* disk tier: bytes of a page, of a read and of a write; a power of two
-                              from 4 KiB to 64 MiB */
-  int32_t depth;     /* disk tier: blocks under way in a direction, 1 to 64 */
-  int32_t checksums; /* disk tier: 1 = the CRC of every page is compared when it returns */
-  int32_t direct;    /* disk tier: 1 = around the page cache where the file system allows */
+  velo_pool memory;        /* of objects that are added without memory; NULL = none are */
+  velo_pool pool;          /* host tier: where objects are that are out; NULL = a pool of its own */
+  const char* directories; /* disk tier: for its files, separated by ':'; blocks go round them */
+  uint64_t limit;          /* most bytes of objects that are out; 0 = no limit */
+  uint64_t block;          /* disk tier: bytes of a page, which is read and written at once; a power
+                              of two from 4 KiB to 64 MiB */
+  int32_t depth;           /* disk tier: blocks under way in a direction, 1 to 64, and as many of
+                              memory to stage them */
+  int32_t checksums;       /* disk tier: 1 = the CRC of every page is compared when it returns */
+  int32_t direct;          /* disk tier: 1 = around the page cache where the file system allows */
   velo_swap_engine engine; /* disk tier */
   uint64_t minimum;        /* objects of fewer bytes stay where they are in velo_swap_forward */
 } velo_swap_desc;
 
 #define VELO_SWAP_DESC_INIT                                                                      \
   {                                                                                              \
-    sizeof(velo_swap_desc), VELO_SWAP_HOST, 0, 0, 0, 0, 1 << 20, 4, 1, 1, VELO_SWAP_ENGINE_AUTO, \
+    sizeof(velo_swap_desc), VELO_SWAP_HOST, 0, 0, 0, 0, 1 << 20, 8, 1, 1, VELO_SWAP_ENGINE_AUTO, \
         512 << 10                                                                                \
   }
 
