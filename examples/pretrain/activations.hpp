@@ -14,6 +14,7 @@
 namespace pretrain {
 
 class rotary_table;
+class swapper;
 
 // How many sequences a call works on, and how long each is.
 struct batch_shape {
@@ -67,6 +68,18 @@ class activations {
 
   batch_shape largest() const { return largest_; }
   batch_shape batch() const { return {sequences, largest_.length}; }
+
+  // Between its passes a layer's part may wait elsewhere: f(buffer) for each of what `layer` keeps.
+  swapper* away = nullptr;
+  template <class F>
+  void each_kept(std::size_t layer, F&& f) {
+    layer_activations& of = layers[layer];
+    for (buffer* one :
+         {&residual[layer], &of.attention_input, &of.projected, &of.attended, &of.middle,
+          &of.feed_forward_input, &of.gates, &of.gated, &of.attention_rstd, &of.feed_forward_rstd,
+          &of.softmax_max, &of.softmax_sum})
+      f(*one);
+  }
 
   // The model's; [tokens, ..] in its dtype:
   std::int64_t sequences = 0;    // of the forward pass

@@ -286,6 +286,11 @@ void configuration::check_memory() const {
   };
   if (!among(kind, {"none", "full", "block", "uniform", "selective", "activation", "norm"}))
     refuse("recompute", "must be none, full, block, uniform, selective, activation or norm");
+  for (const char* name : {"swap_activations", "swap_optimizer"}) {
+    const std::string& where = **std::get_if<std::string*>(&at(name).value);
+    if (!among(where, {"off", "host", "disk"})) refuse(name, "must be off, host or disk");
+    if (where == "disk" && y.swap_dir.empty()) refuse(name, "needs a directory;", "swap_dir");
+  }
   if (y.recompute_layers == 0) return;
   if (!among(kind, {"block", "uniform", "activation", "norm"}))
     refuse("recompute_layers", "means nothing with", "recompute");

@@ -1,6 +1,8 @@
 // What lies around the layers.
 #include "model.hpp"
 
+#include "swapper.hpp"
+
 namespace pretrain {
 
 model::model(run_memory& from, const velo::context& context, const weights& weights,
@@ -8,7 +10,7 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
     : memory_(from),
       settings_(settings),
       type_(dtype_of(weights.type())),
-      recompute_(static_cast<std::size_t>(settings.layers)),
+      recompute_(recompute_of({}, settings.layers)),
       depth_(recompute_.size()),
       head_(context, weights, weights.layout().head, settings.vocab, settings.hidden, training),
       embedding_(weights.weight(weights.layout().embedding, {settings.vocab, settings.hidden})),
@@ -128,11 +130,25 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, b
   if (alone) of.layers[layer] = {};
   const bool inside_group = what.whole && what.first < static_cast<std::int64_t>(layer);
   if (alone || inside_group) of.residual[layer] = {};
+  if (alone || of.away == nullptr) return;
+  // The copies of a layer go on while the next one computes. The last is needed at once.
+  if (layer > 0) of.each_kept(layer - 1, [&](buffer& each) { of.away->settle(each); });
+  if (layer + 1 < depth_) of.each_kept(layer, [&](buffer& each) { of.away->out(each); });
+}
+
+// Has what a layer's backward pass begins with back, and the same of the layer below on its way.
+void model::bring_back(activations& of, std::size_t layer) const {
+  if (of.away == nullptr) return;
+  const auto needed = [&](std::size_t i) { return static_cast<std::size_t>(recompute_[i].first); };
+  of.each_kept(needed(layer), [&](buffer& each) { of.away->in(each); });
+  of.each_kept(needed(layer), [&](buffer& each) { of.away->wait(each); });
+  if (layer > 0) of.each_kept(needed(layer - 1), [&](buffer& each) { of.away->in(each); });
 }
 
 // The last layer of a group that is made again from the group's input brings the others with it.
 void model::layer_backward(const pass& now, activations& of, std::size_t layer,
                            const buffer& gradient) const {
+  bring_back(of, layer);
   const auto first = static_cast<std::size_t>(recompute_[layer].first);
   for (std::size_t i = first; i < layer; ++i)
     if (!of.residual[i + 1])

@@ -49,6 +49,7 @@ class model {
   buffer make(const pass& now, std::int64_t width) const;
   buffer make_floats(const pass& now) const;
   void layer_forward(const pass& now, activations& of, std::size_t layer, bool alone) const;
+  void bring_back(activations& of, std::size_t layer) const;
   void layer_backward(const pass& now, activations& of, std::size_t layer,
                       const buffer& gradient) const;
 

@@ -1,33 +1,51 @@
 // Global norm, then one pass per group.
 #include "optimizer.hpp"
 
+#include <algorithm>
+
 namespace pretrain {
 
-double optimizer::step(const velo::stream_ref& stream, const weights& all, std::int64_t number,
-                       double learning_rate) {
-  const weight_layout& layout = all.layout();
+double optimizer::step(const velo::stream_ref& stream, weights& all, swapper* away,
+                       std::int64_t number, double learning_rate) {
+  const std::int64_t total = all.layout().total;
   velo::global_norm(stream, velo::global_norm_args()
-                                .x(all.gradient(0, {layout.total}))
+                                .x(all.gradient(0, {total}))
                                 .sum_of_squares(velo::tensor_view(&sum_of_squares_, {}))
                                 .norm(velo::tensor_view(&norm_, {}))
                                 .clip(velo::tensor_view(&clip_, {}))
                                 .max_norm(settings_.clip));
   if (settings_.clip == 0) clip_ = 1;
-  update(stream, all, 0, layout.decayed, settings_.weight_decay, number, learning_rate);
-  update(stream, all, layout.decayed, layout.total, 0, number, learning_rate);
+  const auto on = [&](std::int64_t begin, std::int64_t end, const state& of) {
+    const std::int64_t decayed = std::clamp(all.layout().decayed, begin, end);
+    update(stream, all, of, begin, begin, decayed, settings_.weight_decay, number, learning_rate);
+    update(stream, all, of, begin, decayed, end, 0, number, learning_rate);
+  };
+  if (away == nullptr) {
+    on(0, total, {all.first_moment(), all.second_moment(), all.master()});
+  } else {
+    away->update(all.state(), [&](std::uint64_t offset, std::uint64_t bytes, void* const* slices) {
+      const auto begin = static_cast<std::int64_t>(offset / sizeof(float));
+      const auto slice = [&](int i) { return static_cast<float*>(slices[i]); };
+      on(begin, begin + static_cast<std::int64_t>(bytes / sizeof(float)),
+         {slice(0), slice(1), all.has_master() ? slice(2) : nullptr});
+    });
+  }
   return static_cast<double>(norm_);
 }
 
-void optimizer::update(const velo::stream_ref& stream, const weights& all, std::int64_t begin,
-                       std::int64_t end, double decay, std::int64_t number, double learning_rate) {
+// Weights [begin, end), of which `of` has the state from `origin` on.
+void optimizer::update(const velo::stream_ref& stream, const weights& all, const state& of,
+                       std::int64_t origin, std::int64_t begin, std::int64_t end, double decay,
+                       std::int64_t number, double learning_rate) {
+  if (begin == end) return;
   const velo::sizes shape = {end - begin};
   const velo::tensor_view gradient = all.gradient(begin, shape), weight = all.weight(begin, shape);
-  const velo::tensor_view first = all.first_moment(begin, shape),
-                          second = all.second_moment(begin, shape);
-  const velo::tensor_view master = all.master(begin, shape), clip(&clip_, {});
+  const velo::tensor_view first(of.first + (begin - origin), shape),
+      second(of.second + (begin - origin), shape), clip(&clip_, {});
   auto arguments =
       velo::apply_fused_adamw_args().grad(gradient).scale(clip).param(weight).m(first).v(second);
-  if (all.has_master()) arguments.master(master);
+  const velo::tensor_view master(of.master + (of.master ? begin - origin : 0), shape);
+  if (of.master) arguments.master(master);
   velo::apply_fused_adamw(stream, arguments.step(number)
                                       .lr(learning_rate)
                                       .beta1(settings_.beta1)

@@ -4,6 +4,7 @@
 // do not. Clipping costs no pass over the gradients of its own.
 #pragma once
 
+#include "swapper.hpp"
 #include "weights.hpp"
 
 namespace pretrain {
@@ -12,14 +13,18 @@ class optimizer {
  public:
   explicit optimizer(const optimizer_settings& settings) : settings_(settings) {}
 
-  // Updates all weights; `number` counts updates from 1. Returns the gradients'
-  // norm before clipping.
-  double step(const velo::stream_ref& stream, const weights& all, std::int64_t number,
+  // Updates all weights; `number` counts updates from 1. With `away` their state is there, and comes
+  // in slices. Returns the gradients' norm before clipping.
+  double step(const velo::stream_ref& stream, weights& all, swapper* away, std::int64_t number,
               double learning_rate);
 
  private:
-  void update(const velo::stream_ref& stream, const weights& all, std::int64_t begin,
-              std::int64_t end, double decay, std::int64_t number, double learning_rate);
+  struct state {
+    float *first, *second, *master;  // master: or nullptr
+  };
+  void update(const velo::stream_ref& stream, const weights& all, const state& of,
+              std::int64_t origin, std::int64_t begin, std::int64_t end, double decay,
+              std::int64_t number, double learning_rate);
 
   optimizer_settings settings_;
   double sum_of_squares_ = 0;

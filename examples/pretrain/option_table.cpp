@@ -79,6 +79,12 @@ void configuration::add_memory() {
       0, 1024);
   add("memory", "memory_budget", &y.memory_budget,
       "most bytes for weights, optimizer, activations and scratch; 0: no bound", 0, 1e15);
+  add("memory", "swap_activations", &y.swap_activations,
+      "where activations wait between their passes: off, host (other memory), disk");
+  add("memory", "swap_optimizer", &y.swap_optimizer,
+      "where the optimizer's state waits, which is updated in slices: off, host, disk");
+  add("memory", "swap_dir", &y.swap_dir,
+      "directory, or several with ':' between, of what is on disk");
 }
 
 void configuration::add_run() {

@@ -1,6 +1,8 @@
 // Blocks of the pool with an owner each, and rehearsals.
 #include "run_memory.hpp"
 
+#include "swapper.hpp"
+
 namespace pretrain {
 namespace {
 
@@ -15,42 +17,37 @@ velo::pool make_pool() {
 
 }  // namespace
 
-void buffer::reset() noexcept {
-  if (data_ == nullptr) return;
-  from_->give(*this);
-  data_ = nullptr;
+buffer::~buffer() {
+  if (object_ != 0) keeper_->forget(*this);
+  if (data_ != nullptr) from_->give(*this);
 }
 
 run_memory::run_memory() : pool_(make_pool()) {}
 
-buffer run_memory::take(std::int64_t bytes, velo_purpose purpose) {
-  buffer made;
-  made.from_ = this;
-  made.bytes_ = bytes;
-  if (rehearsing_) {
-    made.number_ = rehearsed_.size();
-    rehearsed_.push_back({now_++, 0, bytes});
-    made.data_ = nothing;
-    return made;
-  }
+buffer run_memory::ask(std::int64_t bytes, velo_purpose purpose, velo_lifetime lifetime) {
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
   request.bytes = static_cast<std::uint64_t>(bytes);
   request.purpose = purpose;
-  made.data_ = static_cast<std::byte*>(pool_.allocate(request));
+  request.lifetime = lifetime;
+  request.zero = lifetime == VELO_LIFETIME_LONG;
+  buffer made;
+  made.from_ = this;
+  made.bytes_ = bytes;
+  made.purpose_ = purpose;
+  made.data_ = rehearsing_ ? nothing : static_cast<std::byte*>(pool_.allocate(request));
+  return made;
+}
+
+buffer run_memory::take(std::int64_t bytes, velo_purpose purpose) {
+  buffer made = ask(bytes, purpose, VELO_LIFETIME_DEFAULT);
+  if (!rehearsing_) return made;
+  made.number_ = rehearsed_.size();
+  rehearsed_.push_back({now_++, 0, bytes});
   return made;
 }
 
 buffer run_memory::keep(std::int64_t bytes, velo_purpose purpose) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = static_cast<std::uint64_t>(bytes);
-  request.purpose = purpose;
-  request.lifetime = VELO_LIFETIME_LONG;
-  request.zero = 1;
-  buffer made;
-  made.from_ = this;
-  made.bytes_ = bytes;
-  made.data_ = static_cast<std::byte*>(pool_.allocate(request));
-  return made;
+  return ask(bytes, purpose, VELO_LIFETIME_LONG);
 }
 
 void run_memory::give(const buffer& owner) noexcept {

@@ -16,37 +16,46 @@
 namespace pretrain {
 
 class run_memory;
+class swapper;
 
-// Owns memory, or none.
+// Owns memory, or none; what it held may be with a swapper meanwhile.
 class buffer {
  public:
   buffer() = default;
-  buffer(buffer&& other) noexcept
-      : from_(other.from_),
-        data_(std::exchange(other.data_, nullptr)),
-        bytes_(other.bytes_),
-        number_(other.number_) {}
+  buffer(buffer&& other) noexcept { swap(other); }
   buffer& operator=(buffer&& other) noexcept {
-    std::swap(from_, other.from_);
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    std::swap(number_, other.number_);
-    other.reset();
+    buffer taken(std::move(other));
+    swap(taken);
     return *this;
   }
-  ~buffer() { reset(); }
+  ~buffer();
 
-  void reset() noexcept;
   explicit operator bool() const { return data_ != nullptr; }
   std::byte* data() const { return data_; }
   float* floats() const { return reinterpret_cast<float*>(data_); }
+  std::int64_t bytes() const { return bytes_; }
 
  private:
   friend class run_memory;
+  friend class swapper;
+
+  void swap(buffer& other) noexcept {
+    std::swap(from_, other.from_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    std::swap(purpose_, other.purpose_);
+    std::swap(number_, other.number_);
+    std::swap(keeper_, other.keeper_);
+    std::swap(object_, other.object_);
+  }
+
   run_memory* from_ = nullptr;
   std::byte* data_ = nullptr;
   std::int64_t bytes_ = 0;
+  velo_purpose purpose_ = VELO_PURPOSE_OTHER;
   std::size_t number_ = 0;  // in the rehearsal
+  swapper* keeper_ = nullptr;
+  std::uint64_t object_ = 0;  // the keeper's; 0: none
 };
 
 // When a buffer of a rehearsal was taken and given back, counted in takes and gives.
@@ -77,6 +86,8 @@ class run_memory {
 
  private:
   friend class buffer;
+  friend class swapper;
+  buffer ask(std::int64_t bytes, velo_purpose purpose, velo_lifetime lifetime);
   void give(const buffer& owner) noexcept;
 
   velo::pool pool_;

@@ -55,6 +55,8 @@ struct memory_settings {
   std::string recompute = "none";  // what the backward pass makes again
   std::int64_t recompute_layers = 0;
   std::int64_t memory_budget = 0;  // bytes; 0: none
+  std::string swap_activations = "off", swap_optimizer = "off";
+  std::string swap_dir;
 };
 
 struct run_settings {

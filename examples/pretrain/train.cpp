@@ -91,7 +91,7 @@ class run {
     const std::int64_t budget = values_.memory.memory_budget;
     if (budget == 0) return 0;
     const auto with_margin = [](std::int64_t bytes) {
-      return bytes + bytes / 100;  // pages, and holes between buffers
+      return bytes + bytes / 100 + (1 << 19);  // holes between buffers, and parts of pages
     };
     const std::int64_t promise = trainer_.promise(values_.memory);
     if (with_margin(promise) > budget) {
@@ -203,6 +203,8 @@ class run {
     const std::string speed = report.speed();
     if (!speed.empty()) console_.say("speed  %s", speed.c_str());
     tell_memory();
+    tell_swap("activations", trainer_.swapped_activations());
+    tell_swap("optimizer", trainer_.swapped_optimizer());
     if (!measure()) return false;
     const double bits = validations_.back().bits, zlib = zlib_bits_per_byte(text_.validation);
     const double primed = zlib_bits_per_byte(text_.validation, text_.training);
@@ -233,6 +235,13 @@ class run {
     console_.say("       optimizer %s, activations %s, packed weights and scratch %s",
                  peak(VELO_PURPOSE_OPTIMIZER).c_str(), peak(VELO_PURPOSE_ACTIVATION).c_str(),
                  peak(VELO_PURPOSE_WORKSPACE).c_str());
+  }
+
+  void tell_swap(const char* what, const swapper* of) {
+    if (of == nullptr) return;
+    const swapper::totals all = of->total();
+    console_.say("swap   %s: %s out, %s back, stalled %.1f s", what, scaled(all.out, "B").c_str(),
+                 scaled(all.in, "B").c_str(), all.stalled);
   }
 
   void draw(double bits, double zlib) {

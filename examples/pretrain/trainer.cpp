@@ -1,10 +1,22 @@
 // The training step and its state.
 #include "trainer.hpp"
 
+#include <algorithm>
+
 #include "failure.hpp"
 #include "learning_rate.hpp"
 
 namespace pretrain {
+
+namespace {
+
+std::unique_ptr<swapper> make_swapper(const velo::context& context, run_memory& memory,
+                                      const std::string& where, const std::string& directory) {
+  if (where == "off") return nullptr;
+  return std::make_unique<swapper>(context, memory, where, directory);
+}
+
+}  // namespace
 
 trainer::trainer(run_memory& memory, const velo::context& context, const settings& values,
                  const corpus& text)
@@ -12,6 +24,10 @@ trainer::trainer(run_memory& memory, const velo::context& context, const setting
       memory_(memory),
       text_(text),
       stream_(context.inline_stream()),
+      activations_away_(
+          make_swapper(context, memory, values.memory.swap_activations, values.memory.swap_dir)),
+      optimizer_away_(
+          make_swapper(context, memory, values.memory.swap_optimizer, values.memory.swap_dir)),
       weights_(memory, values.model, true),
       model_(memory, context, weights_, values.model, values.data.sequence, true),
       batch_(memory, values.model, {values.data.batch, values.data.sequence}),
@@ -20,18 +36,27 @@ trainer::trainer(run_memory& memory, const velo::context& context, const setting
                values.run.seed) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
   model_.recompute(recompute_of(values.memory, values.model.layers));
+  batch_.away = activations_away_.get();
 }
 
 std::int64_t trainer::promise(const memory_settings& with) {
+  send_state_away();
   if (!warm_) model_.warm_up(stream_, batch_);
   warm_ = true;
   model_.recompute(recompute_of(with, values_.model.layers));
   const std::int64_t of_a_step = most_alive(model_.rehearse(stream_, batch_));
   model_.recompute(recompute_of(values_.memory, values_.model.layers));
-  return static_cast<std::int64_t>(memory_.stats().bytes_live) + of_a_step;
+  const auto now = static_cast<std::int64_t>(memory_.stats().bytes_live);
+  if (!optimizer_away_) return now + of_a_step;
+  // Between steps, to be saved, the state is where activations were.
+  const std::vector<buffer*> state = weights_.state();
+  const auto count = static_cast<std::int64_t>(state.size());
+  const std::int64_t bytes = state[0]->bytes();
+  return now + std::max({of_a_step, count * bytes, swapper::update_bytes(count, bytes)});
 }
 
 void trainer::start(const checkpoint_reader* from) {
+  bring_state_back();
   if (from) {
     from->read_weights(weights_.files());
     from->read_masters(weights_.master_files());
@@ -50,11 +75,24 @@ void trainer::resume(const checkpoint_reader& saved) {
     fail("the checkpoint has done %lld steps, more than the %lld of this run",
          static_cast<long long>(saved.step()), static_cast<long long>(values_.schedule.steps));
   }
+  bring_state_back();
   steps_done_ = saved.step();
   losses_.resize(static_cast<std::size_t>(steps_done_));
   saved.read_weights(weights_.files());
   saved.read_state(training_files(steps_done_));
   model_.refresh(stream_);
+}
+
+void trainer::send_state_away() {
+  if (!optimizer_away_ || !*weights_.state()[0]) return;
+  for (buffer* each : weights_.state()) optimizer_away_->out(*each);
+  for (buffer* each : weights_.state()) optimizer_away_->settle(*each);
+}
+
+void trainer::bring_state_back() {
+  if (!optimizer_away_) return;
+  for (buffer* each : weights_.state()) optimizer_away_->in(*each);
+  for (buffer* each : weights_.state()) optimizer_away_->wait(*each);
 }
 
 void trainer::write_batch(std::int64_t micro_batch) {
@@ -70,6 +108,7 @@ void trainer::write_batch(std::int64_t micro_batch) {
 trainer::result trainer::step() {
   const std::int64_t pieces = values_.data.accumulation, sequences = values_.data.batch;
   double loss = 0;
+  send_state_away();
   weights_.clear_gradients();
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     write_batch(steps_done_ * pieces + piece);
@@ -81,7 +120,8 @@ trainer::result trainer::step() {
   }
   if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
   const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);
-  const double norm = optimizer_.step(stream_, weights_, steps_done_ + 1, rate);
+  const double norm =
+      optimizer_.step(stream_, weights_, optimizer_away_.get(), steps_done_ + 1, rate);
   model_.refresh(stream_);
   ++steps_done_;
   losses_.push_back(static_cast<float>(loss));
@@ -95,6 +135,7 @@ std::vector<named_tensor> trainer::training_files(std::int64_t steps) {
 }
 
 checkpoint trainer::state(const std::string& settings_json) {
+  bring_state_back();
   checkpoint result;
   result.step = steps_done_;
   result.data_crc = text_.crc;

@@ -44,7 +44,13 @@ class trainer {
 
   checkpoint state(const std::string& settings_json);
 
+  // What was swapped; nullptr where nothing is.
+  const swapper* swapped_activations() const { return activations_away_.get(); }
+  const swapper* swapped_optimizer() const { return optimizer_away_.get(); }
+
  private:
+  void send_state_away();
+  void bring_state_back();
   void write_batch(std::int64_t micro_batch);
   std::vector<named_tensor> training_files(std::int64_t steps);
 
@@ -52,6 +58,7 @@ class trainer {
   run_memory& memory_;
   const corpus& text_;
   velo::stream_ref stream_;
+  std::unique_ptr<swapper> activations_away_, optimizer_away_;  // or nullptr
   class weights weights_;
   class model model_;
   class activations batch_;

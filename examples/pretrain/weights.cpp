@@ -34,7 +34,7 @@ weights::weights(run_memory& from, const model_settings& model, bool training)
 }
 
 void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
-  float* exact = master_ ? master_.floats() : weight_.floats();
+  float* exact = has_master() ? master_.floats() : weight_.floats();
   const double ordinary = 0.8 / std::sqrt(static_cast<double>(model_.hidden));
   const double residual = 1 / std::sqrt(2.0 * static_cast<double>(model_.layers));
   for (std::size_t i = 0; i < layout_.slices.size(); ++i) {
@@ -51,9 +51,9 @@ void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
                      : static_cast<float>(deviation * random.normal(static_cast<std::uint64_t>(k)));
     }
   }
-  if (!master_) return;
+  if (!has_master()) return;
   velo::cast(stream, velo::cast_args()
-                         .x(master(0, {layout_.total}))
+                         .x(velo::tensor_view(master(), {layout_.total}))
                          .y(weight(0, {layout_.total}))
                          .dtype(velo::element::bfloat16));
 }
@@ -65,14 +65,11 @@ velo::tensor_view weights::weight(std::int64_t offset, velo::sizes shape) const 
 velo::tensor_view weights::gradient(std::int64_t offset, velo::sizes shape) const {
   return {gradient_.floats() + offset, shape};
 }
-velo::tensor_view weights::master(std::int64_t offset, velo::sizes shape) const {
-  return {master_.floats() + offset, shape};
-}
-velo::tensor_view weights::first_moment(std::int64_t offset, velo::sizes shape) const {
-  return {first_.floats() + offset, shape};
-}
-velo::tensor_view weights::second_moment(std::int64_t offset, velo::sizes shape) const {
-  return {second_.floats() + offset, shape};
+
+std::vector<buffer*> weights::state() {
+  std::vector<buffer*> all = {&first_, &second_};
+  if (has_master()) all.push_back(&master_);
+  return all;
 }
 
 void weights::clear_gradients() {
@@ -96,7 +93,7 @@ std::vector<named_tensor> weights::files() const {
 
 std::vector<named_tensor> weights::master_files() const {
   std::vector<named_tensor> all;
-  if (master_) add_files(all, "master.", element::f32, master_.data());
+  if (has_master()) add_files(all, "master.", element::f32, master_.data());
   return all;
 }
 

@@ -29,11 +29,15 @@ class weights {
   // Parts of the whole, from an offset of the layout.
   velo::tensor_view weight(std::int64_t offset, velo::sizes shape) const;
   velo::tensor_view gradient(std::int64_t offset, velo::sizes shape) const;
-  velo::tensor_view master(std::int64_t offset, velo::sizes shape) const;
-  velo::tensor_view first_moment(std::int64_t offset, velo::sizes shape) const;
-  velo::tensor_view second_moment(std::int64_t offset, velo::sizes shape) const;
 
-  bool has_master() const { return static_cast<bool>(master_); }
+  float* first_moment() const { return first_.floats(); }
+  float* second_moment() const { return second_.floats(); }
+  float* master() const { return master_.floats(); }  // nullptr in f32
+
+  // These three, or in f32 the moments: what may be away between the steps.
+  std::vector<buffer*> state();
+
+  bool has_master() const { return master_.bytes() > 0; }
   void clear_gradients();
 
   // What checkpoints hold: under Hugging Face's names the weights, and under prefixed ones what

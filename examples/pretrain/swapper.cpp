@@ -1,0 +1,115 @@
+// Objects of a velo::swap_space, one for each buffer that is away or on its way.
+#include "swapper.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "failure.hpp"
+
+namespace pretrain {
+namespace {
+
+// A place among the smallest pages, below which moving costs more than it gives.
+constexpr std::int64_t smallest = 4096;
+constexpr std::uint64_t rehearsed = ~std::uint64_t{0};  // the object of a rehearsal
+
+// A file that cannot be made, written or read is the user's to put right.
+template <class F>
+auto told(F&& call) {
+  try {
+    return call();
+  } catch (const velo::error& e) {
+    if (e.status() != VELO_ERR_IO) throw;
+    const char* colon = *e.cause() ? ": " : "";
+    fail("swap_dir: expected %s, got %s%s%s", e.expected(), e.got(), colon, e.cause());
+  }
+}
+
+velo::swap_space make_swap(const velo::context& context, const std::string& where,
+                           const std::string& directory, std::int64_t block) {
+  velo_swap_desc desc = VELO_SWAP_DESC_INIT;
+  desc.tier = where == "disk" ? VELO_SWAP_DISK : VELO_SWAP_HOST;
+  desc.directories = where == "disk" ? directory.c_str() : nullptr;
+  desc.block = static_cast<std::uint64_t>(block);
+  return told([&] { return velo::swap_space::create(context, desc); });
+}
+
+}  // namespace
+
+swapper::swapper(const velo::context& context, run_memory& memory, const std::string& where,
+                 const std::string& directory)
+    : memory_(memory),
+      stream_(context.inline_stream()),
+      swap_(make_swap(context, where, directory, block)) {}
+
+void swapper::update_slices(const std::vector<buffer*>& all, void* user,
+                            void (*function)(void*, std::uint64_t, std::uint64_t, void* const*)) {
+  std::vector<std::uint64_t> objects;
+  for (const buffer* each : all) objects.push_back(each->object_);
+  told([&] {
+    swap_.update(objects.data(), static_cast<std::int64_t>(objects.size()), slices,
+                 [&](std::uint64_t offset, std::uint64_t bytes, void* const* of) {
+                   function(user, offset, bytes, of);
+                 });
+  });
+}
+
+// Three slices of each are in memory, whole blocks.
+std::int64_t swapper::update_bytes(std::int64_t count, std::int64_t bytes) {
+  const std::int64_t slice = (bytes / slices + block) / block * block;
+  return 3 * count * std::min(slice, bytes);
+}
+
+void swapper::out(buffer& which) {
+  if (!which || which.bytes_ < smallest) return;
+  which.keeper_ = this;
+  if (memory_.rehearses()) {
+    which.object_ = rehearsed;
+    return;
+  }
+  which.object_ = swap_.add(which.data_, static_cast<std::uint64_t>(which.bytes_));
+  told([&] { swap_.out(which.object_, stream_); });
+}
+
+void swapper::settle(buffer& which) {
+  if (which.object_ == 0 || !which) return;
+  if (!memory_.rehearses()) stall(which.object_);
+  memory_.give(which);
+  which.data_ = nullptr;
+}
+
+void swapper::in(buffer& which) {
+  if (which.object_ == 0 || which) return;
+  buffer back = memory_.take(which.bytes_, which.purpose_);
+  std::swap(which.data_, back.data_);
+  which.number_ = back.number_;
+  if (memory_.rehearses()) return;
+  told([&] { swap_.in(which.object_, stream_, which.data_); });
+}
+
+void swapper::wait(buffer& which) {
+  if (which.object_ == 0) return;
+  if (!memory_.rehearses()) {
+    stall(which.object_);
+    swap_.drop(which.object_);
+  }
+  which.object_ = 0;
+}
+
+void swapper::forget(buffer& which) noexcept {
+  if (which.object_ != rehearsed) swap_.drop(which.object_);
+  which.object_ = 0;
+}
+
+void swapper::stall(std::uint64_t object) {
+  const auto begin = std::chrono::steady_clock::now();
+  told([&] { swap_.wait(object, stream_); });
+  stalled_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+swapper::totals swapper::total() const {
+  const velo_swap_stats now = swap_.stats();
+  return {static_cast<double>(now.bytes_out), static_cast<double>(now.bytes_in), stalled_};
+}
+
+}  // namespace pretrain

@@ -1,0 +1,131 @@
+// Activations and the optimizer's state that wait elsewhere: the same bits, and less memory.
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <catch2/catch.hpp>
+
+#include "program.hpp"
+#include "trained.hpp"
+
+using Catch::Matchers::Contains;
+using namespace pretrain;
+
+TEST_CASE("losses and weights have the same bits whatever is swapped, and the promise is kept") {
+  const temporary t;
+  for (const char* dtype : {"bf16", "f32"}) {
+    settings s = small_settings(dtype);
+    const trained usual = train(s);
+    s.memory.swap_dir = t.path;
+    for (const char* activations : {"off", "host", "disk"})
+      for (const char* state : {"off", "host", "disk"})
+        for (const char* recompute : {"none", "uniform", "selective"}) {
+          s.memory.swap_activations = activations;
+          s.memory.swap_optimizer = state;
+          s.memory.recompute = recompute;
+          s.memory.recompute_layers = recompute == std::string("uniform") ? 2 : 0;
+          INFO(activations << ", " << state << ", " << recompute << " in " << dtype);
+          const trained other = train(s);
+          CHECK(other.losses == usual.losses);
+          CHECK((other.state == usual.state));
+          CHECK(other.peak == Approx(other.promise).epsilon(0.02));
+          CHECK((other.stored > 0) ==
+                (activations != std::string("off") || state != std::string("off")));
+          if (activations != std::string("off"))
+            CHECK(static_cast<double>(other.activations) <
+                  0.75 * static_cast<double>(usual.activations));
+        }
+  }
+  CHECK(std::filesystem::is_empty(t.path));
+}
+
+TEST_CASE("micro-batches of a run that swaps may be smaller than the largest, and alone") {
+  run_memory memory;
+  const settings s = small_settings("bf16");
+  const velo::context context = make_context(s.run, memory);
+  swapper away(context, memory, "host", "");
+  weights all(memory, s.model, true);
+  model net(memory, context, all, s.model, s.data.sequence, true);
+  activations batch(memory, s.model, {s.data.batch, s.data.sequence});
+  batch.away = &away;
+  const velo::stream_ref stream = context.inline_stream();
+  all.initialize(stream, 1);
+  net.refresh(stream);
+  net.forward(stream, batch, 1, true);
+  CHECK(away.total().out == 0);
+  const auto live = [&] { return memory.stats().purpose_live[VELO_PURPOSE_ACTIVATION]; };
+  const std::uint64_t logits = live();
+  net.forward(stream, batch, 2);  // no backward pass follows
+  CHECK(away.total().out > 0);
+  net.forward(stream, batch, 1, true);
+  CHECK(live() == logits);
+}
+
+TEST_CASE("a run that swaps to disk fits a budget it did not fit, and leaves no file") {
+  temporary t;
+  put(t / "text", some_text(60000));
+  ::mkdir((t / "away").c_str(), 0700);
+  const auto run = [&](std::vector<std::string> more) {
+    for (const char* word : {"--layers", "8", "--hidden", "64", "--sequence", "128", "--batch",
+                             "16", "--validation_bytes", "1000"})
+      more.emplace_back(word);
+    return run_program(tiny(t.path, more));
+  };
+  REQUIRE(run({"--out", t / "usual"}).code == 0);
+  const std::vector<std::string> swapped = {
+      "--swap_activations", "disk", "--swap_optimizer", "disk", "--swap_dir", t / "away"};
+  const auto with = [&](const std::string& budget) {
+    std::vector<std::string> words = swapped;
+    words.insert(words.end(), {"--memory_budget", budget});
+    return words;
+  };
+  const auto least = [](const std::string& text) {
+    const char words[] = "must be at least ";
+    const std::size_t at = text.find(words);
+    REQUIRE(at != std::string::npos);
+    return std::to_string(std::atoll(&text[at + sizeof words - 1]));
+  };
+  const std::string without = least(run({"--memory_budget", "1"}).text);
+  const std::string budget = least(run(with("1")).text);
+  CHECK(std::stoll(budget) < std::stoll(without) * 2 / 3);
+  const outcome done = run(with(budget));
+  INFO(done.text);
+  REQUIRE(done.code == 0);
+  CHECK_THAT(done.text, Contains("\nswap   activations: ") && Contains("\nswap   optimizer: ") &&
+                            Contains("stalled "));
+  for (const char* file : {"model.safetensors", "training_state.safetensors"})
+    CHECK(get(t / "usual/checkpoint/" + file) == get(t / "out/checkpoint/" + file));
+  CHECK(std::filesystem::is_empty(t / "away"));
+}
+
+TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
+  temporary t;
+  put(t / "text", some_text(60000));
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& words) {
+    const outcome done = run_program(tiny(t.path, more));
+    INFO(done.text);
+    CHECK(done.code == 1);
+    CHECK_THAT(done.text, Contains("pretrain: ") && Contains(words));
+    return done.text;
+  };
+  const auto nothing_made = [&] { CHECK_FALSE(std::filesystem::exists(t / "out")); };
+  refused({"--swap_activations", "tape"}, "swap_activations = \"tape\" must be off, host or disk");
+  refused({"--swap_optimizer", "disk"},
+          "swap_optimizer = \"disk\" needs a directory; swap_dir = \"\"");
+  nothing_made();
+  for (const std::string& place : {t / "missing", t / "text", std::string("/proc")}) {
+    refused({"--swap_activations", "disk", "--swap_dir", place}, "swap_dir: expected a directory");
+    nothing_made();
+  }
+  const std::string disk = t / "disk";
+  ::mkdir(disk.c_str(), 0700);
+  if (::mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) {
+    WARN("no right to mount: the full disk was not tried");
+    return;
+  }
+  for (const char* what : {"--swap_activations", "--swap_optimizer"})
+    CHECK_THAT(refused({what, "disk", "--swap_dir", disk, "--layers", "8", "--batch", "64"},
+                       "No space left on device"),
+               Contains("swap_dir: "));
+  CHECK(std::filesystem::is_empty(disk));
+  ::umount(disk.c_str());
+}
