@@ -158,7 +158,7 @@ block* pool::obtain(const wanted& what, std::uint64_t size) noexcept {
 // would be more than the pool ever held, beyond the limit, or none is left.
 block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept {
   recycle_before(from.plan_growth(size, alignment));
-  for (bool trimmed = false;; trimmed = true) {
+  while (true) {
     const heap::growth planned = from.plan_growth(size, alignment);
     if (planned.into == nullptr) return nullptr;
     const std::uint64_t after = reserved() + planned.bytes();
@@ -166,8 +166,9 @@ block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment)
     block* b = within ? from.grow(planned, size) : nullptr;
     if (b != nullptr) peak_reserved_ = std::max(peak_reserved_, reserved());
     if (b != nullptr && is_recorded()) note_reserved(from, planned.first, planned.bytes(), true);
-    if (b != nullptr || trimmed) return b;
-    trim_free(within ? planned.bytes() : after - limit_, planned.joined);
+    if (b != nullptr) return b;
+    // What was let go may have moved the plan to where more is needed.
+    if (trim_free(within ? planned.bytes() : after - limit_, planned.joined) == 0) return nullptr;
   }
 }
 
