@@ -11,6 +11,7 @@
 
 #include "velo/adaptor.h"
 #include "velo/context.h"
+#include "velo/history.h"
 #include "velo/introspect.h"
 #include "velo/ops_activation.h"
 #include "velo/ops_attention.h"
@@ -25,6 +26,8 @@
 #include "velo/plan.h"
 #include "velo/plugin.h"
 #include "velo/pool.h"
+#include "velo/recompute.h"
+#include "velo/recompute_plan.h"
 #include "velo/status.h"
 #include "velo/stream.h"
 #include "velo/swap.h"
@@ -201,6 +204,45 @@ struct velo_api {
   velo_status (*swap_update)(velo_swap swap, const uint64_t* objects, int64_t count,
                              int64_t slices, velo_swap_update_fn update, void* user);
   velo_status (*swap_get_stats)(velo_swap swap, velo_swap_stats* stats);
+
+  /* velo/recompute.h */
+  velo_status (*recompute_layers)(const velo_recompute_rule* rule, velo_recompute_layer* layers,
+                                  int64_t capacity, int64_t* count);
+  velo_status (*recompute_choose)(const velo_recompute_rule* rule,
+                                  const velo_recompute_budget* budget,
+                                  const velo_recompute_module* modules, int64_t count,
+                                  int32_t* chosen, velo_recompute_choice* choice);
+  velo_status (*recompute_create)(const velo_recompute_desc* desc, velo_recompute* recompute);
+  void (*recompute_destroy)(velo_recompute recompute);
+  velo_status (*recompute_add)(velo_recompute recompute, const velo_recompute_region* region,
+                               velo_stream stream, int64_t* index);
+  velo_status (*recompute_get_output)(velo_recompute recompute, int64_t region, int64_t output,
+                                      void** memory);
+  velo_status (*recompute_release)(velo_recompute recompute, int64_t region, velo_stream stream);
+  velo_status (*recompute_restore)(velo_recompute recompute, int64_t region, velo_stream stream);
+  velo_status (*recompute_end)(velo_recompute recompute, int64_t region, velo_stream stream);
+  velo_status (*recompute_get_stats)(velo_recompute recompute, velo_recompute_stats* stats);
+
+  /* velo/history.h */
+  velo_status (*pool_record)(velo_pool pool, uint64_t events);
+  velo_status (*pool_note)(velo_pool pool, const void* memory, const char* text);
+  velo_status (*pool_snapshot)(velo_pool pool, velo_snapshot_format format, char* buffer,
+                               uint64_t capacity, uint64_t* needed);
+  velo_status (*pool_save)(velo_pool pool, velo_snapshot_format format, const char* path);
+  velo_status (*pool_get_stream_stats)(velo_pool pool, velo_stream stream,
+                                       velo_pool_stream_stats* stats);
+
+  /* velo/recompute_plan.h */
+  velo_status (*recompute_plan_create)(velo_recompute_plan* plan);
+  void (*recompute_plan_destroy)(velo_recompute_plan plan);
+  velo_status (*recompute_plan_add)(velo_recompute_plan plan, const velo_recompute_op* op,
+                                    int64_t* index);
+  velo_status (*recompute_plan_solve)(velo_recompute_plan plan,
+                                      const velo_recompute_plan_options* options);
+  velo_status (*recompute_plan_get_step)(velo_recompute_plan plan, int64_t index,
+                                         velo_recompute_step* step);
+  velo_status (*recompute_plan_get_stats)(velo_recompute_plan plan,
+                                          velo_recompute_plan_stats* stats);
 };
 
 VELO_END_C

@@ -102,6 +102,28 @@ VELO_MEMORY_FAILED = 2
 VELO_PLAN_CSV = 0
 VELO_PLAN_RMM_LOG = 1
 VELO_PLAN_SVG = 2
+VELO_RECOMPUTE_METHOD_NONE = 0
+VELO_RECOMPUTE_METHOD_FULL = 1
+VELO_RECOMPUTE_METHOD_BLOCK = 2
+VELO_RECOMPUTE_METHOD_UNIFORM = 3
+VELO_RECOMPUTE_METHOD_SELECTIVE = 4
+VELO_RECOMPUTE_METHOD_ADAPTIVE = 5
+VELO_RECOMPUTE_NONE = 0
+VELO_RECOMPUTE_FULL = 1
+VELO_RECOMPUTE_SELECTIVE = 2
+VELO_RECOMPUTE_ACTIVATION = 4
+VELO_RECOMPUTE_NORM = 8
+VELO_RECOMPUTE_BESIDE_BUBBLE = 1
+VELO_RECOMPUTE_BESIDE_ADVANCE = 2
+VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION = 4
+VELO_RECOMPUTE_BESIDE_LIFETIMES = 8
+VELO_RECOMPUTE_BESIDE_AMPIPE = 16
+VELO_RECOMPUTE_BESIDE_BALANCE = 32
+VELO_SNAPSHOT_JSON = 0
+VELO_SNAPSHOT_PICKLE = 1
+VELO_SNAPSHOT_TIMELINE = 2
+VELO_RECOMPUTE_STEP_COMPUTE = 0
+VELO_RECOMPUTE_STEP_FREE = 1
 VELO_SWAP_HOST = 0
 VELO_SWAP_DISK = 1
 VELO_SWAP_ENGINE_AUTO = 0
@@ -168,6 +190,14 @@ class velo_adaptor(c_void_p):
 
 class velo_plan(c_void_p):
     """Buffers whose lifetimes are known, and an address for each."""
+
+
+class velo_recompute(c_void_p):
+    """Regions whose outputs are released after the forward pass and restored before the backward pass."""
+
+
+class velo_recompute_plan(c_void_p):
+    """Operations of a step, and which of their outputs are freed and made again to fit a budget."""
 
 
 class velo_swap(c_void_p):
@@ -282,6 +312,66 @@ class velo_plan_stats(Sized):
     """What a plan holds, and how good its addresses are."""
 
 
+class velo_recompute_rule(Sized):
+    """A model in a pipeline, seen from one stage, and what to recompute of it."""
+
+
+class velo_recompute_layer(ctypes.Structure):
+    """What a rule makes of a layer."""
+
+
+class velo_recompute_module(ctypes.Structure):
+    """A part of a layer, as measured: the whole layer, a module of it, a module of that."""
+
+
+class velo_recompute_budget(Sized):
+    """Bytes for what the stage's layers keep, and what trials have shown so far."""
+
+
+class velo_recompute_choice(Sized):
+    """Which budget to try, and what the choice made for it takes."""
+
+
+class velo_recompute_desc(Sized):
+    """What regions are kept with."""
+
+
+class velo_recompute_call(Sized):
+    """What a region's function gets; everything lives until it returns."""
+
+
+class velo_recompute_input(ctypes.Structure):
+    """What a region takes."""
+
+
+class velo_recompute_region(Sized):
+    """A part of the forward pass that can be run again."""
+
+
+class velo_recompute_stats(Sized):
+    """Counters of regions."""
+
+
+class velo_pool_stream_stats(Sized):
+    """What a pool holds for one stream; bytes in whole blocks."""
+
+
+class velo_recompute_op(Sized):
+    """An operation with one output."""
+
+
+class velo_recompute_plan_options(Sized):
+    """What a plan for recompute has to keep to."""
+
+
+class velo_recompute_step(Sized):
+    """A step of a plan for recompute."""
+
+
+class velo_recompute_plan_stats(Sized):
+    """Numbers of a plan for recompute."""
+
+
 class velo_swap_desc(Sized):
     """What a swap is made from."""
 
@@ -298,6 +388,7 @@ velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
 velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
 velo_memory_event_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64, c_void_p)
+velo_recompute_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_recompute_call))
 velo_swap_update_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, POINTER(void* const))
 
 velo_error_info._fields_ = [
@@ -521,6 +612,137 @@ velo_plan_stats._fields_ = [
     ("capacity", c_uint64),
     ("lower_bound", c_uint64),
     ("height", c_uint64),
+]
+velo_recompute_rule._fields_ = [
+    ("struct_size", c_uint32),
+    ("method", c_int32),
+    ("layers", c_int32),
+    ("pipeline_size", c_int32),
+    ("pipeline_rank", c_int32),
+    ("chunks", c_int32),
+    ("micro_batches", c_int32),
+    ("count", c_int32),
+    ("per_stage", c_int32),
+    ("activation", c_int32),
+    ("activation_layers", c_int32),
+    ("norm", c_int32),
+    ("norm_layers", c_int32),
+    ("beside", c_int32),
+]
+velo_recompute_layer._fields_ = [
+    ("layer", c_int32),
+    ("chunk", c_int32),
+    ("kinds", c_int32),
+    ("first", c_int32),
+    ("in_flight", c_int32),
+    ("reserved", c_int32),
+]
+velo_recompute_module._fields_ = [
+    ("layer", c_int32),
+    ("parent", c_int32),
+    ("bytes", c_uint64),
+    ("bytes_input", c_uint64),
+    ("seconds", c_double),
+]
+velo_recompute_budget._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("bytes", c_uint64),
+    ("fits", c_uint64),
+    ("fails", c_uint64),
+    ("step", c_uint64),
+]
+velo_recompute_choice._fields_ = [
+    ("struct_size", c_uint32),
+    ("settled", c_int32),
+    ("budget", c_uint64),
+    ("bytes", c_uint64),
+    ("bytes_least", c_uint64),
+    ("bytes_most", c_uint64),
+    ("seconds", c_double),
+    ("seconds_bound", c_double),
+]
+velo_recompute_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("allocator", POINTER(velo_allocator)),
+]
+velo_recompute_call._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("recompute", velo_recompute),
+    ("region", c_int64),
+    ("stream", velo_stream),
+    ("name", c_char_p),
+    ("seed", c_uint64),
+    ("offset", c_uint64),
+    ("inputs", POINTER(c_void_p)),
+    ("outputs", POINTER(c_void_p)),
+]
+velo_recompute_input._fields_ = [
+    ("memory", c_void_p),
+    ("region", c_int64),
+    ("output", c_int64),
+]
+velo_recompute_region._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("name", c_char_p),
+    ("restore", velo_recompute_fn),
+    ("user", c_void_p),
+    ("parent", c_int64),
+    ("inputs", POINTER(velo_recompute_input)),
+    ("input_count", c_int64),
+    ("output_bytes", POINTER(c_uint64)),
+    ("output_count", c_int64),
+    ("seed", c_uint64),
+    ("offset", c_uint64),
+]
+velo_recompute_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("regions", c_uint64),
+    ("bytes", c_uint64),
+    ("bytes_peak", c_uint64),
+    ("releases", c_uint64),
+    ("restores", c_uint64),
+]
+velo_pool_stream_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("bytes_live", c_uint64),
+    ("blocks_live", c_uint64),
+    ("bytes_pending", c_uint64),
+]
+velo_recompute_op._fields_ = [
+    ("struct_size", c_uint32),
+    ("keep", c_int32),
+    ("seconds", c_double),
+    ("bytes", c_uint64),
+    ("workspace", c_uint64),
+    ("inputs", POINTER(c_int64)),
+    ("input_count", c_int64),
+]
+velo_recompute_plan_options._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("budget", c_uint64),
+    ("seed", c_uint64),
+]
+velo_recompute_step._fields_ = [
+    ("struct_size", c_uint32),
+    ("kind", c_int32),
+    ("op", c_int64),
+]
+velo_recompute_plan_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("solved", c_int32),
+    ("ops", c_uint64),
+    ("steps", c_uint64),
+    ("bytes_all", c_uint64),
+    ("bytes_peak", c_uint64),
+    ("seconds", c_double),
+    ("seconds_more", c_double),
 ]
 velo_swap_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -940,6 +1162,27 @@ FUNCTIONS = {
     "velo_swap_backward": (c_int32, velo_swap, c_int64, velo_stream),
     "velo_swap_update": (c_int32, velo_swap, POINTER(c_uint64), c_int64, c_int64, velo_swap_update_fn, c_void_p),
     "velo_swap_get_stats": (c_int32, velo_swap, POINTER(velo_swap_stats)),
+    "velo_recompute_layers": (c_int32, POINTER(velo_recompute_rule), POINTER(velo_recompute_layer), c_int64, POINTER(c_int64)),
+    "velo_recompute_choose": (c_int32, POINTER(velo_recompute_rule), POINTER(velo_recompute_budget), POINTER(velo_recompute_module), c_int64, POINTER(c_int32), POINTER(velo_recompute_choice)),
+    "velo_recompute_create": (c_int32, POINTER(velo_recompute_desc), POINTER(velo_recompute)),
+    "velo_recompute_destroy": (None, velo_recompute),
+    "velo_recompute_add": (c_int32, velo_recompute, POINTER(velo_recompute_region), velo_stream, POINTER(c_int64)),
+    "velo_recompute_get_output": (c_int32, velo_recompute, c_int64, c_int64, POINTER(c_void_p)),
+    "velo_recompute_release": (c_int32, velo_recompute, c_int64, velo_stream),
+    "velo_recompute_restore": (c_int32, velo_recompute, c_int64, velo_stream),
+    "velo_recompute_end": (c_int32, velo_recompute, c_int64, velo_stream),
+    "velo_recompute_get_stats": (c_int32, velo_recompute, POINTER(velo_recompute_stats)),
+    "velo_pool_record": (c_int32, velo_pool, c_uint64),
+    "velo_pool_note": (c_int32, velo_pool, c_void_p, c_char_p),
+    "velo_pool_snapshot": (c_int32, velo_pool, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_pool_save": (c_int32, velo_pool, c_int32, c_char_p),
+    "velo_pool_get_stream_stats": (c_int32, velo_pool, velo_stream, POINTER(velo_pool_stream_stats)),
+    "velo_recompute_plan_create": (c_int32, POINTER(velo_recompute_plan)),
+    "velo_recompute_plan_destroy": (None, velo_recompute_plan),
+    "velo_recompute_plan_add": (c_int32, velo_recompute_plan, POINTER(velo_recompute_op), POINTER(c_int64)),
+    "velo_recompute_plan_solve": (c_int32, velo_recompute_plan, POINTER(velo_recompute_plan_options)),
+    "velo_recompute_plan_get_step": (c_int32, velo_recompute_plan, c_int64, POINTER(velo_recompute_step)),
+    "velo_recompute_plan_get_stats": (c_int32, velo_recompute_plan, POINTER(velo_recompute_plan_stats)),
 }
 
 
