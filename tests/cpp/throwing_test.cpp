@@ -327,6 +327,8 @@ TEST_CASE("a plan for recompute keeps to its budget") {
   plan.solve(20);
   CHECK(plan.stats().bytes_peak == 20);
   CHECK(plan.step(1).op == 1);
+}
+
 TEST_CASE("a swap sends objects away, brings them back and updates them in slices") {
   const velo::context context = velo::context::create();
   const velo::pool pool = velo::pool::create();
