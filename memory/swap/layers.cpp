@@ -39,7 +39,7 @@ std::vector<swap::object_ptr> swap::bucket(std::int64_t layer) {
   }
   const auto moved = [&](const object_ptr& o) {
     const std::lock_guard<std::mutex> lock(o->lock);
-    return o->layer != layer;
+    return o->layer != layer || o->dropped;
   };
   listed.erase(std::remove_if(listed.begin(), listed.end(), moved), listed.end());
   return listed;

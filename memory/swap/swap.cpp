@@ -27,6 +27,10 @@ unsigned long long number(std::uint64_t value) {
   return value;
 }
 
+[[noreturn]] void refuse_number(std::uint64_t id) {
+  fail(VELO_ERR_ARGUMENT, "object", "the number of an object", text("%llu", number(id)));
+}
+
 std::unique_ptr<tier> make_tier(core::context& owner, const velo_swap_desc& desc) {
   if (desc.tier == VELO_SWAP_DISK) return std::make_unique<disk_tier>(owner.memory(), desc);
   return std::make_unique<host_tier>(desc.pool);
@@ -121,9 +125,13 @@ void swap::release(const object& o, char* memory, velo_stream stream) noexcept {
 swap::object_ptr swap::find(std::uint64_t id) const {
   const std::lock_guard<std::mutex> lock(lock_);
   const auto found = objects_.find(id);
-  if (found == objects_.end())
-    fail(VELO_ERR_ARGUMENT, "object", "the number of an object", text("%llu", number(id)));
+  if (found == objects_.end()) refuse_number(id);
   return found->second;
+}
+
+// One that was found may have been dropped by another thread since.
+void swap::require_known(const object& o) const {
+  if (o.dropped) refuse_number(o.id);
 }
 
 std::uint64_t swap::add(void* memory, std::uint64_t bytes, bool cold) {
@@ -146,6 +154,7 @@ std::uint64_t swap::add(void* memory, std::uint64_t bytes, bool cold) {
 void swap::drop(std::uint64_t id, velo_stream stream) {
   const object_ptr o = find(id);
   const std::lock_guard<std::mutex> lock(o->lock);
+  require_known(*o);
   if (o->updating) fail(VELO_ERR_STATE, "object", "an object in no update", "one in an update");
   if (o->queued > 0) {
     auto reached = std::make_shared<core::point>();
@@ -163,6 +172,7 @@ void swap::drop(std::uint64_t id, velo_stream stream) {
     o->memory = nullptr;
     give_up(*o);
   }
+  o->dropped = true;
   const std::lock_guard<std::mutex> tables(lock_);
   objects_.erase(id);
 }
@@ -170,6 +180,7 @@ void swap::drop(std::uint64_t id, velo_stream stream) {
 // The failure that an object holds stands in the way of all but the same copy once more.
 void swap::require(const object& o, direction to) const {
   const bool leaves = to == direction::out;
+  require_known(o);
   if (o.failed.code != VELO_OK && (o.queued > 0 || o.resident_later != leaves))
     throw core::failure(o.failed);
   if (o.updating) fail(VELO_ERR_STATE, "object", "an object in no update", "one in an update");
@@ -315,6 +326,7 @@ void swap::wait(std::uint64_t id, core::stream& waiting) {
   std::shared_ptr<const copy_end> end;
   {
     const std::lock_guard<std::mutex> lock(o->lock);
+    require_known(*o);
     if (o->failed.code != VELO_OK) throw core::failure(o->failed);
     if (o->queued == 0) return;
     end = o->last;

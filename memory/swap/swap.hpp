@@ -73,6 +73,7 @@ class swap {
     bool resident_later = true;            // when all that is queued has been done
     int queued = 0;                        // copies
     bool updating = false;                 // its image is an update's
+    bool dropped = false;                  // nothing is queued for it any more
     core::failure failed;                  // of the last copy; code VELO_OK: none
     std::shared_ptr<const copy_end> last;  // nullptr: no copy so far
     std::int64_t layer = -1;
@@ -85,7 +86,8 @@ class swap {
   struct slice_copy;
   class sliced;
 
-  object_ptr find(std::uint64_t id) const;  // throws ARGUMENT
+  object_ptr find(std::uint64_t id) const;    // throws ARGUMENT
+  void require_known(const object& o) const;  // with its lock; throws ARGUMENT
   void require(const object& o, direction to) const;
   void queue(const object_ptr& o, direction to, char* memory, core::stream& after,
              core::event* end);

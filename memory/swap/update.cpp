@@ -201,7 +201,7 @@ class updating {
     for (; marked_ < objects_.size(); ++marked_) {
       auto& o = *objects_[marked_];
       const std::lock_guard<std::mutex> lock(o.lock);
-      if (o.queued > 0 || o.updating || o.image == nullptr)
+      if (o.queued > 0 || o.updating || o.dropped || o.image == nullptr)
         fail(VELO_ERR_STATE, "objects", "objects that are out",
              text("object %llu, which is not", static_cast<unsigned long long>(o.id)));
       o.updating = true;

@@ -322,3 +322,27 @@ TEST_CASE("a queue that is full refuses copies, waits and drops, and changes not
   if (w.state(id) == VELO_SWAP_OUT) w.in(id);
   CHECK(holds(w.object(id).memory, bytes, 4));
 }
+
+TEST_CASE("of threads that drop one object at once, one does") {
+  const live_pool pool;
+  velo_swap_desc desc = host_desc();
+  desc.memory = pool;
+  const swap_world w(desc);
+  for (int round = 0; round < 300; ++round) {
+    const std::uint64_t id = w.add(nullptr, 5000);
+    std::atomic<int> dropped{0}, refused{0}, waiting{2};
+    const auto drop = [&] {
+      --waiting;
+      while (waiting != 0) std::this_thread::yield();
+      const velo_status status = velo_swap_drop(w.swap, id, nullptr);
+      if (status == VELO_OK) ++dropped;
+      if (status == VELO_ERR_ARGUMENT) ++refused;
+    };
+    std::thread other(drop);
+    drop();
+    other.join();
+    REQUIRE(dropped == 1);
+    REQUIRE(refused == 1);
+  }
+  CHECK(pool.stats().bytes_live == 0);
+}
