@@ -2,7 +2,6 @@
 #include "memory/swap/disk_channel.hpp"
 
 #include <cstring>
-#include <exception>
 #include <utility>
 
 #include "core/round_up.hpp"
@@ -15,7 +14,8 @@ disk_channel::disk_channel(std::unique_ptr<disk_engine> engine, core::memory_sou
     : engine_(std::move(engine)),
       source_(memory),
       bytes_((static_cast<std::uint64_t>(depth) + 1) * block + disk_file::sector),
-      parts_(static_cast<std::size_t>(depth)) {
+      parts_(static_cast<std::size_t>(depth)),
+      copies_(parts_.size() + 1) {
   idle_.reserve(parts_.size());
   memory_ = source_.take(bytes_);
   const auto address = reinterpret_cast<std::uintptr_t>(memory_);
@@ -32,36 +32,46 @@ disk_channel::~disk_channel() {
   source_.give(memory_, bytes_);
 }
 
-void disk_channel::run(disk_transfer& transfer, std::uint64_t pages) {
-  std::exception_ptr failed;
-  next_ = 0;
+void disk_channel::run(disk_transfer& transfer) noexcept {
   while (true) {
-    try {
-      if (failed == nullptr) start_some(transfer, pages);
-    } catch (...) {
-      failed = std::current_exception();
-    }
-    if (idle_.size() == parts_.size()) break;
+    start_some(transfer);
+    if (idle_.size() == parts_.size()) return;
     // The request is the part's first member: what comes back is the part.
     auto& part = reinterpret_cast<disk_part&>(engine_->finish());
     if (goes_on(part)) continue;
     idle_.push_back(&part);
-    try {
-      failed == nullptr ? end(transfer, part) : transfer.abandon(part);
-    } catch (...) {
-      transfer.abandon(part);
-      failed = std::current_exception();
-    }
+    take_back(transfer, part);
   }
-  if (failed != nullptr) std::rethrow_exception(failed);
 }
 
-void disk_channel::start_some(disk_transfer& transfer, std::uint64_t pages) {
-  while (next_ < pages && !idle_.empty()) {
+// Whether the current copy has a page to begin with; it may be the next one that is ready.
+bool disk_channel::has_page(disk_transfer& transfer) noexcept {
+  if (current_ != nullptr && current_->why.code == VELO_OK && current_->next < current_->end)
+    return true;
+  current_ = nullptr;
+  for (disk_copy& one : copies_)
+    if (!one.used) current_ = &one;
+  *current_ = disk_copy{};
+  current_->used = transfer.next(*current_);
+  if (!current_->used) current_ = nullptr;
+  return current_ != nullptr;
+}
+
+void disk_channel::start_some(disk_transfer& transfer) noexcept {
+  while (!idle_.empty() && has_page(transfer)) {
+    disk_copy& one = *current_;
     disk_part& part = *idle_.back();
-    transfer.prepare(part, next_);
-    ++next_;
+    part.of = &one;
+    part.index = one.next++;
+    try {
+      transfer.prepare(part);
+    } catch (...) {
+      one.why = core::current_failure();
+      retire(transfer, one);
+      continue;
+    }
     idle_.pop_back();
+    ++one.under_way;
     engine_->start(part.request);
     transfer.meanwhile(part);
   }
@@ -78,9 +88,33 @@ bool disk_channel::goes_on(disk_part& part) noexcept {
   return true;
 }
 
-void disk_channel::end(disk_transfer& transfer, disk_part& part) {
+void disk_channel::take_back(disk_transfer& transfer, disk_part& part) noexcept {
+  disk_copy& one = *part.of;
+  --one.under_way;
+  try {
+    if (one.why.code == VELO_OK) {
+      check_result(transfer, part);
+      transfer.complete(part);
+    } else {
+      transfer.abandon(part);
+    }
+  } catch (...) {
+    transfer.abandon(part);
+    one.why = core::current_failure();
+  }
+  retire(transfer, one);
+}
+
+void disk_channel::retire(disk_transfer& transfer, disk_copy& one) noexcept {
+  if (one.under_way > 0 || (one.why.code == VELO_OK && one.next < one.end)) return;
+  transfer.done(one);
+  one.used = false;
+  if (current_ == &one) current_ = nullptr;
+}
+
+void disk_channel::check_result(disk_transfer& transfer, disk_part& part) {
   const disk_request& r = part.request;
-  if (r.result > 0) return transfer.complete(part);
+  if (r.result > 0) return;
   const char* verb = r.writes ? "written" : "read";
   core::fail(VELO_ERR_IO, "", core::text("%s %s", transfer.name(part).buffer, verb),
              core::text("%u bytes of it not %s", r.bytes, verb),

@@ -1,9 +1,10 @@
 // One direction of the disk tier: several pages on their way between memory and files.
 //
 // A transfer says what each page's request is and what follows its end; the channel keeps as many
-// requests under way as there are parts. A part has staging memory of one block, aligned as O_DIRECT
-// wants it, for pages whose own memory is not. After a failure nothing more is started, and what is
-// under way comes back before run() throws. One thread at a time.
+// requests under way as there are parts, of one copy after another. A part has staging memory of one
+// block, aligned as O_DIRECT wants it, for pages whose own memory is not. Of a copy that fails
+// nothing more is started, and it has ended when what is under way of it has come back; the others
+// go on. One thread at a time. Asks nobody for memory.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include "core/failure.hpp"
 #include "core/memory.hpp"
 #include "memory/swap/disk_engine.hpp"
+#include "memory/swap/tier.hpp"
 
 namespace velo::memory {
 
@@ -25,9 +27,20 @@ struct disk_page {
   bool packed = false;
 };
 
+// A copy on its way, page by page.
+struct disk_copy {
+  tier::copy what;
+  std::uint64_t next = 0, end = 0;  // pages of its object that have not begun
+  int under_way = 0;                // parts
+  int untried = 0;                  // pages that are not to be packed
+  bool used = false;                // by a copy that has not ended
+  core::failure why;                // code VELO_OK: it has not failed
+};
+
 struct disk_part {
   disk_request request;
   char* staging = nullptr;
+  disk_copy* of = nullptr;
   std::uint64_t index = 0;  // of the page in its object
   char* memory = nullptr;   // the page's, `bytes` bytes of it
   std::uint32_t bytes = 0;
@@ -37,11 +50,13 @@ struct disk_part {
 
 class disk_transfer {
  public:
-  virtual void prepare(disk_part& part, std::uint64_t number) = 0;  // throws: it does not start
-  virtual void meanwhile(disk_part&) noexcept {}                    // while it is under way
-  virtual void complete(disk_part& part) = 0;                       // all bytes are there
-  virtual void abandon(disk_part&) noexcept {}                      // a request failed
-  virtual core::text name(const disk_part& part) const = 0;         // of the page, for a failure
+  virtual bool next(disk_copy& one) noexcept = 0;            // false: none is ready
+  virtual void prepare(disk_part& part) = 0;                 // throws: it does not start
+  virtual void meanwhile(disk_part&) noexcept {}             // while it is under way
+  virtual void complete(disk_part& part) = 0;                // all bytes are there; throws
+  virtual void abandon(disk_part&) noexcept {}               // its copy failed
+  virtual void done(const disk_copy& one) noexcept = 0;      // nothing of it is under way any more
+  virtual core::text name(const disk_part& part) const = 0;  // of the page, for a failure
 
  protected:
   ~disk_transfer() = default;
@@ -56,13 +71,16 @@ class disk_channel {
   disk_channel(const disk_channel&) = delete;
   disk_channel& operator=(const disk_channel&) = delete;
 
-  void run(disk_transfer& transfer, std::uint64_t pages);  // throws what the transfer throws, IO
-  char* scratch() const noexcept { return scratch_; }      // one block
+  void run(disk_transfer& transfer) noexcept;          // until no copy is ready or under way
+  char* scratch() const noexcept { return scratch_; }  // one block
 
  private:
-  void start_some(disk_transfer& transfer, std::uint64_t pages);
+  bool has_page(disk_transfer& transfer) noexcept;
+  void start_some(disk_transfer& transfer) noexcept;
   bool goes_on(disk_part& part) noexcept;
-  void end(disk_transfer& transfer, disk_part& part);
+  void take_back(disk_transfer& transfer, disk_part& part) noexcept;
+  void retire(disk_transfer& transfer, disk_copy& one) noexcept;
+  static void check_result(disk_transfer& transfer, disk_part& part);
 
   std::unique_ptr<disk_engine> engine_;
   core::memory_source& source_;
@@ -71,7 +89,8 @@ class disk_channel {
   char* scratch_;
   std::vector<disk_part> parts_;
   std::vector<disk_part*> idle_;
-  std::uint64_t next_ = 0;
+  std::vector<disk_copy> copies_;  // one more than parts: each but the current has one under way
+  disk_copy* current_ = nullptr;
 };
 
 }  // namespace velo::memory

@@ -80,12 +80,20 @@ class disk_tier::disk_image final : public tier::image {
   std::atomic<std::uint64_t> stored_{0};
 };
 
-// What both directions have in common: pages of [offset, ..) of an image, and memory for them.
+// What both directions have in common.
 class disk_tier::pages : public disk_transfer {
  public:
-  pages(disk_tier& tier, const disk_image& image, std::uint64_t offset, char* memory)
-      : tier_(tier), image_(image), first_(offset / tier.block_), memory_(memory) {}
+  pages(disk_tier& tier, copies& all) : tier_(tier), all_(all) {}
 
+  bool next(disk_copy& one) noexcept override {
+    if (!all_.next(one.what)) return false;
+    one.next = one.what.offset / tier_.block_;
+    one.end = one.next + (one.what.bytes + tier_.block_ - 1) / tier_.block_;
+    return true;
+  }
+  void done(const disk_copy& one) noexcept override {
+    all_.done(one.what, one.why.code == VELO_OK ? nullptr : &one.why);
+  }
   text name(const disk_part& part) const override {
     return text("page %llu, %u bytes at %llu of a file in %s,",
                 static_cast<unsigned long long>(part.index), part.page.stored,
@@ -96,14 +104,17 @@ class disk_tier::pages : public disk_transfer {
  protected:
   ~pages() = default;
 
-  void set(disk_part& part, std::uint64_t number) const {
-    part.index = first_ + number;
-    part.memory = memory_ + number * tier_.block_;
-    part.bytes = static_cast<std::uint32_t>(
-        std::min(tier_.block_, image_.bytes - part.index * tier_.block_));
+  static disk_image& image_of(const disk_part& part) {
+    return static_cast<disk_image&>(*part.of->what.there);
+  }
+  void set_memory(disk_part& part) const {
+    const tier::copy& what = part.of->what;
+    const std::uint64_t begin = part.index * tier_.block_ - what.offset;
+    part.memory = what.memory + begin;
+    part.bytes = static_cast<std::uint32_t>(std::min(tier_.block_, what.bytes - begin));
   }
   // The request between the page and its own memory, or staging memory where that has to be.
-  void request(disk_part& part, bool writes, bool staged) const {
+  void set_request(disk_part& part, bool writes, bool staged) const {
     const disk_file& file = *tier_.files_[part.page.file];
     const bool whole = part.bytes % disk_file::sector == 0 &&
                        reinterpret_cast<std::uintptr_t>(part.memory) % disk_file::sector == 0;
@@ -120,22 +131,19 @@ class disk_tier::pages : public disk_transfer {
   disk_tier& tier_;
 
  private:
-  const disk_image& image_;
-  const std::uint64_t first_;
-  char* const memory_;
+  copies& all_;
 };
 
 class disk_tier::writing final : public disk_tier::pages {
  public:
-  writing(disk_tier& tier, disk_image& image, std::uint64_t offset, const char* from)
-      : pages(tier, image, offset, const_cast<char*>(from)), image_(image) {}
+  using pages::pages;
 
-  void prepare(disk_part& part, std::uint64_t number) override {
-    set(part, number);
+  void prepare(disk_part& part) override {
+    set_memory(part);
     const std::uint32_t packed = pack(part);
-    part.page = image_.take(part.index, packed != 0 ? packed : part.bytes);
+    part.page = image_of(part).take(part.index, packed != 0 ? packed : part.bytes);
     part.page.packed = packed != 0;
-    request(part, true, packed != 0);
+    set_request(part, true, packed != 0);
     if (!part.staged) return;
     if (packed == 0) std::memcpy(part.staging, part.memory, part.bytes);
     std::memset(part.staging + part.page.stored, 0, part.request.bytes - part.page.stored);
@@ -144,55 +152,52 @@ class disk_tier::writing final : public disk_tier::pages {
     if (tier_.checks_) part.page.checksum = tier_.checksum_of(part, tier_.checking_out_);
   }
   void complete(disk_part& part) override {
-    disk_page& there = image_.pages[part.index];
-    image_.give(there);
+    disk_page& there = image_of(part).pages[part.index];
+    image_of(part).give(there);
     there = std::exchange(part.page, disk_page{});
   }
-  void abandon(disk_part& part) noexcept override { image_.give(part.page); }
+  void abandon(disk_part& part) noexcept override { image_of(part).give(part.page); }
 
  private:
   // The packed size, in staging memory; 0: not worth it.
   std::uint32_t pack(disk_part& part) {
-    if (!image_.cold || (untried_ > 0 && untried_-- > 0)) return 0;
+    int& untried = part.of->untried;
+    if (!image_of(part).cold || (untried > 0 && untried-- > 0)) return 0;
     const std::size_t most = part.bytes - part.bytes / 8;
     const std::size_t size =
         core::pack(part.memory, part.bytes, tier_.out_->scratch(), part.staging, most);
-    if (size == 0) untried_ = tries_apart - 1;
+    if (size == 0) untried = tries_apart - 1;
     return static_cast<std::uint32_t>(size);
   }
-
-  disk_image& image_;
-  int untried_ = 0;
 };
 
 class disk_tier::reading final : public disk_tier::pages {
  public:
-  reading(disk_tier& tier, const disk_image& image, std::uint64_t offset, char* to)
-      : pages(tier, image, offset, to), image_(image) {}
+  using pages::pages;
 
-  void prepare(disk_part& part, std::uint64_t number) override {
-    set(part, number);
-    part.page = image_.pages[part.index];
-    request(part, false, part.page.packed);
+  void prepare(disk_part& part) override {
+    set_memory(part);
+    part.page = image_of(part).pages[part.index];
+    set_request(part, false, part.page.packed);
   }
   void complete(disk_part& part) override {
     if (part.page.packed) {
       if (!core::unpack(part.staging, part.page.stored, tier_.in_->scratch(), part.memory,
                         part.bytes))
-        fail(VELO_ERR_IO, "", text("%s as it was written", name(part).buffer), "a damaged page",
-             "it cannot be unpacked");
+        refuse(part, text("it cannot be unpacked"));
     } else if (part.staged) {
       std::memcpy(part.memory, part.staging, part.bytes);
     }
     if (!tier_.checks_) return;
     const std::uint32_t found = tier_.checksum_of(part, tier_.checking_in_);
     if (found != part.page.checksum)
-      fail(VELO_ERR_IO, "", text("%s as it was written", name(part).buffer), "a damaged page",
-           text("its checksum is %08x and was %08x", found, part.page.checksum));
+      refuse(part, text("its checksum is %08x and was %08x", found, part.page.checksum));
   }
 
  private:
-  const disk_image& image_;
+  [[noreturn]] void refuse(const disk_part& part, const text& why) const {
+    fail(VELO_ERR_IO, "", text("%s as it was written", name(part).buffer), "a damaged page", why);
+  }
 };
 
 disk_tier::disk_tier(core::memory_source& memory, const velo_swap_desc& desc)
@@ -235,14 +240,14 @@ std::unique_ptr<tier::image> disk_tier::make(std::uint64_t bytes, bool cold) {
   return std::make_unique<disk_image>(*this, bytes, cold);
 }
 
-void disk_tier::write(image& to, std::uint64_t offset, const char* from, std::uint64_t bytes) {
-  writing transfer(*this, static_cast<disk_image&>(to), offset, from);
-  out_->run(transfer, (bytes + block_ - 1) / block_);
+void disk_tier::write(copies& all) noexcept {
+  writing transfer(*this, all);
+  out_->run(transfer);
 }
 
-void disk_tier::read(const image& from, std::uint64_t offset, char* to, std::uint64_t bytes) {
-  reading transfer(*this, static_cast<const disk_image&>(from), offset, to);
-  in_->run(transfer, (bytes + block_ - 1) / block_);
+void disk_tier::read(copies& all) noexcept {
+  reading transfer(*this, all);
+  in_->run(transfer);
 }
 
 std::uint32_t disk_tier::checksum_of(const disk_part& part,

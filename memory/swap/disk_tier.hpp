@@ -28,8 +28,8 @@ class disk_tier final : public tier {
 
   std::uint64_t granule() const noexcept override { return block_; }
   std::unique_ptr<image> make(std::uint64_t bytes, bool cold) override;
-  void write(image& to, std::uint64_t offset, const char* from, std::uint64_t bytes) override;
-  void read(const image& from, std::uint64_t offset, char* to, std::uint64_t bytes) override;
+  void write(copies& all) noexcept override;
+  void read(copies& all) noexcept override;
   void fill(velo_swap_stats& stats) const noexcept override;
 
  private:

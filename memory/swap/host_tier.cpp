@@ -65,12 +65,14 @@ std::unique_ptr<tier::image> host_tier::make(std::uint64_t bytes, bool) {
   return std::make_unique<host_image>(from_, own_.get(), bytes, stored_);
 }
 
-void host_tier::write(image& to, std::uint64_t offset, const char* from, std::uint64_t bytes) {
-  std::memcpy(static_cast<host_image&>(to).memory() + offset, from, bytes);
+void host_tier::write(copies& all) noexcept {
+  for (copy one; all.next(one); all.done(one, nullptr))
+    std::memcpy(static_cast<host_image*>(one.there)->memory() + one.offset, one.memory, one.bytes);
 }
 
-void host_tier::read(const image& from, std::uint64_t offset, char* to, std::uint64_t bytes) {
-  std::memcpy(to, static_cast<const host_image&>(from).memory() + offset, bytes);
+void host_tier::read(copies& all) noexcept {
+  for (copy one; all.next(one); all.done(one, nullptr))
+    std::memcpy(one.memory, static_cast<host_image*>(one.there)->memory() + one.offset, one.bytes);
 }
 
 void host_tier::fill(velo_swap_stats& stats) const noexcept {

@@ -18,8 +18,8 @@ class host_tier final : public tier {
 
   std::uint64_t granule() const noexcept override { return unit; }
   std::unique_ptr<image> make(std::uint64_t bytes, bool cold) override;
-  void write(image& to, std::uint64_t offset, const char* from, std::uint64_t bytes) override;
-  void read(const image& from, std::uint64_t offset, char* to, std::uint64_t bytes) override;
+  void write(copies& all) noexcept override;
+  void read(copies& all) noexcept override;
   void fill(velo_swap_stats& stats) const noexcept override;
 
  private:

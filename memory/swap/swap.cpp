@@ -1,8 +1,8 @@
-// Objects and copies: what a call checks and queues, and what a lane then does.
+// Objects: what a call checks and changes. What it queues, and what becomes of that, is in
+// copies.cpp.
 #include "memory/swap/swap.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
 #include "core/context.hpp"
@@ -16,12 +16,6 @@ using core::fail;
 using core::text;
 
 namespace {
-
-using clock = std::chrono::steady_clock;
-
-double seconds_since(clock::time_point begin) {
-  return std::chrono::duration<double>(clock::now() - begin).count();
-}
 
 unsigned long long number(std::uint64_t value) {
   return value;
@@ -37,31 +31,6 @@ std::unique_ptr<tier> make_tier(core::context& owner, const velo_swap_desc& desc
 }
 
 }  // namespace
-
-// A copy on its lane.
-struct swap::copy final : core::work {
-  copy(swap& home, object_ptr of, direction to, char* memory, std::shared_ptr<copy_end> end)
-      : work(core::demand::waits),
-        home(home),
-        of(std::move(of)),
-        to(to),
-        memory(memory),
-        end(std::move(end)) {}
-
-  void run(core::execution&) override {
-    for (const auto& point : after)
-      if (point != nullptr) point->wait(-1);
-    home.carry_out(*of, to, memory, *end);
-    end->passed->pass();
-  }
-
-  swap& home;
-  const object_ptr of;
-  const direction to;
-  char* const memory;
-  const std::shared_ptr<copy_end> end;
-  std::shared_ptr<core::point> after[2];  // or nullptr
-};
 
 // The end of an object that copies are queued for.
 struct swap::discard final : core::work {
@@ -81,14 +50,13 @@ struct swap::discard final : core::work {
 
 // A stream's wait for a copy.
 struct swap::awaited final : core::work {
-  explicit awaited(std::shared_ptr<const copy_end> end)
-      : work(core::demand::waits), end(std::move(end)) {}
+  explicit awaited(std::shared_ptr<const job> of) : work(core::demand::waits), of(std::move(of)) {}
   void run(core::execution&) override {
-    end->passed->wait(-1);
-    if (end->failed.code != VELO_OK) throw core::failure(end->failed);
+    of->passed->wait(-1);
+    if (of->failed.code != VELO_OK) throw core::failure(of->failed);
   }
 
-  const std::shared_ptr<const copy_end> end;
+  const std::shared_ptr<const job> of;
 };
 
 swap::swap(core::context& owner, const velo_swap_desc& desc)
@@ -214,105 +182,37 @@ void swap::in(std::uint64_t id, void* memory, core::stream& after, core::event* 
   }
 }
 
-// With the object's lock. All that can fail comes before the object changes; a marker left in the
-// stream by then harms nobody.
-void swap::queue(const object_ptr& o, direction to, char* memory, core::stream& after,
-                 core::event* event) {
-  auto end = std::make_shared<copy_end>();
-  end->passed = event != nullptr ? event->next() : std::make_shared<core::point>();
-  auto reached = std::make_shared<core::point>();
-  core::lane& lane = lane_of(to);
-  core::work_ptr<copy> piece = lane.make<copy>(*this, o, to, memory, end);
-  piece->after[0] = reached;
-  if (o->queued > 0) piece->after[1] = o->last->passed;
-  after.pass(reached);
-  lane.submit(std::move(piece));
-  if (event != nullptr) event->set(end->passed);
-  o->last = std::move(end);
-  o->failed.code = VELO_OK;
-  o->resident_later = to == direction::in;
-  ++o->queued;
-}
-
-// A copy behind one that failed is dropped with it, and holds the same failure.
-void swap::carry_out(object& o, direction to, char* memory, copy_end& end) noexcept {
-  core::failure failed;
-  {
-    const std::lock_guard<std::mutex> lock(o.lock);
-    failed = o.failed;
-  }
-  const bool dropped = failed.code != VELO_OK;
-  try {
-    if (!dropped) to == direction::out ? copy_out(o, memory) : copy_in(o, memory);
-  } catch (...) {
-    failed = core::current_failure();
-    if (failed.function[0] == 0)
-      core::copy_text(failed.function, sizeof failed.function,
-                      to == direction::out ? "velo_swap_out" : "velo_swap_in");
-    if (failed.argument[0] == 0)
-      core::copy_text(failed.argument, sizeof failed.argument, text("object %llu", number(o.id)));
-  }
-  end.failed = failed;
-  const std::lock_guard<std::mutex> lock(o.lock);
-  --o.queued;
-  if (failed.code == VELO_OK) return;
-  if (!dropped) {
-    o.failed = failed;
-    count_failure();
-  }
-  // It is where it was: the memory of a return that did not happen is nobody's.
-  o.resident_later = o.image == nullptr;
-  if (to == direction::out && !dropped) o.memory = memory;
-  if (to == direction::in && o.owned) {
-    if (o.memory == memory) o.memory = nullptr;
-    release(o, memory, nullptr);
-  }
-}
-
-void swap::copy_out(object& o, char* memory) {
-  {
-    const std::lock_guard<std::mutex> lock(lock_);
-    if (limit_ != 0 && counted_.held + o.bytes > limit_)
-      fail(VELO_ERR_MEMORY, "", text("%llu bytes in the tier at most, desc.limit", number(limit_)),
-           text("%llu more than the %llu it holds", number(o.bytes), number(counted_.held)));
-  }
-  const auto begin = clock::now();
-  std::unique_ptr<tier::image> made = tier_->make(o.bytes, o.cold);
-  tier_->write(*made, 0, memory, o.bytes);
-  count_copy(direction::out, o.bytes, seconds_since(begin));
-  count_image(o, true);
-  const std::lock_guard<std::mutex> lock(o.lock);
-  o.image = std::move(made);
-  if (!o.owned) return;
-  release(o, memory, nullptr);
-  if (o.memory == memory) o.memory = nullptr;  // else a return is queued, to other memory
-}
-
-void swap::copy_in(object& o, char* memory) {
-  const auto begin = clock::now();
-  tier_->read(*o.image, 0, memory, o.bytes);
-  count_copy(direction::in, o.bytes, seconds_since(begin));
-  const std::lock_guard<std::mutex> lock(o.lock);
-  give_up(o);
-}
-
 // With the object's lock.
 void swap::give_up(object& o) noexcept {
   if (o.image == nullptr) return;
-  count_image(o, false);
   o.image.reset();
+  let_go(o);
 }
 
-void swap::count_image(const object& o, bool comes) noexcept {
+// Counts an object as held by the tier, from when its copy begins.
+void swap::hold(const object& o) {
   const std::lock_guard<std::mutex> lock(lock_);
-  counted_.held += comes ? o.bytes : -o.bytes;
-  counted_.objects_out += comes ? 1 : -1;
+  if (limit_ != 0 && counted_.held + o.bytes > limit_)
+    fail(VELO_ERR_MEMORY, "", text("%llu bytes in the tier at most, desc.limit", number(limit_)),
+         text("%llu more than the %llu it holds", number(o.bytes), number(counted_.held)));
+  counted_.held += o.bytes;
+  ++counted_.objects_out;
   counted_.peak = std::max(counted_.peak, counted_.held);
 }
 
-void swap::count_copy(direction to, std::uint64_t bytes, double seconds) noexcept {
+void swap::let_go(const object& o) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  counted_.held -= o.bytes;
+  --counted_.objects_out;
+}
+
+void swap::count_bytes(direction to, std::uint64_t bytes) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   counted_.bytes[static_cast<int>(to)] += bytes;
+}
+
+void swap::count_seconds(direction to, double seconds) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
   counted_.seconds[static_cast<int>(to)] += seconds;
 }
 
@@ -323,7 +223,7 @@ void swap::count_failure() noexcept {
 
 void swap::wait(std::uint64_t id, core::stream& waiting) {
   const object_ptr o = find(id);
-  std::shared_ptr<const copy_end> end;
+  std::shared_ptr<const job> end;
   {
     const std::lock_guard<std::mutex> lock(o->lock);
     require_known(*o);

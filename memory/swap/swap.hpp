@@ -3,13 +3,14 @@
 // - a swap has objects, known by numbers, a tier (tier.hpp) that keeps their contents while they are
 //   out, and a lane for each direction, whose work waits: it never has a context's turn;
 // - a copy is a piece of work on a lane. It waits for the stream it was ordered behind and for the
-//   copy of the same object before it, which may be on the other lane, and then asks the tier;
+//   copy of the same object before it, which may be on the other lane, and then hands itself to the
+//   tier, with those queued behind it whose waits are over (copies.cpp);
 // - how a copy ended stands with the point that it passed, so that whoever waits for that copy
 //   learns of that failure, whatever happened to the object since;
 // - on top stand buckets of layers (layers.cpp) and the update in slices (update.cpp).
 //
 // Every wait is for what was queued by an earlier call, so waits form no circle. A lane's work never
-// throws: a failure is the object's. An object's lock guards its state, the swap's the tables;
+// throws: a failure is the object's. An object's lock guards its state, the swap's its tables;
 // neither is held while something is copied, allocated or waited for. Thread-safe. Cost of a call:
 // two allocations, two markers in queues.
 #pragma once
@@ -54,10 +55,19 @@ class swap {
  private:
   enum class direction { out, in };
 
-  // How a copy ended: `failed` is written before `passed` passes, and never again.
-  struct copy_end {
+  struct object;
+
+  // A copy that was asked for. How it ended, `failed`, is written before `passed` passes, and never
+  // again.
+  struct job {
+    object* of = nullptr;
+    direction to = direction::out;
+    char* memory = nullptr;
+    std::shared_ptr<core::point> after[2];  // or nullptr
     std::shared_ptr<core::point> passed;
     core::failure failed;
+    bool taken = false;                 // by its lane; with the lock of the jobs
+    std::unique_ptr<tier::image> made;  // on its way out
   };
 
   struct object {
@@ -67,20 +77,21 @@ class swap {
     const std::uint64_t id, bytes;
     const bool owned, cold;
 
-    mutable std::mutex lock;               // guards what follows
-    char* memory;                          // nullptr: owned and out
-    std::unique_ptr<tier::image> image;    // while it is out
-    bool resident_later = true;            // when all that is queued has been done
-    int queued = 0;                        // copies
-    bool updating = false;                 // its image is an update's
-    bool dropped = false;                  // nothing is queued for it any more
-    core::failure failed;                  // of the last copy; code VELO_OK: none
-    std::shared_ptr<const copy_end> last;  // nullptr: no copy so far
+    mutable std::mutex lock;             // guards what follows
+    char* memory;                        // nullptr: owned and out
+    std::unique_ptr<tier::image> image;  // while it is out
+    bool resident_later = true;          // when all that is queued has been done
+    int queued = 0;                      // copies
+    bool updating = false;               // its image is an update's
+    bool dropped = false;                // nothing is queued for it any more
+    core::failure failed;                // of the last copy; code VELO_OK: none
+    std::shared_ptr<const job> last;     // nullptr: no copy so far
     std::int64_t layer = -1;
   };
   using object_ptr = std::shared_ptr<object>;
 
   struct copy;
+  class ready;
   struct discard;
   struct awaited;
   struct slice_copy;
@@ -93,10 +104,15 @@ class swap {
              core::event* end);
   core::lane& lane_of(direction to) noexcept { return to == direction::out ? *out_ : *in_; }
 
+  void offer(job& added) noexcept;
+
   // On the lanes.
-  void carry_out(object& o, direction to, char* memory, copy_end& end) noexcept;
-  void copy_out(object& o, char* memory);
-  void copy_in(object& o, char* memory);
+  void serve(job& first);
+  job* take_ready(direction to, job* first) noexcept;
+  bool begin(job& taken, tier::copy& one) noexcept;
+  void hold(const object& o);
+  void finish(job& carried, const core::failure* why) noexcept;
+  void end(job& ended, const core::failure& failed, bool dropped) noexcept;
   void give_up(object& o) noexcept;
   void release(const object& o, char* memory, velo_stream stream) noexcept;
 
@@ -108,8 +124,9 @@ class swap {
     std::uint64_t bytes[2] = {}, failures = 0;
     double seconds[2] = {};
   };
-  void count_image(const object& o, bool comes) noexcept;
-  void count_copy(direction to, std::uint64_t bytes, double seconds) noexcept;
+  void let_go(const object& o) noexcept;
+  void count_bytes(direction to, std::uint64_t bytes) noexcept;
+  void count_seconds(direction to, double seconds) noexcept;
   void count_failure() noexcept;
 
   core::context& owner_;
@@ -122,6 +139,10 @@ class swap {
   std::unordered_map<std::int64_t, std::vector<std::uint64_t>> layers_;
   std::uint64_t next_id_ = 1;
   counters counted_;
+
+  std::mutex jobs_lock_;  // guards what follows
+  std::vector<job*>
+      jobs_[2];  // queued and not taken, by direction; their work on the lane owns them
 
   std::optional<core::lane> out_, in_;  // after all that their work uses
 };

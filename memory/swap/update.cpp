@@ -41,6 +41,7 @@ class swap::sliced {
   void carry(std::uint64_t slice, direction to) noexcept;  // on a lane
 
  private:
+  class moves;
   static constexpr std::size_t buffer_count = 3;
 
   // The way of a slice in one direction.
@@ -127,29 +128,53 @@ void swap::sliced::begin(std::uint64_t slice, direction to) {
   }
 }
 
+// A slice's copies, one of each object, until one fails.
+class swap::sliced::moves final : public tier::copies {
+ public:
+  moves(sliced& of, std::uint64_t slice, buffer& at, core::failure& failed)
+      : of_(of), slice_(slice), at_(at), failed_(failed) {}
+
+  bool next(tier::copy& one) noexcept override {
+    if (next_ == of_.objects_.size() || failed_.code != VELO_OK) return false;
+    object& o = *of_.objects_[next_];
+    one = {o.image.get(), slice_ * of_.step_, at_.slices[next_], of_.bytes_of(slice_), &o};
+    ++next_;
+    return true;
+  }
+  void done(const tier::copy& one, const core::failure* why) noexcept override {
+    if (why == nullptr || failed_.code != VELO_OK) return;
+    failed_ = *why;
+    core::copy_text(failed_.argument, sizeof failed_.argument,
+                    text("object %llu, slice %llu",
+                         static_cast<unsigned long long>(static_cast<const object*>(one.owner)->id),
+                         static_cast<unsigned long long>(slice_)));
+  }
+
+ private:
+  sliced& of_;
+  const std::uint64_t slice_;
+  buffer& at_;
+  core::failure& failed_;
+  std::size_t next_ = 0;
+};
+
 void swap::sliced::carry(std::uint64_t slice, direction to) noexcept {
   buffer& at = buffer_of(slice);
   leg& mine = to == direction::in ? at.in : at.out;
   const std::shared_ptr<core::point> passed = mine.passed;  // which may outlive this
-  const auto begin = std::chrono::steady_clock::now();
-  std::size_t i = 0;
-  try {
-    if (to == direction::in && at.out.failed.code != VELO_OK) throw core::failure(at.out.failed);
-    for (; i < objects_.size(); ++i) {
-      tier::image& image = *objects_[i]->image;
-      to == direction::in ? home_.tier_->read(image, slice * step_, at.slices[i], bytes_of(slice))
-                          : home_.tier_->write(image, slice * step_, at.slices[i], bytes_of(slice));
-    }
+  if (to == direction::in && at.out.failed.code != VELO_OK) {
+    mine.failed = at.out.failed;  // what was there before has not left
+  } else {
+    const auto begin = std::chrono::steady_clock::now();
+    moves all(*this, slice, at, mine.failed);
+    to == direction::in ? home_.tier_->read(all) : home_.tier_->write(all);
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-    home_.count_copy(to, objects_.size() * bytes_of(slice), time.count());
-  } catch (...) {
-    mine.failed = core::current_failure();
-    if (mine.failed.argument[0] == 0)
-      core::copy_text(
-          mine.failed.argument, sizeof mine.failed.argument,
-          text("object %llu, slice %llu", static_cast<unsigned long long>(objects_[i]->id),
-               static_cast<unsigned long long>(slice)));
-    home_.count_failure();
+    home_.count_seconds(to, time.count());
+    if (mine.failed.code == VELO_OK) {
+      home_.count_bytes(to, objects_.size() * bytes_of(slice));
+    } else {
+      home_.count_failure();
+    }
   }
   passed->pass();
 }

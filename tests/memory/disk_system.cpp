@@ -6,9 +6,12 @@
 #include <liburing.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdarg>
 #include <mutex>
+#include <thread>
 
 namespace velo::test {
 
@@ -21,9 +24,23 @@ namespace {
 
 using fault = disk_calls::fault;
 
+std::mutex lock;
+
+// A write among others.
+void take_time() {
+  {
+    const std::lock_guard<std::mutex> held(lock);
+    disk_calls& d = disk();
+    if (!d.slow) return;
+    d.together = std::max(d.together, ++d.inside);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  const std::lock_guard<std::mutex> held(lock);
+  --disk().inside;
+}
+
 // What becomes of one more call.
 fault strike(bool writes) {
-  static std::mutex lock;
   const std::lock_guard<std::mutex> held(lock);
   disk_calls& d = disk();
   if (d.what == fault::none || d.writes != writes) return fault::none;
@@ -46,6 +63,7 @@ Int part_of(Int bytes) {
 using velo::test::disk;
 using velo::test::part_of;
 using velo::test::strike;
+using velo::test::take_time;
 using fault = velo::test::disk_calls::fault;
 
 extern "C" {
@@ -70,6 +88,7 @@ ssize_t __wrap_pread(int file, void* to, size_t bytes, off_t at) {
 }
 
 ssize_t __wrap_pwrite(int file, const void* from, size_t bytes, off_t at) {
+  take_time();
   switch (strike(true)) {
     case fault::error:
       return errno = disk().number, -1;

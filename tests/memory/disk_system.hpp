@@ -20,6 +20,9 @@ struct disk_calls {
   int number = 0;          // errno
   int struck = 0;          // faults so far
 
+  bool slow = false;  // writes of threads take 5 ms, and `together` is the most at one time
+  int inside = 0, together = 0;
+
   int no_space = 0;             // fallocate fails with this errno, unless 0
   bool no_space_large = false;  // only where it is asked for more than a page
   bool no_nameless = false;     // O_TMPFILE is refused

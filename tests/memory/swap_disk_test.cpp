@@ -299,3 +299,65 @@ TEST_CASE("cold objects are packed where that pays, and come back the same") {
   CHECK(stored(noise.data(), VELO_SWAP_COLD) >= bytes / 4 * 4);
   CHECK(w.stats().bytes_stored == 0);
 }
+
+TEST_CASE("small objects are under way together, as the pages of a large one are") {
+  const healthy_again after;
+  const swap_folder folder;
+  velo_swap_desc desc = disk_desc(folder.path());
+  desc.engine = VELO_SWAP_ENGINE_THREADS;
+  desc.depth = 4;
+  const swap_world w(desc);
+  held_queue queue(w.context);
+  std::vector<unsigned char> memory = pattern(12 * 5000, 2);
+  const std::vector<unsigned char> before = memory;
+  std::vector<std::uint64_t> ids;
+  for (std::size_t i = 0; i < 12; ++i) {
+    ids.push_back(w.add(memory.data() + 5000 * i, 5000));
+    REQUIRE(velo_swap_out(w.swap, ids.back(), queue, nullptr) == VELO_OK);
+  }
+  disk().slow = true;
+  queue.open();
+  for (const std::uint64_t id : ids) REQUIRE(velo_swap_wait(w.swap, id, w.stream) == VELO_OK);
+  CHECK(disk().together > 1);
+  CHECK(disk().together <= 4);
+  std::fill(memory.begin(), memory.end(), static_cast<unsigned char>(0));
+  for (const std::uint64_t id : ids) w.in(id);
+  CHECK(memory == before);
+}
+
+TEST_CASE("of objects that are under way together, only the one whose page fails stays") {
+  const healthy_again after;
+  const swap_folder folder;
+  for (const velo_swap_engine engine : {VELO_SWAP_ENGINE_URING, VELO_SWAP_ENGINE_THREADS}) {
+    velo_swap_desc desc = disk_desc(folder.path());
+    desc.engine = engine;
+    const swap_world w(desc);
+    held_queue queue(w.context);
+    std::vector<unsigned char> memory = pattern(9 * 200000, 2);
+    const std::vector<unsigned char> before = memory;
+    std::vector<std::uint64_t> ids;
+    for (std::size_t i = 0; i < 9; ++i) {
+      ids.push_back(w.add(memory.data() + 200000 * i, 200000));
+      REQUIRE(velo_swap_out(w.swap, ids.back(), queue, nullptr) == VELO_OK);
+    }
+    disk() = {disk_calls::fault::error, true, 17};
+    disk().number = EIO;
+    queue.open();
+    int failed = 0;
+    for (const std::uint64_t id : ids) {
+      if (velo_swap_wait(w.swap, id, w.stream) == VELO_OK) continue;
+      ++failed;
+      CHECK(w.state(id) == VELO_SWAP_RESIDENT);
+    }
+    CHECK(failed == 1);
+    CHECK(w.stats().failures == 1);
+    CHECK(w.stats().objects_out == 8);
+    CHECK(w.stats().bytes_held == 8 * 200000);
+    for (const std::uint64_t id : ids)
+      if (w.state(id) == VELO_SWAP_RESIDENT) w.out(id);
+    std::fill(memory.begin(), memory.end(), static_cast<unsigned char>(0));
+    for (const std::uint64_t id : ids) w.in(id);
+    CHECK(memory == before);
+    CHECK(w.stats().bytes_stored == 0);
+  }
+}

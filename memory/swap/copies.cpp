@@ -1,0 +1,201 @@
+// Copies: how they are queued, and how a lane carries them out.
+//
+// A piece of work on a lane carries out its own copy and, while the tier has room, those queued
+// behind it that need to wait for nothing more: so small objects keep as much under way as a large
+// one. A piece whose copy was carried out before its turn has nothing left to do. What it shares
+// with the lane is taken once, under the lock of the jobs.
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <utility>
+
+#include "core/context.hpp"
+#include "core/failure.hpp"
+#include "memory/swap/swap.hpp"
+
+namespace velo::memory {
+
+using clock = std::chrono::steady_clock;
+
+// A copy in the queue of its lane.
+struct swap::copy final : core::work {
+  copy(swap& home, object_ptr of, std::shared_ptr<job> mine)
+      : work(core::demand::waits), home(home), of(std::move(of)), mine(std::move(mine)) {}
+
+  void run(core::execution&) override { home.serve(*mine); }
+
+  swap& home;
+  const object_ptr of;  // which may have been dropped meanwhile
+  const std::shared_ptr<job> mine;
+};
+
+// What a tier is given: a first copy, and then what is ready.
+class swap::ready final : public tier::copies {
+ public:
+  ready(swap& home, job& first) : home_(home), to_(first.to), first_(&first) {}
+
+  bool next(tier::copy& one) noexcept override {
+    while (job* taken = home_.take_ready(to_, std::exchange(first_, nullptr)))
+      if (home_.begin(*taken, one)) return true;
+    return false;
+  }
+  void done(const tier::copy& one, const core::failure* why) noexcept override {
+    const clock::time_point now = clock::now();
+    home_.count_seconds(to_, std::chrono::duration<double>(now - since_).count());
+    since_ = now;
+    home_.finish(*static_cast<job*>(one.owner), why);
+  }
+
+ private:
+  swap& home_;
+  const direction to_;
+  job* first_;
+  clock::time_point since_ = clock::now();
+};
+
+// With the object's lock. All that can fail comes before the object changes; a marker left in the
+// stream by then harms nobody.
+void swap::queue(const object_ptr& o, direction to, char* memory, core::stream& after,
+                 core::event* event) {
+  auto mine = std::make_shared<job>();
+  mine->of = o.get();
+  mine->to = to;
+  mine->memory = memory;
+  mine->passed = event != nullptr ? event->next() : std::make_shared<core::point>();
+  mine->after[0] = std::make_shared<core::point>();
+  if (o->queued > 0) mine->after[1] = o->last->passed;
+  core::lane& lane = lane_of(to);
+  core::work_ptr<copy> piece = lane.make<copy>(*this, o, mine);
+  after.pass(mine->after[0]);
+  lane.submit(std::move(piece));
+  offer(*mine);
+  if (event != nullptr) event->set(mine->passed);
+  o->last = std::move(mine);
+  o->failed.code = VELO_OK;
+  o->resident_later = to == direction::in;
+  ++o->queued;
+}
+
+// A job that is not offered, for want of memory, is carried out when its piece has its turn.
+void swap::offer(job& added) noexcept {
+  const std::lock_guard<std::mutex> lock(jobs_lock_);
+  if (added.taken) return;
+  try {
+    jobs_[static_cast<int>(added.to)].push_back(&added);
+  } catch (const std::bad_alloc&) {
+    return;
+  }
+}
+
+void swap::serve(job& first) {
+  {
+    const std::lock_guard<std::mutex> lock(jobs_lock_);
+    if (first.taken) return;
+  }
+  for (const auto& point : first.after)
+    if (point != nullptr) point->wait(-1);
+  ready all(*this, first);
+  first.to == direction::out ? tier_->write(all) : tier_->read(all);
+}
+
+// The first one if there is one, else the oldest whose waits are over; nullptr: none.
+swap::job* swap::take_ready(direction to, job* first) noexcept {
+  const std::lock_guard<std::mutex> lock(jobs_lock_);
+  std::vector<job*>& queued = jobs_[static_cast<int>(to)];
+  const auto passed = [](const auto& point) { return point == nullptr || point->passed(); };
+  const auto found = std::find_if(queued.begin(), queued.end(), [&](const job* one) {
+    return first != nullptr ? one == first
+                            : std::all_of(std::begin(one->after), std::end(one->after), passed);
+  });
+  job* taken = first;
+  if (found != queued.end()) {
+    taken = *found;
+    queued.erase(found);
+  }
+  if (taken != nullptr) taken->taken = true;
+  return taken;
+}
+
+// False: it ended at once. A copy behind one that failed is dropped with it, and holds the same
+// failure.
+bool swap::begin(job& taken, tier::copy& one) noexcept {
+  object& o = *taken.of;
+  core::failure failed;
+  {
+    const std::lock_guard<std::mutex> lock(o.lock);
+    failed = o.failed;
+  }
+  if (failed.code != VELO_OK) {
+    end(taken, failed, true);
+    return false;
+  }
+  bool held = false;
+  try {
+    if (taken.to == direction::out) {
+      hold(o);
+      held = true;
+      taken.made = tier_->make(o.bytes, o.cold);
+    }
+  } catch (...) {
+    failed = core::current_failure();
+    if (held) let_go(o);
+    end(taken, failed, false);
+    return false;
+  }
+  tier::image* there = taken.to == direction::out ? taken.made.get() : o.image.get();
+  one = {there, 0, taken.memory, o.bytes, &taken};
+  return true;
+}
+
+void swap::finish(job& carried, const core::failure* why) noexcept {
+  object& o = *carried.of;
+  const bool leaves = carried.to == direction::out;
+  if (why != nullptr) {
+    carried.made.reset();
+    if (leaves) let_go(o);
+    end(carried, *why, false);
+    return;
+  }
+  count_bytes(carried.to, o.bytes);
+  {
+    const std::lock_guard<std::mutex> lock(o.lock);
+    if (!leaves) give_up(o);
+    if (leaves) o.image = std::move(carried.made);
+    if (leaves && o.owned) {
+      release(o, carried.memory, nullptr);
+      if (o.memory == carried.memory) o.memory = nullptr;  // else a return is queued, elsewhere
+    }
+  }
+  end(carried, {}, false);
+}
+
+// dropped: behind one that failed.
+void swap::end(job& ended, const core::failure& failed, bool dropped) noexcept {
+  object& o = *ended.of;
+  const bool leaves = ended.to == direction::out;
+  ended.failed = failed;
+  if (failed.code != VELO_OK && failed.function[0] == 0)
+    core::copy_text(ended.failed.function, sizeof failed.function,
+                    leaves ? "velo_swap_out" : "velo_swap_in");
+  if (failed.code != VELO_OK && failed.argument[0] == 0)
+    core::copy_text(ended.failed.argument, sizeof failed.argument,
+                    core::text("object %llu", static_cast<unsigned long long>(o.id)));
+  {
+    const std::lock_guard<std::mutex> lock(o.lock);
+    --o.queued;
+    if (failed.code != VELO_OK) {
+      o.failed = ended.failed;
+      // It is where it was: the memory of a return that did not happen is nobody's.
+      o.resident_later = o.image == nullptr;
+      if (leaves && !dropped) o.memory = ended.memory;
+      if (!leaves && o.owned) {
+        if (o.memory == ended.memory) o.memory = nullptr;
+        release(o, ended.memory, nullptr);
+      }
+    }
+  }
+  if (failed.code != VELO_OK && !dropped) count_failure();
+  ended.passed->pass();
+}
+
+}  // namespace velo::memory
