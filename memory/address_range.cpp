@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "core/failure.hpp"
 #include "core/host_call.hpp"
@@ -14,19 +15,27 @@
 namespace velo::memory {
 namespace {
 
-constexpr std::uint64_t huge = std::uint64_t{2} << 20;
 constexpr std::uint64_t smallest_range = std::uint64_t{64} << 20;
 constexpr std::uint64_t largest_step = std::uint64_t{256} << 20;
+constexpr std::uint64_t most_pieces = 8192;  // of the 65530 mappings that a process may have
 
 void* reserve(std::uint64_t bytes, int protection, int flags, int file) noexcept {
   void* start = mmap(nullptr, bytes, protection, flags | MAP_NORESERVE, file, 0);
   return start == MAP_FAILED ? nullptr : start;
 }
 
+// Fresh pages where whole huge ones were. It fails where Linux has no memory for its own books alone.
+void map_anew(char* at, std::uint64_t bytes) noexcept {
+  mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+       -1, 0);
+  madvise(at, bytes, MADV_HUGEPAGE);
+}
+
 }  // namespace
 
 // One huge page more than the range, so that it can begin at one; the rest is never touched.
-address_range::address_range(velo_pool_kind kind, std::uint64_t wanted) : kind_(kind) {
+address_range::address_range(velo_pool_kind kind, std::uint64_t wanted)
+    : kind_(kind), can_move_(kind == VELO_POOL_ORDINARY || kind == VELO_POOL_HUGE) {
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   granule_ = kind == VELO_POOL_HUGE ? huge : page;
   if (kind == VELO_POOL_SHARED) {
@@ -41,6 +50,7 @@ address_range::address_range(velo_pool_kind kind, std::uint64_t wanted) : kind_(
                 : reserve(size_ + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
     if (start != nullptr || size_ == smallest_range) break;
   }
+  if (start != nullptr && can_move_ && !is_piece_.reserve(size_ / huge)) can_move_ = false;
   if (start == nullptr) {
     if (file_ >= 0) close(file_);
     core::fail(
@@ -98,7 +108,38 @@ bool address_range::decommit(std::uint64_t start, std::uint64_t bytes) noexcept 
     return fallocate(file_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(start),
                      static_cast<off_t>(bytes)) == 0;
   }
-  return madvise(begin_ + start, bytes, MADV_DONTNEED) == 0;
+  if (madvise(begin_ + start, bytes, MADV_DONTNEED) != 0) return false;
+  join_pieces(start, bytes);
+  return true;
+}
+
+// The call unmaps what is behind its target before some of its failures: it is mapped anew then.
+bool address_range::move(std::uint64_t start, std::uint64_t bytes, address_range& to,
+                         std::uint64_t at) noexcept {
+  if (!can_move_ || to.pieces_ == most_pieces) return false;
+  constexpr int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
+  if (mremap(begin_ + start, bytes, bytes, how, to.begin_ + at) == MAP_FAILED) {
+    can_move_ = errno != EINVAL;  // flags it does not know
+    if (can_move_) map_anew(to.begin_ + at, bytes);
+    return false;
+  }
+  static_cast<char*>(to.is_piece_.data())[at / huge] = 1;
+  ++to.pieces_;
+  join_pieces(start, bytes);
+  return true;
+}
+
+// Addresses that hold nothing any more become one mapping with their neighbors again.
+void address_range::join_pieces(std::uint64_t start, std::uint64_t bytes) noexcept {
+  if (pieces_ == 0) return;
+  const std::uint64_t first = core::round_up(start, huge), last = (start + bytes) / huge * huge;
+  if (last <= first) return;
+  char* pieces = static_cast<char*>(is_piece_.data());
+  const auto gone = std::count(pieces + first / huge, pieces + last / huge, 1);
+  if (gone == 0) return;
+  std::fill(pieces + first / huge, pieces + last / huge, 0);
+  pieces_ -= static_cast<std::uint64_t>(gone);
+  map_anew(begin_ + first, last - first);
 }
 
 sparse_array::~sparse_array() {

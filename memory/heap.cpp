@@ -109,9 +109,11 @@ block* heap::carve(block& from, std::uint64_t start, std::uint64_t size) noexcep
   return taken;
 }
 
-void heap::give(block& freed) noexcept {
+block& heap::give(block& freed) noexcept {
   freed.become(block_state::free);
-  free_.insert(merged(freed));
+  block& whole = merged(freed);
+  free_.insert(whole);
+  return whole;
 }
 
 // Whole granules of a free block, no more than cover `most` bytes: at its front where they join
@@ -124,16 +126,60 @@ heap::stretch heap::uncommit(block& b, std::uint64_t most) noexcept {
   const bool at_front = b.before != nullptr && b.before->is(block_state::uncommitted);
   const std::uint64_t from = at_front ? first : last - part;
   if (!range_.decommit(from, part)) return {};
+  drop(b, from, part);
+  return {from, part};
+}
+
+// A part of a free block becomes uncommitted.
+void heap::drop(block& b, std::uint64_t start, std::uint64_t size) noexcept {
   free_.remove(b);
   block* gone = &b;
-  if (from > b.start) {
-    gone = &split(b, from);
+  if (start > b.start) {
+    gone = &split(b, start);
     free_.insert(b);
   }
-  if (from + part < gone->end()) free_.insert(split(*gone, from + part));
+  if (start + size < gone->end()) free_.insert(split(*gone, start + size));
   gone->become(block_state::uncommitted);
   uncommitted_.insert(merged(*gone));
-  return {from, part};
+}
+
+heap::landing heap::landing_in(const block& grown, const growth& planned) noexcept {
+  constexpr std::uint64_t huge = address_range::huge;
+  const std::uint64_t first = round_up(std::max(grown.start, planned.first), huge);
+  const std::uint64_t last = std::min(grown.end(), planned.last) / huge * huge;
+  return {range_, first, std::max(first, last)};
+}
+
+// Whole huge pages of the largest free block. None: it holds none, or the system refuses.
+heap::stretch heap::move_one(std::uint64_t most, landing& to) noexcept {
+  constexpr std::uint64_t huge = address_range::huge;
+  block* b = free_.largest();
+  if (b == nullptr) return {};
+  const std::uint64_t first = round_up(b->start, huge), last = b->end() / huge * huge;
+  if (last <= first) return {};
+  std::uint64_t part = std::min({last - first, round_up(most, huge), to.end - to.next});
+  // What came here in pieces leaves in pieces.
+  if (!range_.move(first, part, to.range, to.next) &&
+      !(part > huge && range_.move(first, part = huge, to.range, to.next)))
+    return {};
+  drop(*b, first, part);
+  to.next += part;
+  return {first, part};
+}
+
+// What was not moved to was not touched either: no call gives it back.
+void heap::shrink(block& grown, const growth& planned, std::uint64_t first,
+                  const landing& filled) noexcept {
+  block& whole = give(grown);
+  if (!can_split()) return;
+  if (planned.last > filled.next) {
+    drop(whole, filled.next, planned.last - filled.next);
+    reserved_ -= planned.last - filled.next;
+  }
+  if (first > planned.first && can_split()) {
+    drop(whole, planned.first, first - planned.first);
+    reserved_ -= first - planned.first;
+  }
 }
 
 const block* heap::enclosing(const void* memory) const noexcept {

@@ -5,7 +5,7 @@
 // what sticks out; where none fits, growth backs the end of a free block into the uncommitted one
 // behind it. Freed blocks merge with free neighbors at once, so two free blocks never touch, nor two
 // uncommitted ones. Trimming uncommits whole granules of free blocks: reserved is always what is not
-// uncommitted.
+// uncommitted. What a growth backs may take over huge pages of free blocks, in place of new ones.
 //
 // Not thread-safe but find(), which is safe beside everything that does not end the same block.
 // Cost: best fit and the free neighbors' places in the index; no system call but to grow and trim.
@@ -39,12 +39,26 @@ class heap {
   growth plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept;
   block* grow(const growth& planned, std::uint64_t size) noexcept;  // nullptr: the system refuses
 
-  void give(block& freed) noexcept;
+  block& give(block& freed) noexcept;  // the free block that it is part of now
 
   // Lets at least so many bytes go where it can, but not those of `but`, which may be nullptr; how
   // many. f(start, bytes) for each stretch of them.
   template <class F>
   std::uint64_t trim(std::uint64_t bytes, block* but, F&& f) noexcept;
+
+  // Addresses of huge pages just committed, whose memory is to come from free blocks elsewhere.
+  struct landing {
+    address_range& range;
+    std::uint64_t next, end;
+  };
+  landing landing_in(const block& grown, const growth& planned) noexcept;
+  // Moves at least so many bytes there, as far as there is room and free blocks hold whole huge
+  // pages; how many. f(start, bytes) for each stretch that moved.
+  template <class F>
+  std::uint64_t move_out(std::uint64_t bytes, landing& to, F&& f) noexcept;
+  // Takes a growth back, but for the part that begins at `first` and was moved to: free again.
+  void shrink(block& grown, const growth& planned, std::uint64_t first,
+              const landing& filled) noexcept;
 
   // The block last shown at an address, which may be in use no more; nullptr: none.
   block* find(const void* memory) const noexcept {
@@ -85,6 +99,8 @@ class heap {
     std::uint64_t start = 0, bytes = 0;
   };
   stretch uncommit(block& b, std::uint64_t most) noexcept;
+  stretch move_one(std::uint64_t most, landing& to) noexcept;
+  void drop(block& b, std::uint64_t start, std::uint64_t size) noexcept;
   block* carve(block& from, std::uint64_t start, std::uint64_t size) noexcept;
   growth growth_into(block& uncommitted, std::uint64_t size,
                      std::uint64_t alignment) const noexcept;
@@ -126,6 +142,19 @@ std::uint64_t heap::trim(std::uint64_t bytes, block* but, F&& f) noexcept {
   if (but != nullptr) free_.insert(*but);
   reserved_ -= let_go;
   return let_go;
+}
+
+template <class F>
+std::uint64_t heap::move_out(std::uint64_t bytes, landing& to, F&& f) noexcept {
+  std::uint64_t moved = 0;
+  while (moved < bytes && to.next < to.end && can_split()) {
+    const stretch gone = move_one(bytes - moved, to);
+    if (gone.bytes == 0) break;
+    moved += gone.bytes;
+    f(gone.start, gone.bytes);
+  }
+  reserved_ -= moved;
+  return moved;
 }
 
 }  // namespace velo::memory

@@ -113,6 +113,10 @@ void* pool::allocate(const wanted& what) {
   return memory;
 }
 
+void* pool::allocate_slowly(const wanted& what) {
+  return allocate_slowly(cache_here(), what);
+}
+
 void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   if (what.bytes > heaps_[0].range().size())
     fail(VELO_ERR_MEMORY, "request.bytes",
@@ -121,14 +125,14 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   std::unique_lock<std::mutex> lock(lock_);
   if (mine != nullptr) {
     follow_drain(*mine);
-    mine->empty_pockets([&](block& b) { give(b); });
+    mine->empty_own_pockets([&](block& b) { give(b); });
   }
   const std::uint64_t front = checked_ ? checked::front_of(what.alignment) : 0;
   block* taken = obtain_or_wait(
       what, checked_ ? checked::size_of(front, what.bytes) : block_size(what.bytes), lock);
   taken->front = static_cast<std::uint16_t>(front / unit);
   tally& counted = mine != nullptr ? mine->counted : shared_;
-  counted.settle(levels_);
+  counted.settle(what.purpose, levels_);
   taken->hand_out(what.bytes, what.purpose, what.on);
   if (is_recorded()) note_taken(heaps_[taken->lifetime].memory_of(*taken), taken->size, what);
   if (counted.count_taken(taken->size, what.purpose)) counted.publish(levels_);
@@ -154,22 +158,61 @@ block* pool::obtain(const wanted& what, std::uint64_t size) noexcept {
   return b != nullptr ? b : obtain_new(from, size, what.alignment);
 }
 
-// Memory of free blocks that are too small or elsewhere may do instead of the system's: where it
-// would be more than the pool ever held, beyond the limit, or none is left.
+// Memory of free blocks that are too small or elsewhere does instead of the system's where it would
+// be more than the pool ever held, beyond the limit, or none is left. Where pages can be moved they
+// are, once there is a place for them; else they are let go first.
 block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept {
-  recycle_before(from.plan_growth(size, alignment));
+  const bool moves = from.range().can_move();
+  if (!moves) {
+    const heap::growth first = from.plan_growth(size, alignment);
+    recycled_ += trim_free(bytes_to_recycle(first), first.joined);
+  }
   while (true) {
     const heap::growth planned = from.plan_growth(size, alignment);
     if (planned.into == nullptr) return nullptr;
     const std::uint64_t after = reserved() + planned.bytes();
-    const bool within = limit_ == 0 || after <= limit_;
-    block* b = within ? from.grow(planned, size) : nullptr;
-    if (b != nullptr) peak_reserved_ = std::max(peak_reserved_, reserved());
-    if (b != nullptr && is_recorded()) note_reserved(from, planned.first, planned.bytes(), true);
-    if (b != nullptr) return b;
-    // What was let go may have moved the plan to where more is needed.
-    if (trim_free(within ? planned.bytes() : after - limit_, planned.joined) == 0) return nullptr;
+    const std::uint64_t beyond = limit_ != 0 && after > limit_ ? after - limit_ : 0;
+    block* grown = moves || beyond == 0 ? from.grow(planned, size) : nullptr;
+    if (grown != nullptr) {
+      const std::uint64_t instead = moves ? std::max(beyond, bytes_to_recycle(planned)) : 0;
+      if (supplied(*grown, from, planned, instead)) return grown;
+    }
+    // What is let go may move the plan to where more is needed: as long as something is.
+    block* spared = grown == nullptr ? planned.joined : nullptr;
+    if (trim_free(beyond != 0 ? beyond : planned.bytes(), spared) == 0) return nullptr;
   }
+}
+
+// Of a growth to more than the pool ever held, over its life no more than an eighth of that, so that
+// a pool in its steady state moves nothing.
+std::uint64_t pool::bytes_to_recycle(const heap::growth& planned) const noexcept {
+  const std::uint64_t after = reserved() + planned.bytes(), most = peak_reserved_ / 8;
+  if (after <= peak_reserved_ || recycled_ >= most) return 0;
+  return std::min({after - peak_reserved_, planned.bytes(), most - recycled_});
+}
+
+// A block just grown takes over so many bytes of free ones. False: there were fewer than the limit
+// wants, and the growth was taken back.
+bool pool::supplied(block& grown, heap& of, const heap::growth& planned,
+                    std::uint64_t bytes) noexcept {
+  heap::landing places = of.landing_in(grown, planned);
+  const std::uint64_t first = places.next;
+  std::uint64_t done = 0;
+  for (heap& h : heaps_) {
+    if (done >= bytes) break;
+    done += h.move_out(bytes - done, places, [&](std::uint64_t start, std::uint64_t gone) {
+      if (is_recorded()) note_reserved(h, start, gone, false);
+    });
+  }
+  if (places.next != first) grown.zero = false;
+  if (done < bytes) done += trim_free(bytes - done, nullptr);
+  recycled_ += done;
+  const bool within = limit_ == 0 || reserved() <= limit_;
+  if (!within) of.shrink(grown, planned, first, places);
+  if (within) peak_reserved_ = std::max(peak_reserved_, reserved());
+  if (is_recorded() && within) note_reserved(of, planned.first, planned.bytes(), true);
+  if (is_recorded() && !within) note_reserved(of, first, places.next - first, true);
+  return within;
 }
 
 // What is free but not in the heap: this thread's lists, everybody's pockets, passed streams.
@@ -186,15 +229,6 @@ bool pool::take_in() noexcept {
     });
   }
   return free_bytes() != before;
-}
-
-// What comes back this way has to be brought in again by the first touch: over the life of the pool
-// no more than an eighth of the most it held, so that a pool in its steady state moves nothing.
-void pool::recycle_before(const heap::growth& planned) noexcept {
-  const std::uint64_t after = reserved() + planned.bytes(), most = peak_reserved_ / 8;
-  if (after <= peak_reserved_ || recycled_ >= most) return;
-  const std::uint64_t excess = std::min(after - peak_reserved_, planned.bytes());
-  recycled_ += trim_free(std::min(excess, most - recycled_), planned.joined);
 }
 
 std::uint64_t pool::trim_free(std::uint64_t bytes, block* but) noexcept {

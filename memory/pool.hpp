@@ -67,7 +67,8 @@ class pool {
   bool give_at_hand(void* memory, std::uint64_t bytes) noexcept;
   bool give_large_at_hand(void* memory, std::uint64_t bytes) noexcept;
 
-  void* allocate(const wanted& what);  // throws VELO_ERR_MEMORY, FOREIGN
+  void* allocate(const wanted& what);         // throws VELO_ERR_MEMORY, FOREIGN
+  void* allocate_slowly(const wanted& what);  // as allocate, where nothing is at hand
 
   // stream: whose queued work may use the block, or nullptr. Throws HANDLE; ARGUMENT for what is no
   // block in use (checked mode: of `bytes` bytes and undamaged); FULL and MEMORY of a stream; nothing
@@ -120,7 +121,8 @@ class pool {
   block* obtain(const wanted& what, std::uint64_t size) noexcept;
   block* obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept;
   bool take_in() noexcept;
-  void recycle_before(const heap::growth& planned) noexcept;
+  std::uint64_t bytes_to_recycle(const heap::growth& planned) const noexcept;
+  bool supplied(block& grown, heap& of, const heap::growth& planned, std::uint64_t bytes) noexcept;
   std::uint64_t trim_free(std::uint64_t bytes, block* but) noexcept;
   bool wait_for_stream(std::unique_lock<std::mutex>& lock);
   bool host_helps(std::uint64_t bytes, std::unique_lock<std::mutex>& lock);

@@ -43,7 +43,7 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
   if (checked_) check_block(*b, bytes);
   if (mine != nullptr) {
     follow_drain(*mine);
-    mine->empty_pockets([&](block& pocketed) { give(pocketed); });
+    mine->empty_own_pockets([&](block& pocketed) { give(pocketed); });
     if (mine->is_full(b->size)) mine->empty_lists([&](block& listed) { give(listed); });
   }
   const std::uint8_t purpose = b->purpose;
@@ -51,7 +51,7 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
   const bool waits = on != nullptr && streams_[b->lifetime].add(*b, *on, handle);
   tally& counted = mine != nullptr ? mine->counted : shared_;
   counted.count_given(b->size, purpose);
-  counted.settle(levels_);
+  counted.settle(purpose, levels_);
   if (is_recorded()) note_given(*b, requested, purpose, waits ? handle : nullptr, ticks_now());
   if (!waits) retire(*b);
   return is_closed() && --left_ == 0;

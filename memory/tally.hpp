@@ -50,16 +50,18 @@ class tally {
       uses_[at].published = now;
     }
   }
-  // Lets go of highs that are well past. With the pool's lock.
-  void settle(level* all) noexcept {
+  // Lets go of highs that are past, once that of a purpose or of all is well past. With the pool's
+  // lock.
+  void settle(std::uint8_t purpose, level* all) noexcept {
+    if (is_well_past(uses_[purpose]) || is_well_past(uses_[purposes])) settle_wholly(all);
+  }
+  void settle_wholly(level* all) noexcept {
     for (int at = 0; at < levels; ++at) {
       const std::int64_t now = bytes(at);
-      if (uses_[at].published - now > slack + (now > 0 ? now / 16 : 0)) let_go(at, all);
+      if (uses_[at].published == now) continue;
+      all[at].published.fetch_sub(uses_[at].published - now, std::memory_order_relaxed);
+      uses_[at].published = now;
     }
-  }
-  // Of all that are past: what a thread that ends does.
-  void settle_wholly(level* all) noexcept {
-    for (int at = 0; at < levels; ++at) let_go(at, all);
   }
 
   std::int64_t bytes(int at) const noexcept {
@@ -84,13 +86,12 @@ class tally {
   };
   static constexpr std::int64_t slack = std::int64_t{1} << 20;
 
+  static bool is_well_past(const use& of) noexcept {
+    const std::int64_t now = of.bytes.load(std::memory_order_relaxed);
+    return of.published - now > slack + (now > 0 ? now / 16 : 0);
+  }
   static bool count_up(use& of, std::uint64_t size) noexcept {
     return add(of.bytes, static_cast<std::int64_t>(size)) > of.published;
-  }
-  void let_go(int at, level* all) noexcept {
-    const std::int64_t now = bytes(at);
-    all[at].published.fetch_sub(uses_[at].published - now, std::memory_order_relaxed);
-    uses_[at].published = now;
   }
   static std::int64_t add(number& to, std::int64_t what) noexcept {
     const std::int64_t sum = to.load(std::memory_order_relaxed) + what;

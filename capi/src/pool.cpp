@@ -138,7 +138,16 @@ __attribute__((noinline)) velo_status allocate_large(velo_pool pool,
   const auto purpose = static_cast<std::uint8_t>(request->purpose);
   auto& from = core::object_of<memory::pool>(pool);
   if (from.take_large_at_hand(request->bytes, purpose, memory)) return VELO_OK;
-  return allocate(pool, request, memory);
+  return core::guard(
+      "velo_pool_allocate",
+      [&] {
+        memory::wanted what;
+        what.bytes = request->bytes;
+        what.alignment = memory::unit;
+        what.purpose = purpose;
+        *memory = from.allocate_slowly(what);
+      },
+      core::of_operator{});
 }
 __attribute__((noinline)) velo_status free_large(velo_pool pool, void* memory,
                                                  std::uint64_t bytes) {

@@ -39,6 +39,7 @@ extern "C" {
 
 void* __real_mmap(void*, size_t, int, int, int, off_t);
 int __real_munmap(void*, size_t);
+void* __real_mremap(void*, size_t, size_t, int, ...);
 int __real_mprotect(void*, size_t, int);
 int __real_madvise(void*, size_t, int);
 int __real_memfd_create(const char*, unsigned);
@@ -52,8 +53,15 @@ int __real_rename(const char*, const char*);
 void* __wrap_mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
   if (refuses(false)) return MAP_FAILED;
   void* made = __real_mmap(at, bytes, protection, flags, file, offset);
-  if (made != MAP_FAILED) calls().mapped += static_cast<std::int64_t>(bytes);
+  if (made != MAP_FAILED && (flags & MAP_FIXED) == 0)  // fixed: in the place of what was mapped
+    calls().mapped += static_cast<std::int64_t>(bytes);
   return made;
+}
+void* __wrap_mremap(void* at, size_t bytes, size_t to_bytes, int flags, void* to) {
+  if (calls().no_moves) return errno = EINVAL, MAP_FAILED;
+  if (refuses(false)) return MAP_FAILED;
+  ++calls().moves;
+  return __real_mremap(at, bytes, to_bytes, flags, to);
 }
 int __wrap_munmap(void* at, size_t bytes) {
   calls().mapped -= static_cast<std::int64_t>(bytes);

@@ -14,6 +14,8 @@ struct system_calls {
   bool only_commits = false;  // refuse mprotect alone
   bool no_release = false;    // refuse to let memory go
   bool no_keys = false;       // refuse thread keys
+  bool no_moves = false;      // of an older system, which cannot move pages
+  int moves = 0;              // calls that moved pages
   int write_error = 0, close_error = 0, rename_error = 0;  // of files; 0: none
   bool write_short = false;                                // write no more than 1000 bytes a call
 };

@@ -1,0 +1,210 @@
+// Scattered free pages that serve one large block: moved where the system can, let go and brought in
+// anew where it cannot; neighbors keep their contents, limits hold, and mappings stay few.
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <fstream>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "memory/pools.hpp"
+#include "memory/system.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+constexpr std::uint64_t part = 2 * mib;
+
+velo_pool_desc limited(velo_pool_kind kind, std::uint64_t limit) {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.kind = kind;
+  desc.limit = limit;
+  return desc;
+}
+
+// A full pool of which every second block is freed.
+struct holes {
+  explicit holes(const live_pool& of, std::uint64_t count) : pool(of) {
+    for (std::uint64_t i = 0; i < count; ++i) {
+      blocks.push_back(pool.take(part));
+      blocks.back()[0] = blocks.back()[part - 1] = static_cast<char>(i);
+    }
+    for (std::uint64_t i = 0; i < count; i += 2) pool.give(blocks[i], part);
+  }
+  ~holes() {
+    for (std::uint64_t i = 1; i < blocks.size(); i += 2) pool.give(blocks[i], part);
+  }
+  bool are_whole() const {
+    for (std::uint64_t i = 1; i < blocks.size(); i += 2)
+      if (blocks[i][0] != static_cast<char>(i) || blocks[i][part - 1] != static_cast<char>(i))
+        return false;
+    return true;
+  }
+  const live_pool& pool;
+  std::vector<char*> blocks;
+};
+
+std::uint64_t mappings() {
+  std::ifstream maps("/proc/self/maps");
+  std::uint64_t count = 0;
+  for (std::string line; std::getline(maps, line);) ++count;
+  return count;
+}
+
+bool is_zero(const char* memory, std::uint64_t bytes) {
+  for (std::uint64_t i = 0; i < bytes; ++i)
+    if (memory[i] != 0) return false;
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("scattered huge pages become one block, and their neighbors keep their contents") {
+  constexpr std::uint64_t count = 64;
+  for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_HUGE}) {
+    for (const bool no_moves : {false, true}) {
+      INFO("kind " << kind << ", no moves " << no_moves);
+      const live_pool pool(limited(kind, count * part));
+      const holes around(pool, count);
+      calls().moves = 0;
+      calls().no_moves = no_moves;
+      const std::uint64_t whole = count / 2 * part / 10 * 9;
+      char* one = pool.take(whole);
+      calls().no_moves = false;
+      CHECK((calls().moves > 0) == !no_moves);
+      CHECK(pool.stats().bytes_reserved <= count * part);
+      std::memset(one, 0x11, whole);
+      CHECK(around.are_whole());
+      pool.give(one, whole);
+      CHECK(pool.take(whole) == one);  // without the system
+      CHECK(one[whole - 1] == 0x11);
+      pool.give(one, whole);
+    }
+  }
+}
+
+TEST_CASE("pages that were moved are no zeros, and places they left are") {
+  constexpr std::uint64_t count = 32;
+  const live_pool pool(limited(VELO_POOL_HUGE, count * part));
+  const holes around(pool, count);
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = count / 2 * part;
+  request.zero = 1;
+  void* one = nullptr;
+  calls().moves = 0;
+  REQUIRE(velo_pool_allocate(pool, &request, &one) == VELO_OK);
+  CHECK(calls().moves > 0);
+  CHECK(is_zero(static_cast<char*>(one), request.bytes));
+  REQUIRE(velo_pool_set_limit(pool, 2 * count * part) == VELO_OK);
+  request.bytes = part;
+  std::vector<void*> again(count);
+  for (void*& b : again) {
+    REQUIRE(velo_pool_allocate(pool, &request, &b) == VELO_OK);
+    CHECK(is_zero(static_cast<char*>(b), part));
+  }
+  for (void* b : again) pool.give(b, part);
+  pool.give(one, count / 2 * part);
+  CHECK(around.are_whole());
+}
+
+TEST_CASE("where free pages are too few for the limit, a request fails and the pool goes on") {
+  constexpr std::uint64_t count = 32;
+  const live_pool pool(limited(VELO_POOL_HUGE, count * part));
+  const holes around(pool, count);
+  void* none = nullptr;
+  CHECK(pool.allocate(count / 2 * part + 1, &none) == VELO_ERR_MEMORY);
+  CHECK(none == nullptr);
+  CHECK(pool.stats().bytes_reserved <= count * part);
+  CHECK(around.are_whole());
+  char* one = pool.take(count / 2 * part);
+  one[count / 2 * part - 1] = 1;
+  CHECK(pool.stats().bytes_reserved <= count * part);
+  pool.give(one, count / 2 * part);
+}
+
+TEST_CASE("moving on and on leaves few mappings") {
+  constexpr std::uint64_t count = 64;
+  const std::uint64_t before = mappings();
+  const live_pool pool(limited(VELO_POOL_HUGE, count * part));
+  calls().moves = 0;
+  for (int cycle = 0; cycle < 20; ++cycle) {
+    const holes around(pool, count);
+    char* one = pool.take(count / 2 * part);
+    one[0] = one[count / 2 * part - 1] = 1;
+    CHECK(around.are_whole());
+    pool.give(one, count / 2 * part);
+  }
+  CHECK(calls().moves > 0);
+  CHECK(mappings() < before + 4 * count);
+  REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
+  CHECK(mappings() < before + 20);
+}
+
+TEST_CASE("every call refused while pages are moved: a status, contents whole, nothing lost") {
+  constexpr std::uint64_t count = 16;
+  for (const bool all_later : {false, true}) {
+    for (int n = 0;; ++n) {
+      const std::int64_t mapped = calls().mapped;
+      bool refused = false;
+      {
+        const live_pool pool(limited(VELO_POOL_ORDINARY, count * part));
+        const holes around(pool, count);
+        calls().refused = false;
+        calls().all_later = all_later;
+        calls().remaining = n;
+        void* one = nullptr;
+        const velo_status status = pool.allocate(count / 2 * part, &one);
+        refused = calls().refused;
+        const std::int64_t now = calls().mapped;
+        calls() = {};
+        calls().mapped = now;
+        INFO("call " << n << ", all later " << all_later);
+        CHECK((status == VELO_OK || (refused && status == VELO_ERR_MEMORY)));
+        if (one != nullptr) {
+          std::memset(one, 0x22, count / 2 * part);
+          pool.give(one, count / 2 * part);
+        }
+        CHECK(around.are_whole());
+        CHECK(pool.stats().bytes_reserved <= count * part);
+        char* after = pool.take(count / 2 * part);
+        std::memset(after, 0x33, count / 2 * part);
+        CHECK(around.are_whole());
+        pool.give(after, count / 2 * part);
+      }
+      REQUIRE(calls().mapped == mapped);
+      if (!refused) break;
+      REQUIRE(n < 100);
+    }
+  }
+}
+
+TEST_CASE("at its limit a pool gives whole pages as long as it has so many, wherever they are") {
+  constexpr std::uint64_t page = 4096, limit = 24 * mib;
+  for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_SHARED}) {
+    const live_pool pool(limited(kind, limit));
+    std::mt19937_64 random(kind + 5u);
+    std::vector<std::pair<char*, std::uint64_t>> live;
+    std::uint64_t bytes = 0;
+    for (int step = 0; step < 4000; ++step) {
+      const std::uint64_t size = (random() % (1u << random() % 11) + 1) * page;
+      while (bytes + size > limit) {
+        const std::size_t i = random() % live.size();
+        REQUIRE(live[i].first[0] == static_cast<char>(live[i].second / page));
+        pool.give(live[i].first, live[i].second);
+        bytes -= live[i].second;
+        live[i] = live.back();
+        live.pop_back();
+      }
+      void* memory = nullptr;
+      INFO("kind " << kind << ", step " << step << ": " << size << " beside " << bytes);
+      REQUIRE(pool.allocate(size, &memory) == VELO_OK);
+      live.emplace_back(static_cast<char*>(memory), size);
+      live.back().first[0] = live.back().first[size - 1] = static_cast<char>(size / page);
+      bytes += size;
+    }
+    CHECK(pool.stats().bytes_reserved <= limit);
+    for (const auto& [memory, size] : live) pool.give(memory, size);
+  }
+}
