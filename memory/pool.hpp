@@ -65,7 +65,7 @@ class pool {
   }
   // Gives back what no queued work uses. False: free() is to do it.
   bool give_at_hand(void* memory, std::uint64_t bytes) noexcept;
-  bool give_large_at_hand(void* memory, std::uint64_t bytes) noexcept;
+  bool give_any_at_hand(void* memory, std::uint64_t bytes) noexcept;
 
   void* allocate(const wanted& what);         // throws VELO_ERR_MEMORY, FOREIGN
   void* allocate_slowly(const wanted& what);  // as allocate, where nothing is at hand
@@ -214,7 +214,7 @@ __attribute__((always_inline)) inline bool pool::take_at_hand(std::uint64_t byte
 }
 inline bool pool::take_large_at_hand(std::uint64_t bytes, std::uint8_t purpose,
                                      void** memory) noexcept {
-  thread_cache* mine = table_.mine();
+  thread_cache* mine = cache_here();
   return mine != nullptr && mine->take_from_pocket(bytes, unit, purpose, levels_, memory);
 }
 
@@ -225,11 +225,12 @@ __attribute__((always_inline)) inline bool pool::give_at_hand(void* memory,
   thread_cache* mine = table_.mine();
   return mine != nullptr && b->is(block_state::in_use) && mine->put(*b, memory, bytes);
 }
-inline bool pool::give_large_at_hand(void* memory, std::uint64_t bytes) noexcept {
+inline bool pool::give_any_at_hand(void* memory, std::uint64_t bytes) noexcept {
   block* b = nullptr;
   if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, b)) return false;
-  thread_cache* mine = table_.mine();
-  return mine != nullptr && b->is(block_state::in_use) && mine->put_into_pocket(*b, bytes);
+  thread_cache* mine = cache_here();
+  return mine != nullptr && b->is(block_state::in_use) &&
+         (is_large(bytes) ? mine->put_into_pocket(*b, bytes) : mine->put(*b, memory, bytes));
 }
 
 }  // namespace velo::memory

@@ -27,9 +27,7 @@ void pool::report(velo_log_level level, const char* line) const noexcept {
 bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
   core::stream* on = queued_stream(stream, "stream");
   if (on == nullptr && !is_closed() &&
-      (is_recorded()     ? give_and_note(memory, bytes)
-       : is_large(bytes) ? give_large_at_hand(memory, bytes)
-                         : give_at_hand(memory, bytes)))
+      (is_recorded() ? give_and_note(memory, bytes) : give_any_at_hand(memory, bytes)))
     return false;
   return free_slowly(cache_here(), memory, bytes, on, stream);
 }

@@ -63,8 +63,7 @@ bool pool::give_and_note(void* memory, std::uint64_t bytes) noexcept {
   const std::uint8_t purpose = b->purpose.load(std::memory_order_relaxed);
   const std::uint64_t requested = b->asked();
   event e = of_block(event_kind::given, static_cast<char*>(memory), b->size);
-  if (!(is_large(bytes) ? give_large_at_hand(memory, bytes) : give_at_hand(memory, bytes)))
-    return false;
+  if (!give_any_at_hand(memory, bytes)) return false;
   e.ticks = ticks;
   e.requested = requested;
   e.purpose = purpose;

@@ -12,6 +12,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <initializer_list>
 
 #include "memory/block.hpp"
 #include "memory/tally.hpp"
@@ -189,27 +190,35 @@ class alignas(64) thread_cache {
   std::atomic<block*> pockets_[pocket_count] = {};
 };
 
-// Caches by their threads, so that a thread finds its own with one load and no call. Threads whose
-// places coincide are left to the pool's key.
+// Caches by their threads, so that a thread finds its own with a few loads and no call. A thread has
+// two places it may stand at; where others stand at both it is left to the pool's key.
 class cache_table {
  public:
   thread_cache* mine() const noexcept {
     const pthread_t self = this_thread();
-    const entry& e = entries_[place_of(self)];
-    if (__builtin_expect(e.thread.load(std::memory_order_relaxed) != self, 0)) return nullptr;
-    if (e.cache == nullptr) __builtin_unreachable();
-    return e.cache;
+    const entry* e = &entries_[place_of(self)];
+    if (__builtin_expect(e->thread.load(std::memory_order_relaxed) != self, 0)) {
+      e = &entries_[second_place_of(self)];
+      if (e->thread.load(std::memory_order_relaxed) != self) return nullptr;
+    }
+    if (e->cache == nullptr) __builtin_unreachable();
+    return e->cache;
   }
   // Of the calling thread, with the pool's lock.
   void add(thread_cache& mine) noexcept {
-    entry& e = entries_[place_of(pthread_self())];
-    if (e.thread.load(std::memory_order_relaxed) != 0) return;
-    e.cache = &mine;
-    e.thread.store(pthread_self(), std::memory_order_relaxed);
+    const pthread_t self = this_thread();
+    for (const std::uint64_t at : {place_of(self), second_place_of(self)}) {
+      if (entries_[at].thread.load(std::memory_order_relaxed) != 0) continue;
+      entries_[at].cache = &mine;
+      entries_[at].thread.store(self, std::memory_order_relaxed);
+      return;
+    }
   }
   void remove() noexcept {
-    if (mine() != nullptr)
-      entries_[place_of(pthread_self())].thread.store(0, std::memory_order_relaxed);
+    const pthread_t self = this_thread();
+    for (const std::uint64_t at : {place_of(self), second_place_of(self)})
+      if (entries_[at].thread.load(std::memory_order_relaxed) == self)
+        entries_[at].thread.store(0, std::memory_order_relaxed);
   }
 
  private:
@@ -227,9 +236,12 @@ class cache_table {
     std::atomic<pthread_t> thread{0};
     thread_cache* cache = nullptr;
   };
-  static constexpr int places = 64;
+  static constexpr int places = 256;
   static std::uint64_t place_of(pthread_t thread) noexcept {
     return (thread >> 12) % places;  // of stacks that lie one behind the other, all different
+  }
+  static std::uint64_t second_place_of(pthread_t thread) noexcept {
+    return thread * 0x9e3779b97f4a7c15u >> 56;
   }
 
   entry entries_[places];

@@ -151,7 +151,7 @@ __attribute__((noinline)) velo_status allocate_large(velo_pool pool,
 }
 __attribute__((noinline)) velo_status free_large(velo_pool pool, void* memory,
                                                  std::uint64_t bytes) {
-  if (core::object_of<memory::pool>(pool).give_large_at_hand(memory, bytes)) return VELO_OK;
+  if (core::object_of<memory::pool>(pool).give_any_at_hand(memory, bytes)) return VELO_OK;
   return free(pool, memory, bytes, nullptr);
 }
 

@@ -5,7 +5,9 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -129,29 +131,53 @@ TEST_CASE("a thread finds its own cache or none, and a place is free again after
   CHECK(table.mine() == nullptr);
   table.add(of.cache);
   CHECK(table.mine() == &of.cache);
-  int found = 0;
-  for (int i = 0; i < 200; ++i) {  // more threads than places: some coincide with this one
+  for (int i = 0; i < 50; ++i) {
     std::thread([&] {
       CHECK(table.mine() == nullptr);
       cache_of_blocks own;
       table.add(own.cache);
-      CHECK((table.mine() == &own.cache || table.mine() == nullptr));
-      found += table.mine() != nullptr ? 1 : 0;
+      CHECK(table.mine() == &own.cache);
       table.remove();
       CHECK(table.mine() == nullptr);
     }).join();
   }
-  CHECK(found > 0);
   CHECK(table.mine() == &of.cache);
   table.remove();
   CHECK(table.mine() == nullptr);
 }
 
-TEST_CASE("more threads at once than places: all allocate, and all comes back") {
+TEST_CASE("more threads than places: each finds its own cache or none") {
+  cache_table table;
+  std::mutex lock;
+  std::condition_variable changed;
+  int arrived = 0, found = 0, wrong = 0;
+  constexpr int count = 400;
+  std::vector<std::thread> all;
+  for (int t = 0; t < count; ++t) {
+    all.emplace_back([&] {
+      cache_of_blocks own;
+      std::unique_lock<std::mutex> held(lock);
+      table.add(own.cache);
+      ++arrived;
+      changed.notify_all();
+      changed.wait(held, [&] { return arrived == count; });
+      found += table.mine() == &own.cache ? 1 : 0;
+      wrong += table.mine() != &own.cache && table.mine() != nullptr ? 1 : 0;
+      table.remove();
+      wrong += table.mine() != nullptr ? 1 : 0;
+    });
+  }
+  for (std::thread& t : all) t.join();
+  CHECK(wrong == 0);
+  CHECK(found > count / 4);
+  CHECK(found < count);
+}
+
+TEST_CASE("many threads at once: all allocate, and all comes back") {
   const live_pool pool;
   std::atomic<int> refused{0};
   std::vector<std::thread> all;
-  for (int t = 0; t < 150; ++t) {
+  for (int t = 0; t < 300; ++t) {
     all.emplace_back([&] {
       for (int i = 0; i < 20; ++i) {
         void* memory = nullptr;
@@ -163,8 +189,8 @@ TEST_CASE("more threads at once than places: all allocate, and all comes back") 
   }
   for (std::thread& t : all) t.join();
   CHECK(refused == 0);
-  CHECK(pool.stats().allocations == 3000);
-  CHECK(pool.stats().frees == 3000);
+  CHECK(pool.stats().allocations == 6000);
+  CHECK(pool.stats().frees == 6000);
   REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
   CHECK(pool.stats().bytes_reserved == 0);
 }
