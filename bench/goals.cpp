@@ -59,7 +59,8 @@ double measure_statistic(const json_t* clause, const result& r, const std::vecto
   }
   if (statistic == "speedup") {
     for (const result& one : all)
-      if (one.threads == 1 && one.name == r.name && one.type == r.type && one.shape == r.shape)
+      if (one.threads == 1 && one.name == r.name && one.type == r.type && one.shape == r.shape &&
+          one.residency == r.residency)
         return r.rate() / one.rate();
     return 0;
   }

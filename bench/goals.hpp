@@ -28,7 +28,8 @@ struct judgement {
 };
 
 // Throws std::runtime_error with line and column when the file does not parse.
-// list: the file's list to judge by, "goals" of bench_ops or "calls" of bench_call.
+// list: the file's list to judge by: "goals" of bench_ops, "calls" of bench_call, "memory" of
+// bench_memory.
 judgement judge(const std::string& file, const char* list, const std::string& cpu_kind,
                 const std::vector<result>& results);
 

@@ -1,6 +1,7 @@
 // getopt_long, and the text of --help.
 #include "bench/options.hpp"
 
+#include <errno.h>
 #include <getopt.h>
 
 #include <algorithm>
@@ -9,9 +10,8 @@
 #include <regex>
 
 namespace velo::bench {
-namespace {
 
-constexpr const char* help_text =
+const char* const help_of_bench_ops =
     R"(bench_ops: velo's operators beside oneDNN, OpenBLAS and torch, and beside the limits of this machine.
 
   --filter REGEX     only rows whose 'name dtype shape residency' matches
@@ -32,8 +32,10 @@ in this process. VELO_ISA lowers what velo uses and the limits with it; DNNL_MAX
 Exit code 1: a row failed, gave a wrong result, or the run compares unequal with itself.
 )";
 
+namespace {
+
 [[noreturn]] void refuse(const std::string& what) {
-  std::fprintf(stderr, "bench_ops: %s (--help explains)\n", what.c_str());
+  std::fprintf(stderr, "%s: %s (--help explains)\n", program_invocation_short_name, what.c_str());
   std::exit(1);
 }
 
@@ -69,7 +71,7 @@ void check_filter(const std::string& filter) {
 
 }  // namespace
 
-options parse_options(int count, char** arguments) {
+options parse_options(int count, char** arguments, const char* help) {
   static constexpr ::option known[] = {
       {"filter", 1, nullptr, 'f'}, {"threads", 1, nullptr, 't'},  {"passes", 1, nullptr, 'p'},
       {"budget", 1, nullptr, 'b'}, {"quick", 0, nullptr, 'q'},    {"json", 0, nullptr, 'j'},
@@ -113,7 +115,7 @@ options parse_options(int count, char** arguments) {
         o.list = true;
         break;
       case 'h':
-        std::fputs(help_text, stdout);
+        std::fputs(help, stdout);
         std::exit(0);
       default:
         refuse("unknown or incomplete argument");

@@ -1,4 +1,4 @@
-// The command line of bench_ops.
+// The command line of bench_ops and bench_memory.
 #pragma once
 
 #include <string>
@@ -21,7 +21,9 @@ struct options {
 };
 
 // Prints the help and exits with 0 for --help, prints what is wrong and exits with 1 for
-// a bad argument.
-options parse_options(int count, char** arguments);
+// a bad argument. help: of the program; its options are among those of bench_ops.
+options parse_options(int count, char** arguments, const char* help);
+
+extern const char* const help_of_bench_ops;
 
 }  // namespace velo::bench

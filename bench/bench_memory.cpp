@@ -1,0 +1,280 @@
+// bench_memory: nanoseconds for an allocation and its free, of velo's pool and of the allocators
+// that programs use.
+//
+// Rows: pairs of one size, untouched and with a byte of every page written; a random mix; blocks
+// that another thread frees; what the trace adaptor adds to a call. Pairs and the mix with one thread
+// and with two at once. All allocators take turns within a row, each warm (protocol.hpp). Goals:
+// goals.json, memory. Cost: two minutes a pass, seconds with --quick.
+#include <jansson.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "bench/goals.hpp"
+#include "bench/limits/machine.hpp"
+#include "bench/memory/work.hpp"
+#include "bench/options.hpp"
+#include "bench/protocol.hpp"
+#include "bench/result.hpp"
+
+namespace velo::bench {
+namespace {
+
+constexpr const char* help_text =
+    R"(bench_memory: velo's pool beside glibc's malloc, mimalloc, jemalloc and tcmalloc.
+
+  --filter REGEX     only rows whose 'name shape residency' matches
+  --threads LIST     thread counts, 1 and 2 by default: --threads 1
+  --passes N         how often the whole list is measured; a goal must be reached in each (3)
+  --budget SECONDS   time for a row in a pass (1.0)
+  --quick            one pass, a short budget: shows that all rows run
+  --json             one JSON object a row on standard output; all else goes to standard error
+  --list             print the rows and exit
+  --help
+
+A row: nanoseconds at p25 for an allocation and its free, lower is better; ratio = the best peer / velo.
+)";
+
+struct memory_row {
+  std::string name, shape, residency;
+  std::size_t bytes;
+};
+
+std::vector<memory_row> all_rows() {
+  struct {
+    const char* shape;
+    std::size_t bytes;
+  } static constexpr sizes[] = {{"64 B", 64},        {"512 B", 512},     {"4 KiB", 4096},
+                                {"64 KiB", 1 << 16}, {"1 MiB", 1 << 20}, {"8 MiB", 1 << 23},
+                                {"64 MiB", 1 << 26}, {"1 GiB", 1 << 30}};
+  std::vector<memory_row> rows;
+  for (const char* residency : {"untouched", "touched"})
+    for (const auto& s : sizes) rows.push_back({"pair", s.shape, residency, s.bytes});
+  rows.push_back({"mix", "512 B to 4 MiB", "untouched", 0});
+  for (const auto& s : sizes)
+    if (s.bytes <= 1 << 20) rows.push_back({"relay", s.shape, "untouched", s.bytes});
+  rows.push_back({"trace", "512 B", "untouched", 512});
+  return rows;
+}
+
+// What a call of a candidate does so many times, and how many of them a figure is divided by.
+struct measured_calls {
+  std::vector<candidate> all;
+  int count = 1;
+};
+
+class bench {
+ public:
+  bench(options o, std::vector<peer_allocator> peers)
+      : options_(std::move(o)),
+        out_(options_.json ? stderr : stdout),
+        machine_(identify_machine()),
+        peers_(std::move(peers)) {}
+
+  int run();
+
+ private:
+  template <class F>
+  void for_each_allocator(velo_pool pool, F&& f) {  // f(name, calls)
+    f(std::string("velo"), pool_calls{pool});
+    for (const peer_allocator& p : peers_) f(p.name, peer_calls{p.allocate, p.free});
+  }
+  measured_calls pairs_of(const memory_row& row, int threads, velo_pool pool);
+  measured_calls mixes_of(int threads, velo_pool pool);
+  measured_calls relays_of(const memory_row& row, velo_pool pool);
+  bool measure_row(const memory_row& row, int threads);
+  void measure_trace(const memory_row& row);
+  result& result_of(const memory_row& row, int threads);
+  void print(const result& r) const;
+
+  options options_;
+  FILE* out_;
+  machine machine_;
+  std::vector<peer_allocator> peers_;
+  std::unique_ptr<partner> partner_;
+  std::vector<result> results_;
+};
+
+result& bench::result_of(const memory_row& row, int threads) {
+  for (result& r : results_)
+    if (r.name == row.name && r.shape == row.shape && r.residency == row.residency &&
+        r.threads == threads)
+      return r;
+  result& made = results_.emplace_back();
+  made.name = row.name, made.shape = row.shape, made.residency = row.residency;
+  made.threads = threads, made.unit = "ns";
+  return made;
+}
+
+measured_calls bench::pairs_of(const memory_row& row, int threads, velo_pool pool) {
+  measured_calls made;
+  const bool touched = row.residency == "touched";
+  const std::size_t pages = touched ? row.bytes / 4096 : 0;
+  made.count = static_cast<int>(256 / (pages / 16 + 1)) + 1;
+  for_each_allocator(pool, [&](const std::string& name, auto calls) {
+    made.all.push_back({name, [=, count = made.count, bytes = row.bytes](int) {
+                          const auto work = [=] { run_pairs(calls, bytes, touched, count); };
+                          if (threads > 1) partner_->start(work);
+                          work();
+                          if (threads > 1) partner_->wait();
+                        }});
+  });
+  return made;
+}
+
+measured_calls bench::mixes_of(int threads, velo_pool pool) {
+  measured_calls made;
+  made.count = 512;
+  for_each_allocator(pool, [&](const std::string& name, auto calls) {
+    auto mine = std::make_shared<random_mix<decltype(calls)>>(calls, 1);
+    auto other = threads > 1 ? std::make_shared<random_mix<decltype(calls)>>(calls, 2) : nullptr;
+    made.all.push_back({name, [=, count = made.count](int) {
+                          if (other != nullptr) partner_->start([=] { other->run(count); });
+                          mine->run(count);
+                          if (other != nullptr) partner_->wait();
+                        }});
+  });
+  return made;
+}
+
+measured_calls bench::relays_of(const memory_row& row, velo_pool pool) {
+  measured_calls made;
+  for_each_allocator(pool, [&](const std::string& name, auto calls) {
+    using relayed = relay<decltype(calls)>;
+    auto own = std::make_shared<relayed>(calls, *partner_, row.bytes);
+    made.count = static_cast<int>(relayed::batch);
+    made.all.push_back({name, [own](int) { own->run(); }});
+  });
+  return made;
+}
+
+// What stands in the caller's way between two calls of the upstream: half of what a pair costs more.
+void bench::measure_trace(const memory_row& row) {
+  velo_pool pool = nullptr;
+  require(velo_pool_create(nullptr, &pool));
+  velo_allocator below = VELO_ALLOCATOR_INIT, above = VELO_ALLOCATOR_INIT;
+  require(velo_pool_allocator(pool, &below));
+  velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
+  desc.kind = VELO_ADAPTOR_TRACE;
+  desc.upstream = &below;
+  desc.path = "/dev/null";
+  velo_adaptor adaptor = nullptr;
+  require(velo_adaptor_create(&desc, &adaptor));
+  require(velo_adaptor_allocator(adaptor, &above));
+  constexpr int count = 4096;
+  const auto pairs = [&](const velo_allocator& of) {
+    return [calls = allocator_calls{of}, bytes = row.bytes](int) {
+      run_pairs(calls, bytes, false, count);
+    };
+  };
+  measuring how;
+  how.budget = options_.budget;
+  const outcome measured = measure({{"traced", pairs(above)}, {"not", pairs(below)}}, how);
+  velo_adaptor_destroy(adaptor);
+  velo_pool_destroy(pool);
+  result& into = result_of(row, 1);
+  const timing &with = measured.timings[0], &without = measured.timings[1];
+  into.p25s.push_back((with.p25 - without.p25) / (2 * count));
+  into.mins.push_back((with.min - without.min) / (2 * count));
+  into.rates.push_back(1 / into.p25s.back());
+}
+
+bool bench::measure_row(const memory_row& row, int threads) {
+  if (row.name == "trace") {
+    if (threads == 1) measure_trace(row);
+    return threads == 1;
+  }
+  if (row.name == "relay" && threads == 1) return false;
+  if (row.residency == "touched" && row.bytes > 1 << 26 && threads > 1) return false;  // a minute
+  velo_pool pool = nullptr;
+  require(velo_pool_create(nullptr, &pool));
+  {
+    const measured_calls calls = row.name == "pair"  ? pairs_of(row, threads, pool)
+                                 : row.name == "mix" ? mixes_of(threads, pool)
+                                                     : relays_of(row, pool);
+    measuring how;
+    how.budget = options_.budget;
+    how.threads = threads;
+    const outcome measured = measure(calls.all, how);
+    result& into = result_of(row, threads);
+    into.p25s.push_back(measured.timings[0].p25 / calls.count);
+    into.mins.push_back(measured.timings[0].min / calls.count);
+    into.rates.push_back(1 / into.p25s.back());
+    into.calls += measured.timings[0].calls, into.disturbed += measured.timings[0].disturbed;
+    for (std::size_t c = 1; c < calls.all.size(); ++c)
+      into.add_peer(calls.all[c].name, calls.count / measured.timings[c].p25,
+                    speed_ratio(measured, 0, c));
+  }
+  velo_pool_destroy(pool);
+  return true;
+}
+
+void bench::print(const result& r) const {
+  const double nanoseconds = 1e9 * median(r.p25s);
+  std::fprintf(out_, "%-6s %-15s %-10s %d %10.1f", r.name.c_str(), r.shape.c_str(),
+               r.residency.c_str(), r.threads, nanoseconds);
+  for (const peer_result& p : r.peers)
+    std::fprintf(out_, "  %s %.1f", p.name.c_str(), 1e9 / median(p.rates));
+  std::fprintf(out_, "%s\n", r.disturbed * 2 > r.calls ? "  disturbed" : "");
+  if (!options_.json) return;
+  const peer_result* best = r.best_peer();
+  json_t* line = json_pack("{s:s, s:s, s:s, s:i, s:s, s:f}", "name", r.name.c_str(), "shape",
+                           r.shape.c_str(), "residency", r.residency.c_str(), "threads", r.threads,
+                           "unit", r.unit.c_str(), "velo", nanoseconds);
+  json_object_set_new(line, "peer", best ? json_real(1e9 / median(best->rates)) : json_null());
+  json_object_set_new(line, "peer_name", best ? json_string(best->name.c_str()) : json_null());
+  json_object_set_new(line, "ratio", best ? json_real(median(best->ratios)) : json_null());
+  json_t* peers = json_object();
+  for (const peer_result& p : r.peers)
+    json_object_set_new(peers, p.name.c_str(), json_real(1e9 / median(p.rates)));
+  json_object_set_new(line, "peers", peers);
+  json_object_set_new(line, "p25", json_real(median(r.p25s)));
+  json_object_set_new(line, "min", json_real(*std::min_element(r.mins.begin(), r.mins.end())));
+  json_object_set_new(line, "load", json_real(load_average()));
+  char* text = json_dumps(line, JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(6));
+  std::printf("%s\n", text);
+  std::free(text);
+  json_decref(line);
+}
+
+int bench::run() {
+  std::vector<memory_row> rows;
+  const std::regex wanted(options_.filter);
+  for (const memory_row& r : all_rows())
+    if (std::regex_search(r.name + " " + r.shape + " " + r.residency, wanted)) rows.push_back(r);
+  if (options_.list) {
+    for (const memory_row& r : rows)
+      std::printf("%s %s %s\n", r.name.c_str(), r.shape.c_str(), r.residency.c_str());
+    return 0;
+  }
+  pin_thread(machine_.cpus[0]);
+  if (machine_.cpus.size() > 1) partner_ = std::make_unique<partner>(machine_.cpus[1]);
+  std::fprintf(out_, "%s, load %.1f: nanoseconds for an allocation and its free, p25\n",
+               machine_.kind.c_str(), load_average());
+  std::fprintf(out_, "%-6s %-15s %-10s T %10s\n", "row", "size", "memory", "velo");
+  for (int pass = 0; pass < options_.passes; ++pass)
+    for (const int threads : options_.threads)
+      for (const memory_row& r : rows) {
+        if (threads > 1 && partner_ == nullptr) continue;
+        if (measure_row(r, threads) && pass + 1 == options_.passes) print(result_of(r, threads));
+      }
+  partner_.reset();
+  const judgement j = judge(options_.folder + "/goals.json", "memory", machine_.kind, results_);
+  print_judgement(out_, j);
+  return 0;
+}
+
+}  // namespace
+}  // namespace velo::bench
+
+int main(int count, char** arguments) {
+  using namespace velo::bench;
+  options o = parse_options(count, arguments, help_text);
+  reserve_static_tls(arguments);
+  return bench(std::move(o), load_peers()).run();
+}
