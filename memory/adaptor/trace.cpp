@@ -6,22 +6,51 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
+#include <charconv>
 #include <cstring>
 #include <mutex>
 
 #include "core/host_call.hpp"
+#include "core/process.hpp"
 #include "memory/adaptor/adaptor.hpp"
 
 namespace velo::memory {
 namespace {
 
-unsigned long long number(std::uint64_t n) noexcept {
-  return n;
-}
-unsigned long long address(const void* p) noexcept {
+std::uint64_t address(const void* p) noexcept {
   return reinterpret_cast<std::uintptr_t>(p);
 }
+
+// Asked of Linux once by each thread of each process.
+pid_t thread_number() noexcept {
+  struct known {
+    std::uint32_t epoch;
+    pid_t number;
+  };
+  static thread_local known mine{0, 0};
+  const std::uint32_t epoch = core::process_epoch();
+  if (epoch == 0 || mine.epoch != epoch) mine = {epoch, static_cast<pid_t>(syscall(SYS_gettid))};
+  return mine.number;
+}
+
+// One behind the other, without a look at the locale; there is room for the longest line.
+class line_writer {
+ public:
+  explicit line_writer(char* to) : at_(to) {}
+  line_writer& operator<<(const char* text) noexcept {
+    while (*text != 0) *at_++ = *text++;
+    return *this;
+  }
+  line_writer& operator<<(std::uint64_t n) noexcept { return add(n, 10); }
+  line_writer& add(std::uint64_t n, int base) noexcept {
+    at_ = std::to_chars(at_, at_ + 20, n, base).ptr;
+    return *this;
+  }
+  char* end() const noexcept { return at_; }
+
+ private:
+  char* at_;
+};
 
 class trace final : public adaptor {
  public:
@@ -68,7 +97,7 @@ class trace final : public adaptor {
   };
 
   void add(const char* action, const void* memory, const memory_request& what) {
-    const auto thread = static_cast<pid_t>(syscall(SYS_gettid));
+    const pid_t thread = thread_number();
     const std::lock_guard<std::mutex> lock(lock_);
     if (count_ == most) write_records();
     records_[count_++] = {action, memory, what.stream, what.bytes, thread};
@@ -80,9 +109,10 @@ class trace final : public adaptor {
     int length = 0;
     for (int i = 0; i < count_; ++i) {
       const record& r = records_[i];
-      length += std::snprintf(text + length, longest_line, "%d,%llu,%s,0x%llx,%llu,%llu\n",
-                              static_cast<int>(r.thread), number(written_++), r.action,
-                              address(r.memory), number(r.bytes), address(r.stream));
+      line_writer line(text + length);
+      line << static_cast<std::uint64_t>(r.thread) << "," << written_++ << "," << r.action << ",0x";
+      line.add(address(r.memory), 16) << "," << r.bytes << "," << address(r.stream) << "\n";
+      length = static_cast<int>(line.end() - text);
       if (length < static_cast<int>(sizeof text) - longest_line && i + 1 < count_) continue;
       write_out(text, static_cast<std::size_t>(length));
       length = 0;

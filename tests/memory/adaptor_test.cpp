@@ -2,6 +2,8 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -10,6 +12,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "memory/allocator_conformance.hpp"
@@ -203,6 +206,38 @@ TEST_CASE("a trace has a line for each call, for its owner alone, and follows no
   CHECK(velo_adaptor_create(&through_link, &none) == VELO_ERR_IO);
   CHECK(last_failure().argument == std::string("desc.path"));
   unlink(link.c_str());
+}
+
+TEST_CASE("a trace names the thread of each call, in a child of a fork too") {
+  const scratch_file file;
+  const live_pool pool;
+  const auto thread_of_line = [&](std::size_t at) {
+    const std::vector<std::string> lines = lines_of(file.path);
+    return at < lines.size() ? std::atol(lines[at].c_str()) : -1;
+  };
+  long other = 0;
+  {
+    const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, of_pool(pool), file.path));
+    const velo_allocator a = trace.allocator();
+    void* block = take(a, 100);
+    std::thread([&] {
+      other = syscall(SYS_gettid);
+      give(a, block, 100);
+    }).join();
+  }
+  CHECK(thread_of_line(1) == getpid());
+  CHECK(other != getpid());
+  CHECK(thread_of_line(2) == other);
+  const pid_t child = fork();
+  if (child == 0) {
+    const live_pool own;
+    const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, of_pool(own), file.path));
+    give(trace.allocator(), take(trace.allocator(), 100), 100);
+    _exit(velo_adaptor_flush(trace.handle) == VELO_OK && thread_of_line(2) == getpid() ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("a trace that cannot be written says so, and allocations go on") {
