@@ -16,20 +16,18 @@ class sink {
   sink(const sink&) = delete;
   sink& operator=(const sink&) = delete;
 
-  void put(const char* bytes, std::size_t count) {
-    if (__builtin_expect(count > size - used_, 0)) return put_slowly(bytes, count);
-    std::memcpy(buffer_.get() + used_, bytes, count);
-    used_ += count;
-  }
-  void put(const std::string& text) { put(text.data(), text.size()); }
-
-  // Room for so many bytes, of which `took` says how many were needed.
-  static constexpr std::size_t most_room = 64;
-  char* room() {
-    if (size - used_ < most_room) empty();
+  // The place for the next bytes, at least `room` of them; took(end) says where they end.
+  static constexpr std::size_t room = 8192;
+  char* reserve() {
+    if (size - used_ < room) empty();
     return buffer_.get() + used_;
   }
   void took(const char* end) { used_ = static_cast<std::size_t>(end - buffer_.get()); }
+
+  void put(const std::string& text) {
+    empty();
+    write(text.data(), text.size());
+  }
 
  protected:
   virtual void write(const char* bytes, std::size_t count) = 0;
@@ -40,12 +38,6 @@ class sink {
 
  private:
   static constexpr std::size_t size = std::size_t{256} << 10;
-
-  __attribute__((noinline)) void put_slowly(const char* bytes, std::size_t count) {
-    empty();
-    if (count > size) return write(bytes, count);
-    put(bytes, count);
-  }
 
   std::unique_ptr<char[]> buffer_;
   std::size_t used_ = 0;

@@ -42,7 +42,18 @@ struct snapshot {
   bool checked = false;
   instant taken;
 
-  std::int64_t unix_ns(std::uint64_t ticks) const noexcept;
+  // Ticks as the wall clock's nanoseconds.
+  struct clock {
+    std::uint64_t ticks;
+    std::int64_t unix_ns;
+    double ns_a_tick;
+    std::int64_t at(std::uint64_t when) const noexcept {
+      return unix_ns +
+             static_cast<std::int64_t>(
+                 static_cast<double>(static_cast<std::int64_t>(when - ticks)) * ns_a_tick);
+    }
+  };
+  clock times() const noexcept;
 };
 
 void write_json(const snapshot& what, sink& to);

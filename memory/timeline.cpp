@@ -46,8 +46,9 @@ struct course {
 course course_of(const snapshot& what) {
   course c;
   const std::int64_t origin = what.events.begin.unix_ns;
+  const snapshot::clock times = what.times();
   const auto seconds = [&](std::uint64_t ticks) {
-    return static_cast<double>(what.unix_ns(ticks) - origin) / 1e9;
+    return static_cast<double>(times.at(ticks) - origin) / 1e9;
   };
   const std::size_t count = what.events.order.size();
   if (count == 0) return c;

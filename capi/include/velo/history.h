@@ -3,20 +3,17 @@
  *
  * History. A pool keeps its last allocations and frees, what the system gave it and got back, the
  * requests it refused and what the host said about them, once velo_pool_record has been called;
- * until then it keeps nothing. Events take 48 bytes each and 15 ns. They are in order, those of
- * several threads, too.
+ * until then it keeps nothing. An event takes 48 bytes and 15 ns. All are in order, those of several
+ * threads, too.
  *
- * Snapshot. velo_pool_snapshot and velo_pool_save give out blocks, counters and history:
- *
- *   VELO_SNAPSHOT_JSON, VELO_SNAPSHOT_PICKLE  the structure of torch.cuda.memory._snapshot(), which
- *                           its viewer and torch.cuda._memory_viz read. `segments` are stretches of
- *                           addresses with memory behind them, with their blocks; `device_traces` has
- *                           one trace, the history: the action's name, address, size as requested,
- *                           stream (0 = the host's order), time, and as its one frame the purpose and
- *                           what was last said. Of an `oom`, device_free is what the pool had in all
- *                           and largest_hole in one piece. `velo` has the counters.
- *   VELO_SNAPSHOT_TIMELINE  a picture (SVG) of live bytes by purpose and of reserved bytes over the
- *                           time that the history holds.
+ * Snapshot. velo_pool_snapshot and velo_pool_save give out blocks, counters and history. JSON and
+ * pickle have the structure of torch.cuda.memory._snapshot(), which its viewer and
+ * torch.cuda._memory_viz read: `segments` are stretches of addresses with memory behind them, with
+ * their blocks; `device_traces` has one trace, the history, each entry with the action's name,
+ * address, size as requested, stream (0 = the host's order), time, and as its one frame the purpose
+ * and what was last said. Of an `oom`, device_free is what the pool had in all and largest_hole in
+ * one piece. `velo` has the counters. The timeline is a picture (SVG) of live bytes by purpose and of
+ * reserved bytes over the time that the history holds.
  *
  * What other threads do meanwhile may be in one part of a snapshot and not yet in another.
  */
