@@ -22,8 +22,7 @@ namespace {
 
 constexpr int width = 1200;  // columns
 constexpr double height = 480;
-constexpr double left = 110, top = 40;  // room for the scale, for the title
-constexpr double room_of_a_mark = 56;   // pixels, with its words
+constexpr double left = 110, top = 56;  // room for the scale, for the title and what was said
 
 struct mark {
   double seconds;
@@ -122,10 +121,12 @@ class picture {
     const double length = c_.end - c_.begin;
     const double unit = length < 1e-3 ? 1e6 : length < 1 ? 1e3 : 1;
     const char* name = length < 1e-3 ? "us" : length < 1 ? "ms" : "s";
-    for (int i = 0; i <= 4; ++i)
+    step = std::pow(10, std::floor(std::log10(length * unit)));  // four to ten, round
+    if (length * unit / step < 4) step /= length * unit / step < 2 ? 5 : 2;
+    for (double at = std::ceil(c_.begin * unit / step) * step; at <= c_.end * unit; at += step)
       append(out,
-             "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\" stroke=\"none\">%.4g %s</text>\n",
-             left + i * width / 4.0, top + height + 16, (c_.begin + length * i / 4) * unit, name);
+             "<text x=\"%.1f\" y=\"%.0f\" text-anchor=\"middle\" stroke=\"none\">%.10g %s</text>\n",
+             c_.x(at / unit), top + height + 16, at, name);
     out += "</g>\n";
   }
 
@@ -190,10 +191,11 @@ class picture {
       append(out, "<path d=\"M%.1f %.0fv%.0f\" stroke=\"#888\" stroke-dasharray=\"2 3\"><title>",
              at, top, height);
       out += text + "</title></path>\n";
-      if (at < free_from) continue;
-      append(out, "<text x=\"%.1f\" y=\"%.0f\" font-size=\"10\" fill=\"#555\">", at + 3, top + 10);
+      const double length = 6.0 * static_cast<double>(text.size()) + 8;
+      if (at < free_from || at + length > left + width) continue;
+      append(out, "<text x=\"%.1f\" y=\"%.0f\" font-size=\"10\" fill=\"#555\">", at, top - 6);
       out += text + "</text>\n";
-      free_from = at + std::max(room_of_a_mark, 6.0 * static_cast<double>(text.size()) + 8);
+      free_from = at + length;
     }
   }
 

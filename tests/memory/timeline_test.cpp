@@ -59,8 +59,8 @@ TEST_CASE("a peak of a moment is seen among a million events") {
   }
   const std::string picture = picture_of(pool);
   CHECK(shows(picture, "at most 300.0 MiB live"));
-  // A step of the workspace's area up to the top: 480 pixels above the bottom at 520.
-  CHECK(std::regex_search(picture, std::regex("V40\\.0[0-9]H")));
+  // A step of the workspace's area up to the top: 480 pixels above the bottom at 536.
+  CHECK(std::regex_search(picture, std::regex("V56\\.0[0-9]H")));
   CHECK(picture.size() < 200000);
 }
 
