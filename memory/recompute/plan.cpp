@@ -78,22 +78,23 @@ std::int64_t recompute_plan::add(const velo_recompute_op& op) {
 void recompute_plan::solve(std::int64_t budget, std::uint64_t seed) {
   find_takers(graph_);
   op_schedule found = memory::solve(graph_, budget, seed);
-  if (found.steps.empty() && graph_.size() > 0) refuse(budget);
+  if (found.steps.empty() && graph_.size() > 0) refuse(budget, seed);
   schedule_ = std::move(found);
   is_solved_ = true;
 }
 
-void recompute_plan::refuse(std::int64_t budget) const {
+void recompute_plan::refuse(std::int64_t budget, std::uint64_t seed) const {
   for (std::int32_t i = 0; i < graph_.size(); ++i) {
     std::int64_t needed = graph_.bytes[i] + graph_.workspace[i];
     for (const std::int32_t from : graph_.inputs[i]) needed += graph_.bytes[from];
     if (needed <= budget) continue;
-    fail(VELO_ERR_ARGUMENT, "options.budget",
-         text("at least %llu bytes, for which steps were found", number(least_budget(graph_))),
-         text("%llu", number(budget)), text("operation %d alone needs %llu", i, number(needed)));
+    fail(
+        VELO_ERR_ARGUMENT, "options.budget",
+        text("at least %llu bytes, for which steps were found", number(least_budget(graph_, seed))),
+        text("%llu", number(budget)), text("operation %d alone needs %llu", i, number(needed)));
   }
   fail(VELO_ERR_ARGUMENT, "options.budget",
-       text("at least %llu bytes, for which steps were found", number(least_budget(graph_))),
+       text("at least %llu bytes, for which steps were found", number(least_budget(graph_, seed))),
        text("%llu", number(budget)));
 }
 

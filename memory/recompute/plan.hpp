@@ -20,7 +20,7 @@ class recompute_plan {
   void fill(velo_recompute_plan_stats& stats) const;
 
  private:
-  [[noreturn]] void refuse(std::int64_t budget) const;
+  [[noreturn]] void refuse(std::int64_t budget, std::uint64_t seed) const;
 
   op_graph graph_;
   std::int64_t bytes_ = 0;  // what all outputs and workspaces add up to

@@ -9,8 +9,13 @@
 namespace velo::memory {
 namespace {
 
-constexpr int few_ops = 1024;                    // in which tables are cheap
-constexpr std::int64_t anneal_work = 3'000'000;  // runs of operations worked out: 60 ms
+constexpr int few_ops = 1024;
+constexpr int tight_ops = 256;  // for which the least budget is looked for among tables, too
+
+// Runs of operations that annealing works out: 60 ms.
+std::int64_t anneal_work(const op_graph& graph) {
+  return graph.size() <= tight_ops ? 4'000'000 : 1'000'000;
+}
 
 // Beyond this a greedy schedule makes the same outputs over and over.
 std::size_t most_steps(const op_graph& graph) {
@@ -19,6 +24,48 @@ std::size_t most_steps(const op_graph& graph) {
 }
 
 constexpr eviction rules[] = {eviction::past, eviction::next, eviction::far};
+
+// The least budget found that a greedy schedule keeps to.
+std::int64_t least_greedy(const op_graph& graph) {
+  const auto works = [&](std::int64_t budget) {
+    return std::any_of(std::begin(rules), std::end(rules), [&](eviction rule) {
+      if (rule != eviction::next && graph.size() > few_ops) return false;
+      return run_greedily(graph, budget, rule, most_steps(graph)).has_value();
+    });
+  };
+  std::int64_t low = least_for_one(graph), high = 0;
+  for (std::int32_t i = 0; i < graph.size(); ++i) high += graph.bytes[i] + graph.workspace[i];
+  if (works(low)) return low;
+  const int close = graph.size() > few_ops ? 256 : 65536;
+  while (high - low > 1 + low / close) {  // low does not work, high does
+    const std::int64_t middle = low + (high - low) / 2;
+    (works(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+// Where no greedy schedule comes down to a budget, or none that has stages, one for a larger budget
+// may be mended: the best such table, if any.
+std::vector<stage_table> below_greedy(const op_graph& graph, std::int64_t budget,
+                                      plan_random& random) {
+  std::vector<stage_table> best;
+  if (budget < least_for_one(graph)) return best;
+  const std::int64_t enough = std::max(budget, least_greedy(graph));
+  const std::int64_t more = enough + enough / 4;
+  for (const eviction rule : rules) {
+    const auto steps = run_greedily(graph, more, rule, most_steps(graph));
+    if (!steps.has_value()) continue;
+    for (int tries = 0; tries < 4; ++tries) {
+      stage_table table(graph, budget, *steps);
+      if (!table.fits() && !table.repair(random)) continue;
+      table.fill();
+      if (!best.empty() && table.seconds() >= best.front().seconds()) continue;
+      best.clear();
+      best.push_back(std::move(table));
+    }
+  }
+  return best;
+}
 
 }  // namespace
 
@@ -74,7 +121,7 @@ op_schedule solve(const op_graph& graph, std::int64_t budget, std::uint64_t seed
     tables.clear();
     tables.push_back(std::move(table));
   };
-  const bool small = graph.size() <= few_ops;
+  const bool small = graph.size() <= few_ops;  // in which tables are cheap
   for (const eviction rule : rules) {
     if (rule == eviction::far && !small) continue;
     auto steps = run_greedily(graph, budget, rule, most_steps(graph));
@@ -84,27 +131,22 @@ op_schedule solve(const op_graph& graph, std::int64_t budget, std::uint64_t seed
   }
   if (!small && graph.size() <= stage_table::most_ops && !best.steps.empty())
     offer_table(best.steps);
+  if (small && tables.empty()) tables = below_greedy(graph, budget, random);
   if (!tables.empty()) {
-    if (small) tables.front().anneal(random, anneal_work);
+    if (small) tables.front().anneal(random, anneal_work(graph));
     offer(measured(graph, tables.front().steps()));
   }
   return best;
 }
 
-std::int64_t least_budget(const op_graph& graph) {
-  const auto works = [&](std::int64_t budget) {
-    return std::any_of(std::begin(rules), std::end(rules), [&](eviction rule) {
-      if (rule != eviction::next && graph.size() > few_ops) return false;
-      return run_greedily(graph, budget, rule, most_steps(graph)).has_value();
-    });
-  };
-  std::int64_t low = least_for_one(graph), high = 0;
-  for (std::int32_t i = 0; i < graph.size(); ++i) high += graph.bytes[i] + graph.workspace[i];
-  if (works(low)) return low;
-  const int close = graph.size() > few_ops ? 256 : 65536;
-  while (high - low > 1 + low / close) {  // low does not work, high does
+std::int64_t least_budget(const op_graph& graph, std::uint64_t seed) {
+  const std::int64_t greedy = least_greedy(graph);
+  if (graph.size() > tight_ops) return greedy;
+  std::int64_t low = least_for_one(graph) - 1, high = greedy;  // the first too small, the last not
+  while (high - low > 1 + low / 256) {
     const std::int64_t middle = low + (high - low) / 2;
-    (works(middle) ? high : low) = middle;
+    plan_random random(seed);
+    (below_greedy(graph, middle, random).empty() ? low : high) = middle;
   }
   return high;
 }

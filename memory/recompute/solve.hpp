@@ -29,7 +29,7 @@ std::int64_t peak_of_all(const op_graph& graph);
 // The best schedule found; no steps when none was, or nothing is to be run. seed: of the choices left to chance.
 op_schedule solve(const op_graph& graph, std::int64_t budget, std::uint64_t seed);
 
-// A budget at which solve() finds a schedule, the least that was found.
-std::int64_t least_budget(const op_graph& graph);
+// A budget at which solve() finds a schedule with that seed, the least that was found.
+std::int64_t least_budget(const op_graph& graph, std::uint64_t seed);
 
 }  // namespace velo::memory

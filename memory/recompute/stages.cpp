@@ -32,20 +32,25 @@ stage_table::stage_table(const op_graph& graph, std::int64_t budget,
   }
   for (std::int32_t i = 0; i < count_; ++i) there_[at(count_, i)] = graph.keep[i];
   rebuild();
-  for (std::int32_t t = count_; t-- > 1;)
-    for (std::int32_t i = 0; i < t; ++i) trim(t, i);
+  for (std::int32_t t = count_; t-- > 1;) {
+    const std::uint8_t* row = &there_[at(t, 0)];
+    for (std::int32_t i = 0; i < t; ++i)
+      if (row[i] != 0) trim(t, i);
+  }
   edits_.clear();
 }
 
 void stage_table::rebuild() {
-  std::fill(live_.begin(), live_.end(), 0);
-  for (std::int32_t t = 0; t <= count_; ++t)
-    for (std::int32_t i = 0; i < count_; ++i)
-      if (there_[at(t, i)] != 0) live_[t] += graph_.bytes[i];
-  for (std::int32_t t = 0; t < count_; ++t) {
-    starts_[t].clear();
-    for (std::int32_t i = 0; i < t; ++i)
-      if (there_[at(t + 1, i)] != 0 && there_[at(t, i)] == 0) starts_[t].push_back(i);
+  for (std::int32_t t = 0; t <= count_; ++t) {  // what is there ran before
+    const std::uint8_t* row = &there_[at(t, 0)];
+    const std::uint8_t* before = row - (t > 0 ? count_ : 0);
+    live_[t] = 0;
+    if (t > 0) starts_[t - 1].clear();
+    for (std::int32_t i = 0; i < t; ++i) {
+      if (row[i] == 0) continue;
+      live_[t] += graph_.bytes[i];
+      if (before[i] == 0 && i != t - 1) starts_[t - 1].push_back(i);
+    }
   }
   for (std::int32_t t = 0; t < count_; ++t) work_out(t);
 }
@@ -231,7 +236,7 @@ std::int32_t stage_table::worst_stage() const {
   return worst;
 }
 
-// Frees one of the outputs there when a stage begins: of a few the one of least seconds a byte.
+// Frees one of the outputs there when a stage begins or ends: of a few the one of least seconds a byte.
 bool stage_table::drop_somewhere(std::int32_t stage, plan_random& random) {
   std::int32_t best = -1;
   double least = 0;
@@ -239,13 +244,14 @@ bool stage_table::drop_somewhere(std::int32_t stage, plan_random& random) {
   int seen = 0;
   for (std::int32_t k = 0; k < count_ && seen < 6; ++k) {
     const std::int32_t op = (offset + k) % count_;
-    if (there_[at(stage, op)] == 0 || graph_.bytes[op] == 0) continue;
+    const bool found = there_[at(stage, op)] != 0;  // else made here for later
+    if ((!found && there_[at(stage + 1, op)] == 0) || graph_.bytes[op] == 0) continue;
     ++seen;
     const double score =
         graph_.seconds[op] / static_cast<double>(graph_.bytes[op]) * (0.25 + random.unit());
     if (best < 0 || score < least) least = score, best = op;
   }
-  return best >= 0 && drop(stage, best);
+  return best >= 0 && drop(there_[at(stage, best)] != 0 ? stage : stage + 1, best);
 }
 
 bool stage_table::mend(plan_random& random, int tries) {
