@@ -83,6 +83,10 @@ void configuration::add_memory() {
       "where activations wait between their passes: off, host (other memory), disk");
   add("memory", "swap_optimizer", &y.swap_optimizer,
       "where the optimizer's state waits, which is updated in slices: off, host, disk");
+  add("memory", "memory_trace", &y.memory_trace,
+      "FILE.csv that receives what is allocated and freed until the third step ends, as velo "
+      "replay "
+      "reads it");
   add("memory", "swap_dir", &y.swap_dir,
       "directory, or several with ':' between, of what is on disk");
 }

@@ -45,12 +45,12 @@ void out_folder::lock() {
     fail("%s: cannot write: %s", name.c_str(), std::strerror(errno));
 }
 
-void out_folder::require_apart(const std::string& log) const {
+void out_folder::require_apart(const char* flag, const std::string& file) const {
   const auto whole = [](const std::string& path) { return fs::weakly_canonical(path).string(); };
-  const std::string where = whole(log);
+  const std::string where = whole(file);
   for (const std::string& own : {checkpoint(), curve(), path_ + "/.lock"}) {
     if (where == whole(own) || where.rfind(whole(own) + "/", 0) == 0)
-      fail("--log: %s is where the run keeps %s", log.c_str(), own.c_str());
+      fail("%s: %s is where the run keeps %s", flag, file.c_str(), own.c_str());
   }
 }
 

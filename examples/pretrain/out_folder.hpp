@@ -21,8 +21,8 @@ class out_folder {
   std::string checkpoint() const { return path_ + "/checkpoint"; }
   std::string curve() const { return path_ + "/loss.svg"; }
 
-  // Refuses a log that would lie where the run's own files do.
-  void require_apart(const std::string& log) const;
+  // Refuses a file, named by a flag, that would lie where the run's own files do.
+  void require_apart(const char* flag, const std::string& file) const;
 
   // The first name free for an earlier run's checkpoint; empty when there is none of these.
   std::string place_for_earlier() const;

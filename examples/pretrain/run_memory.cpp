@@ -22,7 +22,23 @@ buffer::~buffer() {
   if (data_ != nullptr) from_->give(*this);
 }
 
-run_memory::run_memory() : pool_(make_pool()) {}
+run_memory::run_memory(const std::string& trace) : pool_(make_pool()) {
+  if (trace.empty()) return;
+  trace_ = std::make_unique<memory_trace>(trace);
+  const velo_allocator pool = pool_.allocator();
+  velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
+  desc.kind = VELO_ADAPTOR_CALLBACK;
+  desc.upstream = &pool;
+  desc.event = [](void* to, velo_memory_event event, void* memory, uint64_t bytes,
+                  void*) -> int32_t {
+    if (event != VELO_MEMORY_FAILED)
+      static_cast<memory_trace*>(to)->add(event == VELO_MEMORY_ALLOCATED ? "allocate" : "free",
+                                          memory, static_cast<std::int64_t>(bytes));
+    return 0;
+  };
+  desc.event_user = trace_.get();
+  observer_ = velo::adaptor::create(desc);
+}
 
 buffer run_memory::ask(std::int64_t bytes, velo_purpose purpose, velo_lifetime lifetime) {
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
@@ -35,6 +51,7 @@ buffer run_memory::ask(std::int64_t bytes, velo_purpose purpose, velo_lifetime l
   made.bytes_ = bytes;
   made.purpose_ = purpose;
   made.data_ = rehearsing_ ? nothing : static_cast<std::byte*>(pool_.allocate(request));
+  if (trace_ && !rehearsing_) trace_->add("allocate", made.data_, bytes);
   return made;
 }
 
@@ -54,6 +71,7 @@ void run_memory::give(const buffer& owner) noexcept {
   if (owner.data_ == nothing) {
     rehearsed_[owner.number_].end = now_++;
   } else {
+    if (trace_) trace_->add("free", owner.data_, owner.bytes_);
     pool_.free(owner.data_, static_cast<std::uint64_t>(owner.bytes_));
   }
 }

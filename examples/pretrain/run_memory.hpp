@@ -9,9 +9,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 #include <velo/velo.hpp>
+
+#include "memory_trace.hpp"
 
 namespace pretrain {
 
@@ -65,7 +68,8 @@ struct lifetime {
 
 class run_memory {
  public:
-  run_memory();
+  // trace: the file that receives a trace, empty for none.
+  explicit run_memory(const std::string& trace = "");
 
   // The most bytes that it may hold from now on.
   void set_limit(std::int64_t bytes) { pool_.set_limit(static_cast<std::uint64_t>(bytes)); }
@@ -76,7 +80,7 @@ class run_memory {
   buffer keep(std::int64_t bytes, velo_purpose purpose);
 
   // What a context is to be made with, so that packs and operators' scratch are counted, too.
-  velo_allocator allocator() const { return pool_.allocator(); }
+  velo_allocator allocator() const { return observer_ ? observer_.allocator() : pool_.allocator(); }
   velo_pool_stats stats() const { return pool_.stats(); }
 
   // From here to the end of the rehearsal buffers have no memory; then their lifetimes.
@@ -84,13 +88,17 @@ class run_memory {
   std::vector<lifetime> end_rehearsal();
   bool rehearses() const { return rehearsing_; }
 
+  memory_trace* trace() const { return trace_.get(); }  // or nullptr
+
  private:
   friend class buffer;
   friend class swapper;
   buffer ask(std::int64_t bytes, velo_purpose purpose, velo_lifetime lifetime);
   void give(const buffer& owner) noexcept;
 
+  std::unique_ptr<memory_trace> trace_;  // or nullptr
   velo::pool pool_;
+  velo::adaptor observer_;  // tells the trace of what the context allocates
   bool rehearsing_ = false;
   std::int64_t now_ = 0;
   std::vector<lifetime> rehearsed_;

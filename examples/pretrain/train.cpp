@@ -38,6 +38,7 @@ class run {
   explicit run(arguments& with)
       : values_(with.config.values),
         config_(with.config),
+        memory_(values_.memory.memory_trace),
         context_(make_context(values_.run, memory_)),
         text_(read_corpus(values_.data.paths, static_cast<std::size_t>(values_.data.sequence),
                           static_cast<std::size_t>(values_.data.validation_bytes))),
@@ -45,7 +46,9 @@ class run {
         promise_(keep_to_budget()),
         out_(values_.run.out) {
     std::error_code ignored;
-    if (!values_.run.log.empty()) out_.require_apart(values_.run.log);
+    if (!values_.run.log.empty()) out_.require_apart("--log", values_.run.log);
+    if (!values_.memory.memory_trace.empty())
+      out_.require_apart("--memory_trace", values_.memory.memory_trace);
     if (with.resume) {
       with.checkpoint->require_unchanged();
       trainer_.resume(*with.checkpoint);
@@ -77,9 +80,11 @@ class run {
     while (trainer_.steps_done() < last) {
       if (interrupted()) return leave();
       one_step(report);
+      if (trainer_.steps_done() == first_ + 3) end_trace();
       if (validation_due() && !validate(report)) return leave();
       if (due(values_.run.save_every)) save();
     }
+    end_trace();
     save();
     if (trainer_.steps_done() < values_.schedule.steps) return 0;
     if (!finish(report)) return leave();
@@ -141,6 +146,12 @@ class run {
       fail("step %lld: the %s is not finite; a lower learning_rate may help",
            static_cast<long long>(trainer_.steps_done()),
            std::isfinite(done.loss) ? "gradient" : "loss");
+  }
+
+  void end_trace() {
+    if (memory_.trace() == nullptr) return;
+    const std::string why = memory_.trace()->finish();
+    if (!why.empty()) console_.say("%s; the run goes on without it", why.c_str());
   }
 
   bool due(std::int64_t every) const {

@@ -1,5 +1,9 @@
-// A budget of memory: refused where it is too small, and kept where it is not.
+// A budget of memory: refused where it is too small, and kept where it is not; and the trace of what
+// is allocated.
+#include <sys/stat.h>
+
 #include <catch2/catch.hpp>
+#include <velo/plan.hpp>
 
 #include "program.hpp"
 #include "temporary.hpp"
@@ -59,4 +63,49 @@ TEST_CASE("a run keeps to the least that works, with the bits of one without a b
       CHECK(get(w / "usual/checkpoint/" + file) == get(w / "out/checkpoint/" + file));
     CHECK(run(w, {"--memory_budget", std::to_string(budget - 1), "--recompute", kind}).code == 1);
   }
+}
+
+TEST_CASE(
+    "a trace has every allocation until the third step ends, and fits the peak that was told") {
+  workplace w;
+  const outcome done = run(w, {"--memory_trace", w / "trace.csv", "--dtype", "f32"});
+  INFO(done.text);
+  REQUIRE(done.code == 0);
+  const std::string text = get(w / "trace.csv");
+  const velo::plan plan = velo::plan::create();
+  plan.read(VELO_PLAN_RMM_LOG, text.data(), text.size());
+  const velo_plan_stats found = plan.stats();
+  CHECK(found.buffers > 3 * 6 * 20);  // of three steps of six layers
+  double told = 0;
+  char prefix = 0;
+  const std::size_t at = done.text.find("\nmemory ");
+  REQUIRE(at != std::string::npos);
+  REQUIRE(std::sscanf(&done.text[at], "\nmemory %lf %cB at the peak", &told, &prefix) == 2);
+  REQUIRE(prefix == 'M');
+  CHECK(static_cast<double>(found.lower_bound) == Approx(told * 1e6).epsilon(0.02));
+  CHECK(run(w, {"--memory_trace", w / "trace.csv", "--recompute", "full"}).code == 0);  // replaced
+  CHECK(get(w / "trace.csv") != text);
+}
+
+TEST_CASE("a trace that cannot be written is refused, or ends alone") {
+  workplace w;
+  put(w / "mine", "precious");
+  for (const auto& [place, words] :
+       {std::pair(w / "mine", "exists and is not a trace of memory"),
+        {w / "none/trace", "cannot write the trace: No such file or directory"},
+        {w.path, "cannot write the trace: Is a directory"}}) {
+    const outcome done = run(w, {"--memory_trace", place});
+    INFO(done.text);
+    CHECK(done.code == 1);
+    CHECK_THAT(done.text, Catch::StartsWith("pretrain: ") && Contains(words));
+    CHECK_FALSE(std::filesystem::exists(w / "out"));
+  }
+  CHECK(get(w / "mine") == "precious");
+  ::mkdir((w / "out").c_str(), 0700);
+  CHECK_THAT(run(w, {"--memory_trace", w / "out/loss.svg"}).text,
+             Contains("--memory_trace: ") && Contains("is where the run keeps"));
+  const outcome full = run(w, {"--memory_trace", "/dev/full"});
+  CHECK(full.code == 0);
+  CHECK_THAT(full.text,
+             Contains("/dev/full: cannot write the trace: No space left on device; the run"));
 }

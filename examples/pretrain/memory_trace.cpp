@@ -1,0 +1,42 @@
+// A line an event; times are their numbers.
+#include "memory_trace.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "failure.hpp"
+
+namespace pretrain {
+namespace {
+
+constexpr const char* header = "Thread,Time,Action,Pointer,Size,Stream";
+
+}  // namespace
+
+memory_trace::memory_trace(const std::string& path) : file_(nullptr, std::fclose), path_(path) {
+  std::string line;
+  if (std::ifstream before(path); std::getline(before, line) && line != header)
+    fail("%s: exists and is not a trace of memory; it is left as it is", path.c_str());
+  file_.reset(std::fopen(path.c_str(), "we"));
+  if (!file_) fail("%s: cannot write the trace: %s", path.c_str(), std::strerror(errno));
+  std::fprintf(file_.get(), "%s\n", header);
+}
+
+void memory_trace::add(const char* action, const void* memory, std::int64_t bytes) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (!file_) return;
+  std::fprintf(file_.get(), "1,%lld,%s,%p,%lld,0\n", time_++, action, memory,
+               static_cast<long long>(bytes));
+}
+
+std::string memory_trace::finish() {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (!file_) return "";
+  const bool whole = std::fflush(file_.get()) == 0 && !std::ferror(file_.get());
+  const std::string why = whole ? "" : path_ + ": cannot write the trace: " + std::strerror(errno);
+  file_.reset();
+  return why;
+}
+
+}  // namespace pretrain
