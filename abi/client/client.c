@@ -344,7 +344,7 @@ static void plans(void) {
 static velo_status square_seed(void* user, const velo_recompute_call* call) {
   *(uint64_t*)call->outputs[0] = call->seed * call->seed + *(const uint64_t*)call->inputs[0];
   ++*(int*)user;
-  return call->struct_size >= 80 && call->name[0] == 'r' ? VELO_OK : VELO_ERR_STATE;
+  return call->struct_size >= 72 && call->name[0] == 'r' ? VELO_OK : VELO_ERR_STATE;
 }
 
 static void regions(void) {
@@ -450,6 +450,8 @@ static void recompute(void) {
   budget.fits = choice.budget;
   WORKS(velo_recompute_choose(&rule, &budget, modules, 2, chosen, &choice));
   EXPECT(choice.settled == 1);
+}
+
 static int32_t add_one(void* user, uint64_t offset, uint64_t bytes, void* const* slices) {
   uint64_t i = 0;
   *(uint64_t*)user += bytes;

@@ -91,12 +91,17 @@ class declarations {
     }
   }
 
-  // "const velo_tensor*" -> POINTER(velo_tensor); result: void becomes None.
+  // "const velo_tensor*" -> POINTER(velo_tensor), "void* const*" -> POINTER(c_void_p); result: void
+  // becomes None.
   std::string type(const std::string& declared) const {
     if (is_function(declared)) return function_type(declared);
     std::string c = trim(without(without(declared, "const "), "struct "));
     int stars = 0;
-    for (; !c.empty() && c.back() == '*'; c = trim(c.substr(0, c.size() - 1))) ++stars;
+    for (; !c.empty() && c.back() == '*'; c = trim(c.substr(0, c.size() - 1))) {
+      ++stars;
+      const std::size_t before = c.size() - 1;  // of this star
+      if (before > 6 && c.compare(before - 6, 6, " const") == 0) c.erase(before - 6, 6);
+    }
     std::string out;
     if (stars > 0 && (c == "void" || c == "velo_api")) {
       out = "c_void_p";

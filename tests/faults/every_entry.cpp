@@ -5,10 +5,33 @@
 #include <iterator>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "core/signature.hpp"
+#include "tests/faults/rows.hpp"
 
 namespace velo::testing {
+
+char text[1 << 20];
+
+void must(velo_status status) {
+  if (status != VELO_OK) throw std::runtime_error("a row's preparation failed");
+}
+void nothing(world&) {}
+void open(world& w) {
+  w.open();
+}
+void close(world& w) {
+  w.close();
+}
+void open_with_queue(world& w) {
+  w.open();
+  must(velo_stream_create(w.context, &w.queue));
+}
+velo_status gone(velo_status of_a_call) {
+  return of_a_call == VELO_ERR_HANDLE ? VELO_OK : VELO_ERR_INTERNAL;
+}
+
 namespace {
 
 using core::direction;
@@ -17,11 +40,6 @@ using core::parameter_info;
 using core::thread_class;
 using core::value_type;
 #include "abi/generated/functions.inc"
-
-// Set-up that fails would make a row prove nothing: it ends the test.
-void must(velo_status status) {
-  if (status != VELO_OK) throw std::runtime_error("a row's preparation failed");
-}
 
 velo_status fill(std::int64_t count, float* y) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = 1;
@@ -42,7 +60,6 @@ float numbers[16] = {};
 const std::int64_t square[] = {4, 4};
 const velo_tensor matrix = {
     numbers, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_FLOAT, 32, 1}, square, nullptr, 0};
-char text[1 << 20];
 
 velo_named_value named_matrix(const char* name) {
   velo_named_value v{};
@@ -52,17 +69,6 @@ velo_named_value named_matrix(const char* name) {
   return v;
 }
 
-void nothing(world&) {}
-void open(world& w) {
-  w.open();
-}
-void close(world& w) {
-  w.close();
-}
-void open_with_queue(world& w) {
-  w.open();
-  must(velo_stream_create(w.context, &w.queue));
-}
 void open_with_event(world& w) {
   open_with_queue(w);
   must(velo_event_create(w.context, &w.event));
@@ -93,201 +99,10 @@ void open_with_tensor(world& w) {
   const velo_dtype dtype = {VELO_DTYPE_FLOAT, 32, 1};
   must(velo_tensor_create(w.context, &dtype, 2, square, &w.managed));
 }
-velo_status allocate(world& w) {
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  request.bytes = 1 << 20;
-  return velo_pool_allocate(w.pool, &request, &w.memory);
-}
-void open_pool(world& w) {
-  velo_pool_desc desc = VELO_POOL_DESC_INIT;
-  desc.kind = VELO_POOL_SHARED;
-  must(velo_pool_create(&desc, &w.pool));
-}
-void open_with_block(world& w) {
-  open_with_queue(w);
-  open_pool(w);
-  must(allocate(w));
-}
-void open_recorded(world& w) {
-  open_with_block(w);
-  must(velo_pool_record(w.pool, 20));
-  must(velo_pool_note(w.pool, nullptr, "step 1"));
-}
-void close_pool(world& w) {
-  if (w.memory != nullptr) velo_pool_free(w.pool, w.memory, 1 << 20, nullptr);
-  w.memory = nullptr;
-  velo_pool_destroy(w.pool);
-  w.pool = nullptr;
-  w.close();
-}
-velo_status create_adaptor(world& w) {
-  velo_allocator below = VELO_ALLOCATOR_INIT;
-  must(velo_pool_allocator(w.pool, &below));
-  velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
-  desc.upstream = &below;
-  return velo_adaptor_create(&desc, &w.adaptor);
-}
-void open_with_adaptor(world& w) {
-  open_pool(w);
-  must(create_adaptor(w));
-}
-void close_adaptor(world& w) {
-  velo_adaptor_destroy(w.adaptor);
-  w.adaptor = nullptr;
-  close_pool(w);
-}
-velo_status read_plan(world& w) {
-  static const char rows[] = "id,lower,upper,size\na,0,4,640\nb,2,6,128\nc,5,9,320\nd,3,7,64\n";
-  return velo_plan_read(w.plan, VELO_PLAN_CSV, rows, sizeof rows - 1);
-}
-void open_plan(world& w) {
-  must(velo_plan_create(nullptr, &w.plan));
-}
-void open_filled_plan(world& w) {
-  open_plan(w);
-  must(read_plan(w));
-}
-void open_solved_plan(world& w) {
-  open_filled_plan(w);
-  must(velo_plan_solve(w.plan, nullptr));
-}
-velo_status choose_modules(world&) {
-  static const velo_recompute_module modules[] = {
-      {0, -1, 900, 90, 3}, {0, 0, 500, 9, 2}, {0, 0, 300, 9, 1}, {1, -1, 700, 9, 3}};
-  velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
-  velo_recompute_budget budget = VELO_RECOMPUTE_BUDGET_INIT;
-  velo_recompute_choice choice = VELO_RECOMPUTE_CHOICE_INIT;
-  std::int32_t chosen[4] = {};
-  rule.method = VELO_RECOMPUTE_METHOD_ADAPTIVE;
-  rule.layers = 2;
-  budget.bytes = 1200;
-  return velo_recompute_choose(&rule, &budget, modules, 4, chosen, &choice);
-}
-velo_status restored(void*, const velo_recompute_call*) {
-  return VELO_OK;
-}
-velo_status create_recompute(world& w) {
-  velo_allocator below = VELO_ALLOCATOR_INIT;
-  must(velo_pool_allocator(w.pool, &below));
-  velo_recompute_desc desc = VELO_RECOMPUTE_DESC_INIT;
-  desc.allocator = &below;
-  return velo_recompute_create(&desc, &w.recompute);
-}
-void open_recompute(world& w) {
-  open_pool(w);
-  must(create_recompute(w));
-}
-velo_status add_region(world& w) {
-  static const std::uint64_t bytes[] = {64, 1 << 20};
-  const velo_recompute_input inputs[] = {{numbers, -1, 0}, {nullptr, w.region, 0}};
-  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
-  region.name = "a_region_with_a_long_name";
-  region.restore = &restored;
-  region.inputs = inputs;
-  region.input_count = w.region >= 0 ? 2 : 1;
-  region.output_bytes = bytes;
-  region.output_count = 2;
-  return velo_recompute_add(w.recompute, &region, nullptr, &w.region);
-}
-void open_with_region(world& w) {
-  open_recompute(w);
-  w.region = -1;
-  must(add_region(w));
-  must(add_region(w));
-}
-void open_with_released(world& w) {
-  open_with_region(w);
-  must(velo_recompute_release(w.recompute, w.region - 1, nullptr));
-  must(velo_recompute_release(w.recompute, w.region, nullptr));
-}
-void close_recompute(world& w) {
-  velo_recompute_destroy(w.recompute);
-  w.recompute = nullptr;
-  w.region = -1;
-  close_pool(w);
-}
-velo_status add_op(world& w, std::int64_t before) {
-  static const std::int64_t inputs[] = {0, 1, 2};
-  velo_recompute_op op = VELO_RECOMPUTE_OP_INIT;
-  op.seconds = 1;
-  op.bytes = 10;
-  op.inputs = inputs;
-  op.input_count = before;
-  return velo_recompute_plan_add(w.recompute_plan, &op, nullptr);
-}
-velo_status solve_recompute(world& w) {
-  velo_recompute_plan_options options = VELO_RECOMPUTE_PLAN_OPTIONS_INIT;
-  options.budget = 40;
-  return velo_recompute_plan_solve(w.recompute_plan, &options);
-}
-void open_recompute_plan(world& w) {
-  must(velo_recompute_plan_create(&w.recompute_plan));
-  for (int i = 0; i < 3; ++i) must(add_op(w, i));
-}
-void open_solved_recompute(world& w) {
-  open_recompute_plan(w);
-  must(solve_recompute(w));
-}
-void close_recompute_plan(world& w) {
-  velo_recompute_plan_destroy(w.recompute_plan);
-  w.recompute_plan = nullptr;
-}
-void close_plan(world& w) {
-  velo_plan_destroy(w.plan);
-  w.plan = nullptr;
-}
-// A swap on disk of objects in a pool of its own; pages of 4 KiB, three of them an object.
-constexpr std::uint64_t object_bytes = 10000;
-velo_status create_swap(world& w) {
-  velo_swap_desc desc = VELO_SWAP_DESC_INIT;
-  desc.tier = VELO_SWAP_DISK;
-  desc.directories = "/tmp";
-  desc.memory = w.pool;
-  desc.block = 4096;
-  return velo_swap_create(w.context, &desc, &w.swap);
-}
-velo_status add_object(world& w) {
-  return velo_swap_add(w.swap, nullptr, object_bytes, VELO_SWAP_COLD, &w.object);
-}
-void open_for_swap(world& w) {
-  w.open();
-  must(velo_pool_create(nullptr, &w.pool));
-}
-void open_swap(world& w) {
-  open_for_swap(w);
-  must(create_swap(w));
-}
-void open_with_object(world& w) {
-  open_swap(w);
-  must(add_object(w));
-  must(velo_swap_assign(w.swap, w.object, 1));
-  velo_swap_object info = VELO_SWAP_OBJECT_INIT;
-  must(velo_swap_get_object(w.swap, w.object, &info));
-  for (std::uint64_t i = 0; i < object_bytes; ++i) static_cast<char*>(info.memory)[i] = 1;
-}
-velo_status await_object(world& w, velo_status queued) {
-  return queued != VELO_OK ? queued : velo_swap_wait(w.swap, w.object, w.now);
-}
-velo_status send_object(world& w) {
-  return await_object(w, velo_swap_out(w.swap, w.object, w.now, nullptr));
-}
-void open_with_object_out(world& w) {
-  open_with_object(w);
-  must(send_object(w));
-}
-void close_swap(world& w) {
-  velo_swap_destroy(w.swap);
-  w.swap = nullptr;
-  close_pool(w);
-}
 void release_and_close(world& w) {
   velo_tensor_release(w.managed);
   w.managed = nullptr;
   w.close();
-}
-
-velo_status gone(velo_status of_a_call) {
-  return of_a_call == VELO_ERR_HANDLE ? VELO_OK : VELO_ERR_INTERNAL;
 }
 
 velo_status run_queued(world& w) {
@@ -532,250 +347,12 @@ const entry functions_by_hand[] = {
        return VELO_OK;
      },
      close},
-    {"velo_pool_create", nothing,
-     [](world& w) {
-       velo_pool_desc desc = VELO_POOL_DESC_INIT;
-       desc.kind = VELO_POOL_SHARED;
-       return velo_pool_create(&desc, &w.pool);
-     },
-     close_pool},
-    {"velo_pool_destroy", open_pool,
-     [](world& w) {
-       velo_pool_destroy(w.pool);
-       return gone(velo_pool_check(w.pool));
-     },
-     nothing},
-    {"velo_pool_allocate", open_pool, allocate, close_pool},
-    {"velo_pool_free", open_with_block,
-     [](world& w) {
-       const velo_status status = velo_pool_free(w.pool, w.memory, 1 << 20, nullptr);
-       if (status == VELO_OK) w.memory = nullptr;
-       return status;
-     },
-     close_pool},
-    {"velo_pool_free", open_with_block,  // behind the work of a stream
-     [](world& w) {
-       const velo_status status = velo_pool_free(w.pool, w.memory, 1 << 20, w.queue);
-       if (status == VELO_OK) w.memory = nullptr;
-       return status;
-     },
-     close_pool},
-    {"velo_pool_trim", open_with_block, [](world& w) { return velo_pool_trim(w.pool, 0, nullptr); },
-     close_pool},
-    {"velo_pool_set_limit", open_pool,
-     [](world& w) { return velo_pool_set_limit(w.pool, 1 << 20); }, close_pool},
-    {"velo_pool_allocator", open_pool,
-     [](world& w) {
-       velo_allocator allocator = VELO_ALLOCATOR_INIT;
-       return velo_pool_allocator(w.pool, &allocator);
-     },
-     close_pool},
-    {"velo_pool_functions", open_pool,
-     [](world& w) {
-       void *take = nullptr, *give = nullptr;
-       return velo_pool_functions(w.pool, &take, &give);
-     },
-     close_pool},
-    {"velo_pool_check", open_with_block, [](world& w) { return velo_pool_check(w.pool); },
-     close_pool},
-    {"velo_pool_locate", open_with_block,
-     [](world& w) {
-       std::int32_t file = -1;
-       std::uint64_t offset = 0;
-       return velo_pool_locate(w.pool, w.memory, &file, &offset);
-     },
-     close_pool},
-    {"velo_pool_get_stats", open_with_block,
-     [](world& w) {
-       velo_pool_stats stats = VELO_POOL_STATS_INIT;
-       return velo_pool_get_stats(w.pool, &stats);
-     },
-     close_pool},
-    {"velo_pool_record", open_pool, [](world& w) { return velo_pool_record(w.pool, 2000); },
-     close_pool},
-    {"velo_pool_note", open_recorded,
-     [](world& w) { return velo_pool_note(w.pool, w.memory, "said"); }, close_pool},
-    {"velo_pool_snapshot", open_recorded,
-     [](world& w) {
-       return velo_pool_snapshot(w.pool, VELO_SNAPSHOT_TIMELINE, text, sizeof text, nullptr);
-     },
-     close_pool},
-    {"velo_pool_save", open_recorded,
-     [](world& w) { return velo_pool_save(w.pool, VELO_SNAPSHOT_JSON, "faults-snapshot.json"); },
-     [](world& w) {
-       std::remove("faults-snapshot.json");
-       close_pool(w);
-     }},
-    {"velo_pool_get_stream_stats", open_with_block,
-     [](world& w) {
-       velo_pool_stream_stats stats = VELO_POOL_STREAM_STATS_INIT;
-       return velo_pool_get_stream_stats(w.pool, w.queue, &stats);
-     },
-     close_pool},
-    {"velo_adaptor_create", open_pool, create_adaptor, close_adaptor},
-    {"velo_adaptor_destroy", open_with_adaptor,
-     [](world& w) {
-       velo_adaptor_destroy(w.adaptor);
-       return gone(velo_adaptor_flush(w.adaptor));
-     },
-     close_pool},
-    {"velo_adaptor_allocator", open_with_adaptor,
-     [](world& w) {
-       velo_allocator allocator = VELO_ALLOCATOR_INIT;
-       return velo_adaptor_allocator(w.adaptor, &allocator);
-     },
-     close_adaptor},
-    {"velo_adaptor_get_stats", open_with_adaptor,
-     [](world& w) {
-       velo_adaptor_stats stats = VELO_ADAPTOR_STATS_INIT;
-       return velo_adaptor_get_stats(w.adaptor, &stats);
-     },
-     close_adaptor},
-    {"velo_adaptor_flush", open_with_adaptor,
-     [](world& w) { return velo_adaptor_flush(w.adaptor); }, close_adaptor},
-    {"velo_plan_create", nothing, [](world& w) { return velo_plan_create(nullptr, &w.plan); },
-     close_plan},
-    {"velo_plan_destroy", open_plan,
-     [](world& w) {
-       velo_plan_destroy(w.plan);
-       velo_plan_stats stats = VELO_PLAN_STATS_INIT;
-       return gone(velo_plan_get_stats(w.plan, &stats));
-     },
-     nothing},
-    {"velo_plan_add", open_plan, [](world& w) { return velo_plan_add(w.plan, 0, 9, 64, nullptr); },
-     close_plan},
-    {"velo_plan_read", open_plan, read_plan, close_plan},
-    {"velo_plan_solve", open_filled_plan, [](world& w) { return velo_plan_solve(w.plan, nullptr); },
-     close_plan},
-    {"velo_plan_get_buffer", open_solved_plan,
-     [](world& w) {
-       velo_plan_buffer buffer = VELO_PLAN_BUFFER_INIT;
-       return velo_plan_get_buffer(w.plan, 0, &buffer);
-     },
-     close_plan},
-    {"velo_plan_get_stats", open_filled_plan,
-     [](world& w) {
-       velo_plan_stats stats = VELO_PLAN_STATS_INIT;
-       return velo_plan_get_stats(w.plan, &stats);
-     },
-     close_plan},
-    {"velo_plan_write", open_solved_plan,
-     [](world& w) {
-       char text[4096];
-       return velo_plan_write(w.plan, VELO_PLAN_SVG, text, sizeof text, nullptr);
-     },
-     close_plan},
-    {"velo_recompute_layers", nothing,
-     [](world&) {
-       velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
-       velo_recompute_layer layer{};
-       return velo_recompute_layers(&rule, &layer, 1, nullptr);
-     },
-     nothing},
-    {"velo_recompute_choose", nothing, choose_modules, nothing},
-    {"velo_recompute_create", open_pool, create_recompute, close_recompute},
-    {"velo_recompute_destroy", open_with_region,
-     [](world& w) {
-       velo_recompute_destroy(w.recompute);
-       velo_recompute_stats stats = VELO_RECOMPUTE_STATS_INIT;
-       return gone(velo_recompute_get_stats(w.recompute, &stats));
-     },
-     close_pool},
-    {"velo_recompute_add", open_recompute, add_region, close_recompute},
-    {"velo_recompute_get_output", open_with_region,
-     [](world& w) { return velo_recompute_get_output(w.recompute, w.region, 1, &w.memory); },
-     [](world& w) {
-       w.memory = nullptr;  // the region's
-       close_recompute(w);
-     }},
-    {"velo_recompute_release", open_with_region,
-     [](world& w) { return velo_recompute_release(w.recompute, w.region, nullptr); },
-     close_recompute},
-    {"velo_recompute_restore", open_with_released,
-     [](world& w) { return velo_recompute_restore(w.recompute, w.region, nullptr); },
-     close_recompute},
-    {"velo_recompute_end", open_with_region,
-     [](world& w) { return velo_recompute_end(w.recompute, w.region, nullptr); }, close_recompute},
-    {"velo_recompute_get_stats", open_with_region,
-     [](world& w) {
-       velo_recompute_stats stats = VELO_RECOMPUTE_STATS_INIT;
-       return velo_recompute_get_stats(w.recompute, &stats);
-     },
-     close_recompute},
-    {"velo_recompute_plan_create", nothing,
-     [](world& w) { return velo_recompute_plan_create(&w.recompute_plan); }, close_recompute_plan},
-    {"velo_recompute_plan_destroy", open_recompute_plan,
-     [](world& w) {
-       velo_recompute_plan_destroy(w.recompute_plan);
-       velo_recompute_plan_stats stats = VELO_RECOMPUTE_PLAN_STATS_INIT;
-       return gone(velo_recompute_plan_get_stats(w.recompute_plan, &stats));
-     },
-     nothing},
-    {"velo_recompute_plan_add", open_recompute_plan, [](world& w) { return add_op(w, 3); },
-     close_recompute_plan},
-    {"velo_recompute_plan_solve", open_recompute_plan, solve_recompute, close_recompute_plan},
-    {"velo_recompute_plan_get_step", open_solved_recompute,
-     [](world& w) {
-       velo_recompute_step step = VELO_RECOMPUTE_STEP_INIT;
-       return velo_recompute_plan_get_step(w.recompute_plan, 0, &step);
-     },
-     close_recompute_plan},
-    {"velo_recompute_plan_get_stats", open_solved_recompute,
-     [](world& w) {
-       velo_recompute_plan_stats stats = VELO_RECOMPUTE_PLAN_STATS_INIT;
-       return velo_recompute_plan_get_stats(w.recompute_plan, &stats);
-     },
-     close_recompute_plan},
-    {"velo_swap_create", open_for_swap, create_swap, close_swap},
-    {"velo_swap_destroy", open_with_object_out,
-     [](world& w) {
-       velo_swap_destroy(w.swap);
-       velo_swap_stats stats = VELO_SWAP_STATS_INIT;
-       return gone(velo_swap_get_stats(w.swap, &stats));
-     },
-     close_pool},
-    {"velo_swap_add", open_swap, add_object, close_swap},
-    {"velo_swap_drop", open_with_object_out,
-     [](world& w) { return velo_swap_drop(w.swap, w.object, nullptr); }, close_swap},
-    {"velo_swap_out", open_with_object, send_object, close_swap},
-    {"velo_swap_in", open_with_object_out,
-     [](world& w) {
-       return await_object(w, velo_swap_in(w.swap, w.object, nullptr, w.now, nullptr));
-     },
-     close_swap},
-    {"velo_swap_wait", open_with_object,
-     [](world& w) { return velo_swap_wait(w.swap, w.object, w.now); }, close_swap},
-    {"velo_swap_get_object", open_with_object,
-     [](world& w) {
-       velo_swap_object info = VELO_SWAP_OBJECT_INIT;
-       return velo_swap_get_object(w.swap, w.object, &info);
-     },
-     close_swap},
-    {"velo_swap_assign", open_with_object,
-     [](world& w) { return velo_swap_assign(w.swap, w.object, 2); }, close_swap},
-    {"velo_swap_forward", open_with_object,
-     [](world& w) { return await_object(w, velo_swap_forward(w.swap, 1, w.now)); }, close_swap},
-    {"velo_swap_backward", open_with_object_out,
-     [](world& w) { return velo_swap_backward(w.swap, 1, w.now); }, close_swap},
-    {"velo_swap_update", open_with_object_out,
-     [](world& w) {
-       return velo_swap_update(
-           w.swap, &w.object, 1, 3,
-           [](void*, std::uint64_t, std::uint64_t, void* const*) -> std::int32_t { return 0; },
-           nullptr);
-     },
-     close_swap},
-    {"velo_swap_get_stats", open_with_object,
-     [](world& w) {
-       velo_swap_stats stats = VELO_SWAP_STATS_INIT;
-       return velo_swap_get_stats(w.swap, &stats);
-     },
-     close_swap},
 };
 
 std::vector<entry> make_entries() {
   static std::deque<example_call> examples;
   std::vector<entry> all(std::begin(functions_by_hand), std::end(functions_by_hand));
+  for (entry& row : memory_rows()) all.push_back(std::move(row));
   for (const hosts::sample& sample : hosts::samples(true)) {
     if (sample.status != VELO_OK) continue;
     const example_call* example = &examples.emplace_back(sample);

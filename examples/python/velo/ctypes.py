@@ -389,7 +389,7 @@ velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_
 velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
 velo_memory_event_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64, c_void_p)
 velo_recompute_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_recompute_call))
-velo_swap_update_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, POINTER(void* const))
+velo_swap_update_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, POINTER(c_void_p))
 
 velo_error_info._fields_ = [
     ("struct_size", c_uint32),
