@@ -284,7 +284,9 @@ int bench::run() {
 int main(int count, char** arguments) {
   velo::bench::prepare_environment(arguments);
   try {
-    return velo::bench::bench(velo::bench::parse_options(count, arguments, velo::bench::help_of_bench_ops)).run();
+    return velo::bench::bench(
+               velo::bench::parse_options(count, arguments, velo::bench::help_of_bench_ops))
+        .run();
   } catch (const std::exception& problem) {
     std::fprintf(stderr, "bench_ops: %s\n", problem.what());
     return 1;

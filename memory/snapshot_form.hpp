@@ -19,9 +19,10 @@ namespace velo::memory {
 #define VELO_SNAPSHOT_WORDS(X)                                                                     \
   X(segments)                                                                                      \
   X(device_traces)                                                                                 \
-  X(host_segments) X(host_traces) X(allocator_settings) X(external_annotations) X(velo) X(device)  \
-      X(address) X(total_size) X(allocated_size) X(active_size) X(requested_size) X(stream)        \
-          X(segment_type) X(large) X(segment_pool_id) X(is_expandable) X(blocks) X(size) X(state)  \
+  X(host_segments)                                                                                 \
+  X(host_traces) X(allocator_settings) X(external_annotations) X(velo) X(device) X(address)        \
+      X(total_size) X(allocated_size) X(active_size) X(requested_size) X(stream) X(segment_type)   \
+          X(large) X(segment_pool_id) X(is_expandable) X(blocks) X(size) X(state)                  \
               X(active_allocated) X(active_pending_free) X(inactive) X(frames) X(filename) X(line) \
                   X(name) X(action) X(alloc) X(free_requested) X(free_completed) X(segment_map)    \
                       X(segment_unmap) X(oom) X(annotate) X(snapshot) X(addr) X(time_us)           \

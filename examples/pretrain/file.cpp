@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <utility>
 
 #include "failure.hpp"
@@ -76,6 +77,16 @@ std::string read_whole_file(const std::string& path) {
 std::string read_beginning(const std::string& path, std::size_t most) {
   std::string text(most, '\0');
   text.resize(fill(path, open_to_read(path), text, 0));
+  return text;
+}
+
+std::string beginning_if_any(const std::string& path, std::size_t most) {
+  struct stat facts;
+  if (::stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
+  std::string text(most, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(text.data(), static_cast<std::streamsize>(most));
+  text.resize(static_cast<std::size_t>(file.gcount()));
   return text;
 }
 

@@ -13,6 +13,8 @@ namespace pretrain {
 
 std::string read_whole_file(const std::string& path);
 std::string read_beginning(const std::string& path, std::size_t most);
+// The same of a regular file; empty where there is none, or a device (/dev/full has no end).
+std::string beginning_if_any(const std::string& path, std::size_t most);
 
 // A file descriptor with an owner.
 class descriptor {

@@ -3,9 +3,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 
 #include "failure.hpp"
+#include "file.hpp"
 
 namespace pretrain {
 namespace {
@@ -15,8 +15,9 @@ constexpr const char* header = "Thread,Time,Action,Pointer,Size,Stream";
 }  // namespace
 
 memory_trace::memory_trace(const std::string& path) : file_(nullptr, std::fclose), path_(path) {
-  std::string line;
-  if (std::ifstream before(path); std::getline(before, line) && line != header)
+  const std::string first_line = std::string(header) + '\n';
+  const std::string before = beginning_if_any(path, first_line.size());
+  if (!before.empty() && before != first_line)
     fail("%s: exists and is not a trace of memory; it is left as it is", path.c_str());
   file_.reset(std::fopen(path.c_str(), "we"));
   if (!file_) fail("%s: cannot write the trace: %s", path.c_str(), std::strerror(errno));

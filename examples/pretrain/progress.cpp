@@ -10,6 +10,7 @@
 #include <fstream>
 
 #include "failure.hpp"
+#include "file.hpp"
 
 namespace pretrain {
 namespace {
@@ -96,7 +97,7 @@ progress::progress(console& to, const step_range& range, const step_work& work,
 // logged, again.
 void progress::open_log() {
   std::string kept, line;
-  if (std::ifstream before(log_path_); std::getline(before, line) && line.rfind("{\"", 0) != 0)
+  if (const std::string before = beginning_if_any(log_path_, 2); !before.empty() && before != "{\"")
     fail("%s: exists and is not a log; it is left as it is", log_path_.c_str());
   if (std::ifstream before(log_path_); range_.done > 0 && before) {
     long long step;
