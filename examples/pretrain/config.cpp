@@ -284,8 +284,12 @@ void configuration::check_memory() const {
   const auto among = [](const std::string& word, std::initializer_list<const char*> words) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  if (!among(kind, {"none", "full", "block", "uniform", "selective", "activation", "norm"}))
-    refuse("recompute", "must be none, full, block, uniform, selective, activation or norm");
+  if (!among(kind,
+             {"none", "full", "block", "uniform", "selective", "activation", "norm", "adaptive"}))
+    refuse("recompute",
+           "must be none, full, block, uniform, selective, activation, norm or adaptive");
+  if (kind == "adaptive" && y.memory_budget == 0)
+    refuse("recompute", "needs a budget;", "memory_budget");
   for (const char* name : {"swap_activations", "swap_optimizer"}) {
     const std::string& where = **std::get_if<std::string*>(&at(name).value);
     if (!among(where, {"off", "host", "disk"})) refuse(name, "must be off, host or disk");

@@ -86,10 +86,11 @@ buffer decoder_layer::forward(const pass& now, const buffer& input, layer_activa
 }
 
 void decoder_layer::let_go(layer_activations& kept, const layer_recompute& what) {
-  if (what.whole) kept = {};
-  if (what.attention) kept.attended = {}, kept.softmax_max = {}, kept.softmax_sum = {};
-  if (what.activation) kept.gated = {};
-  if (what.norms) kept.attention_input = {}, kept.feed_forward_input = {};
+  if (what.has(VELO_RECOMPUTE_FULL)) kept = {};
+  if (what.has(VELO_RECOMPUTE_SELECTIVE))
+    kept.attended = {}, kept.softmax_max = {}, kept.softmax_sum = {};
+  if (what.has(VELO_RECOMPUTE_ACTIVATION)) kept.gated = {};
+  if (what.has(VELO_RECOMPUTE_NORM)) kept.attention_input = {}, kept.feed_forward_input = {};
 }
 
 void decoder_layer::norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,

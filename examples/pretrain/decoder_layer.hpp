@@ -28,6 +28,12 @@ class decoder_layer {
   // Lets go of what the backward pass is to make again.
   static void let_go(layer_activations& kept, const layer_recompute& what);
 
+  // Makes what is missing of `kept` again.
+  void restore(const pass& now, const buffer& input, layer_activations& kept) const {
+    make_feed_forward(now, input, kept);
+    make_attention(now, input, kept);
+  }
+
   // Turns `gradient` [tokens, hidden] from that of the output into that of the input, and adds to
   // the weights' gradients. `input` is that of `forward`; `kept` is empty afterwards.
   void backward(const pass& now, const buffer& gradient, const buffer& input,

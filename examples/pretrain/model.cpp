@@ -1,6 +1,10 @@
 // What lies around the layers.
 #include "model.hpp"
 
+#include <algorithm>
+#include <chrono>
+#include <limits>
+
 #include "swapper.hpp"
 
 namespace pretrain {
@@ -53,10 +57,7 @@ velo::tensor_view model::forward(const velo::stream_ref& stream, activations& of
   const pass now = begin(stream, of);
   const std::int64_t tokens = now.batch.tokens(), hidden = settings_.hidden;
   of.residual[0] = make(now, hidden);
-  velo::embedding(stream, velo::embedding_args()
-                              .ids(velo::tensor_view(of.inputs(), {tokens}))
-                              .table(embedding_)
-                              .y(rows(now, of.residual[0], hidden)));
+  embed(now, of);
   for (std::size_t i = 0; i < depth_; ++i) layer_forward(now, of, i, alone);
   of.normed = make(now, hidden);
   of.rstd = make_floats(now);
@@ -70,6 +71,13 @@ velo::tensor_view model::forward(const velo::stream_ref& stream, activations& of
   head_.forward(stream, rows(now, of.normed, hidden), rows(now, of.logits, settings_.vocab));
   if (alone) of.residual[depth_] = {}, of.normed = {}, of.rstd = {};
   return rows(now, of.logits, settings_.vocab);
+}
+
+void model::embed(const pass& now, activations& of) const {
+  velo::embedding(now.stream, velo::embedding_args()
+                                  .ids(velo::tensor_view(of.inputs(), {now.batch.tokens()}))
+                                  .table(embedding_)
+                                  .y(rows(now, of.residual[0], settings_.hidden)));
 }
 
 double model::loss(const velo::stream_ref& stream, activations& of, velo::reduction how) {
@@ -128,7 +136,8 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, b
   of.residual[layer + 1] = layers_[layer].forward(now, of.residual[layer], of.layers[layer]);
   decoder_layer::let_go(of.layers[layer], what);
   if (alone) of.layers[layer] = {};
-  const bool inside_group = what.whole && what.first < static_cast<std::int64_t>(layer);
+  const bool inside_group =
+      what.has(VELO_RECOMPUTE_FULL) && what.first < static_cast<std::int64_t>(layer);
   if (alone || inside_group) of.residual[layer] = {};
   if (alone || of.away == nullptr) return;
   // The copies of a layer go on while the next one computes. The last is needed at once.
@@ -155,6 +164,37 @@ void model::layer_backward(const pass& now, activations& of, std::size_t layer,
       of.residual[i + 1] = layers_[i].forward(now, of.residual[i], of.layers[i]);
   layers_[layer].backward(now, gradient, of.residual[layer], of.layers[layer]);
   of.residual[layer] = {};
+}
+
+std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activations& of) {
+  of.clear();
+  of.sequences = of.largest().sequences;
+  const pass now = begin(stream, of);
+  of.residual[0] = make(now, settings_.hidden);
+  embed(now, of);
+  const auto restore = [&] { layers_[0].restore(now, of.residual[0], of.layers[0]); };
+  const auto kept = [&] {
+    std::int64_t bytes = 0;
+    of.each_kept(0, [&](const buffer& each) { bytes += each ? each.bytes() : 0; });
+    return bytes;
+  };
+  restore();
+  std::vector<recompute_cost> costs;
+  for (const velo_recompute_kind kind : {VELO_RECOMPUTE_FULL, VELO_RECOMPUTE_SELECTIVE,
+                                         VELO_RECOMPUTE_ACTIVATION, VELO_RECOMPUTE_NORM}) {
+    recompute_cost cost = {kind, kept(), std::numeric_limits<double>::infinity()};
+    for (int i = 0; i < 3; ++i) {
+      decoder_layer::let_go(of.layers[0], {kind, 0});
+      if (i == 0) cost.bytes -= kept();
+      const auto before = std::chrono::steady_clock::now();
+      restore();
+      const auto after = std::chrono::steady_clock::now();
+      cost.seconds = std::min(cost.seconds, std::chrono::duration<double>(after - before).count());
+    }
+    costs.push_back(cost);
+  }
+  of.clear();
+  return costs;
 }
 
 std::vector<lifetime> model::rehearse(const velo::stream_ref& stream, activations& of) {

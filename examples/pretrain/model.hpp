@@ -39,6 +39,9 @@ class model {
   // code on no rows.
   std::vector<lifetime> rehearse(const velo::stream_ref& stream, activations& of);
 
+  // What each kind of recompute saves in a layer and takes, on micro-batches of `of.largest()`.
+  std::vector<recompute_cost> measure(const velo::stream_ref& stream, activations& of);
+
   // A forward and a backward pass through the first layer and the head alone, so that operators
   // have taken all the scratch they will. Adds to the weights' gradients.
   void warm_up(const velo::stream_ref& stream, activations& of);
@@ -48,6 +51,7 @@ class model {
   velo::tensor_view rows(const pass& now, const buffer& of, std::int64_t width) const;
   buffer make(const pass& now, std::int64_t width) const;
   buffer make_floats(const pass& now) const;
+  void embed(const pass& now, activations& of) const;
   void layer_forward(const pass& now, activations& of, std::size_t layer, bool alone) const;
   void bring_back(activations& of, std::size_t layer) const;
   void layer_backward(const pass& now, activations& of, std::size_t layer,

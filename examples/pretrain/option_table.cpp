@@ -72,7 +72,9 @@ void configuration::add_memory() {
       "what the backward pass makes again: none, full (every layer from its input), block (the "
       "first "
       "recompute_layers), uniform (groups of recompute_layers), selective (core attention), "
-      "activation (the gating's output), norm (the norms' outputs)");
+      "activation (the gating's output), norm (the norms' outputs), adaptive (what takes least "
+      "time "
+      "within memory_budget)");
   add("memory", "recompute_layers", &y.recompute_layers,
       "of block, activation and norm the first so many layers, 0: all; of uniform the size of a "
       "group, 0: 1",

@@ -1,6 +1,7 @@
 // A training run: set up, step until done or told to stop, save, measure, report.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -93,17 +94,21 @@ class run {
 
  private:
   std::int64_t keep_to_budget() {
-    const std::int64_t budget = values_.memory.memory_budget;
+    const memory_settings& asked = values_.memory;
+    const std::int64_t budget = asked.memory_budget;
     if (budget == 0) return 0;
-    const auto with_margin = [](std::int64_t bytes) {
-      return bytes + bytes / 100 + (1 << 19);  // holes between buffers, and parts of pages
-    };
-    const std::int64_t promise = trainer_.promise(values_.memory);
-    if (with_margin(promise) > budget) {
-      memory_settings least = values_.memory;
+    // The pool needs more than what is alive: holes between buffers, and parts of pages.
+    const auto with_margin = [](std::int64_t bytes) { return bytes + bytes / 100 + (1 << 19); };
+    const bool adaptive = asked.recompute == "adaptive";
+    const bool fits = adaptive && trainer_.adapt((budget - (1 << 19)) / 101 * 100);
+    const std::int64_t promise = trainer_.promise(asked);
+    if (adaptive ? !fits : with_margin(promise) > budget) {
+      memory_settings least = asked;
       least.recompute = "full", least.recompute_layers = 0;
-      std::string why = "must be at least " + std::to_string(with_margin(promise));
-      if (const std::int64_t other = trainer_.promise(least); other < promise)
+      const std::int64_t other = trainer_.promise(least);
+      std::string why =
+          "must be at least " + std::to_string(with_margin(adaptive ? other : promise));
+      if (!adaptive && other < promise)
         why += ", or " + std::to_string(with_margin(other)) + " with recompute = full";
       config_.refuse("memory_budget", why.c_str());
     }
@@ -131,10 +136,24 @@ class run {
       console_.say("       %zu binary file%s skipped", text_.binary_files,
                    plural(text_.binary_files));
     console_.say("to     %s", values_.run.out.c_str());
+    if (promise_ != 0) tell_promise();
     console_.say("velo   %s, %d threads", isa_of(context_).c_str(), threads_of(context_));
     console_.say("       this machine: %s at its peak, copies %s",
                  scaled(machine.flops, "FLOP/s").c_str(),
                  scaled(machine.memory[static_cast<std::size_t>(walk::copy)], "B/s").c_str());
+  }
+
+  void tell_promise() {
+    const auto layers_with = [&](velo_recompute_kind kind) {
+      const auto& all = trainer_.recompute();
+      return static_cast<int>(std::count_if(
+          all.begin(), all.end(), [&](const layer_recompute& each) { return each.has(kind); }));
+    };
+    console_.say("memory %s promised; made again: %d layer(s), attention in %d,",
+                 scaled(static_cast<double>(promise_), "B").c_str(),
+                 layers_with(VELO_RECOMPUTE_FULL), layers_with(VELO_RECOMPUTE_SELECTIVE));
+    console_.say("       gating's output in %d, norms in %d",
+                 layers_with(VELO_RECOMPUTE_ACTIVATION), layers_with(VELO_RECOMPUTE_NORM));
   }
 
   void one_step(progress& report) {

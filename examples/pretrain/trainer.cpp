@@ -33,19 +33,40 @@ trainer::trainer(run_memory& memory, const velo::context& context, const setting
       batch_(memory, values.model, {values.data.batch, values.data.sequence}),
       optimizer_(values.optimizer),
       windows_(static_cast<std::int64_t>(text.training.size()), values.data.sequence,
-               values.run.seed) {
+               values.run.seed),
+      recompute_(recompute_of(values.memory, values.model.layers)) {
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
-  model_.recompute(recompute_of(values.memory, values.model.layers));
+  model_.recompute(recompute_);
   batch_.away = activations_away_.get();
 }
 
-std::int64_t trainer::promise(const memory_settings& with) {
+void trainer::warm_up() {
   send_state_away();
   if (!warm_) model_.warm_up(stream_, batch_);
   warm_ = true;
-  model_.recompute(recompute_of(with, values_.model.layers));
+}
+
+std::int64_t trainer::promise(const memory_settings& with) {
+  const bool ours = with.recompute == "adaptive";
+  return promise(ours ? recompute_ : recompute_of(with, values_.model.layers));
+}
+
+bool trainer::adapt(std::int64_t most) {
+  warm_up();
+  const auto chosen =
+      choose_recompute(values_.memory, values_.model.layers, model_.measure(stream_, batch_),
+                       [&](const auto& with) { return promise(with) <= most; });
+  if (chosen.empty()) return false;
+  recompute_ = chosen;
+  model_.recompute(recompute_);
+  return true;
+}
+
+std::int64_t trainer::promise(const std::vector<layer_recompute>& with) {
+  warm_up();
+  model_.recompute(with);
   const std::int64_t of_a_step = most_alive(model_.rehearse(stream_, batch_));
-  model_.recompute(recompute_of(values_.memory, values_.model.layers));
+  model_.recompute(recompute_);
   const auto now = static_cast<std::int64_t>(memory_.stats().bytes_live);
   if (!optimizer_away_) return now + of_a_step;
   // Between steps, to be saved, the state is where activations were.

@@ -24,6 +24,11 @@ class trainer {
   // The most bytes that the run's memory will hold if these settings rule it.
   std::int64_t promise(const memory_settings& with);
 
+  // Chooses what to recompute so that the promise is at most so many bytes: false when nothing does.
+  bool adapt(std::int64_t most);
+
+  const std::vector<layer_recompute>& recompute() const { return recompute_; }
+
   void start(const checkpoint_reader* from = nullptr);  // with its weights, or else fresh ones
   void resume(const checkpoint_reader& saved);          // refuses if the data has changed
 
@@ -49,6 +54,8 @@ class trainer {
   const swapper* swapped_optimizer() const { return optimizer_away_.get(); }
 
  private:
+  void warm_up();
+  std::int64_t promise(const std::vector<layer_recompute>& with);
   void send_state_away();
   void bring_state_back();
   void write_batch(std::int64_t micro_batch);
@@ -64,6 +71,7 @@ class trainer {
   class activations batch_;
   optimizer optimizer_;
   windows windows_;
+  std::vector<layer_recompute> recompute_;
   bool warm_ = false;
   std::int64_t steps_done_ = 0;
   std::vector<float> losses_;

@@ -109,3 +109,30 @@ TEST_CASE("a trace that cannot be written is refused, or ends alone") {
   CHECK_THAT(full.text,
              Contains("/dev/full: cannot write the trace: No space left on device; the run"));
 }
+
+TEST_CASE("an adaptive run makes again as much as its budget needs, and no more") {
+  workplace w;
+  const auto adapted = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--sequence", "128", "--inner", "192"});
+    return run(w, more);
+  };
+  REQUIRE(adapted({"--out", w / "usual"}).code == 0);
+  const std::string refusal = adapted({"--memory_budget", "1"}).text;
+  const std::int64_t usual = number_after(refusal, "must be at least ");
+  const std::int64_t full = number_after(refusal, ", or ");
+  std::int64_t earlier = 6;  // layers
+  for (const std::int64_t budget : {full + 4096, (full + usual) / 2, usual + 4096}) {
+    const outcome done =
+        adapted({"--recompute", "adaptive", "--memory_budget", std::to_string(budget)});
+    INFO(done.text);
+    REQUIRE(done.code == 0);
+    const std::int64_t again = number_after(done.text, "made again: ");
+    CHECK(again <= earlier);
+    CHECK((budget < usual || again == 0));
+    earlier = again;
+    for (const char* file : {"model.safetensors", "training_state.safetensors"})
+      CHECK(get(w / "usual/checkpoint/" + file) == get(w / "out/checkpoint/" + file));
+  }
+  CHECK(number_after(adapted({"--recompute", "adaptive", "--memory_budget", "1"}).text,
+                     "must be at least ") == full);
+}

@@ -129,7 +129,7 @@ TEST_CASE("what cannot be recomputed is refused") {
   };
   CHECK_THAT(memory("\"recompute\": \"everything\""),
              Equals("c.json:1:26: recompute = \"everything\" must be none, full, block, uniform, "
-                    "selective, activation or norm"));
+                    "selective, activation, norm or adaptive"));
   CHECK_THAT(memory("\"recompute\": \"block\", \"recompute_layers\": -1"),
              Contains("recompute_layers must be from 0 to 1024, not -1"));
   CHECK_THAT(memory("\"recompute\": \"block\", \"recompute_layers\": 5"),
@@ -142,6 +142,8 @@ TEST_CASE("what cannot be recomputed is refused") {
     CHECK(
         memory(("\"recompute_layers\": 2, \"recompute\": \"" + std::string(kind) + '"').c_str()) ==
         "accepted");
+  CHECK_THAT(memory("\"recompute\": \"adaptive\""),
+             Contains("recompute = \"adaptive\" needs a budget; memory_budget = 0"));
   CHECK_THAT(memory("\"memory_budget\": -1"), Contains("memory_budget must be from 0"));
   CHECK_THAT(memory("\"memory_budget\": \"1G\""), Contains("memory_budget must be an integer"));
 }
