@@ -77,6 +77,14 @@ inline velo_swap_desc disk_desc(const std::string& directories) {
   return desc;
 }
 
+// Bytes of a pool still in use, once they are as expected: a lane gives memory back a moment after
+// it has struck the object off the books. Five seconds at most.
+inline std::uint64_t settled_bytes(const live_pool& pool, std::uint64_t expected) {
+  for (int ms = 0; ms < 5000 && pool.stats().bytes_live != expected; ++ms)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return pool.stats().bytes_live;
+}
+
 struct swap_world {
   explicit swap_world(const velo_swap_desc& desc, const char* config = nullptr) : context(config) {
     REQUIRE(velo_context_stream(context, &stream) == VELO_OK);
