@@ -16,27 +16,22 @@
 namespace velo::memory {
 
 // The words of a snapshot: keys, and texts that are one of a few.
-#define VELO_SNAPSHOT_WORDS(X)                                                                     \
-  X(segments)                                                                                      \
-  X(device_traces)                                                                                 \
-  X(host_segments)                                                                                 \
-  X(host_traces) X(allocator_settings) X(external_annotations) X(velo) X(device) X(address)        \
-      X(total_size) X(allocated_size) X(active_size) X(requested_size) X(stream) X(segment_type)   \
-          X(large) X(segment_pool_id) X(is_expandable) X(blocks) X(size) X(state)                  \
-              X(active_allocated) X(active_pending_free) X(inactive) X(frames) X(filename) X(line) \
-                  X(name) X(action) X(alloc) X(free_requested) X(free_completed) X(segment_map)    \
-                      X(segment_unmap) X(oom) X(annotate) X(snapshot) X(addr) X(time_us)           \
-                          X(pool_id) X(category) X(user_metadata) X(device_free) X(largest_hole)   \
-                              X(unknown) X(expandable_segments) X(limit) X(checked) X(stats)       \
-                                  X(bytes_live) X(bytes_rounding) X(bytes_peak) X(bytes_reserved)  \
-                                      X(bytes_reserved_peak) X(bytes_cached) X(bytes_pending)      \
-                                          X(bytes_split) X(bytes_largest_hole) X(bytes_let_go)     \
-                                              X(bytes_unlocked) X(allocations) X(frees) X(refused) \
-                                                  X(purpose_live) X(purpose_peak)                  \
-                                                      X(events_dropped) X(other) X(parameter)      \
-                                                          X(gradient) X(optimizer) X(activation)   \
-                                                              X(workspace) X(communication)        \
-                                                                  X(input)
+// clang-format moves the rows a little further each time it is run.
+// clang-format off
+#define VELO_SNAPSHOT_WORDS(X) \
+  X(segments) X(device_traces) X(host_segments) X(host_traces) X(allocator_settings) \
+  X(external_annotations) X(velo) X(device) X(address) X(total_size) X(allocated_size) \
+  X(active_size) X(requested_size) X(stream) X(segment_type) X(large) X(segment_pool_id) \
+  X(is_expandable) X(blocks) X(size) X(state) X(active_allocated) X(active_pending_free) \
+  X(inactive) X(frames) X(filename) X(line) X(name) X(action) X(alloc) X(free_requested) \
+  X(free_completed) X(segment_map) X(segment_unmap) X(oom) X(annotate) X(snapshot) X(addr) \
+  X(time_us) X(pool_id) X(category) X(user_metadata) X(device_free) X(largest_hole) X(unknown) \
+  X(expandable_segments) X(limit) X(checked) X(stats) X(bytes_live) X(bytes_rounding) \
+  X(bytes_peak) X(bytes_reserved) X(bytes_reserved_peak) X(bytes_cached) X(bytes_pending) \
+  X(bytes_split) X(bytes_largest_hole) X(bytes_let_go) X(bytes_unlocked) X(allocations) \
+  X(frees) X(refused) X(purpose_live) X(purpose_peak) X(events_dropped) X(other) X(parameter) \
+  X(gradient) X(optimizer) X(activation) X(workspace) X(communication) X(input)
+// clang-format on
 
 enum class word : std::uint8_t {
 #define VELO_WORD(w) w##_,

@@ -285,6 +285,8 @@ TEST_CASE("copies queued behind one that fails are dropped with it, and memory g
     queue.open();
     w.settle();
     CHECK(velo_swap_wait(w.swap, id, w.stream) == VELO_ERR_IO);
+    for (int ms = 0; ms < 5000 && w.object(id).state != VELO_SWAP_RESIDENT; ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     CHECK(w.stats().failures == 1);
     CHECK(w.object(id).state == VELO_SWAP_RESIDENT);
     CHECK(w.object(id).memory == home);
