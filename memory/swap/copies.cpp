@@ -180,6 +180,7 @@ void swap::end(job& ended, const core::failure& failed, bool dropped) noexcept {
   if (failed.code != VELO_OK && failed.argument[0] == 0)
     core::copy_text(ended.failed.argument, sizeof failed.argument,
                     core::text("object %llu", static_cast<unsigned long long>(o.id)));
+  if (failed.code != VELO_OK && !dropped) count_failure();
   {
     const std::lock_guard<std::mutex> lock(o.lock);
     --o.queued;
@@ -194,7 +195,6 @@ void swap::end(job& ended, const core::failure& failed, bool dropped) noexcept {
       }
     }
   }
-  if (failed.code != VELO_OK && !dropped) count_failure();
   ended.passed->pass();
 }
 

@@ -227,9 +227,9 @@ void swap::wait(std::uint64_t id, core::stream& waiting) {
   {
     const std::lock_guard<std::mutex> lock(o->lock);
     require_known(*o);
-    if (o->failed.code != VELO_OK) throw core::failure(o->failed);
+    if (o->queued == 0 && o->failed.code != VELO_OK) throw core::failure(o->failed);
     if (o->queued == 0) return;
-    end = o->last;
+    end = o->last;  // dropped behind one that fails, it holds the same failure
   }
   if (waiting.is_inline()) {
     awaited here(std::move(end));

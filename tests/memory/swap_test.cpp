@@ -128,13 +128,13 @@ TEST_CASE("an object without memory of the caller's gives the pool's back while 
   std::memset(w.object(id).memory, 5, bytes);
   w.out(id);
   CHECK(w.object(id).memory == nullptr);
-  CHECK(settled_bytes(pool, 0) == 0);
+  CHECK(pool.stats().bytes_live == 0);
   REQUIRE(velo_swap_in(w.swap, id, nullptr, w.stream, nullptr) == VELO_OK);
   CHECK(pool.stats().bytes_live >= bytes);
   REQUIRE(velo_swap_wait(w.swap, id, w.stream) == VELO_OK);
   CHECK(holds(w.object(id).memory, bytes, 5));
   REQUIRE(velo_swap_drop(w.swap, id, nullptr) == VELO_OK);
-  CHECK(settled_bytes(pool, 0) == 0);
+  CHECK(pool.stats().bytes_live == 0);
 }
 
 TEST_CASE("a host tier keeps what is out in the pool it was given") {
@@ -148,7 +148,7 @@ TEST_CASE("a host tier keeps what is out in the pool it was given") {
   CHECK(pool.stats().bytes_live >= memory.size());
   CHECK(w.stats().bytes_stored == memory.size());
   REQUIRE(velo_swap_drop(w.swap, id, nullptr) == VELO_OK);
-  CHECK(settled_bytes(pool, 0) == 0);
+  CHECK(pool.stats().bytes_live == 0);
   CHECK(w.stats().objects == 0);
   CHECK(w.stats().bytes_held == 0);
 }
@@ -167,9 +167,7 @@ TEST_CASE("what is dropped on its way goes when it has arrived") {
     CHECK(velo_swap_wait(w.swap, id, queue) == VELO_ERR_ARGUMENT);
     CHECK(pool.stats().bytes_live > 0);
     queue.open();
-    w.settle();
-    CHECK(settled_bytes(pool, 0) == 0);
-    CHECK(w.stats().bytes_held == 0);
+    CHECK(w.gives_all_back(pool));
   }
 }
 
@@ -189,7 +187,7 @@ TEST_CASE("a swap ends with objects in every state and leaves nothing behind") {
       REQUIRE(velo_swap_in(w.swap, on_its_way, nullptr, w.stream, nullptr) == VELO_OK);
       CHECK(w.state(resident) == VELO_SWAP_RESIDENT);
     }
-    CHECK(settled_bytes(pool, 0) == 0);
+    CHECK(pool.stats().bytes_live == 0);
   }
 }
 
@@ -286,12 +284,10 @@ TEST_CASE("threads use a swap at once, each its own objects") {
     std::vector<std::thread> all;
     for (int number = 0; number < threads; ++number) all.emplace_back(work, number);
     for (std::thread& one : all) one.join();
-    w.settle();
     CHECK(wrong == 0);
+    CHECK(w.gives_all_back(pool));
     CHECK(w.stats().objects == 0);
-    CHECK(w.stats().bytes_held == 0);
     CHECK(w.stats().bytes_stored == 0);
-    CHECK(settled_bytes(pool, 0) == 0);
   }
 }
 
@@ -315,7 +311,7 @@ TEST_CASE("a queue that is full refuses copies, waits and drops, and changes not
   CHECK(velo_swap_drop(w.swap, id, queue) == VELO_ERR_FULL);
   CHECK(w.object(id).state == before.state);
   CHECK(w.object(id).memory == before.memory);
-  CHECK(settled_bytes(pool, live) == live);
+  CHECK(pool.stats().bytes_live == live);
   queue.open();
   REQUIRE(velo_stream_synchronize(queue) == VELO_OK);
   REQUIRE(velo_swap_wait(w.swap, id, w.stream) == VELO_OK);
@@ -344,5 +340,5 @@ TEST_CASE("of threads that drop one object at once, one does") {
     REQUIRE(dropped == 1);
     REQUIRE(refused == 1);
   }
-  CHECK(settled_bytes(pool, 0) == 0);
+  CHECK(pool.stats().bytes_live == 0);
 }

@@ -77,14 +77,6 @@ inline velo_swap_desc disk_desc(const std::string& directories) {
   return desc;
 }
 
-// Bytes of a pool still in use, once they are as expected: a lane gives memory back a moment after
-// it has struck the object off the books. Five seconds at most.
-inline std::uint64_t settled_bytes(const live_pool& pool, std::uint64_t expected) {
-  for (int ms = 0; ms < 5000 && pool.stats().bytes_live != expected; ++ms)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return pool.stats().bytes_live;
-}
-
 struct swap_world {
   explicit swap_world(const velo_swap_desc& desc, const char* config = nullptr) : context(config) {
     REQUIRE(velo_context_stream(context, &stream) == VELO_OK);
@@ -124,13 +116,20 @@ struct swap_world {
     REQUIRE(velo_swap_get_stats(swap, &now) == VELO_OK);
     return now;
   }
-  // Until everything queued in both directions is done.
+  // Until no copy of an object that is known is queued or under way, well ended or not.
   void settle() const {
-    std::vector<char> memory(64);
-    const std::uint64_t last = add(memory.data(), memory.size());
-    out(last);
-    in(last);
-    REQUIRE(velo_swap_drop(swap, last, nullptr) == VELO_OK);
+    char memory = 0;
+    const std::uint64_t next = add(&memory, 1);  // numbers are never used again
+    REQUIRE(velo_swap_drop(swap, next, nullptr) == VELO_OK);
+    for (std::uint64_t id = 1; id < next; ++id) velo_swap_wait(swap, id, stream);
+  }
+  // Whether pool and tier get all back: what an object had that was dropped before its copies were
+  // done goes back behind them, which nobody can wait for. Five seconds at most.
+  bool gives_all_back(const live_pool& pool) const {
+    const auto all = [&] { return pool.stats().bytes_live == 0 && stats().bytes_held == 0; };
+    for (int ms = 0; ms < 5000 && !all(); ++ms)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return all();
   }
 
   live_context context;

@@ -17,7 +17,7 @@
  *
  * Memory. An object added without memory has memory from the pool `memory` of the description: it
  * goes back to the pool when the object is out, and comes from it again, elsewhere, for its return.
- * Memory that the caller gave stays the caller's; while the object is out it serves what he likes.
+ * Memory that the caller gave stays the caller's; while the object is out it is his to use.
  *
  * Files. The disk tier makes one file in each directory and gives it no name (or takes the name back
  * at once, where the file system knows no files without): it ends with the process, however that
