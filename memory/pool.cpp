@@ -1,6 +1,7 @@
 // Taking and giving: the fast path first, then what happens when it finds nothing.
 #include "memory/pool.hpp"
 
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 
 #include <algorithm>
@@ -22,12 +23,17 @@ namespace {
 
 constexpr std::int64_t patience_ns = 1000000000;  // for a stream, before a request fails
 
-// Four times the machine's memory: addresses are never short, however scattered the blocks.
+// Four times the machine's memory: addresses are never short, however scattered the blocks. Where
+// the process may have few, an eighth of those: most stay for its threads and everything else.
 std::uint64_t addresses_of_a_heap() noexcept {
   struct sysinfo machine {};
   sysinfo(&machine);
   const std::uint64_t memory = std::uint64_t{machine.totalram} * machine.mem_unit;
-  return std::clamp<std::uint64_t>(memory * 4, std::uint64_t{1} << 30, std::uint64_t{1} << 44);
+  const std::uint64_t ample =
+      std::clamp<std::uint64_t>(memory * 4, std::uint64_t{1} << 30, std::uint64_t{1} << 44);
+  rlimit most{};
+  if (getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return ample;
+  return std::min<std::uint64_t>(ample, most.rlim_cur / 8);
 }
 
 unsigned long long number(std::uint64_t n) noexcept {
