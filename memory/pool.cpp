@@ -166,8 +166,9 @@ block* pool::obtain(const wanted& what, std::uint64_t size) noexcept {
 
 // Memory of free blocks that are too small or elsewhere does instead of the system's where it would
 // be more than the pool ever held, beyond the limit, or none is left. Where pages can be moved they
-// are, once there is a place for them; else they are let go first.
+// are, once there is a place for them; else they are let go first. None are where that cannot help.
 block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept {
+  if (limit_ != 0 && reserved() - free_bytes() + size > limit_) return nullptr;
   const bool moves = from.range().can_move();
   if (!moves) {
     const heap::growth first = from.plan_growth(size, alignment);

@@ -136,6 +136,27 @@ TEST_CASE("a limit holds, says what there is, and lets free memory serve elsewhe
   for (int i = 1; i < 8; i += 2) pool.give(blocks[static_cast<std::size_t>(i)], mib);
 }
 
+TEST_CASE("a request beyond what letting everything go would give leaves free memory warm") {
+  for (const velo_pool_kind kind :
+       {VELO_POOL_ORDINARY, VELO_POOL_HUGE, VELO_POOL_SHARED, VELO_POOL_LOCKED}) {
+    velo_pool_desc desc = VELO_POOL_DESC_INIT;
+    desc.kind = kind;
+    desc.limit = 16 * mib;
+    const live_pool pool(desc);
+    char* blocks[8];
+    for (char*& b : blocks) b = pool.take(2 * mib);
+    for (int i = 0; i < 8; i += 2) pool.give(blocks[i], 2 * mib);
+    INFO("kind " << kind);
+    void* none = nullptr;
+    CHECK(pool.allocate(8 * mib + 1, &none) == VELO_ERR_MEMORY);
+    CHECK(pool.allocate(20 * mib, &none, nullptr, VELO_LIFETIME_LONG) == VELO_ERR_MEMORY);
+    CHECK(pool.stats().bytes_cached == 8 * mib);
+    CHECK(pool.stats().bytes_reserved == 16 * mib);
+    pool.give(pool.take(8 * mib), 8 * mib);  // all of it
+    for (int i = 1; i < 8; i += 2) pool.give(blocks[i], 2 * mib);
+  }
+}
+
 TEST_CASE("a thousand scattered holes serve one block, and their neighbors keep their contents") {
   constexpr std::uint64_t part = 64 * kib, count = 2000;
   for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_SHARED}) {
