@@ -68,7 +68,7 @@ address_range::address_range(velo_pool_kind kind, std::uint64_t wanted)
 }
 
 address_range::~address_range() {
-  munmap(begin_, kind_ == VELO_POOL_SHARED ? size_ + huge : size_);
+  if (!left_) munmap(begin_, kind_ == VELO_POOL_SHARED ? size_ + huge : size_);
   if (file_ >= 0) close(file_);
 }
 

@@ -52,6 +52,8 @@ class address_range {
   // Lets the memory of whole granules go. False: the system refuses, the contents stay.
   bool decommit(std::uint64_t start, std::uint64_t bytes) noexcept;
 
+  void leave() noexcept { left_ = true; }  // the end of this object ends no mapping
+
   // Moves the memory behind whole huge pages to others, of this or another range, that are committed
   // and were not touched; where it was nothing is left, as after decommit. False: the system refuses,
   // and nothing changed. Of ordinary and huge memory, on Linux from 5.7. Cost: a call; pages are
@@ -73,6 +75,7 @@ class address_range {
   std::uint64_t frontier_ = 0;  // addresses below may be touched
   std::uint64_t unlocked_ = 0;
   int file_ = -1;
+  bool left_ = false;
   bool can_move_;
   std::uint64_t pieces_ = 0;  // memory that was moved here, each a mapping of its own
   sparse_array is_piece_;     // bytes by huge page: one begins here

@@ -11,42 +11,111 @@ namespace velo::memory {
 using core::fail;
 using core::text;
 
+plan_steps& plan::steps() const {
+  if (steps_ == nullptr) fail(VELO_ERR_STATE, "plan", "a plan with a pool", "one without");
+  return *steps_;
+}
+
+void plan::require_no_step() const {
+  if (steps_ != nullptr && steps_->is_open())
+    fail(VELO_ERR_STATE, "plan", "no step that has begun", "one that has not ended");
+}
+
+// The addresses, and that the buffers are a recording's.
+void plan::forget() noexcept {
+  solved_ = false;
+  if (steps_ != nullptr) steps_->forget();
+}
+
+void plan::begin(velo_plan_mode mode) {
+  plan_steps& of = steps();
+  require_no_step();
+  if (mode == VELO_PLAN_RECORD) return of.record();
+  if (!of.is_recorded() || !solved_)
+    fail(VELO_ERR_STATE, "plan", "a recorded step, solved",
+         of.is_recorded() ? "one that is not solved" : "buffers that are not of a step");
+  of.replay(placed_);
+}
+
+void plan::end() {
+  plan_steps& of = steps();
+  if (!of.is_open()) fail(VELO_ERR_STATE, "plan", "a step that has begun", "none");
+  plan_steps::recording made;
+  if (!of.end(most(), made)) return;
+  plan_table table;
+  std::int64_t bytes = 0;
+  for (const lifetime& b : made.buffers) {
+    table.names.push_back(std::to_string(table.names.size()));
+    bytes += b.size;
+  }
+  table.buffers = std::move(made.buffers);
+  table_ = std::move(table);
+  uses_ = std::move(made.uses);
+  bytes_ = bytes;
+  solved_ = false;
+}
+
+void plan::add_use(std::int64_t index, std::int64_t time, velo_access access) {
+  require_no_step();
+  require_buffer(index);
+  const lifetime& b = table_.buffers[index];
+  if (time < b.lower || time >= b.upper)
+    fail(VELO_ERR_ARGUMENT, "time",
+         text("[%lld, %lld), when the buffer is alive", static_cast<long long>(b.lower),
+              static_cast<long long>(b.upper)),
+         text("%lld", static_cast<long long>(time)));
+  uses_.uses.push_back({index, time, access});
+}
+
+void plan::add_work(std::int64_t time, double seconds) {
+  require_no_step();
+  uses_.work.push_back({time, seconds});
+}
+
 std::int64_t plan::add(std::int64_t lower, std::int64_t upper, std::int64_t size) {
+  require_no_step();
   const std::size_t index = table_.buffers.size();
   std::string name = std::to_string(index);
   if (index == table_.buffers.capacity()) table_.buffers.reserve(2 * index + 16);
   table_.names.push_back(std::move(name));  // the last that can fail
   table_.buffers.push_back({lower, upper, size});
   bytes_ += size;
-  solved_ = false;
+  forget();
   return static_cast<std::int64_t>(index);
 }
 
 void plan::read(velo_plan_format format, std::string_view text) {
+  require_no_step();
   plan_table grown = table_;
   format == VELO_PLAN_CSV ? read_placement(text, most(), grown) : read_rmm_log(text, most(), grown);
   for (std::size_t i = table_.buffers.size(); i < grown.buffers.size(); ++i)
     bytes_ += grown.buffers[i].size;
   table_ = std::move(grown);
-  solved_ = false;
+  forget();
 }
 
 void plan::solve(double seconds, std::uint64_t seed) {
+  require_no_step();
   plan_limits limits;
   limits.capacity = capacity_;
   limits.seconds = seconds;
   limits.seed = seed;
   placed_ = place(table_.buffers, limits);
   solved_ = true;
+  if (steps_ != nullptr) steps_->move();
 }
 
-void plan::fill(std::int64_t index, velo_plan_buffer& buffer) const {
+void plan::require_buffer(std::int64_t index) const {
   const auto count = static_cast<std::int64_t>(table_.buffers.size());
   if (index < 0 || index >= count) {
     fail(VELO_ERR_ARGUMENT, "index",
          text("the index of one of %lld buffers", static_cast<long long>(count)),
          text("%lld", static_cast<long long>(index)));
   }
+}
+
+void plan::fill(std::int64_t index, velo_plan_buffer& buffer) const {
+  require_buffer(index);
   const lifetime& b = table_.buffers[index];
   buffer.lower = b.lower;
   buffer.upper = b.upper;
@@ -54,7 +123,21 @@ void plan::fill(std::int64_t index, velo_plan_buffer& buffer) const {
   buffer.offset = solved_ ? placed_.offsets[index] : -1;
 }
 
+void plan::fill(std::int64_t index, velo_plan_use_info& use) const {
+  const auto count = static_cast<std::int64_t>(uses_.uses.size());
+  if (index < 0 || index >= count) {
+    fail(VELO_ERR_ARGUMENT, "index",
+         text("the index of one of %lld uses", static_cast<long long>(count)),
+         text("%lld", static_cast<long long>(index)));
+  }
+  const plan_use& u = uses_.uses[index];
+  use.access = u.access;
+  use.buffer = u.buffer;
+  use.time = u.time;
+}
+
 void plan::fill(velo_plan_stats& stats) const {
+  stats.uses = uses_.uses.size();
   stats.solved = solved_ ? 1 : 0;
   stats.buffers = table_.buffers.size();
   stats.capacity = static_cast<std::uint64_t>(capacity_);

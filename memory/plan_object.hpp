@@ -1,29 +1,42 @@
-// What is behind velo_plan: the buffers, and their addresses once they have some.
+// What is behind velo_plan: the buffers and their uses, their addresses once they have some, and the
+// steps that buffers come from and addresses go to (plan_steps.hpp).
 //
 // Adding forgets the addresses, so that they are always those of the buffers there are. A call that
-// fails leaves the plan as it was. Not for two threads at once.
+// fails leaves the plan as it was. Not for two threads at once, but for steps().
 #pragma once
 
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "core/handle_kinds.hpp"
 #include "memory/plan.hpp"
 #include "memory/plan_csv.hpp"
+#include "memory/plan_steps.hpp"
+#include "memory/plan_uses.hpp"
 #include "velo/plan.h"
 
 namespace velo::memory {
 
 class plan {
  public:
-  explicit plan(std::int64_t capacity) : capacity_(capacity) {}
+  // pool: of the steps; nullptr: it has none.
+  plan(std::int64_t capacity, velo_pool pool) : capacity_(capacity) {
+    if (pool != nullptr) steps_ = std::make_unique<plan_steps>(pool);
+  }
 
   std::int64_t add(std::int64_t lower, std::int64_t upper, std::int64_t size);
   void read(velo_plan_format format, std::string_view text);
+  void add_use(std::int64_t index, std::int64_t time, velo_access access);
+  void add_work(std::int64_t time, double seconds);
   void solve(double seconds, std::uint64_t seed);
+  void begin(velo_plan_mode mode);
+  void end();
+  plan_steps& steps() const;  // throws STATE
   void fill(std::int64_t index, velo_plan_buffer& buffer) const;
+  void fill(std::int64_t index, velo_plan_use_info& use) const;
   void fill(velo_plan_stats& stats) const;
   std::string write(velo_plan_format format) const;
 
@@ -34,10 +47,19 @@ class plan {
   // What all sizes add up to.
   std::int64_t bytes() const { return bytes_; }
 
+  const std::vector<lifetime>& buffers() const { return table_.buffers; }
+  const plan_uses& uses() const { return uses_; }
+
  private:
+  void require_buffer(std::int64_t index) const;
+  void require_no_step() const;
+  void forget() noexcept;
+
   std::int64_t capacity_;
   std::int64_t bytes_ = 0;
   plan_table table_;
+  plan_uses uses_;
+  std::unique_ptr<plan_steps> steps_;
   placement placed_;
   bool solved_ = false;
 };

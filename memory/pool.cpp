@@ -45,6 +45,7 @@ unsigned long long number(std::uint64_t n) noexcept {
 pool::pool(const velo_pool_desc& desc)
     : heaps_{{desc.kind, VELO_LIFETIME_DEFAULT, addresses_of_a_heap()},
              {desc.kind, VELO_LIFETIME_LONG, addresses_of_a_heap()}},
+      kind_(desc.kind),
       checked_(desc.checked != 0),
       epoch_(core::start_process_epoch()),
       pressure_(desc.pressure),

@@ -99,6 +99,16 @@ class pool {
   void say(const void* memory, const char* text);
   snapshot look() const;  // throws bad_alloc
 
+  // Memory that a plan has behind its addresses counts as the pool's, and within the limit.
+  bool lend(std::uint64_t bytes) noexcept;  // false: the limit
+  void take_back(std::uint64_t bytes) noexcept;
+  // Lets memory of free blocks go, as far as it does, so that with `coming` bytes the pool holds no
+  // more than `most`, nor its limit; by how much it will be more.
+  std::uint64_t make_room(std::uint64_t coming, std::uint64_t most) noexcept;
+  bool has_hole(std::uint64_t bytes) const noexcept;
+  std::uint64_t bytes_in_use() const noexcept;  // of blocks in use or pending
+  velo_pool_kind kind() const noexcept { return kind_; }
+
   const plain_functions& functions();  // the same ones each time; throws UNSUPPORTED, MEMORY
 
   // Of shared memory, the file and where in it a block lies. Throws ARGUMENT, UNSUPPORTED.
@@ -142,7 +152,9 @@ class pool {
   void report(velo_log_level level, const char* line) const noexcept;
   void release_quarantined(block& oldest) noexcept;
 
-  std::uint64_t reserved() const noexcept { return heaps_[0].reserved() + heaps_[1].reserved(); }
+  std::uint64_t reserved() const noexcept {
+    return heaps_[0].reserved() + heaps_[1].reserved() + lent_;
+  }
   std::uint64_t free_bytes() const noexcept {
     return heaps_[0].free_bytes() + heaps_[1].free_bytes();
   }
@@ -166,6 +178,7 @@ class pool {
   heap heaps_[lifetimes];
   cache_table table_;
   level levels_[levels];
+  const velo_pool_kind kind_;
   const bool checked_;
   const std::uint32_t epoch_;  // of the process: a child that was forked has no use for the pool
   const velo_pool_pressure_fn pressure_;
@@ -184,6 +197,7 @@ class pool {
   const void* handle_ = nullptr;
   std::uint64_t left_ = 0;  // blocks in use, once it is closed
   std::uint64_t limit_;
+  std::uint64_t lent_ = 0;  // to plans
   std::uint64_t peak_reserved_ = 0, recycled_ = 0, let_go_ = 0;
   std::uint64_t refused_ = 0, damaged_ = 0;
 

@@ -23,6 +23,43 @@ void pool::set_limit(std::uint64_t bytes) noexcept {
   limit_ = bytes;
 }
 
+bool pool::lend(std::uint64_t bytes) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (limit_ != 0 && reserved() + bytes > limit_) return false;
+  lent_ += bytes;
+  peak_reserved_ = std::max(peak_reserved_, reserved());
+  return true;
+}
+
+void pool::take_back(std::uint64_t bytes) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  lent_ -= bytes;
+}
+
+std::uint64_t pool::make_room(std::uint64_t coming, std::uint64_t most) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (limit_ != 0) most = std::min(most, limit_);
+  const auto excess = [&] {
+    return reserved() + coming > most ? reserved() + coming - most : std::uint64_t{0};
+  };
+  if (excess() > free_bytes()) take_in();
+  if (excess() > 0) trim_free(excess(), nullptr);
+  return excess();
+}
+
+bool pool::has_hole(std::uint64_t bytes) const noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  const block* hole = heaps_[VELO_LIFETIME_DEFAULT].largest_free();
+  return hole != nullptr && hole->size >= bytes;
+}
+
+std::uint64_t pool::bytes_in_use() const noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  const std::int64_t live = sum([](const tally& t) { return t.bytes(purposes); });
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0)) + streams_[0].bytes() +
+         streams_[1].bytes();
+}
+
 void pool::check() const {
   const std::lock_guard<std::mutex> lock(lock_);
   if (!checked_) return;

@@ -341,6 +341,45 @@ static void plans(void) {
   EXPECT(velo_plan_get_stats(plan, &stats) == VELO_ERR_HANDLE);
 }
 
+static void plan_steps(void) {
+  velo_pool pool = NULL;
+  velo_plan plan = NULL;
+  velo_plan_desc desc = VELO_PLAN_DESC_INIT;
+  velo_plan_use_info use = VELO_PLAN_USE_INFO_INIT;
+  velo_plan_step step = VELO_PLAN_STEP_INIT;
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  velo_allocator through = VELO_ALLOCATOR_INIT;
+  void* memory = NULL;
+  int round = 0;
+  WORKS(velo_pool_create(NULL, &pool));
+  desc.pool = pool;
+  WORKS(velo_plan_create(&desc, &plan));
+  WORKS(velo_plan_allocator(plan, &through));
+  request.bytes = 1000;
+  EXPECT(velo_plan_end(plan) == VELO_ERR_STATE);
+  for (round = 0; round < 2; ++round) {
+    WORKS(velo_plan_begin(plan, round == 0 ? VELO_PLAN_RECORD : VELO_PLAN_REPLAY));
+    WORKS(velo_plan_allocate(plan, &request, &memory));
+    WORKS(velo_plan_use(plan, memory, VELO_ACCESS_WRITE));
+    WORKS(velo_plan_work(plan, 0.5));
+    WORKS(velo_plan_free(plan, memory, 1000, NULL));
+    WORKS(velo_plan_end(plan));
+    if (round == 0) WORKS(velo_plan_solve(plan, NULL));
+  }
+  WORKS(velo_plan_get_step(plan, &step));
+  EXPECT(step.mode == VELO_PLAN_REPLAY && step.steps == 2 && step.allocations == 1);
+  EXPECT(step.matched == 1 && step.missing == 0 && step.bytes_live == 0);
+  WORKS(velo_plan_get_use(plan, 0, &use));
+  EXPECT(use.buffer == 0 && use.access == VELO_ACCESS_WRITE && use.time == 1);
+  WORKS(velo_plan_add_use(plan, 0, 2, VELO_ACCESS_READ));
+  WORKS(velo_plan_add_work(plan, 2, 0.25));
+  memory = through.allocate(through.user, 64, 64, NULL, NULL);
+  EXPECT(memory != NULL);
+  through.deallocate(through.user, memory, 64, NULL, NULL);
+  velo_plan_destroy(plan);
+  velo_pool_destroy(pool);
+}
+
 static velo_status square_seed(void* user, const velo_recompute_call* call) {
   *(uint64_t*)call->outputs[0] = call->seed * call->seed + *(const uint64_t*)call->inputs[0];
   ++*(int*)user;
@@ -521,6 +560,7 @@ int main(int count, char** words) {
   packs(stream, context);
   pools(stream);
   plans();
+  plan_steps();
   recompute();
   regions();
   recompute_plans();

@@ -6,6 +6,7 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
+#include "capi/src/pool_request.hpp"
 #include "core/guard.hpp"
 #include "memory/plan_object.hpp"
 
@@ -16,12 +17,17 @@ using core::text;
 namespace {
 
 // The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t desc_size = 16;
+constexpr std::uint32_t desc_size = 24;
 constexpr std::uint32_t options_size = 24;
 constexpr std::uint32_t buffer_size = 40;
-constexpr std::uint32_t stats_size = 40;
+constexpr std::uint32_t stats_size = 48;
+constexpr std::uint32_t use_size = 24;
+constexpr std::uint32_t step_size = 112;
+constexpr std::uint32_t allocator_size = 32;
 static_assert(sizeof(velo_plan_desc) >= desc_size && sizeof(velo_plan_options) >= options_size &&
-              sizeof(velo_plan_buffer) >= buffer_size && sizeof(velo_plan_stats) >= stats_size);
+              sizeof(velo_plan_buffer) >= buffer_size && sizeof(velo_plan_stats) >= stats_size &&
+              sizeof(velo_plan_use_info) >= use_size && sizeof(velo_plan_step) >= step_size &&
+              sizeof(velo_allocator) >= allocator_size);
 
 constexpr std::uint64_t most_bytes = std::numeric_limits<std::int64_t>::max();
 
@@ -29,14 +35,16 @@ memory::plan& plan_of(velo_plan handle) {
   return core::resolve<memory::plan>(handle, "plan");
 }
 
-std::int64_t capacity_of(const velo_plan_desc* given) {
+velo_plan_desc read_desc(const velo_plan_desc* given) {
   const velo_plan_desc defaults = VELO_PLAN_DESC_INIT;
-  if (given == nullptr) return 0;
-  const std::uint64_t capacity = capi::read_struct(given, desc_size, "desc", defaults).capacity;
-  if (capacity > most_bytes)
+  if (given == nullptr) return defaults;
+  const velo_plan_desc desc = capi::read_struct(given, desc_size, "desc", defaults);
+  if (desc.capacity > most_bytes)
     fail(VELO_ERR_ARGUMENT, "desc.capacity", "less than 2^63",
-         text("%llu", static_cast<unsigned long long>(capacity)));
-  return static_cast<std::int64_t>(capacity);
+         text("%llu", static_cast<unsigned long long>(desc.capacity)));
+  if (desc.pool != nullptr && core::resolve<memory::pool>(desc.pool, "desc.pool").is_closed())
+    fail(VELO_ERR_HANDLE, "desc.pool", "a pool", "a destroyed pool");
+  return desc;
 }
 
 velo_plan_options read_options(const velo_plan_options* given) {
@@ -46,6 +54,34 @@ velo_plan_options read_options(const velo_plan_options* given) {
   if (!(options.seconds >= 0))
     fail(VELO_ERR_ARGUMENT, "options.seconds", "0 or more", text("%g", options.seconds));
   return options;
+}
+
+void require_access(velo_access access) {
+  if (access != VELO_ACCESS_READ && access != VELO_ACCESS_WRITE)
+    fail(VELO_ERR_ARGUMENT, "access", "VELO_ACCESS_READ or VELO_ACCESS_WRITE", text("%d", access));
+}
+
+void require_seconds(double seconds) {
+  if (!(seconds >= 0 && seconds <= std::numeric_limits<double>::max()))
+    fail(VELO_ERR_ARGUMENT, "seconds", "0 or more, and finite", text("%g", seconds));
+}
+
+// What velo_plan_allocator gives out. user: the handle.
+void* allocate_for_context(void* user, uint64_t bytes, uint64_t alignment, const velo_device*,
+                           void* stream) {
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = bytes;
+  request.alignment = alignment;
+  request.stream = static_cast<velo_stream>(stream);
+  request.purpose = VELO_PURPOSE_WORKSPACE;
+  void* memory = nullptr;
+  velo_plan_allocate(static_cast<velo_plan>(user), &request, &memory);
+  return memory;
+}
+
+void deallocate_for_context(void* user, void* memory, uint64_t bytes, const velo_device*,
+                            void* stream) {
+  velo_plan_free(static_cast<velo_plan>(user), memory, bytes, static_cast<velo_stream>(stream));
 }
 
 void require_format(velo_plan_format format, velo_plan_format other, const char* expected) {
@@ -60,7 +96,9 @@ extern "C" {
 velo_status velo_plan_create(const velo_plan_desc* desc, velo_plan* plan) {
   return core::guard("velo_plan_create", [&] {
     capi::required(plan, "plan");
-    *plan = core::handle_of(core::make_object<memory::plan>(nullptr, capacity_of(desc)));
+    const velo_plan_desc given = read_desc(desc);
+    *plan = core::handle_of(core::make_object<memory::plan>(
+        nullptr, static_cast<std::int64_t>(given.capacity), given.pool));
   });
 }
 
@@ -127,6 +165,101 @@ velo_status velo_plan_write(velo_plan plan, velo_plan_format format, char* buffe
     const memory::plan& from = plan_of(plan);
     require_format(format, VELO_PLAN_SVG, "VELO_PLAN_CSV or VELO_PLAN_SVG");
     capi::write_text(from.write(format).c_str(), buffer, capacity, needed);
+  });
+}
+
+velo_status velo_plan_add_use(velo_plan plan, int64_t index, int64_t time, velo_access access) {
+  return core::guard("velo_plan_add_use", [&] {
+    memory::plan& to = plan_of(plan);
+    require_access(access);
+    to.add_use(index, time, access);
+  });
+}
+
+velo_status velo_plan_add_work(velo_plan plan, int64_t time, double seconds) {
+  return core::guard("velo_plan_add_work", [&] {
+    memory::plan& to = plan_of(plan);
+    require_seconds(seconds);
+    to.add_work(time, seconds);
+  });
+}
+
+velo_status velo_plan_get_use(velo_plan plan, int64_t index, velo_plan_use_info* use) {
+  return core::guard("velo_plan_get_use", [&] {
+    velo_plan_use_info found{};
+    plan_of(plan).fill(index, found);
+    capi::write_struct(use, use_size, "use", found);
+  });
+}
+
+velo_status velo_plan_begin(velo_plan plan, velo_plan_mode mode) {
+  return core::guard("velo_plan_begin", [&] {
+    memory::plan& of = plan_of(plan);
+    if (mode != VELO_PLAN_RECORD && mode != VELO_PLAN_REPLAY)
+      fail(VELO_ERR_ARGUMENT, "mode", "VELO_PLAN_RECORD or VELO_PLAN_REPLAY", text("%d", mode));
+    of.begin(mode);
+  });
+}
+
+velo_status velo_plan_end(velo_plan plan) {
+  return core::guard("velo_plan_end", [&] { plan_of(plan).end(); });
+}
+
+velo_status velo_plan_allocate(velo_plan plan, const velo_pool_request* request, void** memory) {
+  return core::guard(
+      "velo_plan_allocate",
+      [&] {
+        memory::plan_steps& from = plan_of(plan).steps();
+        const memory::wanted what = capi::read_request(request);
+        capi::required(memory, "memory");
+        *memory = from.allocate(what);
+      },
+      core::of_operator{});
+}
+
+velo_status velo_plan_free(velo_plan plan, void* memory, uint64_t bytes, velo_stream stream) {
+  return core::guard(
+      "velo_plan_free",
+      [&] {
+        memory::plan_steps& from = plan_of(plan).steps();
+        if (memory != nullptr) from.free(memory, bytes, stream);
+      },
+      core::of_operator{});
+}
+
+velo_status velo_plan_use(velo_plan plan, const void* memory, velo_access access) {
+  return core::guard("velo_plan_use", [&] {
+    memory::plan_steps& of = plan_of(plan).steps();
+    if (memory == nullptr) fail(VELO_ERR_NULL, "memory", "a pointer", "NULL");
+    require_access(access);
+    of.use(memory, access);
+  });
+}
+
+velo_status velo_plan_work(velo_plan plan, double seconds) {
+  return core::guard("velo_plan_work", [&] {
+    memory::plan_steps& of = plan_of(plan).steps();
+    require_seconds(seconds);
+    of.work(seconds);
+  });
+}
+
+velo_status velo_plan_allocator(velo_plan plan, velo_allocator* allocator) {
+  return core::guard("velo_plan_allocator", [&] {
+    plan_of(plan).steps();
+    velo_allocator made = VELO_ALLOCATOR_INIT;
+    made.user = plan;
+    made.allocate = &allocate_for_context;
+    made.deallocate = &deallocate_for_context;
+    capi::write_struct(allocator, allocator_size, "allocator", made);
+  });
+}
+
+velo_status velo_plan_get_step(velo_plan plan, velo_plan_step* step) {
+  return core::guard("velo_plan_get_step", [&] {
+    velo_plan_step now{};
+    plan_of(plan).steps().fill(now);
+    capi::write_struct(step, step_size, "step", now);
   });
 }
 }

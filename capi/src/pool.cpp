@@ -2,13 +2,13 @@
 // what they cost is what the pool costs.
 #include "velo/pool.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "capi/src/pool_of.hpp"
+#include "capi/src/pool_request.hpp"
 #include "core/guard.hpp"
 
 using namespace velo;
@@ -20,64 +20,20 @@ namespace {
 
 // The structs of ABI 1.0; later ones are longer.
 constexpr std::uint32_t desc_size = 56;
-constexpr std::uint32_t request_size = 40;
 constexpr std::uint32_t stats_size = 248;
 constexpr std::uint32_t allocator_size = 32;
-static_assert(sizeof(velo_pool_desc) >= desc_size && sizeof(velo_pool_request) >= request_size &&
-              sizeof(velo_pool_stats) >= stats_size && sizeof(velo_allocator) >= allocator_size);
+static_assert(sizeof(velo_pool_desc) >= desc_size && sizeof(velo_pool_stats) >= stats_size &&
+              sizeof(velo_allocator) >= allocator_size);
 static_assert(offsetof(velo_pool_request, lifetime) == 4 &&
               offsetof(velo_pool_request, zero) == offsetof(velo_pool_request, purpose) + 4);
-
-constexpr std::uint64_t most_alignment = std::uint64_t{2} << 20;
-
-[[noreturn]] __attribute__((cold, noinline)) void refuse_range(std::int64_t value, int last,
-                                                               const char* argument) {
-  fail(VELO_ERR_ARGUMENT, argument, text("0 to %d", last),
-       text("%lld", static_cast<long long>(value)));
-}
-
-void require_range(std::int32_t value, int last, const char* argument) {
-  if (value < 0 || value > last) refuse_range(value, last, argument);
-}
-
-[[noreturn]] __attribute__((cold, noinline)) void refuse_alignment(std::uint64_t alignment) {
-  fail(VELO_ERR_ARGUMENT, "request.alignment", "a power of two up to 2 MiB, or 0",
-       text("%llu", static_cast<unsigned long long>(alignment)));
-}
 
 velo_pool_desc read_desc(const velo_pool_desc* given) {
   const velo_pool_desc defaults = VELO_POOL_DESC_INIT;
   if (given == nullptr) return defaults;
   const velo_pool_desc desc = capi::read_struct(given, desc_size, "desc", defaults);
-  require_range(desc.kind, VELO_POOL_LOCKED, "desc.kind");
-  require_range(desc.checked, 1, "desc.checked");
+  capi::require_range(desc.kind, VELO_POOL_LOCKED, "desc.kind");
+  capi::require_range(desc.checked, 1, "desc.checked");
   return desc;
-}
-
-__attribute__((always_inline)) inline memory::wanted checked_request(const velo_pool_request& r) {
-  require_range(r.lifetime, VELO_LIFETIME_LONG, "request.lifetime");
-  require_range(r.purpose, VELO_PURPOSE_INPUT, "request.purpose");
-  require_range(r.zero, 1, "request.zero");
-  if ((r.alignment & (r.alignment - 1)) != 0 || r.alignment > most_alignment)
-    refuse_alignment(r.alignment);
-  memory::wanted what;
-  what.bytes = r.bytes;
-  what.alignment = std::max(r.alignment, memory::unit);
-  what.on = memory::queued_stream(r.stream, "request.stream") != nullptr ? r.stream : nullptr;
-  what.purpose = static_cast<std::uint8_t>(r.purpose);
-  what.lifetime = static_cast<std::uint8_t>(r.lifetime);
-  what.zero = r.zero != 0;
-  return what;
-}
-
-__attribute__((noinline)) memory::wanted read_completed(const velo_pool_request* given) {
-  return checked_request(capi::read_struct(given, request_size, "request", {}));
-}
-
-// A struct of this release has nothing to be completed: it is read where it stands.
-memory::wanted read_request(const velo_pool_request* given) {
-  if (given != nullptr && given->struct_size == sizeof *given) return checked_request(*given);
-  return read_completed(given);
 }
 
 // Frees, and ends a closed pool with its last block.
@@ -112,7 +68,7 @@ __attribute__((noinline)) velo_status allocate(velo_pool pool, const velo_pool_r
       "velo_pool_allocate",
       [&] {
         memory::pool& from = pool_of(pool);
-        const memory::wanted what = read_request(request);
+        const memory::wanted what = capi::read_request(request);
         capi::required(memory, "memory");
         *memory = from.allocate(what);
       },

@@ -103,7 +103,9 @@ class world {
     velo_adaptor_desc over = VELO_ADAPTOR_DESC_INIT;
     over.upstream = &below;
     REQUIRE(velo_adaptor_create(&over, &adaptor_) == VELO_OK);
-    REQUIRE(velo_plan_create(nullptr, &plan_) == VELO_OK);
+    velo_plan_desc steps = VELO_PLAN_DESC_INIT;
+    steps.pool = pool_;
+    REQUIRE(velo_plan_create(&steps, &plan_) == VELO_OK);
     velo_recompute_desc kept = VELO_RECOMPUTE_DESC_INIT;
     kept.allocator = &below;
     REQUIRE(velo_recompute_create(&kept, &recompute_) == VELO_OK);
@@ -159,8 +161,8 @@ class world {
     velo_recompute_destroy(recompute_);  // no context owns these
     velo_recompute_plan_destroy(recompute_plan_);
     velo_adaptor_destroy(adaptor_);
-    velo_pool_destroy(pool_);
     velo_plan_destroy(plan_);
+    velo_pool_destroy(pool_);
   }
   world(const world&) = delete;
   world& operator=(const world&) = delete;
@@ -319,6 +321,8 @@ void give_back(const function_info& f, const std::vector<velo_value>& values) {
       velo_recompute_plan_destroy(static_cast<velo_recompute_plan>(made));
     if (std::strcmp(p.type, "void**") == 0 && std::strcmp(f.name, "velo_pool_allocate") == 0)
       velo_pool_free(static_cast<velo_pool>(values[0].as.p), made, 0, nullptr);
+    if (std::strcmp(p.type, "void**") == 0 && std::strcmp(f.name, "velo_plan_allocate") == 0)
+      velo_plan_free(static_cast<velo_plan>(values[0].as.p), made, 0, nullptr);
   }
 }
 

@@ -273,6 +273,28 @@ TEST_CASE("a plan gives addresses to buffers and writes them out") {
   CHECK(plan.write<std::string>(VELO_PLAN_CSV).find("x,2,6,200,") != std::string::npos);
 }
 
+TEST_CASE("a plan records a step and replays it") {
+  const velo::pool pool = velo::pool::create();
+  const velo::plan plan = velo::plan::create(0, pool);
+  const velo_allocator through = plan.allocator();
+  CHECK(through.user == plan.get());
+  for (const velo_plan_mode mode : {VELO_PLAN_RECORD, VELO_PLAN_REPLAY}) {
+    plan.begin(mode);
+    void* memory = plan.allocate(640);
+    plan.use(memory, VELO_ACCESS_WRITE);
+    plan.work(0.5);
+    plan.free(memory, 640);
+    plan.end();
+    if (mode == VELO_PLAN_RECORD) plan.solve(1);
+  }
+  CHECK(plan.step().matched == 1);
+  CHECK(plan.use_info(0).access == VELO_ACCESS_WRITE);
+  plan.add_use(0, 2, VELO_ACCESS_READ);
+  plan.add_work(2, 0.25);
+  CHECK(plan.stats().uses == 2);
+  CHECK_THROWS_AS(plan.end(), velo::error);
+}
+
 TEST_CASE("rules give kinds to layers, and measured modules are chosen at a budget") {
   velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
   rule.method = VELO_RECOMPUTE_METHOD_BLOCK;

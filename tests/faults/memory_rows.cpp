@@ -1,4 +1,4 @@
-// The rows of memory's functions: pools, adaptors, plans, recompute and swaps.
+// The rows of memory's functions: pools, adaptors, recompute and swaps; plans' are in plan_rows.cpp.
 #include "tests/faults/rows.hpp"
 
 namespace velo::testing {
@@ -48,21 +48,6 @@ void close_adaptor(world& w) {
   velo_adaptor_destroy(w.adaptor);
   w.adaptor = nullptr;
   close_pool(w);
-}
-velo_status read_plan(world& w) {
-  static const char rows[] = "id,lower,upper,size\na,0,4,640\nb,2,6,128\nc,5,9,320\nd,3,7,64\n";
-  return velo_plan_read(w.plan, VELO_PLAN_CSV, rows, sizeof rows - 1);
-}
-void open_plan(world& w) {
-  must(velo_plan_create(nullptr, &w.plan));
-}
-void open_filled_plan(world& w) {
-  open_plan(w);
-  must(read_plan(w));
-}
-void open_solved_plan(world& w) {
-  open_filled_plan(w);
-  must(velo_plan_solve(w.plan, nullptr));
 }
 velo_status choose_modules(world&) {
   static const velo_recompute_module modules[] = {
@@ -144,10 +129,6 @@ void open_solved_recompute(world& w) {
 void close_recompute_plan(world& w) {
   velo_recompute_plan_destroy(w.recompute_plan);
   w.recompute_plan = nullptr;
-}
-void close_plan(world& w) {
-  velo_plan_destroy(w.plan);
-  w.plan = nullptr;
 }
 // A swap on disk of objects in a pool of its own; pages of 4 KiB, three of them an object.
 constexpr std::uint64_t object_bytes = 10000;
@@ -299,38 +280,6 @@ std::vector<entry> memory_rows() {
        close_adaptor},
       {"velo_adaptor_flush", open_with_adaptor,
        [](world& w) { return velo_adaptor_flush(w.adaptor); }, close_adaptor},
-      {"velo_plan_create", nothing, [](world& w) { return velo_plan_create(nullptr, &w.plan); },
-       close_plan},
-      {"velo_plan_destroy", open_plan,
-       [](world& w) {
-         velo_plan_destroy(w.plan);
-         velo_plan_stats stats = VELO_PLAN_STATS_INIT;
-         return gone(velo_plan_get_stats(w.plan, &stats));
-       },
-       nothing},
-      {"velo_plan_add", open_plan,
-       [](world& w) { return velo_plan_add(w.plan, 0, 9, 64, nullptr); }, close_plan},
-      {"velo_plan_read", open_plan, read_plan, close_plan},
-      {"velo_plan_solve", open_filled_plan,
-       [](world& w) { return velo_plan_solve(w.plan, nullptr); }, close_plan},
-      {"velo_plan_get_buffer", open_solved_plan,
-       [](world& w) {
-         velo_plan_buffer buffer = VELO_PLAN_BUFFER_INIT;
-         return velo_plan_get_buffer(w.plan, 0, &buffer);
-       },
-       close_plan},
-      {"velo_plan_get_stats", open_filled_plan,
-       [](world& w) {
-         velo_plan_stats stats = VELO_PLAN_STATS_INIT;
-         return velo_plan_get_stats(w.plan, &stats);
-       },
-       close_plan},
-      {"velo_plan_write", open_solved_plan,
-       [](world& w) {
-         char text[4096];
-         return velo_plan_write(w.plan, VELO_PLAN_SVG, text, sizeof text, nullptr);
-       },
-       close_plan},
       {"velo_recompute_layers", nothing,
        [](world&) {
          velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;

@@ -22,5 +22,6 @@ velo_status gone(velo_status of_a_call);
 extern char text[1 << 20];
 
 std::vector<entry> memory_rows();
+std::vector<entry> plan_rows();
 
 }  // namespace velo::testing

@@ -30,23 +30,28 @@ int thrown = 0;
 // These report what is or cannot fail, and must leave the record alone.
 const std::set<std::string> unguarded = {"velo_last_error", "velo_error_text", "velo_version"};
 
-// Every function takes at most 12 integers or pointers, in registers or in order on the stack.
+// Every function takes at most 12 integers or pointers, in registers or in order on the stack, and a
+// double that is in a register of its own, wherever it stands among them.
 velo_status call(const function_info& function, const void* pointer) {
-  using twelve =
-      velo_status (*)(const void*, const void*, const void*, const void*, const void*, const void*,
-                      const void*, const void*, const void*, const void*, const void*, const void*);
+  using twelve = velo_status (*)(const void*, const void*, const void*, const void*, const void*,
+                                 const void*, const void*, const void*, const void*, const void*,
+                                 const void*, const void*, double);
   REQUIRE(function.parameter_count <= 12);
   const void* a[12] = {};
+  int integers = 0, doubles = 0;
   for (int i = 0; i < function.parameter_count; ++i) {
     const value_type kind = function.parameters[i].kind;
     const bool points = kind == value_type::handle || kind == value_type::pointer ||
                         kind == value_type::string || kind == value_type::tensor ||
                         kind == value_type::ints;
-    REQUIRE(kind != value_type::f64);
-    a[i] = points ? pointer : nullptr;
+    if (kind == value_type::f64) {
+      REQUIRE(++doubles == 1);
+    } else {
+      a[integers++] = points ? pointer : nullptr;
+    }
   }
   const auto entry = reinterpret_cast<twelve>(velo::capi::address_of(function));
-  return entry(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11]);
+  return entry(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], 0);
 }
 
 }  // namespace

@@ -243,6 +243,19 @@ struct velo_api {
                                          velo_recompute_step* step);
   velo_status (*recompute_plan_get_stats)(velo_recompute_plan plan,
                                           velo_recompute_plan_stats* stats);
+
+  /* velo/plan.h */
+  velo_status (*plan_add_use)(velo_plan plan, int64_t index, int64_t time, velo_access access);
+  velo_status (*plan_add_work)(velo_plan plan, int64_t time, double seconds);
+  velo_status (*plan_get_use)(velo_plan plan, int64_t index, velo_plan_use_info* use);
+  velo_status (*plan_begin)(velo_plan plan, velo_plan_mode mode);
+  velo_status (*plan_end)(velo_plan plan);
+  velo_status (*plan_allocate)(velo_plan plan, const velo_pool_request* request, void** memory);
+  velo_status (*plan_free)(velo_plan plan, void* memory, uint64_t bytes, velo_stream stream);
+  velo_status (*plan_use)(velo_plan plan, const void* memory, velo_access access);
+  velo_status (*plan_work)(velo_plan plan, double seconds);
+  velo_status (*plan_allocator)(velo_plan plan, velo_allocator* allocator);
+  velo_status (*plan_get_step)(velo_plan plan, velo_plan_step* step);
 };
 
 VELO_END_C

@@ -14,11 +14,37 @@
  * Alignment is a matter of sizes: addresses are sums of sizes, so sizes that are multiples of 64
  * give addresses that are.
  *
- * A plan belongs to no context and no thread; its calls are not to overlap.
+ * Steps. A plan with a pool learns the buffers itself. Between velo_plan_begin and velo_plan_end all
+ * that is allocated through the plan (velo_plan_allocate, velo_plan_allocator) is one step:
+ *
+ *   begin(RECORD), the step, end     requests, frees and uses become the plan's buffers; the memory
+ *                                    is the pool's
+ *   solve
+ *   begin(REPLAY), the step, end     any number of times: what is asked for as it was recorded lies
+ *                                    at its address, everything else comes from the pool
+ *
+ * In a replay the requests of a thread are held against what was recorded of one thread, in order.
+ * A request of another size lies at the place of the one expected when it fits there; one that is
+ * new, too large, or whose place is not free yet, comes from the pool; whatever was left out is
+ * found again by those that follow, so that a difference stays one. All are counted
+ * (velo_plan_get_step). The memory behind addresses comes with their first use, and goes back to the
+ * system where the pool would else have to hold more than it and the plan ever did. What is alive
+ * when a recorded step ends, what work queued on a stream is to use, and what is larger than the
+ * capacity, is the pool's in the replay as well.
+ *
+ * Threads. Allocations, frees and uses may come from several threads at once. Each thread follows
+ * one thread of the recording: the one that calls velo_plan_begin its own, every other the first not
+ * yet followed whose first request is the same. What one thread frees late for another's request is
+ * seen: that request comes from the pool.
+ *
+ * A plan belongs to no context and no thread. Its calls are not to overlap but for those of thread
+ * class `any`. It must outlive what is allocated through it, and its pool must outlive it.
  */
 #ifndef VELO_PLAN_H
 #define VELO_PLAN_H
 
+#include "velo/context.h"
+#include "velo/pool.h"
 #include "velo/status.h"
 #include "velo/types.h"
 
@@ -35,15 +61,30 @@ enum {
   VELO_PLAN_SVG = 2      /* a picture of time and addresses; written only */
 };
 
+/* What is done with a step. */
+typedef int32_t velo_plan_mode;
+enum {
+  VELO_PLAN_RECORD = 0, /* its requests become the plan's buffers */
+  VELO_PLAN_REPLAY = 1  /* its requests are answered from the plan */
+};
+
+/* How a buffer is used. */
+typedef int32_t velo_access;
+enum {
+  VELO_ACCESS_READ = 0, /* its contents stay */
+  VELO_ACCESS_WRITE = 1 /* they change */
+};
+
 typedef struct velo_plan_desc {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
   uint64_t capacity; /* a height that is low enough, and the most bytes of a buffer; 0 = no such
                         height: the lower bound alone is low enough */
+  velo_pool pool;    /* of its steps, and must outlive the plan; NULL = it has no steps */
 } velo_plan_desc;
 
 #define VELO_PLAN_DESC_INIT \
-  { sizeof(velo_plan_desc), 0, 0 }
+  { sizeof(velo_plan_desc), 0, 0, 0 }
 
 typedef struct velo_plan_options {
   uint32_t struct_size;
@@ -74,18 +115,19 @@ typedef struct velo_plan_stats {
   uint64_t capacity;    /* as given; 0 = none */
   uint64_t lower_bound; /* most bytes alive at one time: no height is less */
   uint64_t height;      /* bytes from address 0 that the buffers need; 0 before velo_plan_solve */
+  uint64_t uses;        /* the number of uses */
 } velo_plan_stats;
 
 #define VELO_PLAN_STATS_INIT \
-  { sizeof(velo_plan_stats), 0, 0, 0, 0, 0 }
+  { sizeof(velo_plan_stats), 0, 0, 0, 0, 0, 0 }
 
 /* An empty plan. desc: copied; may be NULL for all defaults. plan: receives the handle; destroy it
  * with velo_plan_destroy.
- * Thread class: any. Errors: NULL (plan), STRUCT, ARGUMENT (capacity), UNSUPPORTED (a field of newer
- * headers), MEMORY. */
+ * Thread class: any. Errors: NULL (plan), HANDLE (desc.pool), STRUCT, ARGUMENT (capacity),
+ * UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_plan_create(const velo_plan_desc* desc, velo_plan* plan);
 
-/* Ends a plan. NULL is ignored.
+/* Ends a plan. What is allocated at its addresses stays mapped. NULL is ignored.
  * Thread class: per-handle. */
 VELO_API void velo_plan_destroy(velo_plan plan);
 
@@ -127,6 +169,101 @@ VELO_API velo_status velo_plan_get_stats(velo_plan plan, velo_plan_stats* stats)
  * solved), MEMORY. */
 VELO_API velo_status velo_plan_write(velo_plan plan, velo_plan_format format, char* buffer,
                                      uint64_t capacity, uint64_t* needed);
+
+/* A use of a buffer: at a time, for reading or writing. Which of two uses at one time is first is
+ * not known. */
+typedef struct velo_plan_use_info {
+  uint32_t struct_size;
+  velo_access access;
+  int64_t buffer; /* its index */
+  int64_t time;   /* within its life */
+} velo_plan_use_info;
+
+#define VELO_PLAN_USE_INFO_INIT \
+  { sizeof(velo_plan_use_info), VELO_ACCESS_READ, 0, 0 }
+
+/* Adds a use of a buffer. A buffer without uses counts as written when its life begins and read when
+ * it ends.
+ * Thread class: per-handle. Errors: NULL (plan), HANDLE, ARGUMENT (no such index; a time outside the
+ * buffer's life; access), STATE, MEMORY. */
+VELO_API velo_status velo_plan_add_use(velo_plan plan, int64_t index, int64_t time,
+                                       velo_access access);
+
+/* Adds computing that takes so many seconds and ends at a time: it needs all that is used after the
+ * computing before it, up to that time.
+ * Thread class: per-handle. Errors: NULL (plan), HANDLE, ARGUMENT (seconds), STATE, MEMORY. */
+VELO_API velo_status velo_plan_add_work(velo_plan plan, int64_t time, double seconds);
+
+/* A use, by its place in the order of adding. use: receives it, at most use->struct_size bytes.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such index), STATE. */
+VELO_API velo_status velo_plan_get_use(velo_plan plan, int64_t index, velo_plan_use_info* use);
+
+/* Begins a step of a plan with a pool. A recording takes the place of the plan's buffers, uses and
+ * computing when it ends; a replay needs a recording that is solved.
+ * Thread class: per-handle. Errors: NULL (plan), HANDLE, ARGUMENT (mode), STATE (no pool; a step that
+ * has not ended; nothing recorded, or not solved), MEMORY. */
+VELO_API velo_status velo_plan_begin(velo_plan plan, velo_plan_mode mode);
+
+/* Ends the step.
+ * Thread class: per-handle. Errors: NULL (plan), HANDLE, STATE (there is none), MEMORY (the recording
+ * is gone, the step ended). */
+VELO_API velo_status velo_plan_end(velo_plan plan);
+
+/* A block for a request, as of velo_pool_allocate; outside a step, one of the pool. memory: receives
+ * its first byte; give it back with velo_plan_free.
+ * Thread class: any. Errors: NULL, HANDLE (plan, its pool, stream), STRUCT, ARGUMENT, UNSUPPORTED (a
+ * field of newer headers), STATE (no pool), MEMORY, FOREIGN (the pool's pressure callback). */
+VELO_API velo_status velo_plan_allocate(velo_plan plan, const velo_pool_request* request,
+                                        void** memory);
+
+/* Takes a block back, of this step or an earlier one; as velo_pool_free.
+ * Thread class: any. Errors: NULL (plan), HANDLE (plan, its pool, stream), ARGUMENT (no block in use),
+ * STATE (no pool), FULL (the stream's queue; nothing was freed), MEMORY (for the marker in the queue;
+ * nothing was freed). */
+VELO_API velo_status velo_plan_free(velo_plan plan, void* memory, uint64_t bytes,
+                                    velo_stream stream);
+
+/* Says that the block at `memory`, its first byte, is used now. Recorded where a recording has the
+ * block, else nothing happens.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (access), STATE (no pool), MEMORY. */
+VELO_API velo_status velo_plan_use(velo_plan plan, const void* memory, velo_access access);
+
+/* Says that computing of so many seconds ends now, which needed all that was used since the one
+ * before it. Recorded in a recording, else nothing happens.
+ * Thread class: any. Errors: NULL (plan), HANDLE, ARGUMENT (seconds), STATE (no pool), MEMORY. */
+VELO_API velo_status velo_plan_work(velo_plan plan, double seconds);
+
+/* Fills the caller's allocator, at most allocator->struct_size bytes of it, with functions that
+ * allocate through the plan: for velo_context_desc, so that a context's memory is part of steps.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE (no pool). */
+VELO_API velo_status velo_plan_allocator(velo_plan plan, velo_allocator* allocator);
+
+/* What became of a step: the one that has begun last. Requests are counted in the first that is
+ * true of them. Bytes but of the step's requests are of the plan's whole life. */
+typedef struct velo_plan_step {
+  uint32_t struct_size;
+  velo_plan_mode mode;
+  uint64_t steps;               /* begun so far; 0 = nothing of what follows has been counted */
+  uint64_t allocations;         /* requests of the step */
+  uint64_t matched;             /* as recorded, at its address */
+  uint64_t resized;             /* of another size, at the address of the one expected */
+  uint64_t outliving;           /* as recorded, and the pool's there too */
+  uint64_t displaced;           /* as recorded, but its address is not free: from the pool */
+  uint64_t unexpected;          /* not as recorded: from the pool */
+  uint64_t missing;             /* recorded but not asked for; once the step has ended */
+  uint64_t bytes_planned;       /* the height of the plan: what addresses need at most */
+  uint64_t bytes_reserved;      /* memory behind addresses now */
+  uint64_t bytes_reserved_peak; /* highest value of bytes_reserved */
+  uint64_t bytes_let_go;        /* given back to the system so far */
+  uint64_t bytes_live;          /* of blocks in use at addresses, as requested */
+} velo_plan_step;
+
+#define VELO_PLAN_STEP_INIT \
+  { sizeof(velo_plan_step), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Fills the caller's struct, at most step->struct_size bytes of it.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE (no pool). */
+VELO_API velo_status velo_plan_get_step(velo_plan plan, velo_plan_step* step);
 
 VELO_END_C
 

@@ -5,6 +5,7 @@
 #include "velo/detail/function.hpp"
 #include "velo/detail/owner.hpp"
 #include "velo/plan.h"
+#include "velo/stream.hpp"
 
 VELO_CPP_BEGIN
 
@@ -17,11 +18,13 @@ struct destroy_plan {
 // Owns a plan.
 class plan : public detail::owner<velo_plan, detail::destroy_plan> {
  public:
-  // An empty plan; capacity: a height that is low enough, 0 for the lower bound alone.
-  static outcome<plan> create(uint64_t capacity = 0) {
+  // An empty plan; capacity: a height that is low enough, 0 for the lower bound alone; pool: of its
+  // steps, must outlive it.
+  static outcome<plan> create(uint64_t capacity = 0, velo_pool pool = nullptr) {
     velo_plan_desc desc = {};
     desc.struct_size = sizeof desc;
     desc.capacity = capacity;
+    desc.pool = pool;
     velo_plan handle = nullptr;
     const velo_status status = VELO_FN(plan_create)(&desc, &handle);
     plan made;
@@ -74,6 +77,65 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     return detail::text<String>([&](char* buffer, uint64_t capacity, uint64_t* needed) {
       return VELO_FN(plan_write)(get(), format, buffer, capacity, needed);
     });
+  }
+
+  // A use of a buffer, and computing that ends at a time and needs what was used since the one
+  // before.
+  outcome<> add_use(int64_t index, int64_t time, velo_access access) const {
+    return detail::check(VELO_FN(plan_add_use)(get(), index, time, access));
+  }
+  outcome<> add_work(int64_t time, double seconds) const {
+    return detail::check(VELO_FN(plan_add_work)(get(), time, seconds));
+  }
+  // A use by its place in the order of adding.
+  outcome<velo_plan_use_info> use_info(int64_t index) const {
+    velo_plan_use_info found = {};
+    found.struct_size = sizeof found;
+    const velo_status status = VELO_FN(plan_get_use)(get(), index, &found);
+    return detail::finish<velo_plan_use_info>(status, found);
+  }
+
+  // A step of a plan with a pool: between begin and end what is allocated is recorded or replayed.
+  outcome<> begin(velo_plan_mode mode) const {
+    return detail::check(VELO_FN(plan_begin)(get(), mode));
+  }
+  outcome<> end() const { return detail::check(VELO_FN(plan_end)(get())); }
+  // What became of the step that has begun last.
+  outcome<velo_plan_step> step() const {
+    velo_plan_step step = {};
+    step.struct_size = sizeof step;
+    const velo_status status = VELO_FN(plan_get_step)(get(), &step);
+    return detail::finish<velo_plan_step>(status, step);
+  }
+
+  // A block as requested. Give it back with free.
+  outcome<void*> allocate(const velo_pool_request& request) const {
+    void* memory = nullptr;
+    const velo_status status = VELO_FN(plan_allocate)(get(), &request, &memory);
+    return detail::finish<void*>(status, memory);
+  }
+  outcome<void*> allocate(uint64_t bytes, stream_ref stream = {}) const {
+    velo_pool_request request = {};
+    request.struct_size = sizeof request;
+    request.bytes = bytes;
+    request.stream = stream.get();
+    return allocate(request);
+  }
+  outcome<> free(void* memory, uint64_t bytes, stream_ref stream = {}) const {
+    return detail::check(VELO_FN(plan_free)(get(), memory, bytes, stream.get()));
+  }
+  // The block at `memory` is used now; computing of so many seconds ends now.
+  outcome<> use(const void* memory, velo_access access) const {
+    return detail::check(VELO_FN(plan_use)(get(), memory, access));
+  }
+  outcome<> work(double seconds) const { return detail::check(VELO_FN(plan_work)(get(), seconds)); }
+
+  // Functions that allocate through the plan, for a context.
+  outcome<velo_allocator> allocator() const {
+    velo_allocator made = {};
+    made.struct_size = sizeof made;
+    const velo_status status = VELO_FN(plan_allocator)(get(), &made);
+    return detail::finish<velo_allocator>(status, made);
   }
 };
 

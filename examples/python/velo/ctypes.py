@@ -102,6 +102,10 @@ VELO_MEMORY_FAILED = 2
 VELO_PLAN_CSV = 0
 VELO_PLAN_RMM_LOG = 1
 VELO_PLAN_SVG = 2
+VELO_PLAN_RECORD = 0
+VELO_PLAN_REPLAY = 1
+VELO_ACCESS_READ = 0
+VELO_ACCESS_WRITE = 1
 VELO_RECOMPUTE_METHOD_NONE = 0
 VELO_RECOMPUTE_METHOD_FULL = 1
 VELO_RECOMPUTE_METHOD_BLOCK = 2
@@ -310,6 +314,14 @@ class velo_plan_buffer(Sized):
 
 class velo_plan_stats(Sized):
     """What a plan holds, and how good its addresses are."""
+
+
+class velo_plan_use_info(Sized):
+    """A use of a buffer."""
+
+
+class velo_plan_step(Sized):
+    """What became of a step: the one that has begun last."""
 
 
 class velo_recompute_rule(Sized):
@@ -590,6 +602,7 @@ velo_plan_desc._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
     ("capacity", c_uint64),
+    ("pool", velo_pool),
 ]
 velo_plan_options._fields_ = [
     ("struct_size", c_uint32),
@@ -612,6 +625,30 @@ velo_plan_stats._fields_ = [
     ("capacity", c_uint64),
     ("lower_bound", c_uint64),
     ("height", c_uint64),
+    ("uses", c_uint64),
+]
+velo_plan_use_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("access", c_int32),
+    ("buffer", c_int64),
+    ("time", c_int64),
+]
+velo_plan_step._fields_ = [
+    ("struct_size", c_uint32),
+    ("mode", c_int32),
+    ("steps", c_uint64),
+    ("allocations", c_uint64),
+    ("matched", c_uint64),
+    ("resized", c_uint64),
+    ("outliving", c_uint64),
+    ("displaced", c_uint64),
+    ("unexpected", c_uint64),
+    ("missing", c_uint64),
+    ("bytes_planned", c_uint64),
+    ("bytes_reserved", c_uint64),
+    ("bytes_reserved_peak", c_uint64),
+    ("bytes_let_go", c_uint64),
+    ("bytes_live", c_uint64),
 ]
 velo_recompute_rule._fields_ = [
     ("struct_size", c_uint32),
@@ -1183,6 +1220,17 @@ FUNCTIONS = {
     "velo_recompute_plan_solve": (c_int32, velo_recompute_plan, POINTER(velo_recompute_plan_options)),
     "velo_recompute_plan_get_step": (c_int32, velo_recompute_plan, c_int64, POINTER(velo_recompute_step)),
     "velo_recompute_plan_get_stats": (c_int32, velo_recompute_plan, POINTER(velo_recompute_plan_stats)),
+    "velo_plan_add_use": (c_int32, velo_plan, c_int64, c_int64, c_int32),
+    "velo_plan_add_work": (c_int32, velo_plan, c_int64, c_double),
+    "velo_plan_get_use": (c_int32, velo_plan, c_int64, POINTER(velo_plan_use_info)),
+    "velo_plan_begin": (c_int32, velo_plan, c_int32),
+    "velo_plan_end": (c_int32, velo_plan),
+    "velo_plan_allocate": (c_int32, velo_plan, POINTER(velo_pool_request), POINTER(c_void_p)),
+    "velo_plan_free": (c_int32, velo_plan, c_void_p, c_uint64, velo_stream),
+    "velo_plan_use": (c_int32, velo_plan, c_void_p, c_int32),
+    "velo_plan_work": (c_int32, velo_plan, c_double),
+    "velo_plan_allocator": (c_int32, velo_plan, POINTER(velo_allocator)),
+    "velo_plan_get_step": (c_int32, velo_plan, POINTER(velo_plan_step)),
 }
 
 

@@ -1,0 +1,58 @@
+// A pool's request as it crosses the boundary, for whoever allocates like a pool.
+//
+// What it costs is what an allocation costs: a struct of this release is read where it stands.
+#pragma once
+
+#include <algorithm>
+
+#include "capi/src/boundary.hpp"
+#include "memory/pool.hpp"
+
+namespace velo::capi {
+
+inline constexpr std::uint32_t request_size = 40;  // of ABI 1.0; later ones are longer
+inline constexpr std::uint64_t most_alignment = std::uint64_t{2} << 20;
+static_assert(sizeof(velo_pool_request) >= request_size);
+
+[[noreturn]] __attribute__((cold, noinline)) inline void refuse_range(std::int64_t value, int last,
+                                                                      const char* argument) {
+  core::fail(VELO_ERR_ARGUMENT, argument, core::text("0 to %d", last),
+             core::text("%lld", static_cast<long long>(value)));
+}
+
+inline void require_range(std::int32_t value, int last, const char* argument) {
+  if (value < 0 || value > last) refuse_range(value, last, argument);
+}
+
+[[noreturn]] __attribute__((cold, noinline)) inline void refuse_alignment(std::uint64_t alignment) {
+  core::fail(VELO_ERR_ARGUMENT, "request.alignment", "a power of two up to 2 MiB, or 0",
+             core::text("%llu", static_cast<unsigned long long>(alignment)));
+}
+
+__attribute__((always_inline)) inline memory::wanted checked_request(const velo_pool_request& r) {
+  require_range(r.lifetime, VELO_LIFETIME_LONG, "request.lifetime");
+  require_range(r.purpose, VELO_PURPOSE_INPUT, "request.purpose");
+  require_range(r.zero, 1, "request.zero");
+  if ((r.alignment & (r.alignment - 1)) != 0 || r.alignment > most_alignment)
+    refuse_alignment(r.alignment);
+  memory::wanted what;
+  what.bytes = r.bytes;
+  what.alignment = std::max(r.alignment, memory::unit);
+  what.on = memory::queued_stream(r.stream, "request.stream") != nullptr ? r.stream : nullptr;
+  what.purpose = static_cast<std::uint8_t>(r.purpose);
+  what.lifetime = static_cast<std::uint8_t>(r.lifetime);
+  what.zero = r.zero != 0;
+  return what;
+}
+
+__attribute__((noinline)) inline memory::wanted read_completed(const velo_pool_request* given) {
+  return checked_request(read_struct(given, request_size, "request", {}));
+}
+
+// A struct of this release has nothing to be completed: it is read where it stands.
+inline memory::wanted read_request(const velo_pool_request* given) {
+  if (given != nullptr && given->struct_size == sizeof *given) return checked_request(*given);
+  return read_completed(given);
+}
+
+}  // namespace velo::capi
