@@ -5,12 +5,15 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "memory/plan_greedy.hpp"
+#include "memory/plan_orders.hpp"
 #include "memory/plan_problem.hpp"
 #include "memory/plan_random.hpp"
 #include "memory/plan_search.hpp"
+#include "memory/plan_sweep.hpp"
 
 namespace velo::memory {
 namespace {
@@ -18,7 +21,10 @@ namespace {
 constexpr std::size_t most_in_orders = 20000;    // buffers for the O(n * n) heuristics
 constexpr std::size_t most_in_lists = 32 << 20;  // numbers in a list of the search's problem
 constexpr std::int64_t first_nodes = 100;        // of a run in the first round
-constexpr int runs_per_halfway = 1;              // runs at the goal for each halfway run
+constexpr std::int64_t closeness = 20000;        // part of the goal that is not worth another sweep
+constexpr int first_patience = 20;   // rounds of orders that may get no better before search begins
+constexpr int rounds_per_run = 2;    // of orders, for each run of search
+constexpr int runs_per_halfway = 1;  // runs at the goal for each halfway run
 
 using clock = std::chrono::steady_clock;
 
@@ -76,30 +82,34 @@ class group {
   group(const std::vector<lifetime>& all, std::vector<std::int32_t> members)
       : members_(std::move(members)) {
     for (const std::int32_t i : members_) buffers_.push_back(all[i]);
+    for (const lifetime& b : buffers_) grain_ = std::gcd(grain_, b.size);
     least_ = largest_live(buffers_);
   }
 
   std::int64_t height() const { return height_; }
 
-  void try_heuristics(std::int64_t goal, const deadline& end) {
-    keep(place_as_time_passes(buffers_));
+  void try_heuristics(std::int64_t goal, std::uint64_t seed, const deadline& end) {
+    const plan_sweep sweep(buffers_);
+    keep(sweep.by_best_fit());
+    goal = grained(std::max(goal, least_));
+    try_both_ends(sweep, goal, end);
     if (buffers_.size() > most_in_orders) return;
-    for (const plan_order order :
-         {plan_order::area, plan_order::size, plan_order::length, plan_order::begin}) {
-      for (const plan_fit fit : {plan_fit::lowest, plan_fit::best}) {
-        if (height_ <= goal || end.over()) return;
-        keep(place_in_order(buffers_, order, fit));
-      }
-    }
+    orders_ = std::make_unique<plan_orders>(buffers_, seed);
+    while (height_ > goal && !end.over() && orders_->patience() < first_patience)
+      keep(orders_->next(goal));
   }
 
   // One run of search; the first makes the search. False: no run can lower this group any more.
   bool search_once(std::int64_t goal, std::uint64_t seed, const deadline& end) {
     if (!prepared_) prepare(seed);
-    goal = std::max(goal, least_);
-    if (search_ == nullptr || height_ <= goal) return false;
-    const std::int64_t between =
-        goal + static_cast<std::int64_t>(static_cast<double>(height_ - 1 - goal) * nearness_);
+    goal = grained(std::max(goal, least_));
+    if (orders_ == nullptr && search_ == nullptr) return false;
+    for (int round = 0; orders_ != nullptr && round < rounds_per_run; ++round)
+      if (height_ > goal && !end.over()) keep(orders_->next(goal));
+    if (height_ <= goal) return false;
+    if (search_ == nullptr) return true;
+    const std::int64_t between = grained(
+        goal + static_cast<std::int64_t>(static_cast<double>(height_ - 1 - goal) * nearness_));
     const bool halfway = runs_ % (runs_per_halfway + 1) == runs_per_halfway && between > goal;
     run(halfway ? between : goal, halfway, end);
     return true;
@@ -116,6 +126,24 @@ class group {
     height_ = height;
     offsets_ = std::move(offsets);
   }
+
+  // The ceiling closes in on the lowest that is reached.
+  void try_both_ends(const plan_sweep& sweep, std::int64_t goal, const deadline& end) {
+    std::int64_t low = goal, ceiling = goal;
+    while (height_ > low + std::max(goal / closeness, grain_) && !end.over()) {
+      for (const double part : {0.5, 0.7, 0.8, 0.9, 0.95, 0.98}) {
+        std::vector<std::int64_t> offsets = sweep.from_both_ends(sweep.length_of(part), ceiling);
+        if (offsets.empty()) return;
+        keep(std::move(offsets));
+        if (height_ <= ceiling || end.over()) break;
+      }
+      if (height_ > ceiling) low = ceiling;
+      ceiling = grained(low + (height_ - low) / 2);
+    }
+  }
+
+  // Offsets below a ceiling that is no sum of sizes would be none either.
+  std::int64_t grained(std::int64_t ceiling) const { return ceiling - ceiling % grain_; }
 
   void prepare(std::uint64_t seed) {
     prepared_ = true;
@@ -145,14 +173,16 @@ class group {
     } else if (halfway) {
       nearness_ = std::min(0.95, nearness_ + 0.1);
     }
-    if (result == search_result::impossible) least_ = std::max(least_, ceiling + 1);
+    if (result == search_result::impossible) least_ = std::max(least_, ceiling + grain_);
   }
 
   std::vector<std::int32_t> members_;
   std::vector<lifetime> buffers_;
   std::vector<std::int64_t> offsets_;
+  std::int64_t grain_ = 0;  // divides all sizes
   std::int64_t height_ = 0;
   std::int64_t least_ = 0;  // no placement of this group is lower
+  std::unique_ptr<plan_orders> orders_;
   bool prepared_ = false;
   plan_problem problem_;
   std::unique_ptr<plan_search> search_;
@@ -185,7 +215,7 @@ placement place(const std::vector<lifetime>& buffers, const plan_limits& limits)
   std::vector<group> groups;
   for (std::vector<std::int32_t>& members : separate(buffers))
     groups.emplace_back(buffers, std::move(members));
-  for (group& g : groups) g.try_heuristics(goal, end);
+  for (group& g : groups) g.try_heuristics(goal, limits.seed, end);
   // The highest group decides: as long as it can be lowered, nothing else matters.
   while (!groups.empty() && !end.over()) {
     group& highest =

@@ -1,5 +1,4 @@
-// One-pass heuristics for static placement: what a search starts from, and all that can be afforded
-// for a problem of a million buffers.
+// One-pass heuristics by an order of the buffers: what a search starts from.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +11,12 @@ namespace velo::memory {
 enum class plan_order { size, area, length, begin };  // descending; begin ascending
 enum class plan_fit { lowest, best };  // of the holes that are large enough, the lowest or least
 
+std::vector<std::int32_t> sorted(const std::vector<lifetime>& buffers, plan_order by);
+
 // Buffers placed one after another in an order, each into a hole that is left among those it meets.
 // O(n * n) with a small constant: 6,000 buffers take about 50 ms.
-std::vector<std::int64_t> place_in_order(const std::vector<lifetime>& buffers, plan_order order,
-                                         plan_fit fit);
-
-// What an allocator without foresight does: time passes once, ends free, beginnings take the least
-// hole that is large enough. O(n log n).
-std::vector<std::int64_t> place_as_time_passes(const std::vector<lifetime>& buffers);
+std::vector<std::int64_t> place_in_order(const std::vector<lifetime>& buffers,
+                                         const std::vector<std::int32_t>& order, plan_fit fit);
 
 // Lets every buffer fall, the lowest first, onto those already fallen that it meets. Never higher
 // than before. O(n log n) for the order, O(n * n) in all.

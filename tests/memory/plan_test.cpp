@@ -6,8 +6,10 @@
 #include <numeric>
 
 #include "memory/plan_greedy.hpp"
+#include "memory/plan_orders.hpp"
 #include "memory/plan_problem.hpp"
 #include "memory/plan_search.hpp"
+#include "memory/plan_sweep.hpp"
 #include "tests/memory/plan_instances.hpp"
 
 using namespace velo::memory;
@@ -125,11 +127,59 @@ TEST_CASE("interlocked buffers that fill every moment are placed at the bound") 
 TEST_CASE("one-pass heuristics alone do not place these") {
   const std::vector<lifetime> buffers = make_churn({1, 100, 10});
   const std::int64_t bound = largest_live(buffers);
-  CHECK(height_of(buffers, place_as_time_passes(buffers)) > bound);
+  CHECK(height_of(buffers, plan_sweep(buffers).by_best_fit()) > bound);
   for (const plan_order order :
        {plan_order::area, plan_order::size, plan_order::length, plan_order::begin})
     for (const plan_fit fit : {plan_fit::lowest, plan_fit::best})
-      CHECK(height_of(buffers, place_in_order(buffers, order, fit)) > bound);
+      CHECK(height_of(buffers, place_in_order(buffers, sorted(buffers, order), fit)) > bound);
+}
+
+TEST_CASE("an order that learns places what no order by rule does") {
+  int learned = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    const std::vector<lifetime> buffers = random_buffers(seed, 300, 60, 100000);
+    const std::int64_t bound = largest_live(buffers);
+    plan_orders orders(buffers, 1);
+    std::int64_t by_rule = std::numeric_limits<std::int64_t>::max(), height = by_rule;
+    for (int round = 0; round < 400 && height > bound; ++round) {
+      const std::vector<std::int64_t> offsets = orders.next(bound);
+      REQUIRE(lies_apart(buffers, offsets));
+      height = std::min(height, height_of(buffers, offsets));
+      if (round < 8) by_rule = height;
+    }
+    learned += height < by_rule;
+  }
+  CHECK(learned >= 8);
+}
+
+// What stays and what goes at once would cut up each other's room.
+TEST_CASE("buffers that live long and briefly go to ends of their own") {
+  std::vector<lifetime> buffers;
+  plan_random random(3);
+  for (std::int64_t t = 0; t < 40000; t += 2) {
+    const auto size = static_cast<std::int64_t>(512 * (1 + random.below(200)));
+    if (t % 20 == 0) buffers.push_back({t, t + 4000, 512 * 101});
+    buffers.push_back({t, t + 2 + 2 * static_cast<std::int64_t>(random.below(3)), size});
+  }
+  const std::int64_t bound = largest_live(buffers);
+  const plan_sweep sweep(buffers);
+  const std::int64_t ceiling = (bound + bound / 100) / 512 * 512;
+  const std::vector<std::int64_t> offsets = sweep.from_both_ends(10, ceiling);
+  REQUIRE(lies_apart(buffers, offsets));
+  CHECK(height_of(buffers, offsets) <= ceiling);
+  CHECK(height_of(buffers, sweep.by_best_fit()) > ceiling);
+  CHECK(sweep.length_of(0.8) == 6);
+  CHECK(sweep.length_of(1) == 4000);
+}
+
+TEST_CASE("addresses are multiples of what all sizes are multiples of") {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    std::vector<lifetime> buffers = random_buffers(seed, 60, 30, 50);
+    for (lifetime& b : buffers) b.size *= 192;
+    const std::int64_t bound = largest_live(buffers);
+    const placement p = place(buffers, within(0.02, bound + 100));
+    for (const std::int64_t offset : p.offsets) CHECK(offset % 192 == 0);
+  }
 }
 
 TEST_CASE("the same seed gives the same placement, whatever the time") {
