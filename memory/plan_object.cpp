@@ -21,9 +21,10 @@ void plan::require_no_step() const {
     fail(VELO_ERR_STATE, "plan", "no step that has begun", "one that has not ended");
 }
 
-// The addresses, and that the buffers are a recording's.
+// The addresses, the swaps, and that the buffers are a recording's.
 void plan::forget() noexcept {
   solved_ = false;
+  swaps_.reset();
   if (steps_ != nullptr) steps_->forget();
 }
 
@@ -53,6 +54,7 @@ void plan::end() {
   uses_ = std::move(made.uses);
   bytes_ = bytes;
   solved_ = false;
+  swaps_.reset();
 }
 
 void plan::add_use(std::int64_t index, std::int64_t time, velo_access access) {
@@ -65,11 +67,13 @@ void plan::add_use(std::int64_t index, std::int64_t time, velo_access access) {
               static_cast<long long>(b.upper)),
          text("%lld", static_cast<long long>(time)));
   uses_.uses.push_back({index, time, access});
+  swaps_.reset();
 }
 
 void plan::add_work(std::int64_t time, double seconds) {
   require_no_step();
   uses_.work.push_back({time, seconds});
+  swaps_.reset();
 }
 
 std::int64_t plan::add(std::int64_t lower, std::int64_t upper, std::int64_t size) {
@@ -105,6 +109,12 @@ void plan::solve(double seconds, std::uint64_t seed) {
   if (steps_ != nullptr) steps_->move();
 }
 
+void plan::solve_swaps(const velo_swap_options& options) {
+  require_no_step();
+  swaps_ = plan_swaps(table_.buffers, uses_, options);
+  swaps_for_ = options;
+}
+
 void plan::require_buffer(std::int64_t index) const {
   const auto count = static_cast<std::int64_t>(table_.buffers.size());
   if (index < 0 || index >= count) {
@@ -136,6 +146,35 @@ void plan::fill(std::int64_t index, velo_plan_use_info& use) const {
   use.time = u.time;
 }
 
+void plan::fill(std::int64_t index, velo_plan_swap& swap) const {
+  const std::int64_t count = swaps_ ? static_cast<std::int64_t>(swaps_->transfers.size()) : 0;
+  if (index < 0 || index >= count) {
+    fail(VELO_ERR_ARGUMENT, "index",
+         text("the index of one of %lld transfers", static_cast<long long>(count)),
+         text("%lld", static_cast<long long>(index)));
+  }
+  const swap_transfer& t = swaps_->transfers[index];
+  swap.out = t.out ? 1 : 0;
+  swap.buffer = t.buffer;
+  swap.after = t.after;
+  swap.before = t.before;
+  swap.begin = t.begin;
+  swap.end = t.end;
+}
+
+void plan::fill(velo_plan_swap_stats& stats) const {
+  if (!swaps_) return;
+  stats.solved = 1;
+  stats.transfers = swaps_->transfers.size();
+  stats.bytes_out = static_cast<std::uint64_t>(swaps_->bytes_out);
+  stats.bytes_in = static_cast<std::uint64_t>(swaps_->bytes_in);
+  stats.bytes_peak = static_cast<std::uint64_t>(swaps_->peak);
+  stats.bytes_live = static_cast<std::uint64_t>(swaps_->peak_live);
+  stats.compute_seconds = swaps_->compute;
+  stats.stall_seconds = swaps_->stall;
+  stats.bound_seconds = swaps_->bound;
+}
+
 void plan::fill(velo_plan_stats& stats) const {
   stats.uses = uses_.uses.size();
   stats.solved = solved_ ? 1 : 0;
@@ -147,6 +186,10 @@ void plan::fill(velo_plan_stats& stats) const {
 }
 
 std::string plan::write(velo_plan_format format) const {
+  if (format == VELO_PLAN_SWAPS) {
+    if (!swaps_) fail(VELO_ERR_STATE, "plan", "a plan whose swaps are solved", "one without swaps");
+    return write_swaps(*swaps_, swaps_for_);
+  }
   if (!solved_) fail(VELO_ERR_STATE, "plan", "a solved plan", "one without addresses");
   return format == VELO_PLAN_CSV ? write_placement(table_, placed_.offsets)
                                  : draw_placement(table_, placed_.offsets, capacity_);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,7 @@
 #include "memory/plan_csv.hpp"
 #include "memory/plan_steps.hpp"
 #include "memory/plan_uses.hpp"
+#include "memory/swap_plan.hpp"
 #include "velo/plan.h"
 
 namespace velo::memory {
@@ -32,6 +34,9 @@ class plan {
   void add_use(std::int64_t index, std::int64_t time, velo_access access);
   void add_work(std::int64_t time, double seconds);
   void solve(double seconds, std::uint64_t seed);
+  void solve_swaps(const velo_swap_options& options);  // checked
+  void fill(std::int64_t index, velo_plan_swap& swap) const;
+  void fill(velo_plan_swap_stats& stats) const;
   void begin(velo_plan_mode mode);
   void end();
   plan_steps& steps() const;  // throws STATE
@@ -47,9 +52,6 @@ class plan {
   // What all sizes add up to.
   std::int64_t bytes() const { return bytes_; }
 
-  const std::vector<lifetime>& buffers() const { return table_.buffers; }
-  const plan_uses& uses() const { return uses_; }
-
  private:
   void require_buffer(std::int64_t index) const;
   void require_no_step() const;
@@ -59,6 +61,8 @@ class plan {
   std::int64_t bytes_ = 0;
   plan_table table_;
   plan_uses uses_;
+  std::optional<swap_schedule> swaps_;
+  velo_swap_options swaps_for_{};
   std::unique_ptr<plan_steps> steps_;
   placement placed_;
   bool solved_ = false;

@@ -347,6 +347,9 @@ static void plan_steps(void) {
   velo_plan_desc desc = VELO_PLAN_DESC_INIT;
   velo_plan_use_info use = VELO_PLAN_USE_INFO_INIT;
   velo_plan_step step = VELO_PLAN_STEP_INIT;
+  velo_swap_options swaps = VELO_SWAP_OPTIONS_INIT;
+  velo_plan_swap_stats swapped = VELO_PLAN_SWAP_STATS_INIT;
+  velo_plan_swap swap = VELO_PLAN_SWAP_INIT;
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
   velo_allocator through = VELO_ALLOCATOR_INIT;
   void* memory = NULL;
@@ -373,6 +376,11 @@ static void plan_steps(void) {
   EXPECT(use.buffer == 0 && use.access == VELO_ACCESS_WRITE && use.time == 1);
   WORKS(velo_plan_add_use(plan, 0, 2, VELO_ACCESS_READ));
   WORKS(velo_plan_add_work(plan, 2, 0.25));
+  swaps.budget = 1024;
+  WORKS(velo_plan_solve_swaps(plan, &swaps));
+  WORKS(velo_plan_get_swap_stats(plan, &swapped));
+  EXPECT(swapped.solved == 1 && swapped.transfers == 0 && swapped.compute_seconds == 0.75);
+  EXPECT(velo_plan_get_swap(plan, 0, &swap) == VELO_ERR_ARGUMENT);
   memory = through.allocate(through.user, 64, 64, NULL, NULL);
   EXPECT(memory != NULL);
   through.deallocate(through.user, memory, 64, NULL, NULL);

@@ -24,11 +24,18 @@ constexpr std::uint32_t stats_size = 48;
 constexpr std::uint32_t use_size = 24;
 constexpr std::uint32_t step_size = 112;
 constexpr std::uint32_t allocator_size = 32;
+constexpr std::uint32_t swap_options_size = 56;
+constexpr std::uint32_t swap_size = 48;
+constexpr std::uint32_t swap_stats_size = 72;
 static_assert(sizeof(velo_plan_desc) >= desc_size && sizeof(velo_plan_options) >= options_size &&
               sizeof(velo_plan_buffer) >= buffer_size && sizeof(velo_plan_stats) >= stats_size &&
               sizeof(velo_plan_use_info) >= use_size && sizeof(velo_plan_step) >= step_size &&
-              sizeof(velo_allocator) >= allocator_size);
+              sizeof(velo_allocator) >= allocator_size &&
+              sizeof(velo_swap_options) >= swap_options_size &&
+              sizeof(velo_plan_swap) >= swap_size &&
+              sizeof(velo_plan_swap_stats) >= swap_stats_size);
 
+constexpr int most_stages = 1 << 20;
 constexpr std::uint64_t most_bytes = std::numeric_limits<std::int64_t>::max();
 
 memory::plan& plan_of(velo_plan handle) {
@@ -61,9 +68,34 @@ void require_access(velo_access access) {
     fail(VELO_ERR_ARGUMENT, "access", "VELO_ACCESS_READ or VELO_ACCESS_WRITE", text("%d", access));
 }
 
-void require_seconds(double seconds) {
+void require_seconds(double seconds, const char* argument = "seconds") {
   if (!(seconds >= 0 && seconds <= std::numeric_limits<double>::max()))
-    fail(VELO_ERR_ARGUMENT, "seconds", "0 or more, and finite", text("%g", seconds));
+    fail(VELO_ERR_ARGUMENT, argument, "0 or more, and finite", text("%g", seconds));
+}
+
+void require_rate(double rate, const char* argument) {
+  if (!(rate > 0 && rate <= std::numeric_limits<double>::max()))
+    fail(VELO_ERR_ARGUMENT, argument, "above 0, and finite", text("%g", rate));
+}
+
+velo_swap_options read_swap_options(const velo_swap_options* given) {
+  const velo_swap_options defaults = VELO_SWAP_OPTIONS_INIT;
+  const velo_swap_options o = capi::read_struct(given, swap_options_size, "options", defaults);
+  if (o.policy != VELO_SWAP_FURTHEST && o.policy != VELO_SWAP_SMART)
+    fail(VELO_ERR_ARGUMENT, "options.policy", "VELO_SWAP_FURTHEST or VELO_SWAP_SMART",
+         text("%d", o.policy));
+  if (o.budget == 0 || o.budget > most_bytes)
+    fail(VELO_ERR_ARGUMENT, "options.budget", "1 to 2^63 - 1",
+         text("%llu", static_cast<unsigned long long>(o.budget)));
+  if (o.least_bytes > most_bytes)
+    fail(VELO_ERR_ARGUMENT, "options.least_bytes", "less than 2^63",
+         text("%llu", static_cast<unsigned long long>(o.least_bytes)));
+  require_rate(o.out_bytes_per_second, "options.out_bytes_per_second");
+  require_rate(o.in_bytes_per_second, "options.in_bytes_per_second");
+  require_seconds(o.seconds, "options.seconds");
+  capi::require_range(o.release_stages, most_stages, "options.release_stages");
+  capi::require_range(o.prefetch_stages, most_stages, "options.prefetch_stages");
+  return o;
 }
 
 // What velo_plan_allocator gives out. user: the handle.
@@ -163,7 +195,8 @@ velo_status velo_plan_write(velo_plan plan, velo_plan_format format, char* buffe
                             uint64_t capacity, uint64_t* needed) {
   return core::guard("velo_plan_write", [&] {
     const memory::plan& from = plan_of(plan);
-    require_format(format, VELO_PLAN_SVG, "VELO_PLAN_CSV or VELO_PLAN_SVG");
+    if (format != VELO_PLAN_SWAPS)
+      require_format(format, VELO_PLAN_SVG, "VELO_PLAN_CSV, VELO_PLAN_SVG or VELO_PLAN_SWAPS");
     capi::write_text(from.write(format).c_str(), buffer, capacity, needed);
   });
 }
@@ -260,6 +293,29 @@ velo_status velo_plan_get_step(velo_plan plan, velo_plan_step* step) {
     velo_plan_step now{};
     plan_of(plan).steps().fill(now);
     capi::write_struct(step, step_size, "step", now);
+  });
+}
+
+velo_status velo_plan_solve_swaps(velo_plan plan, const velo_swap_options* options) {
+  return core::guard("velo_plan_solve_swaps", [&] {
+    memory::plan& of = plan_of(plan);
+    of.solve_swaps(read_swap_options(options));
+  });
+}
+
+velo_status velo_plan_get_swap_stats(velo_plan plan, velo_plan_swap_stats* stats) {
+  return core::guard("velo_plan_get_swap_stats", [&] {
+    velo_plan_swap_stats now{};
+    plan_of(plan).fill(now);
+    capi::write_struct(stats, swap_stats_size, "stats", now);
+  });
+}
+
+velo_status velo_plan_get_swap(velo_plan plan, int64_t index, velo_plan_swap* swap) {
+  return core::guard("velo_plan_get_swap", [&] {
+    velo_plan_swap found{};
+    plan_of(plan).fill(index, found);
+    capi::write_struct(swap, swap_size, "swap", found);
   });
 }
 }

@@ -292,6 +292,11 @@ TEST_CASE("a plan records a step and replays it") {
   plan.add_use(0, 2, VELO_ACCESS_READ);
   plan.add_work(2, 0.25);
   CHECK(plan.stats().uses == 2);
+  velo_swap_options room = VELO_SWAP_OPTIONS_INIT;
+  room.budget = 640;
+  plan.solve_swaps(room);
+  CHECK(plan.swap_stats().compute_seconds == 0.75);
+  CHECK_THROWS_AS(plan.swap(0), velo::error);
   CHECK_THROWS_AS(plan.end(), velo::error);
 }
 

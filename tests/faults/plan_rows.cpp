@@ -62,6 +62,17 @@ void open_replayed_block(world& w) {
   open_replay(w);
   must(allocate_planned(w));
 }
+velo_status solve_swaps(world& w) {
+  velo_swap_options options = VELO_SWAP_OPTIONS_INIT;
+  options.budget = 800;  // less than a, b and d are at once
+  options.least_bytes = 0;
+  return velo_plan_solve_swaps(w.plan, &options);
+}
+void open_swaps(world& w) {
+  open_filled_plan(w);
+  must(velo_plan_add(w.plan, 0, 90, 64, nullptr));
+  must(solve_swaps(w));
+}
 void close_plan(world& w) {
   velo_plan_destroy(w.plan);
   w.plan = nullptr;
@@ -149,6 +160,19 @@ std::vector<entry> plan_rows() {
          return velo_plan_get_step(w.plan, &step);
        },
        close_step_plan},
+      {"velo_plan_solve_swaps", open_filled_plan, solve_swaps, close_plan},
+      {"velo_plan_get_swap_stats", open_swaps,
+       [](world& w) {
+         velo_plan_swap_stats stats = VELO_PLAN_SWAP_STATS_INIT;
+         return velo_plan_get_swap_stats(w.plan, &stats);
+       },
+       close_plan},
+      {"velo_plan_get_swap", open_swaps,
+       [](world& w) {
+         velo_plan_swap swap = VELO_PLAN_SWAP_INIT;
+         return velo_plan_get_swap(w.plan, 0, &swap);
+       },
+       close_plan},
   };
 }
 

@@ -256,6 +256,9 @@ struct velo_api {
   velo_status (*plan_work)(velo_plan plan, double seconds);
   velo_status (*plan_allocator)(velo_plan plan, velo_allocator* allocator);
   velo_status (*plan_get_step)(velo_plan plan, velo_plan_step* step);
+  velo_status (*plan_solve_swaps)(velo_plan plan, const velo_swap_options* options);
+  velo_status (*plan_get_swap_stats)(velo_plan plan, velo_plan_swap_stats* stats);
+  velo_status (*plan_get_swap)(velo_plan plan, int64_t index, velo_plan_swap* swap);
 };
 
 VELO_END_C

@@ -58,7 +58,8 @@ typedef int32_t velo_plan_format;
 enum {
   VELO_PLAN_CSV = 0,     /* id,lower,upper,size, written with offset: a buffer a row */
   VELO_PLAN_RMM_LOG = 1, /* Thread,Time,Action,Pointer,Size,Stream: an event a row; read only */
-  VELO_PLAN_SVG = 2      /* a picture of time and addresses; written only */
+  VELO_PLAN_SVG = 2,     /* a picture of time and addresses; written only */
+  VELO_PLAN_SWAPS = 3    /* the swaps of velo_plan_solve_swaps as JSON; written only */
 };
 
 /* What is done with a step. */
@@ -163,7 +164,7 @@ VELO_API velo_status velo_plan_get_buffer(velo_plan plan, int64_t index, velo_pl
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE, MEMORY. */
 VELO_API velo_status velo_plan_get_stats(velo_plan plan, velo_plan_stats* stats);
 
-/* A solved plan as a text. buffer: the caller's, `capacity` bytes, zero-terminated; NULL with
+/* A solved plan, or its solved swaps, as a text. buffer: the caller's, `capacity` bytes, zero-terminated; NULL with
  * capacity 0 asks for the size alone. needed: receives the size with its terminator; may be NULL.
  * Thread class: per-handle. Errors: NULL (plan, buffer), HANDLE, ARGUMENT (format), STATE (not
  * solved), MEMORY. */
@@ -264,6 +265,80 @@ typedef struct velo_plan_step {
 /* Fills the caller's struct, at most step->struct_size bytes of it.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE (no pool). */
 VELO_API velo_status velo_plan_get_step(velo_plan plan, velo_plan_step* step);
+
+/* How buffers are chosen that go to another tier. */
+typedef int32_t velo_swap_policy;
+enum {
+  VELO_SWAP_FURTHEST = 0, /* the one whose next use lies furthest (Belady) */
+  VELO_SWAP_SMART = 1     /* by how many crowded stages its absence relieves, and its size; one that
+                             would be late only when there is no other */
+};
+
+typedef struct velo_swap_options {
+  uint32_t struct_size;
+  velo_swap_policy policy;
+  uint64_t budget;             /* bytes of buffers that may be in memory at one time */
+  double out_bytes_per_second; /* of the link that takes buffers away */
+  double in_bytes_per_second;  /* of the link that brings them back; both work at once */
+  double seconds;              /* of computing in a plan that says nothing of it, spread evenly over
+                                 its times */
+  uint64_t least_bytes;        /* smaller buffers stay */
+  int32_t release_stages;      /* memory is free no sooner than so many stages after the last use */
+  int32_t prefetch_stages; /* buffers come back no sooner than so many stages before the next use;
+                                 0 = as soon as there is room */
+} velo_swap_options;
+
+#define VELO_SWAP_OPTIONS_INIT \
+  { sizeof(velo_swap_options), VELO_SWAP_FURTHEST, 0, 12e9, 12e9, 0, 1 << 20, 0, 0 }
+
+/* Plans which buffers are away when, so that the step fits the budget: by the plan's lifetimes, uses
+ * and computing, whether it is solved or not. A stage of the step is the computing of one
+ * velo_plan_work; without any, each time of the plan is one. Swaps found before are gone, and so are
+ * these when the plan's buffers, uses or computing change.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (a stage needs more than the budget
+ * at once; policy, rates, seconds, stages), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
+VELO_API velo_status velo_plan_solve_swaps(velo_plan plan, const velo_swap_options* options);
+
+/* A transfer of planned swaps. */
+typedef struct velo_plan_swap {
+  uint32_t struct_size;
+  int32_t out;    /* 1 = away, 0 = back */
+  int64_t buffer; /* its index */
+  int64_t after;  /* the time of the plan that is over when it begins */
+  int64_t before; /* the time at which the buffer is used next */
+  double begin;   /* seconds from the beginning of the planned step, stalls included */
+  double end;
+} velo_plan_swap;
+
+#define VELO_PLAN_SWAP_INIT \
+  { sizeof(velo_plan_swap), 0, 0, 0, 0, 0, 0 }
+
+/* What planned swaps come to. */
+typedef struct velo_plan_swap_stats {
+  uint32_t struct_size;
+  int32_t solved;         /* 1 = there are swaps; else all that follows is 0 */
+  uint64_t transfers;     /* their number, out and in */
+  uint64_t bytes_out;     /* that go away */
+  uint64_t bytes_in;      /* that come back */
+  uint64_t bytes_peak;    /* most bytes in memory */
+  uint64_t bytes_live;    /* most bytes alive: in memory without swaps */
+  double compute_seconds; /* of the step without stalls */
+  double stall_seconds;   /* that the step waits for transfers */
+  double bound_seconds;   /* that any plan within the budget waits at least */
+} velo_plan_swap_stats;
+
+#define VELO_PLAN_SWAP_STATS_INIT \
+  { sizeof(velo_plan_swap_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Fills the caller's struct, at most stats->struct_size bytes of it.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
+VELO_API velo_status velo_plan_get_swap_stats(velo_plan plan, velo_plan_swap_stats* stats);
+
+/* A transfer, by its place in the order of their beginnings. Transfers of one direction follow one
+ * another: each begins when `after` is over and the one before it has ended. swap: receives it, at
+ * most swap->struct_size bytes.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such index), STATE. */
+VELO_API velo_status velo_plan_get_swap(velo_plan plan, int64_t index, velo_plan_swap* swap);
 
 VELO_END_C
 

@@ -95,6 +95,24 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     return detail::finish<velo_plan_use_info>(status, found);
   }
 
+  // Plans which buffers are away when, so that the step fits options.budget.
+  outcome<> solve_swaps(const velo_swap_options& options) const {
+    return detail::check(VELO_FN(plan_solve_swaps)(get(), &options));
+  }
+  outcome<velo_plan_swap_stats> swap_stats() const {
+    velo_plan_swap_stats stats = {};
+    stats.struct_size = sizeof stats;
+    const velo_status status = VELO_FN(plan_get_swap_stats)(get(), &stats);
+    return detail::finish<velo_plan_swap_stats>(status, stats);
+  }
+  // A transfer by its place in the order of their beginnings.
+  outcome<velo_plan_swap> swap(int64_t index) const {
+    velo_plan_swap found = {};
+    found.struct_size = sizeof found;
+    const velo_status status = VELO_FN(plan_get_swap)(get(), index, &found);
+    return detail::finish<velo_plan_swap>(status, found);
+  }
+
   // A step of a plan with a pool: between begin and end what is allocated is recorded or replayed.
   outcome<> begin(velo_plan_mode mode) const {
     return detail::check(VELO_FN(plan_begin)(get(), mode));

@@ -102,6 +102,9 @@ VELO_MEMORY_FAILED = 2
 VELO_PLAN_CSV = 0
 VELO_PLAN_RMM_LOG = 1
 VELO_PLAN_SVG = 2
+VELO_PLAN_SWAPS = 3
+VELO_SWAP_FURTHEST = 0
+VELO_SWAP_SMART = 1
 VELO_PLAN_RECORD = 0
 VELO_PLAN_REPLAY = 1
 VELO_ACCESS_READ = 0
@@ -314,6 +317,18 @@ class velo_plan_buffer(Sized):
 
 class velo_plan_stats(Sized):
     """What a plan holds, and how good its addresses are."""
+
+
+class velo_swap_options(Sized):
+    """What swaps are planned for."""
+
+
+class velo_plan_swap(Sized):
+    """A transfer of planned swaps."""
+
+
+class velo_plan_swap_stats(Sized):
+    """What planned swaps come to."""
 
 
 class velo_plan_use_info(Sized):
@@ -626,6 +641,38 @@ velo_plan_stats._fields_ = [
     ("lower_bound", c_uint64),
     ("height", c_uint64),
     ("uses", c_uint64),
+]
+velo_swap_options._fields_ = [
+    ("struct_size", c_uint32),
+    ("policy", c_int32),
+    ("budget", c_uint64),
+    ("out_bytes_per_second", c_double),
+    ("in_bytes_per_second", c_double),
+    ("seconds", c_double),
+    ("least_bytes", c_uint64),
+    ("release_stages", c_int32),
+    ("prefetch_stages", c_int32),
+]
+velo_plan_swap._fields_ = [
+    ("struct_size", c_uint32),
+    ("out", c_int32),
+    ("buffer", c_int64),
+    ("after", c_int64),
+    ("before", c_int64),
+    ("begin", c_double),
+    ("end", c_double),
+]
+velo_plan_swap_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("solved", c_int32),
+    ("transfers", c_uint64),
+    ("bytes_out", c_uint64),
+    ("bytes_in", c_uint64),
+    ("bytes_peak", c_uint64),
+    ("bytes_live", c_uint64),
+    ("compute_seconds", c_double),
+    ("stall_seconds", c_double),
+    ("bound_seconds", c_double),
 ]
 velo_plan_use_info._fields_ = [
     ("struct_size", c_uint32),
@@ -1231,6 +1278,9 @@ FUNCTIONS = {
     "velo_plan_work": (c_int32, velo_plan, c_double),
     "velo_plan_allocator": (c_int32, velo_plan, POINTER(velo_allocator)),
     "velo_plan_get_step": (c_int32, velo_plan, POINTER(velo_plan_step)),
+    "velo_plan_solve_swaps": (c_int32, velo_plan, POINTER(velo_swap_options)),
+    "velo_plan_get_swap_stats": (c_int32, velo_plan, POINTER(velo_plan_swap_stats)),
+    "velo_plan_get_swap": (c_int32, velo_plan, c_int64, POINTER(velo_plan_swap)),
 }
 
 
