@@ -41,14 +41,15 @@ void plan::begin(velo_plan_mode mode) {
 void plan::end() {
   plan_steps& of = steps();
   if (!of.is_open()) fail(VELO_ERR_STATE, "plan", "a step that has begun", "none");
-  plan_steps::recording made;
-  if (!of.end(most(), made)) return;
+  if (of.mode() == VELO_PLAN_REPLAY) return of.end(nullptr);
+  plan_steps::recording made = of.recorded(most());
   plan_table table;
   std::int64_t bytes = 0;
   for (const lifetime& b : made.buffers) {
     table.names.push_back(std::to_string(table.names.size()));
     bytes += b.size;
   }
+  of.end(&made);
   table.buffers = std::move(made.buffers);
   table_ = std::move(table);
   uses_ = std::move(made.uses);

@@ -20,6 +20,13 @@ constexpr std::size_t ahead = 16;   // requests looked at from the cursor on
 constexpr std::size_t behind = 64;  // and before it: more, so that no wrong leap is final
 constexpr std::size_t nobody = ~std::size_t{0};
 
+// Addresses are sums of sizes: multiples of the granularity. More alignment takes room.
+std::uint64_t size_of(const wanted& what, std::uint64_t granularity) noexcept {
+  const std::uint64_t slack =
+      what.alignment > granularity ? what.alignment - granularity : std::uint64_t{0};
+  return core::round_up(std::max<std::uint64_t>(what.bytes, 1), granularity) + slack;
+}
+
 // A number that another thread does not have, not even a later one; asked of the system once.
 pid_t this_thread() noexcept {
   static thread_local pid_t number = 0;
@@ -114,44 +121,44 @@ void plan_steps::replay(const placement& addresses) {
   most_ = in.bytes_in_use() + counted_.bytes_planned;
 }
 
-bool plan_steps::end(std::int64_t most, recording& made) {
+plan_steps::recording plan_steps::recorded(std::int64_t most) const {
   const std::lock_guard<std::mutex> lock(lock_);
-  open_ = false;
-  if (counted_.mode == VELO_PLAN_REPLAY) {
-    for (const std::uint64_t step : answered_)
-      if (step != counted_.steps) ++counted_.missing;
-    return false;
-  }
-  alive_.clear();
-  granularity_ = 4096;
+  recording made;
+  made.granularity = 4096;
   for (std::size_t i = 0; i < requests_.size(); ++i)
-    if (lives_[i].end != 0) granularity_ = std::min(granularity_, requests_[i].what.alignment);
-  sizes_.clear();
+    if (lives_[i].end != 0)
+      made.granularity = std::min(made.granularity, requests_[i].what.alignment);
+  made.buffer_of.assign(requests_.size(), -1);
   std::int64_t sum = 0;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (lives_[i].end == 0) continue;
-    const std::uint64_t size = size_of(requests_[i].what);
+    const std::uint64_t size = size_of(requests_[i].what, made.granularity);
     const std::int64_t left = std::numeric_limits<std::int64_t>::max() - sum;
     if (size > static_cast<std::uint64_t>(std::min(most, left))) continue;
-    requests_[i].buffer = static_cast<std::int64_t>(sizes_.size());
-    sizes_.push_back(size);
+    made.buffer_of[i] = static_cast<std::int64_t>(made.buffers.size());
     made.buffers.push_back({lives_[i].begin, lives_[i].end, static_cast<std::int64_t>(size)});
     sum += static_cast<std::int64_t>(size);
   }
-  for (plan_use& u : uses_.uses) u.buffer = requests_[u.buffer].buffer;
-  const auto pools = [](const plan_use& u) { return u.buffer < 0; };
-  uses_.uses.erase(std::remove_if(uses_.uses.begin(), uses_.uses.end(), pools), uses_.uses.end());
-  made.uses = std::move(uses_);
-  recorded_ = true;
-  moved_ = true;
-  return true;
+  for (const plan_use& u : uses_.uses)
+    if (made.buffer_of[u.buffer] >= 0)
+      made.uses.uses.push_back({made.buffer_of[u.buffer], u.time, u.access});
+  made.uses.work = uses_.work;
+  return made;
 }
 
-// Addresses are sums of sizes: multiples of the granularity. More alignment takes room.
-std::uint64_t plan_steps::size_of(const wanted& what) const noexcept {
-  const std::uint64_t slack =
-      what.alignment > granularity_ ? what.alignment - granularity_ : std::uint64_t{0};
-  return core::round_up(std::max<std::uint64_t>(what.bytes, 1), granularity_) + slack;
+void plan_steps::end(const recording* made) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  open_ = false;
+  if (made == nullptr) {
+    for (const std::uint64_t step : answered_)
+      if (step != counted_.steps) ++counted_.missing;
+    return;
+  }
+  alive_.clear();
+  for (std::size_t i = 0; i < requests_.size(); ++i) requests_[i].buffer = made->buffer_of[i];
+  granularity_ = made->granularity;
+  recorded_ = true;
+  moved_ = true;
 }
 
 void* plan_steps::allocate(const wanted& what) {
@@ -251,8 +258,9 @@ void* plan_steps::place(pool& from, const wanted& what) {
     ++at.lost;
     const std::int32_t expected = threads_[at.recorded][at.next++];
     const request& r = requests_[expected];
-    const bool fits = r.buffer >= 0 && same_kind(r.what, what) && what.bytes <= sizes_[r.buffer] &&
-                      what.bytes >= sizes_[r.buffer] / 2 && size_of(what) <= sizes_[r.buffer];
+    const std::uint64_t size = size_of(r.what, granularity_);
+    const bool fits = r.buffer >= 0 && same_kind(r.what, what) && what.bytes <= size &&
+                      what.bytes >= size / 2 && size_of(what, granularity_) <= size;
     if (fits && (memory = take(from, r.buffer, what)) != nullptr)
       answered_[expected] = counted_.steps;
   }
@@ -264,7 +272,7 @@ void* plan_steps::take(pool& from, std::int64_t buffer, const wanted& what) {
   collect(from);
   plan_arena& arena = *arenas_.back();
   const std::uint64_t offset = offsets_[buffer];
-  if (!arena.take(offset, size_of(what), what.bytes, what.alignment)) return nullptr;
+  if (!arena.take(offset, size_of(what, granularity_), what.bytes, what.alignment)) return nullptr;
   char* memory = nullptr;
   if (const std::uint64_t missing = arena.missing(offset); missing == 0) {
     memory = arena.back(offset);

@@ -37,15 +37,19 @@ class plan_steps {
   struct recording {
     std::vector<lifetime> buffers;
     plan_uses uses;
+    std::vector<std::int64_t> buffer_of;  // by request; -1: the pool's
+    std::uint64_t granularity;            // of sizes
   };
 
   void record();  // begins a step
   // Begins a step; `addresses`: of the buffers that the last recording left. Throws MEMORY.
   void replay(const placement& addresses);
-  // Ends the step; true after a recording, which goes into `made`. Buffers larger than `most` bytes
-  // are left to the pool.
-  bool end(std::int64_t most, recording& made);
+  // What the open recording has come to; buffers larger than `most` bytes are left to the pool.
+  recording recorded(std::int64_t most) const;
+  // Ends the step: a recording with what it has come to, a replay with nullptr.
+  void end(const recording* made) noexcept;
   bool is_open() const noexcept { return open_; }
+  velo_plan_mode mode() const noexcept { return counted_.mode; }
 
   // A recording stands while the plan's buffers are those it left.
   bool is_recorded() const noexcept { return recorded_; }
@@ -89,7 +93,6 @@ class plan_steps {
   void collect(pool& of) noexcept;
   lane& lane_here(const wanted& what);
   std::int64_t match(lane& at, const wanted& what);
-  std::uint64_t size_of(const wanted& what) const noexcept;
 
   const velo_pool pool_;
   mutable std::mutex lock_;

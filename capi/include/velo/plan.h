@@ -206,8 +206,8 @@ VELO_API velo_status velo_plan_get_use(velo_plan plan, int64_t index, velo_plan_
 VELO_API velo_status velo_plan_begin(velo_plan plan, velo_plan_mode mode);
 
 /* Ends the step.
- * Thread class: per-handle. Errors: NULL (plan), HANDLE, STATE (there is none), MEMORY (the recording
- * is gone, the step ended). */
+ * Thread class: per-handle. Errors: NULL (plan), HANDLE, STATE (there is none), MEMORY (it has not
+ * ended). */
 VELO_API velo_status velo_plan_end(velo_plan plan);
 
 /* A block for a request, as of velo_pool_allocate; outside a step, one of the pool. memory: receives
