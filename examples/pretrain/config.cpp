@@ -295,6 +295,14 @@ void configuration::check_memory() const {
     if (!among(where, {"off", "host", "disk"})) refuse(name, "must be off, host or disk");
     if (where == "disk" && y.swap_dir.empty()) refuse(name, "needs a directory;", "swap_dir");
   }
+  const std::pair<const char*, const char*> apart[] = {
+      {"memory_trace", "log"}, {"memory_snapshot", "log"}, {"memory_snapshot", "memory_trace"}};
+  for (const auto& [one, other] : apart) {
+    const auto file = [&](const char* name) {
+      return **std::get_if<std::string*>(&at(name).value);
+    };
+    if (!file(one).empty() && file(one) == file(other)) refuse(one, "must not be", other);
+  }
   if (y.recompute_layers == 0) return;
   if (!among(kind, {"block", "uniform", "activation", "norm"}))
     refuse("recompute_layers", "means nothing with", "recompute");

@@ -86,9 +86,11 @@ void configuration::add_memory() {
   add("memory", "swap_optimizer", &y.swap_optimizer,
       "where the optimizer's state waits, which is updated in slices: off, host, disk");
   add("memory", "memory_trace", &y.memory_trace,
-      "FILE.csv that receives what is allocated and freed until the third step ends, as velo "
-      "replay "
-      "reads it");
+      "FILE.csv that receives what is allocated and freed until the third step ends, as "
+      "velo replay reads it");
+  add("memory", "memory_snapshot", &y.memory_snapshot,
+      "FILE that receives what the first three steps did to memory: a picture (.svg), or, for "
+      "torch's memory viewer, JSON (.json) or a pickle (any other ending)");
   add("memory", "swap_dir", &y.swap_dir,
       "directory, or several with ':' between, of what is on disk");
 }

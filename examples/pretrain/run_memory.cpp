@@ -1,6 +1,8 @@
 // Blocks of the pool with an owner each, and rehearsals.
 #include "run_memory.hpp"
 
+#include <algorithm>
+
 #include "swapper.hpp"
 
 namespace pretrain {
@@ -22,9 +24,11 @@ buffer::~buffer() {
   if (data_ != nullptr) from_->give(*this);
 }
 
-run_memory::run_memory(const std::string& trace) : pool_(make_pool()) {
-  if (trace.empty()) return;
-  trace_ = std::make_unique<memory_trace>(trace);
+run_memory::run_memory(const memory_settings& asked) : pool_(make_pool()) {
+  if (!asked.memory_snapshot.empty())
+    snapshot_ = std::make_unique<memory_snapshot>(pool_, asked.memory_snapshot);
+  if (asked.memory_trace.empty()) return;
+  trace_ = std::make_unique<memory_trace>(asked.memory_trace);
   const velo_allocator pool = pool_.allocator();
   velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
   desc.kind = VELO_ADAPTOR_CALLBACK;
@@ -74,6 +78,14 @@ void run_memory::give(const buffer& owner) noexcept {
     if (trace_) trace_->add("free", owner.data_, owner.bytes_);
     pool_.free(owner.data_, static_cast<std::uint64_t>(owner.bytes_));
   }
+}
+
+std::vector<std::string> run_memory::end_records() {
+  std::vector<std::string> failures;
+  if (trace_) failures.push_back(trace_->finish());
+  if (snapshot_) failures.push_back(snapshot_->finish());
+  failures.erase(std::remove(failures.begin(), failures.end(), ""), failures.end());
+  return failures;
 }
 
 void run_memory::begin_rehearsal() {

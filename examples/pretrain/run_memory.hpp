@@ -14,7 +14,9 @@
 #include <vector>
 #include <velo/velo.hpp>
 
+#include "memory_snapshot.hpp"
 #include "memory_trace.hpp"
+#include "settings.hpp"
 
 namespace pretrain {
 
@@ -68,8 +70,8 @@ struct lifetime {
 
 class run_memory {
  public:
-  // trace: the file that receives a trace, empty for none.
-  explicit run_memory(const std::string& trace = "");
+  // With the trace and the snapshot that are asked for.
+  explicit run_memory(const memory_settings& asked = {});
 
   // The most bytes that it may hold from now on.
   void set_limit(std::int64_t bytes) { pool_.set_limit(static_cast<std::uint64_t>(bytes)); }
@@ -88,7 +90,15 @@ class run_memory {
   std::vector<lifetime> end_rehearsal();
   bool rehearses() const { return rehearsing_; }
 
-  memory_trace* trace() const { return trace_.get(); }  // or nullptr
+  // The snapshot is of what happens from now on until end_records; `text` says what follows.
+  void begin_steps() {
+    if (snapshot_) snapshot_->begin();
+  }
+  void note(const std::string& text) {
+    if (snapshot_) snapshot_->note(text);
+  }
+  // What went wrong with trace and snapshot, whose files are closed from now on.
+  std::vector<std::string> end_records();
 
  private:
   friend class buffer;
@@ -98,7 +108,8 @@ class run_memory {
 
   std::unique_ptr<memory_trace> trace_;  // or nullptr
   velo::pool pool_;
-  velo::adaptor observer_;  // tells the trace of what the context allocates
+  std::unique_ptr<memory_snapshot> snapshot_;  // or nullptr
+  velo::adaptor observer_;                     // tells the trace of what the context allocates
   bool rehearsing_ = false;
   std::int64_t now_ = 0;
   std::vector<lifetime> rehearsed_;

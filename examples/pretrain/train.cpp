@@ -39,7 +39,7 @@ class run {
   explicit run(arguments& with)
       : values_(with.config.values),
         config_(with.config),
-        memory_(values_.memory.memory_trace),
+        memory_(values_.memory),
         context_(make_context(values_.run, memory_)),
         text_(read_corpus(values_.data.paths, static_cast<std::size_t>(values_.data.sequence),
                           static_cast<std::size_t>(values_.data.validation_bytes))),
@@ -50,6 +50,8 @@ class run {
     if (!values_.run.log.empty()) out_.require_apart("--log", values_.run.log);
     if (!values_.memory.memory_trace.empty())
       out_.require_apart("--memory_trace", values_.memory.memory_trace);
+    if (!values_.memory.memory_snapshot.empty())
+      out_.require_apart("--memory_snapshot", values_.memory.memory_snapshot);
     if (with.resume) {
       with.checkpoint->require_unchanged();
       trainer_.resume(*with.checkpoint);
@@ -62,6 +64,16 @@ class run {
   }
 
   int operator()() {
+    try {
+      return go();
+    } catch (...) {
+      end_records();  // they may show why
+      throw;
+    }
+  }
+
+ private:
+  int go() {
     const machine_rates machine = measure_machine(context_, trainer_.weights().type());
     introduce(machine);
     if (interrupted()) return leave();
@@ -80,19 +92,19 @@ class run {
     if (validation_due() && !validate(report)) return leave();
     while (trainer_.steps_done() < last) {
       if (interrupted()) return leave();
+      if (trainer_.steps_done() == first_) memory_.begin_steps();
       one_step(report);
-      if (trainer_.steps_done() == first_ + 3) end_trace();
+      if (trainer_.steps_done() == first_ + 3) end_records();
       if (validation_due() && !validate(report)) return leave();
       if (due(values_.run.save_every)) save();
     }
-    end_trace();
+    end_records();
     save();
     if (trainer_.steps_done() < values_.schedule.steps) return 0;
     if (!finish(report)) return leave();
     return interrupted() ? interrupted_exit_code() : 0;
   }
 
- private:
   std::int64_t keep_to_budget() {
     const memory_settings& asked = values_.memory;
     const std::int64_t budget = asked.memory_budget;
@@ -167,10 +179,9 @@ class run {
            std::isfinite(done.loss) ? "gradient" : "loss");
   }
 
-  void end_trace() {
-    if (memory_.trace() == nullptr) return;
-    const std::string why = memory_.trace()->finish();
-    if (!why.empty()) console_.say("%s; the run goes on without it", why.c_str());
+  void end_records() {
+    for (const std::string& why : memory_.end_records())
+      console_.say("%s; the run goes on without it", why.c_str());
   }
 
   bool due(std::int64_t every) const {
@@ -187,6 +198,7 @@ class run {
   // False when it was interrupted.
   bool measure() {
     console_.show("validating ..");
+    memory_.note("validation");
     const std::optional<double> bits = validation_bits_per_byte(
         context_.inline_stream(), trainer_.model(), trainer_.activations(), text_.validation);
     if (!bits) return false;
@@ -219,6 +231,7 @@ class run {
   }
 
   int leave() {
+    end_records();
     if (trainer_.steps_done() == first_ && saved_ < 0) {
       console_.say("interrupted before the first step; there was nothing to save");
       return interrupted_exit_code();

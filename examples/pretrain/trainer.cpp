@@ -133,12 +133,15 @@ trainer::result trainer::step() {
   weights_.clear_gradients();
   for (std::int64_t piece = 0; piece < pieces; ++piece) {
     write_batch(steps_done_ * pieces + piece);
+    memory_.note(piece == 0 ? "step " + std::to_string(steps_done_ + 1) + ": forward" : "forward");
     if (trace_)
       trace_->symbols(batch_.inputs(), batch_.targets(), sequences * values_.data.sequence);
     model_.forward(stream_, batch_, sequences);
     loss += model_.loss(stream_, batch_, velo::reduction::mean) / static_cast<double>(pieces);
+    memory_.note("backward");
     model_.backward(stream_, batch_, 1 / static_cast<double>(pieces));
   }
+  memory_.note("optimizer");
   if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
   const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);
   const double norm =
