@@ -17,8 +17,8 @@
  * Steps. A plan with a pool learns the buffers itself. Between velo_plan_begin and velo_plan_end all
  * that is allocated through the plan (velo_plan_allocate, velo_plan_allocator) is one step:
  *
- *   begin(RECORD), the step, end     requests, frees and uses become the plan's buffers; the memory
- *                                    is the pool's
+ *   begin(RECORD), the step, end     what is requested, used and freed becomes the buffers of the
+ *                                    plan; the memory comes from the pool
  *   solve
  *   begin(REPLAY), the step, end     any number of times: what is asked for as it was recorded lies
  *                                    at its address, everything else comes from the pool
