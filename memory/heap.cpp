@@ -29,10 +29,12 @@ heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
     : range_(kind, wanted), lifetime_(lifetime) {
   most_blocks_ = std::min(range_.size() / bytes_per_block, most_numbered);
   if (!blocks_memory_.reserve(most_blocks_ * sizeof(block)) ||
-      !numbers_memory_.reserve(range_.size() / unit * sizeof(std::uint32_t)))
+      !of_units_memory_.reserve(range_.size() / unit * sizeof(std::uint32_t)) ||
+      !of_pages_memory_.reserve(range_.size() / fine * sizeof(std::uint32_t)))
     core::fail(VELO_ERR_MEMORY, "", "addresses for the descriptions of blocks", "none");
   blocks_ = static_cast<block*>(blocks_memory_.data());
-  numbers_ = static_cast<std::uint32_t*>(numbers_memory_.data());
+  of_units_ = static_cast<std::uint32_t*>(of_units_memory_.data());
+  of_pages_ = static_cast<std::uint32_t*>(of_pages_memory_.data());
   blocks_[0].start = range_.size();
   block& all = new_block();
   all.start = 0;

@@ -64,15 +64,18 @@ class heap {
   block* find(const void* memory) const noexcept {
     const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
     if (at >= range_.size() || at % unit != 0) return nullptr;
-    block& shown = blocks_[numbers_[at / unit]];
-    return shown.first() == at ? &shown : nullptr;
+    block& large = blocks_[of_pages_[at / fine]];
+    if (large.first() == at && !large.is(block_state::unused)) return &large;
+    block& small = blocks_[of_units_[at / unit]];
+    return small.first() == at ? &small : nullptr;
   }
-  // The same of a heap whose blocks have no fronts, where nearly all is found.
-  __attribute__((always_inline)) bool find_quickly(const void* memory,
+  // The same of a heap whose blocks have no fronts, where nearly all is found: a block of `bytes`
+  // bytes.
+  __attribute__((always_inline)) bool find_quickly(const void* memory, std::uint64_t bytes,
                                                    block*& found) const noexcept {
     const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
     if (__builtin_expect(at >= range_.size() || at % unit != 0, 0)) return false;
-    found = &blocks_[numbers_[at / unit]];
+    found = &blocks_[has_page(bytes) ? of_pages_[at / fine] : of_units_[at / unit]];
     return found->start == at;
   }
   bool outside(const void* memory) const noexcept {
@@ -81,10 +84,12 @@ class heap {
   }
   const block* enclosing(const void* memory) const noexcept;  // a walk; nullptr: none in use
 
-  // Where the caller's bytes begin, `front` units into a block in use, which find() then knows.
-  char* show(block& taken) noexcept {
-    numbers_[taken.first() / unit] = static_cast<std::uint32_t>(&taken - blocks_);
-    return range_.begin() + taken.first();
+  // Where the caller's bytes begin, so many, `front` units into a block in use, which find() then knows.
+  char* show(block& taken, std::uint64_t bytes) noexcept {
+    const std::uint64_t first = taken.first();
+    (has_page(bytes) ? of_pages_[first / fine] : of_units_[first / unit]) =
+        static_cast<std::uint32_t>(&taken - blocks_);
+    return range_.begin() + first;
   }
   char* memory_of(const block& b) const noexcept { return range_.begin() + b.start; }
 
@@ -111,12 +116,17 @@ class heap {
   block& new_block() noexcept;
   free_index& index_of(const block& b) noexcept;
 
+  static bool has_page(std::uint64_t bytes) noexcept { return bytes > fine - unit; }
+
   static constexpr std::uint64_t most_splits = 4;  // of one operation
 
   address_range range_;
-  sparse_array blocks_memory_, numbers_memory_;
-  block* blocks_ = nullptr;           // [0] is none, and lies nowhere
-  std::uint32_t* numbers_ = nullptr;  // by address / unit: which block was last shown there
+  sparse_array blocks_memory_, of_units_memory_, of_pages_memory_;
+  block* blocks_ = nullptr;  // [0] is none, and lies nowhere
+  // Which block was last shown at an address: where so many bytes are asked for that one can begin in
+  // a page, by the page, so that what is looked up for them stays in the processor's caches.
+  std::uint32_t* of_units_ = nullptr;
+  std::uint32_t* of_pages_ = nullptr;
   std::uint64_t blocks_made_ = 1, most_blocks_ = 0;
   block* spare_ = nullptr;
   std::uint64_t spares_ = 0;

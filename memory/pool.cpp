@@ -143,7 +143,7 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   taken->hand_out(what.bytes, what.purpose, what.on);
   if (is_recorded()) note_taken(heaps_[taken->lifetime].memory_of(*taken), taken->size, what);
   if (counted.count_taken(taken->size, what.purpose)) counted.publish(levels_);
-  char* memory = heaps_[taken->lifetime].show(*taken);
+  char* memory = heaps_[taken->lifetime].show(*taken, what.bytes);
   if (what.zero && !taken->zero) std::memset(memory, 0, what.bytes);
   taken->zero = false;
   if (checked_) checked::arm(heaps_[taken->lifetime].memory_of(*taken), *taken, what.zero);

@@ -235,13 +235,13 @@ inline bool pool::take_large_at_hand(std::uint64_t bytes, std::uint8_t purpose,
 __attribute__((always_inline)) inline bool pool::give_at_hand(void* memory,
                                                               std::uint64_t bytes) noexcept {
   block* b = nullptr;
-  if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, b)) return false;
+  if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, bytes, b)) return false;
   thread_cache* mine = table_.mine();
   return mine != nullptr && b->is(block_state::in_use) && mine->put(*b, memory, bytes);
 }
 inline bool pool::give_any_at_hand(void* memory, std::uint64_t bytes) noexcept {
   block* b = nullptr;
-  if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, b)) return false;
+  if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, bytes, b)) return false;
   thread_cache* mine = cache_here();
   return mine != nullptr && b->is(block_state::in_use) &&
          (is_large(bytes) ? mine->put_into_pocket(*b, bytes) : mine->put(*b, memory, bytes));

@@ -53,9 +53,11 @@ void exercise(velo_pool_kind kind, unsigned seed, int steps) {
       block* b = taken(h, size, alignment);
       REQUIRE(b != nullptr);
       REQUIRE(b->size == size);
-      char* memory = h.show(*b);
+      char* memory = h.show(*b, size);
       REQUIRE(reinterpret_cast<std::uintptr_t>(memory) % alignment == 0);
       REQUIRE(h.find(memory) == b);
+      block* quickly = nullptr;
+      REQUIRE((h.find_quickly(memory, size, quickly) && quickly == b));
       REQUIRE(h.find(memory + 8) == nullptr);
       if (b->zero) REQUIRE((memory[0] == 0 && memory[size - 1] == 0));
       std::memset(memory, static_cast<int>(b->start / unit), size);
