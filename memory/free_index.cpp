@@ -55,19 +55,19 @@ void remove_from(block*& root, const block& present) noexcept {
 
 }  // namespace
 
-// The power of two in units, and the four bits below the first.
+// The power of two in units, and the five bits below the first.
 free_index::place free_index::place_of(std::uint64_t size) noexcept {
   const std::uint64_t units = size / unit;
   const int power = 63 - __builtin_clzll(units | 1);
   const int step =
-      static_cast<int>((power >= 4 ? units >> (power - 4) : units << (4 - power)) & 15);
+      static_cast<int>((power >= 5 ? units >> (power - 5) : units << (5 - power)) & 31);
   return {power, step};
 }
 
 void free_index::insert(block& added) noexcept {
   const place at = place_of(added.size);
   insert_into(roots_[at.power][at.step], added);
-  filled_steps_[at.power] = static_cast<std::uint16_t>(filled_steps_[at.power] | 1u << at.step);
+  filled_steps_[at.power] |= 1u << at.step;
   filled_powers_ |= std::uint64_t{1} << at.power;
   bytes_ += added.size;
 }
@@ -78,7 +78,7 @@ void free_index::remove(block& present) noexcept {
   remove_from(root, present);
   bytes_ -= present.size;
   if (root != nullptr) return;
-  filled_steps_[at.power] = static_cast<std::uint16_t>(filled_steps_[at.power] & ~(1u << at.step));
+  filled_steps_[at.power] &= ~(1u << at.step);
   if (filled_steps_[at.power] == 0) filled_powers_ &= ~(std::uint64_t{1} << at.power);
 }
 
@@ -93,7 +93,7 @@ block* free_index::best_fit(std::uint64_t size) const noexcept {
   if (best != nullptr) return best;
   // Everything in a later bin is large enough, and the smallest of the next is the best.
   place next = at;
-  unsigned more = filled_steps_[at.power] & ~((2u << at.step) - 1);
+  std::uint32_t more = filled_steps_[at.power] & ~((2u << at.step) - 1);
   if (more == 0) {
     const std::uint64_t above = filled_powers_ & ~((std::uint64_t{2} << at.power) - 1);
     if (above == 0) return nullptr;

@@ -1,7 +1,7 @@
 // Free blocks by size: which is the smallest that is large enough, and of those the first by
 // address.
 //
-// Sizes fall into bins, 16 to a power of two; two levels of bits say which bins hold anything. A bin
+// Sizes fall into bins, 32 to a power of two; two levels of bits say which bins hold anything. A bin
 // is a treap ordered by size, then address, so that best fit is exact and costs the depth of one
 // tree: one or two steps in programs as they are, the logarithm of the blocks in the worst. Nodes
 // are the blocks themselves.
@@ -23,7 +23,7 @@ class free_index {
   std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
-  static constexpr int steps = 16;  // bins to a power of two
+  static constexpr int steps = 32;  // bins to a power of two
   static constexpr int powers = 44;
 
   struct place {
@@ -32,7 +32,7 @@ class free_index {
   static place place_of(std::uint64_t size) noexcept;
 
   std::uint64_t filled_powers_ = 0;
-  std::uint16_t filled_steps_[powers] = {};
+  std::uint32_t filled_steps_[powers] = {};
   block* roots_[powers][steps] = {};
   std::uint64_t bytes_ = 0;
 };
