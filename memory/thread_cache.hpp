@@ -100,7 +100,7 @@ class alignas(64) thread_cache {
         pockets_[at].load(std::memory_order_relaxed) != nullptr)
       return false;
     pocket_sizes_[at] = size;
-    pocketed_ = true;
+    pocketed_ |= 1u << at;
     counted.count_given(size, b.purpose.load(std::memory_order_relaxed));
     b.become(block_state::cached);
     pockets_[at].store(&b, std::memory_order_release);
@@ -144,9 +144,8 @@ class alignas(64) thread_cache {
   // The same by the thread itself, with the pool's lock, against which nobody else can be at them.
   template <class F>
   void empty_own_pockets(F&& f) {
-    if (!pocketed_) return;
-    pocketed_ = false;
-    for (std::atomic<block*>& pocket : pockets_) {
+    for (; pocketed_ != 0; pocketed_ &= pocketed_ - 1) {
+      std::atomic<block*>& pocket = pockets_[__builtin_ctz(pocketed_)];
       block* b = pocket.load(std::memory_order_relaxed);
       if (b == nullptr) continue;
       pocket.store(nullptr, std::memory_order_relaxed);
@@ -185,7 +184,8 @@ class alignas(64) thread_cache {
   char* const base_;
   list lists_[list_count];
   std::int64_t room_ = most_listed;  // bytes that the lists may still take in
-  bool pocketed_ = false;            // something was put into a pocket since they were emptied
+  std::uint32_t pocketed_ =
+      0;  // bits: into which pockets something was put since they were emptied
   std::uint64_t pocket_sizes_[pocket_count] = {};
   std::atomic<block*> pockets_[pocket_count] = {};
 };
