@@ -73,7 +73,7 @@ __attribute__((noinline)) thread_cache* pool::find_cache() noexcept {
     delete made;
     return nullptr;
   }
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   made->next = caches_;
   if (caches_ != nullptr) caches_->before = made;
   caches_ = made;
@@ -86,7 +86,7 @@ void pool::thread_ends(void* cache) noexcept {
   pool& home = ended->home;
   if (core::process_epoch() != home.epoch_) return;  // the lock may be held for ever
   {
-    const std::lock_guard<std::mutex> lock(home.lock_);
+    const std::lock_guard<brief_lock> lock(home.lock_);
     ended->empty_lists([&](block& b) { home.give(b); });
     ended->empty_pockets([&](block& b) { home.give(b); });
     home.history_.leave(ended->page);
@@ -100,7 +100,7 @@ void pool::thread_ends(void* cache) noexcept {
 }
 
 void pool::serve(const void* handle) noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   handle_ = handle;
   set_apart(apart_.load(std::memory_order_relaxed));
 }
@@ -129,7 +129,7 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
     fail(VELO_ERR_MEMORY, "request.bytes",
          text("at most %llu bytes", number(heaps_[0].range().size())),
          text("%llu", number(what.bytes)));
-  std::unique_lock<std::mutex> lock(lock_);
+  std::unique_lock<brief_lock> lock(lock_);
   if (mine != nullptr) {
     follow_drain(*mine);
     mine->empty_own_pockets([&](block& b) { give(b); });
@@ -253,7 +253,7 @@ std::uint64_t pool::trim_free(std::uint64_t bytes, block* but) noexcept {
 }
 
 block* pool::obtain_or_wait(const wanted& what, std::uint64_t size,
-                            std::unique_lock<std::mutex>& lock) {
+                            std::unique_lock<brief_lock>& lock) {
   while (true) {
     if (block* taken = obtain(what, size)) return taken;
     if (quarantine_.oldest() != nullptr) {
@@ -276,7 +276,7 @@ block* pool::obtain_or_wait(const wanted& what, std::uint64_t size,
 
 // True when something freed on a stream has come back. Without the lock while it waits: the work
 // it waits for may need the pool.
-bool pool::wait_for_stream(std::unique_lock<std::mutex>& lock) {
+bool pool::wait_for_stream(std::unique_lock<brief_lock>& lock) {
   for (const stream_frees& s : streams_) {
     const std::shared_ptr<core::point> next = s.next_to_pass();
     if (next == nullptr) continue;
@@ -288,7 +288,7 @@ bool pool::wait_for_stream(std::unique_lock<std::mutex>& lock) {
   return false;
 }
 
-bool pool::host_helps(std::uint64_t bytes, std::unique_lock<std::mutex>& lock) {
+bool pool::host_helps(std::uint64_t bytes, std::unique_lock<brief_lock>& lock) {
   if (pressure_ == nullptr) return false;
   lock.unlock();
   const bool again =

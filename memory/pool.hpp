@@ -26,6 +26,7 @@
 #include "core/handle_kinds.hpp"
 #include "core/log.hpp"
 #include "core/stream.hpp"
+#include "memory/brief_lock.hpp"
 #include "memory/checked.hpp"
 #include "memory/heap.hpp"
 #include "memory/history.hpp"
@@ -127,15 +128,15 @@ class pool {
   static void thread_ends(void* cache) noexcept;
 
   // slow path, with the lock
-  block* obtain_or_wait(const wanted& what, std::uint64_t size, std::unique_lock<std::mutex>& lock);
+  block* obtain_or_wait(const wanted& what, std::uint64_t size, std::unique_lock<brief_lock>& lock);
   block* obtain(const wanted& what, std::uint64_t size) noexcept;
   block* obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept;
   bool take_in() noexcept;
   std::uint64_t bytes_to_recycle(const heap::growth& planned) const noexcept;
   bool supplied(block& grown, heap& of, const heap::growth& planned, std::uint64_t bytes) noexcept;
   std::uint64_t trim_free(std::uint64_t bytes, block* but) noexcept;
-  bool wait_for_stream(std::unique_lock<std::mutex>& lock);
-  bool host_helps(std::uint64_t bytes, std::unique_lock<std::mutex>& lock);
+  bool wait_for_stream(std::unique_lock<brief_lock>& lock);
+  bool host_helps(std::uint64_t bytes, std::unique_lock<brief_lock>& lock);
   void follow_drain(thread_cache& mine) noexcept;
   void give(block& b) noexcept { heaps_[b.lifetime].give(b); }
 
@@ -188,7 +189,7 @@ class pool {
   bool has_key_ = false;
   std::atomic<std::uint32_t> drains_{0};
 
-  mutable std::mutex lock_;  // guards what follows and the heaps
+  mutable brief_lock lock_;  // guards what follows and the heaps
   stream_frees streams_[lifetimes];
   checked::quarantine quarantine_;
   thread_cache* caches_ = nullptr;

@@ -35,7 +35,7 @@ bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
 // Looks again: in the checked mode two threads may free the same block at the same time.
 bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, core::stream* on,
                        velo_stream handle) {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   block* b = heap_of(memory).find(memory);
   if (b == nullptr || !b->is(block_state::in_use)) refuse(memory, b);
   if (checked_) check_block(*b, bytes);
@@ -104,7 +104,7 @@ void pool::refuse(const void* memory, const block* found) const {
 
 // Everything but the blocks in use goes back to the system.
 bool pool::close() noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   set_apart(apart_.load(std::memory_order_relaxed) | closed);
   const usage left = in_use();
   left_ = left.blocks;

@@ -103,7 +103,7 @@ void pool::note_refused(std::uint64_t bytes, std::uint8_t lifetime) noexcept {
 }
 
 void pool::record(std::uint64_t events) {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   if (events == 0) return set_apart(apart_.load(std::memory_order_relaxed) & ~recorded);
   memory_levels now;
   for (int p = 0; p < purposes; ++p) now.live[p] = sum([p](const tally& t) { return t.bytes(p); });
@@ -115,7 +115,7 @@ void pool::record(std::uint64_t events) {
 void pool::say(const void* memory, const char* text) {
   event e{};
   e.kind = event_kind::noted;
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   if (memory != nullptr) {
     const block* b = heap_of(memory).find(memory);
     if (b == nullptr || !b->is(block_state::in_use)) refuse(memory, b);
@@ -131,7 +131,7 @@ void pool::say(const void* memory, const char* text) {
 
 snapshot pool::look() const {
   snapshot seen;
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   seen.taken = instant::now();
   seen.events = history_.copy();
   fill_with_lock(seen.stats);

@@ -10,7 +10,7 @@ using core::fail;
 using core::text;
 
 std::uint64_t pool::trim(std::uint64_t keep) noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   drains_.fetch_add(1, std::memory_order_relaxed);
   take_in();
   while (block* oldest = quarantine_.take()) release_quarantined(*oldest);
@@ -19,12 +19,12 @@ std::uint64_t pool::trim(std::uint64_t keep) noexcept {
 }
 
 void pool::set_limit(std::uint64_t bytes) noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   limit_ = bytes;
 }
 
 bool pool::lend(std::uint64_t bytes) noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   if (limit_ != 0 && reserved() + bytes > limit_) return false;
   lent_ += bytes;
   peak_reserved_ = std::max(peak_reserved_, reserved());
@@ -32,12 +32,12 @@ bool pool::lend(std::uint64_t bytes) noexcept {
 }
 
 void pool::take_back(std::uint64_t bytes) noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   lent_ -= bytes;
 }
 
 std::uint64_t pool::make_room(std::uint64_t coming, std::uint64_t most) noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   if (limit_ != 0) most = std::min(most, limit_);
   const auto excess = [&] {
     return reserved() + coming > most ? reserved() + coming - most : std::uint64_t{0};
@@ -48,20 +48,20 @@ std::uint64_t pool::make_room(std::uint64_t coming, std::uint64_t most) noexcept
 }
 
 bool pool::has_hole(std::uint64_t bytes) const noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   const block* hole = heaps_[VELO_LIFETIME_DEFAULT].largest_free();
   return hole != nullptr && hole->size >= bytes;
 }
 
 std::uint64_t pool::bytes_in_use() const noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   const std::int64_t live = sum([](const tally& t) { return t.bytes(purposes); });
   return static_cast<std::uint64_t>(std::max<std::int64_t>(live, 0)) + streams_[0].bytes() +
          streams_[1].bytes();
 }
 
 void pool::check() const {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   if (!checked_) return;
   text how("%s", "");
   for (const heap& h : heaps_) {
@@ -78,13 +78,13 @@ void pool::check() const {
 }
 
 const plain_functions& pool::functions() {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   if (functions_ == nullptr) functions_ = std::make_unique<plain_functions>(*this);
   return *functions_;
 }
 
 void pool::locate(const void* memory, std::int32_t& file, std::uint64_t& offset) const {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   const heap& from = heap_of(memory);
   const block* b = from.find(memory);
   if (b == nullptr || !b->is(block_state::in_use)) refuse(memory, b);
@@ -107,7 +107,7 @@ pool::usage pool::in_use() const noexcept {
 }
 
 void pool::fill(velo_pool_stats& stats) const noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   fill_with_lock(stats);
 }
 
@@ -152,7 +152,7 @@ void pool::fill_with_lock(velo_pool_stats& stats) const noexcept {
 
 // No counter is kept for each stream: a walk finds the blocks in use by their streams.
 void pool::fill(velo_stream of, velo_pool_stream_stats& stats) const noexcept {
-  const std::lock_guard<std::mutex> lock(lock_);
+  const std::lock_guard<brief_lock> lock(lock_);
   for (const heap& h : heaps_) {
     for (const block* b = h.first(); b != nullptr; b = b->after) {
       if (!b->is(block_state::in_use) || b->on.load(std::memory_order_relaxed) != of) continue;
