@@ -109,15 +109,25 @@ void* pool::allocate(const wanted& what) {
   thread_cache* mine = cache_here();
   void* memory = nullptr;
   if (mine == nullptr || what.lifetime != VELO_LIFETIME_DEFAULT) return allocate_slowly(mine, what);
-  const bool taken =
-      is_large(what.bytes)
-          ? mine->take_from_pocket(what.bytes, what.alignment, what.purpose, levels_, &memory,
-                                   what.on)
-          : mine->take(what.bytes, what.alignment, what.purpose, levels_, &memory, what.on);
+  const auto take = [&] {
+    return mine->take(what.bytes, what.alignment, what.purpose, levels_, &memory, what.on);
+  };
+  const bool taken = is_large(what.bytes)
+                         ? mine->take_from_pocket(what.bytes, what.alignment, what.purpose, levels_,
+                                                  &memory, what.on)
+                         : take() || (take_over(*mine, what.bytes) && take());
   if (!taken) return allocate_slowly(mine, what);
   if (is_recorded()) note_taken(static_cast<char*>(memory), block_size(what.bytes), what);
   if (what.zero) std::memset(memory, 0, what.bytes);
   return memory;
+}
+
+// Of the blocks that other threads have too many of. False: there are none for so many bytes.
+bool pool::take_over(thread_cache& mine, std::uint64_t bytes) noexcept {
+  if (bytes == 0 || !exchange_.has(bytes)) return false;
+  const std::lock_guard<brief_lock> lock(lock_);
+  follow_drain(mine);
+  return exchange_.fill_list(mine, bytes);
 }
 
 void* pool::allocate_slowly(const wanted& what) {
@@ -223,13 +233,15 @@ bool pool::supplied(block& grown, heap& of, const heap::growth& planned,
   return within;
 }
 
-// What is free but not in the heap: this thread's lists, everybody's pockets, passed streams.
+// What is free but not in the heap: this thread's lists, what was left by others, everybody's
+// pockets, passed streams.
 bool pool::take_in() noexcept {
   const std::uint64_t before = free_bytes();
   void* mine = has_key_ ? pthread_getspecific(key_) : nullptr;
   if (mine != nullptr) static_cast<thread_cache*>(mine)->empty_lists([&](block& b) { give(b); });
   for (thread_cache* c = caches_; c != nullptr; c = c->next)
     c->empty_pockets([&](block& b) { give(b); });
+  exchange_.empty([&](block& b) { give(b); });
   for (stream_frees& s : streams_) {
     s.collect([&](block& b) {
       if (is_recorded()) note_passed(b);

@@ -4,6 +4,7 @@
 //   merged, backed with memory and let go of it;
 // - in front of the heap for short lives every thread has a cache (thread_cache.hpp), so that taking
 //   again what was just given back needs no lock;
+// - what one thread frees too much of goes to others that need it without the heap (exchange.hpp);
 // - what is freed on a stream waits behind the heap until the stream has come so far
 //   (stream_frees.hpp);
 // - the checked mode (checked.hpp) goes around the caches and looks after every block.
@@ -28,6 +29,7 @@
 #include "core/stream.hpp"
 #include "memory/brief_lock.hpp"
 #include "memory/checked.hpp"
+#include "memory/exchange.hpp"
 #include "memory/heap.hpp"
 #include "memory/history.hpp"
 #include "memory/plain_functions.hpp"
@@ -138,6 +140,8 @@ class pool {
   bool wait_for_stream(std::unique_lock<brief_lock>& lock);
   bool host_helps(std::uint64_t bytes, std::unique_lock<brief_lock>& lock);
   void follow_drain(thread_cache& mine) noexcept;
+  bool take_over(thread_cache& mine, std::uint64_t bytes) noexcept;
+  void empty_full_lists(thread_cache& mine) noexcept;
   void give(block& b) noexcept { heaps_[b.lifetime].give(b); }
 
   // frees, pool_free.cpp
@@ -193,6 +197,7 @@ class pool {
   stream_frees streams_[lifetimes];
   checked::quarantine quarantine_;
   thread_cache* caches_ = nullptr;
+  exchange exchange_;
   std::unique_ptr<plain_functions> functions_;
   tally shared_;  // of threads that have ended or have no cache
   const void* handle_ = nullptr;

@@ -42,7 +42,7 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
   if (mine != nullptr) {
     follow_drain(*mine);
     mine->empty_own_pockets([&](block& pocketed) { give(pocketed); });
-    if (mine->is_full(b->size)) mine->empty_lists([&](block& listed) { give(listed); });
+    if (mine->is_full(b->size)) empty_full_lists(*mine);
   }
   const std::uint8_t purpose = b->purpose;
   const std::uint64_t requested = b->asked();
@@ -53,6 +53,12 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
   if (is_recorded()) note_given(*b, requested, purpose, waits ? handle : nullptr, ticks_now());
   if (!waits) retire(*b);
   return is_closed() && --left_ == 0;
+}
+
+void pool::empty_full_lists(thread_cache& mine) noexcept {
+  const auto to_heap = [&](block& listed) { give(listed); };
+  const bool alone = caches_->next == nullptr;
+  alone ? mine.empty_lists(to_heap) : exchange_.take_lists(mine, to_heap);
 }
 
 // Into the heap, in the checked mode by way of the quarantine.

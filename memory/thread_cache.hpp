@@ -10,9 +10,11 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <initializer_list>
+#include <utility>
 
 #include "memory/block.hpp"
 #include "memory/tally.hpp"
@@ -26,6 +28,8 @@ class alignas(64) thread_cache {
  public:
   static constexpr std::uint64_t largest_listed = std::uint64_t{64} << 10;
   static constexpr std::int64_t most_listed = std::int64_t{1} << 20;  // bytes in lists
+  static constexpr int fine_lists = fine / unit;
+  static constexpr int list_count = fine_lists + (largest_listed - fine) / coarse;
 
   // base: of the heap whose blocks it takes in.
   thread_cache(pool& owner, char* base, std::uint32_t drains)
@@ -132,6 +136,38 @@ class alignas(64) thread_cache {
     }
     room_ = most_listed;
   }
+  // f(list, first, count) for chains of up to 64 blocks or 256 KiB that the lists fall into; the
+  // thread itself.
+  template <class F>
+  void empty_lists_in_chains(F&& f) {
+    if (room_ == most_listed) return;
+    for (std::uint64_t number = 0; number < list_count; ++number) {
+      block* first = std::exchange(lists_[number].top, nullptr);
+      while (first != nullptr) {
+        block* last = first;
+        const std::uint64_t most = std::clamp<std::uint64_t>((256 << 10) / first->size, 1, 64);
+        std::uint64_t count = 1;
+        for (; count < most && last->left != nullptr; ++count) last = last->left;
+        block* rest = std::exchange(last->left, nullptr);
+        f(number, *first, count);
+        first = rest;
+      }
+    }
+    room_ = most_listed;
+  }
+  // Makes a chain of so many bytes an empty list's. False: there is no room, or the list is not empty.
+  bool adopt(std::uint64_t number, block& first, std::uint64_t bytes) noexcept {
+    const std::int64_t left = room_ - static_cast<std::int64_t>(bytes);
+    if (left < 0 || lists_[number].top != nullptr) return false;
+    room_ = left;
+    lists_[number] = {&first, base_ + first.start};
+    return true;
+  }
+  static std::uint64_t list_for(std::uint64_t bytes) noexcept {  // of a size that is listed
+    const std::uint64_t last = bytes - 1;
+    return last < fine ? last / unit : list_above(last);
+  }
+
   // f(block&) for each block in a pocket; any thread, with the pool's lock.
   template <class F>
   void empty_pockets(F&& f) {
@@ -166,8 +202,6 @@ class alignas(64) thread_cache {
     block* top = nullptr;
     char* memory = nullptr;
   };
-  static constexpr int fine_lists = fine / unit;
-  static constexpr int list_count = fine_lists + (largest_listed - fine) / coarse;
   static constexpr int pocket_count = 8;
 
   static std::uint64_t list_above(std::uint64_t last) noexcept {

@@ -12,45 +12,11 @@
 #include <thread>
 #include <vector>
 
+#include "memory/cache_of_blocks.hpp"
 #include "memory/pools.hpp"
 
 using namespace velo::memory;
 using namespace velo::test;
-
-namespace {
-
-// A cache whose blocks lie at multiples of 2 MiB of addresses that nobody touches.
-struct cache_of_blocks {
-  alignas(64) char owner[64] = {};  // never looked at
-  char* base = reinterpret_cast<char*>(std::uintptr_t{1} << 40);
-  thread_cache cache{reinterpret_cast<pool&>(owner), base, 0};
-  level all[levels];
-  std::vector<std::unique_ptr<block>> blocks;
-
-  block& make(std::uint64_t bytes) {
-    blocks.push_back(std::make_unique<block>());
-    block& b = *blocks.back();
-    b.start = (blocks.size() - 1) << 28;
-    b.size = block_size(bytes);
-    b.hand_out(bytes, VELO_PURPOSE_GRADIENT);
-    return b;
-  }
-  char* memory_of(const block& b) const { return base + b.start; }
-  bool put(block& b, std::uint64_t bytes) {
-    return bytes > thread_cache::largest_listed ? cache.put_into_pocket(b, bytes)
-                                                : cache.put(b, memory_of(b), bytes);
-  }
-  void* take(std::uint64_t bytes, std::uint64_t alignment = unit) {
-    void* memory = nullptr;
-    if (bytes > thread_cache::largest_listed)
-      cache.take_from_pocket(bytes, alignment, 0, all, &memory);
-    else
-      cache.take(bytes, alignment, 0, all, &memory);
-    return memory;
-  }
-};
-
-}  // namespace
 
 TEST_CASE("a list serves exactly the sizes that have the same block size") {
   for (std::uint64_t bytes = 1; bytes <= thread_cache::largest_listed; bytes += 61) {

@@ -1,0 +1,136 @@
+// Blocks that go from one thread's lists to another's: each once, none beyond the bound, and all
+// within the pool's reach.
+#include "memory/exchange.hpp"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "memory/cache_of_blocks.hpp"
+#include "memory/pools.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+// Fills the lists with blocks of that size; which.
+std::set<void*> fill(cache_of_blocks& of, std::uint64_t bytes) {
+  std::set<void*> all;
+  while (!of.cache.is_full(block_size(bytes))) {
+    block& b = of.make(bytes);
+    REQUIRE(of.put(b, bytes));
+    all.insert(of.memory_of(b));
+  }
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("blocks of one thread's lists serve another's requests of their size, each once") {
+  for (const std::uint64_t bytes : {64ull, 4096ull, 4097ull, 64ull << 10}) {
+    cache_of_blocks from, to;
+    exchange shared;
+    const std::set<void*> given = fill(from, bytes);
+    CHECK_FALSE(shared.has(bytes));
+    shared.take_lists(from.cache, [](block&) { FAIL("there was room"); });
+    CHECK(from.take(bytes) == nullptr);
+    CHECK(shared.has(bytes));
+    CHECK_FALSE(shared.has(bytes + 4096));
+    std::set<void*> taken;
+    while (shared.fill_list(to.cache, bytes)) {
+      CHECK_FALSE(shared.fill_list(to.cache, bytes));  // a list that is not empty
+      while (void* memory = to.take(bytes)) REQUIRE(taken.insert(memory).second);
+    }
+    CHECK(taken == given);
+    CHECK_FALSE(shared.has(bytes));
+  }
+}
+
+TEST_CASE("a chain stays where it is when a list has no room for it") {
+  cache_of_blocks from, to;
+  exchange shared;
+  const std::set<void*> given = fill(from, 64 << 10);
+  shared.take_lists(from.cache, [](block&) {});
+  fill(to, 4096);
+  CHECK_FALSE(shared.fill_list(to.cache, 64 << 10));
+  std::set<void*> left;
+  shared.empty([&](block& b) { left.insert(from.memory_of(b)); });
+  CHECK(left == given);
+}
+
+TEST_CASE("what is beyond the bound goes to the heap, and nothing is lost") {
+  std::vector<std::unique_ptr<cache_of_blocks>> all;
+  exchange shared;
+  std::uint64_t given = 0, refused = 0, left = 0;
+  const auto bytes_of = [](std::uint64_t& sum) { return [&sum](block& b) { sum += b.size; }; };
+  for (std::uint64_t i = 0; i < 20; ++i) {
+    all.push_back(std::make_unique<cache_of_blocks>());
+    const std::uint64_t bytes = i % 2 == 0 ? 1000 : 20000;
+    given += fill(*all.back(), bytes).size() * block_size(bytes);
+    shared.take_lists(all.back()->cache, bytes_of(refused));
+  }
+  CHECK(refused > given - exchange::most);
+  shared.empty(bytes_of(left));
+  CHECK(left <= exchange::most);
+  CHECK(left + refused == given);
+  shared.empty([](block&) { FAIL("it was empty"); });
+}
+
+TEST_CASE("what waits for other threads is within the pool's reach, and a trim lets it go") {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.limit = 8 * mib;
+  const live_pool pool(desc);
+  std::atomic<bool> done{false};
+  std::atomic<int> ready{0};
+  std::vector<char*> blocks(4 * mib / 4096);
+  std::thread other([&] {
+    for (char*& b : blocks) b = pool.take(4096);
+    ready = 1;
+    while (!done) std::this_thread::yield();
+  });
+  while (ready == 0) std::this_thread::yield();
+  for (char* b : blocks) pool.give(b, 4096);
+  char* large = pool.take(7 * mib);
+  std::memset(large, 1, 7 * mib);
+  pool.give(large, 7 * mib);
+  for (char*& b : blocks) b = pool.take(4096);
+  for (char* b : blocks) pool.give(b, 4096);
+  REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
+  CHECK(pool.stats().bytes_reserved == 0);
+  CHECK(pool.stats().bytes_live == 0);
+  done = true;
+  other.join();
+}
+
+TEST_CASE("blocks that one thread allocates and another frees go round without the heap") {
+  const live_pool pool;
+  constexpr int count = 8192;
+  std::vector<char*> blocks(count);
+  std::atomic<int> turn{0};
+  std::thread other([&] {
+    for (int t = 0; t < 40; t += 2) {
+      while (turn != t) std::this_thread::yield();
+      for (char*& b : blocks) {
+        b = pool.take(512);
+        std::memcpy(b, &b, sizeof b);
+      }
+      turn = t + 1;
+    }
+  });
+  int damaged = 0;
+  for (int t = 1; t < 40; t += 2) {
+    while (turn != t) std::this_thread::yield();
+    for (char* b : blocks) {
+      damaged += std::memcmp(b, &b, sizeof b) != 0;
+      pool.give(b, 512);
+    }
+    turn = t + 1;
+  }
+  other.join();
+  CHECK(damaged == 0);
+  CHECK(pool.stats().bytes_live == 0);
+  CHECK(pool.stats().bytes_reserved_peak < 6 * mib);
+}
