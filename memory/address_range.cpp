@@ -113,20 +113,25 @@ bool address_range::decommit(std::uint64_t start, std::uint64_t bytes) noexcept 
   return true;
 }
 
-// The call unmaps what is behind its target before some of its failures: it is mapped anew then.
-bool address_range::move(std::uint64_t start, std::uint64_t bytes, address_range& to,
-                         std::uint64_t at) noexcept {
-  if (!can_move_ || to.pieces_ == most_pieces) return false;
+// mremap unmaps what is behind its target before some of its failures: it is mapped anew then.
+std::uint64_t address_range::move(std::uint64_t start, std::uint64_t bytes, address_range& to,
+                                  std::uint64_t at, page_mover& by) noexcept {
+  if (!can_move_) return 0;
+  if (const std::uint64_t moved = by.move(begin_ + start, bytes, to.begin_ + at)) {
+    join_pieces(start, moved);
+    return moved;
+  }
+  if (to.pieces_ == most_pieces) return 0;
   constexpr int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
   if (mremap(begin_ + start, bytes, bytes, how, to.begin_ + at) == MAP_FAILED) {
     can_move_ = errno != EINVAL;  // flags it does not know
     if (can_move_) map_anew(to.begin_ + at, bytes);
-    return false;
+    return 0;
   }
   static_cast<char*>(to.is_piece_.data())[at / huge] = 1;
   ++to.pieces_;
   join_pieces(start, bytes);
-  return true;
+  return bytes;
 }
 
 // Addresses that hold nothing any more become one mapping with their neighbors again.

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "memory/page_mover.hpp"
 #include "velo/pool.h"
 
 namespace velo::memory {
@@ -55,10 +56,11 @@ class address_range {
   void leave() noexcept { left_ = true; }  // the end of this object ends no mapping
 
   // Moves the memory behind whole huge pages to others, of this or another range, that are committed
-  // and were not touched; where it was nothing is left, as after decommit. False: the system refuses,
-  // and nothing changed. Of ordinary and huge memory, on Linux from 5.7. Cost: a call; pages are
-  // neither touched nor copied.
-  bool move(std::uint64_t start, std::uint64_t bytes, address_range& to, std::uint64_t at) noexcept;
+  // and were not touched; where it was nothing is left, as after decommit. How many bytes: `by` moves
+  // as far as it can, else it is all, or none where the system refuses. Of ordinary and huge memory,
+  // on Linux from 5.7. Cost: a call, or the mover's; pages are neither touched nor copied.
+  std::uint64_t move(std::uint64_t start, std::uint64_t bytes, address_range& to, std::uint64_t at,
+                     page_mover& by) noexcept;
   bool can_move() const noexcept { return can_move_; }
 
   // Of shared memory the file, in which an address has the offset it has here; else -1.

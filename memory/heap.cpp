@@ -149,7 +149,7 @@ heap::landing heap::landing_in(const block& grown, const growth& planned) noexce
   constexpr std::uint64_t huge = address_range::huge;
   const std::uint64_t first = round_up(std::max(grown.start, planned.first), huge);
   const std::uint64_t last = std::min(grown.end(), planned.last) / huge * huge;
-  return {range_, first, std::max(first, last)};
+  return {range_, first, std::max(first, last), {}};
 }
 
 // Whole huge pages of the largest free block. None: it holds none, or the system refuses.
@@ -159,14 +159,14 @@ heap::stretch heap::move_one(std::uint64_t most, landing& to) noexcept {
   if (b == nullptr) return {};
   const std::uint64_t first = round_up(b->start, huge), last = b->end() / huge * huge;
   if (last <= first) return {};
-  std::uint64_t part = std::min({last - first, round_up(most, huge), to.end - to.next});
+  const std::uint64_t part = std::min({last - first, round_up(most, huge), to.end - to.next});
+  std::uint64_t moved = range_.move(first, part, to.range, to.next, to.by);
   // What came here in pieces leaves in pieces.
-  if (!range_.move(first, part, to.range, to.next) &&
-      !(part > huge && range_.move(first, part = huge, to.range, to.next)))
-    return {};
-  drop(*b, first, part);
-  to.next += part;
-  return {first, part};
+  if (moved == 0 && part > huge) moved = range_.move(first, huge, to.range, to.next, to.by);
+  if (moved == 0) return {};
+  drop(*b, first, moved);
+  to.next += moved;
+  return {first, moved};
 }
 
 // What was not moved to was not touched either: no call gives it back.

@@ -50,6 +50,9 @@ class heap {
   struct landing {
     address_range& range;
     std::uint64_t next, end;
+    page_mover by;
+
+    void open() noexcept { by.open(range.begin() + next, end - next); }
   };
   landing landing_in(const block& grown, const growth& planned) noexcept;
   // Moves at least so many bytes there, as far as there is room and free blocks hold whole huge

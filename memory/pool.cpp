@@ -215,6 +215,7 @@ bool pool::supplied(block& grown, heap& of, const heap::growth& planned,
                     std::uint64_t bytes) noexcept {
   heap::landing places = of.landing_in(grown, planned);
   const std::uint64_t first = places.next;
+  if (std::min(bytes, places.end - first) >= page_mover::least) places.open();
   std::uint64_t done = 0;
   for (heap& h : heaps_) {
     if (done >= bytes) break;
@@ -222,6 +223,7 @@ bool pool::supplied(block& grown, heap& of, const heap::growth& planned,
       if (is_recorded()) note_reserved(h, start, gone, false);
     });
   }
+  places.by.close();
   if (places.next != first) grown.zero = false;
   if (done < bytes) done += trim_free(bytes - done, nullptr);
   recycled_ += done;

@@ -1,5 +1,13 @@
-// Scattered free pages that serve one large block: moved where the system can, let go and brought in
-// anew where it cannot; neighbors keep their contents, limits hold, and mappings stay few.
+// Scattered free pages that serve one large block: moved where the system can, alone or with their
+// mappings, let go and brought in anew where it cannot; neighbors keep their contents, limits hold, and
+// mappings stay few.
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <fstream>
@@ -53,6 +61,17 @@ std::uint64_t mappings() {
   return count;
 }
 
+// Whether this system moves pages without their mappings.
+bool moves_pages_alone() {
+  const auto file = static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | 1, 0, 0, 0, 0, 0));
+  uffdio_api api{};
+  api.api = UFFD_API;
+  api.features = std::uint64_t{1} << 16;
+  const bool does = file >= 0 && ioctl(file, UFFDIO_API, &api) == 0;
+  if (file >= 0) close(file);
+  return does;
+}
+
 bool is_zero(const char* memory, std::uint64_t bytes) {
   for (std::uint64_t i = 0; i < bytes; ++i)
     if (memory[i] != 0) return false;
@@ -63,17 +82,22 @@ bool is_zero(const char* memory, std::uint64_t bytes) {
 
 TEST_CASE("scattered huge pages become one block, and their neighbors keep their contents") {
   constexpr std::uint64_t count = 64;
+  enum way { alone, with_mappings, busy, not_at_all };
   for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_HUGE}) {
-    for (const bool no_moves : {false, true}) {
-      INFO("kind " << kind << ", no moves " << no_moves);
+    for (const way by : {alone, with_mappings, busy, not_at_all}) {
+      INFO("kind " << kind << ", way " << by);
       const live_pool pool(limited(kind, count * part));
       const holes around(pool, count);
-      calls().moves = 0;
-      calls().no_moves = no_moves;
-      const std::uint64_t whole = count / 2 * part / 10 * 9;
+      const bool can = moves_pages_alone();
+      calls().moves = calls().moves_alone = 0;
+      calls().no_moves = by == not_at_all;
+      calls().no_mover = by == with_mappings;
+      calls().busy_pages = by == busy;
+      const std::uint64_t pages = count / 2 / 10 * 9, whole = pages * part;
       char* one = pool.take(whole);
-      calls().no_moves = false;
-      CHECK((calls().moves > 0) == !no_moves);
+      calls().no_moves = calls().no_mover = calls().busy_pages = false;
+      CHECK(calls().moves_alone == (can && by == alone ? static_cast<int>(pages) : 0));
+      CHECK((calls().moves > 0) == ((!can || by != alone) && by != not_at_all));
       CHECK(pool.stats().bytes_reserved <= count * part);
       std::memset(one, 0x11, whole);
       CHECK(around.are_whole());
@@ -85,6 +109,24 @@ TEST_CASE("scattered huge pages become one block, and their neighbors keep their
   }
 }
 
+TEST_CASE("small pages that are free, some of them never touched, become one block too") {
+  constexpr std::uint64_t count = 64;
+  const live_pool pool(limited(VELO_POOL_ORDINARY, count * part));
+  char* all = pool.take(count * part);
+  REQUIRE(madvise(all, count * part, MADV_NOHUGEPAGE) == 0);
+  pool.give(all, count * part);
+  const holes around(pool, count);
+  std::vector<char*> touched(count / 4);  // of these every page
+  for (char*& b : touched) std::memset(b = pool.take(part), 1, part);
+  for (char* b : touched) pool.give(b, part);
+  const std::uint64_t whole = count / 2 * part;
+  char* one = pool.take(whole);
+  std::memset(one, 0x11, whole);
+  CHECK(around.are_whole());
+  CHECK(pool.stats().bytes_reserved <= count * part);
+  pool.give(one, whole);
+}
+
 TEST_CASE("pages that were moved are no zeros, and places they left are") {
   constexpr std::uint64_t count = 32;
   const live_pool pool(limited(VELO_POOL_HUGE, count * part));
@@ -93,9 +135,9 @@ TEST_CASE("pages that were moved are no zeros, and places they left are") {
   request.bytes = count / 2 * part;
   request.zero = 1;
   void* one = nullptr;
-  calls().moves = 0;
+  calls().moves = calls().moves_alone = 0;
   REQUIRE(velo_pool_allocate(pool, &request, &one) == VELO_OK);
-  CHECK(calls().moves > 0);
+  CHECK(calls().moves + calls().moves_alone > 0);
   CHECK(is_zero(static_cast<char*>(one), request.bytes));
   REQUIRE(velo_pool_set_limit(pool, 2 * count * part) == VELO_OK);
   request.bytes = part;
@@ -128,25 +170,32 @@ TEST_CASE("where free pages are too few for the limit, a request fails and the p
 
 TEST_CASE("moving on and on leaves few mappings") {
   constexpr std::uint64_t count = 64;
-  const std::uint64_t before = mappings();
-  const live_pool pool(limited(VELO_POOL_HUGE, count * part));
-  calls().moves = 0;
-  for (int cycle = 0; cycle < 20; ++cycle) {
-    const holes around(pool, count);
-    char* one = pool.take(count / 2 * part);
-    one[0] = one[count / 2 * part - 1] = 1;
-    CHECK(around.are_whole());
-    pool.give(one, count / 2 * part);
+  for (const bool no_mover : {false, true}) {
+    const std::uint64_t before = mappings();
+    const live_pool pool(limited(VELO_POOL_HUGE, count * part));
+    calls().moves = calls().moves_alone = 0;
+    calls().no_mover = no_mover;
+    for (int cycle = 0; cycle < 20; ++cycle) {
+      const holes around(pool, count);
+      char* one = pool.take(count / 2 * part);
+      one[0] = one[count / 2 * part - 1] = 1;
+      CHECK(around.are_whole());
+      pool.give(one, count / 2 * part);
+    }
+    calls().no_mover = false;
+    const bool alone = calls().moves_alone > 0;
+    CHECK(alone == (moves_pages_alone() && !no_mover));
+    CHECK((alone || calls().moves > 0));
+    CHECK(mappings() < before + (alone ? 20 : 4 * count));
+    REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
+    CHECK(mappings() < before + 20);
   }
-  CHECK(calls().moves > 0);
-  CHECK(mappings() < before + 4 * count);
-  REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
-  CHECK(mappings() < before + 20);
 }
 
 TEST_CASE("every call refused while pages are moved: a status, contents whole, nothing lost") {
-  constexpr std::uint64_t count = 16;
-  for (const bool all_later : {false, true}) {
+  constexpr std::uint64_t count = 32;
+  for (const auto& [all_later, no_mover] :
+       {std::pair(false, false), std::pair(false, true), std::pair(true, false)}) {
     for (int n = 0;; ++n) {
       const std::int64_t mapped = calls().mapped;
       bool refused = false;
@@ -155,6 +204,7 @@ TEST_CASE("every call refused while pages are moved: a status, contents whole, n
         const holes around(pool, count);
         calls().refused = false;
         calls().all_later = all_later;
+        calls().no_mover = no_mover;
         calls().remaining = n;
         void* one = nullptr;
         const velo_status status = pool.allocate(count / 2 * part, &one);
@@ -162,7 +212,7 @@ TEST_CASE("every call refused while pages are moved: a status, contents whole, n
         const std::int64_t now = calls().mapped;
         calls() = {};
         calls().mapped = now;
-        INFO("call " << n << ", all later " << all_later);
+        INFO("call " << n << ", all later " << all_later << ", no mover " << no_mover);
         CHECK((status == VELO_OK || (refused && status == VELO_ERR_MEMORY)));
         if (one != nullptr) {
           std::memset(one, 0x22, count / 2 * part);

@@ -1,8 +1,11 @@
 // See system.hpp.
 #include "memory/system.hpp"
 
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 
 #include <algorithm>
@@ -40,6 +43,8 @@ extern "C" {
 void* __real_mmap(void*, size_t, int, int, int, off_t);
 int __real_munmap(void*, size_t);
 void* __real_mremap(void*, size_t, size_t, int, ...);
+long __real_syscall(long, long, long, long, long, long, long);
+int __real_ioctl(int, unsigned long, void*);
 int __real_mprotect(void*, size_t, int);
 int __real_madvise(void*, size_t, int);
 int __real_memfd_create(const char*, unsigned);
@@ -62,6 +67,20 @@ void* __wrap_mremap(void* at, size_t bytes, size_t to_bytes, int flags, void* to
   if (refuses(false)) return MAP_FAILED;
   ++calls().moves;
   return __real_mremap(at, bytes, to_bytes, flags, to);
+}
+// Six words, as many as a call may have.
+long __wrap_syscall(long call, long a, long b, long c, long d, long e, long f) {
+  if (call == SYS_userfaultfd && (calls().no_mover || calls().no_moves)) return errno = ENOSYS, -1;
+  if (call == SYS_userfaultfd && refuses(false)) return -1;
+  return __real_syscall(call, a, b, c, d, e, f);
+}
+int __wrap_ioctl(int file, unsigned long what, void* argument) {
+  if (_IOC_TYPE(what) != UFFDIO) return __real_ioctl(file, what, argument);
+  if (refuses(false)) return -1;
+  if (_IOC_NR(what) == 5 && calls().busy_pages) return errno = EBUSY, -1;
+  const int done = __real_ioctl(file, what, argument);
+  if (_IOC_NR(what) == 5 && done == 0) ++calls().moves_alone;
+  return done;
 }
 int __wrap_munmap(void* at, size_t bytes) {
   calls().mapped -= static_cast<std::int64_t>(bytes);

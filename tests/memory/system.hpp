@@ -15,7 +15,10 @@ struct system_calls {
   bool no_release = false;    // refuse to let memory go
   bool no_keys = false;       // refuse thread keys
   bool no_moves = false;      // of an older system, which cannot move pages
+  bool no_mover = false;      // or each by a call of its own alone
+  bool busy_pages = false;    // pages that cannot be moved without their mappings
   int moves = 0;              // calls that moved pages
+  int moves_alone = 0;        // without mappings
   int write_error = 0, close_error = 0, rename_error = 0;  // of files; 0: none
   bool write_short = false;                                // write no more than 1000 bytes a call
 };
