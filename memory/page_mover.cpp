@@ -18,7 +18,6 @@ namespace {
 
 // Of headers newer than those we build with.
 constexpr std::uint64_t feature_move = std::uint64_t{1} << 16;
-constexpr std::uint64_t allow_holes = std::uint64_t{1} << 1;
 constexpr int user_mode_only = 1;
 struct move_request {
   std::uint64_t to, from, bytes, mode;
@@ -79,18 +78,20 @@ std::uint64_t page_mover::move(char* from, std::uint64_t bytes, char* to) noexce
   return done;
 }
 
-// Small pages may move in part. Those that stay are let go: as many come in at the other place.
+// Pages that were never touched are not there to be moved, and small ones may move in part. The rest
+// is let go: as much may come in at the other place.
 bool page_mover::move_one(char* from, char* to) noexcept {
   std::uint64_t done = 0;
-  for (int tries = 0; done < huge && tries < 16; ++tries) {
-    move_request part{number(to) + done, number(from) + done, huge - done, allow_holes, 0};
+  bool known = true;
+  for (int tries = 0; tries < 16; ++tries) {
+    move_request part{number(to) + done, number(from) + done, huge - done, 0, 0};
     if (ioctl(file_, move_pages, &part) == 0) return true;
-    if (part.moved > 0)
-      done += static_cast<std::uint64_t>(part.moved);
-    else if (errno != EAGAIN)
-      break;
+    if (part.moved > 0) done += static_cast<std::uint64_t>(part.moved);
+    if (done == huge) return true;
+    known = errno == EAGAIN || errno == ENOENT;
+    if (errno != EAGAIN) break;
   }
-  return done != 0 && (done >= huge || madvise(from + done, huge - done, MADV_DONTNEED) == 0);
+  return known && madvise(from + done, huge - done, MADV_DONTNEED) == 0;
 }
 
 }  // namespace velo::memory
