@@ -2,8 +2,8 @@
 #include "memory/system.hpp"
 
 #include <linux/userfaultfd.h>
-#include <sys/ioctl.h>
 #include <pthread.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -92,6 +92,15 @@ int __wrap_mprotect(void* at, size_t bytes, int protection) {
 int __wrap_madvise(void* at, size_t bytes, int advice) {
   if (calls().no_release && advice == MADV_DONTNEED) return errno = EINVAL, -1;
   return refuses(false) ? -1 : __real_madvise(at, bytes, advice);
+}
+// The system's own: the functions of sanitizers lock nothing, and say they did.
+int __wrap_mlock(const void* at, size_t bytes) {
+  return static_cast<int>(
+      __real_syscall(SYS_mlock, reinterpret_cast<long>(at), static_cast<long>(bytes), 0, 0, 0, 0));
+}
+int __wrap_munlock(const void* at, size_t bytes) {
+  return static_cast<int>(__real_syscall(SYS_munlock, reinterpret_cast<long>(at),
+                                         static_cast<long>(bytes), 0, 0, 0, 0));
 }
 int __wrap_memfd_create(const char* name, unsigned flags) {
   return refuses(false) ? -1 : __real_memfd_create(name, flags);
