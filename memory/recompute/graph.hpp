@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -50,10 +51,17 @@ enum class eviction {
   far,
 };
 
+// Where a greedy schedule gives up: it makes the same outputs over and over, or is of no use.
+struct greedy_limits {
+  std::size_t steps = 0;
+  double seconds = std::numeric_limits<double>::infinity();      // of all runs, those to come once
+  std::int64_t work = std::numeric_limits<std::int64_t>::max();  // operations looked at on walks
+};
+
 // Runs the operations in order; makes what is missing again, frees what no operation to come takes,
-// and, where room is needed, what costs least. None: it did not come through in so many steps.
+// and, where room is needed, what costs least. None: it did not come through within the limits.
 // O(frees * outputs there), and the walks over freed neighbors.
 std::optional<std::vector<op_step>> run_greedily(const op_graph& graph, std::int64_t budget,
-                                                 eviction rule, std::size_t most_steps);
+                                                 eviction rule, const greedy_limits& limits);
 
 }  // namespace velo::memory

@@ -40,11 +40,11 @@ constexpr std::size_t most_freed = 32;  // that a rule which looks ahead counts
 
 class greedy_run {
  public:
-  greedy_run(const op_graph& graph, std::int64_t budget, eviction rule, std::size_t most_steps)
+  greedy_run(const op_graph& graph, std::int64_t budget, eviction rule, const greedy_limits& limits)
       : graph_(graph),
         budget_(budget),
         rule_(rule),
-        most_steps_(most_steps),
+        limits_(limits),
         there_(graph.size(), 0),
         ran_(graph.size(), 0),
         pins_(graph.size(), 0),
@@ -52,7 +52,8 @@ class greedy_run {
         next_taker_(graph.size(), 0),
         place_(graph.size(), -1),
         cost_(graph.size(), -1),
-        seen_(graph.size(), 0) {}
+        seen_(graph.size(), 0),
+        to_come_(seconds_once(graph)) {}
 
   std::optional<std::vector<op_step>> run() {
     for (std::int32_t i = 0; i < graph_.size(); ++i) {
@@ -108,13 +109,15 @@ class greedy_run {
       pin(from, 1);
       used_at_[from] = clock_;
     }
-    const bool fits =
-        steps_.size() < most_steps_ && make_room(graph_.bytes[op] + graph_.workspace[op]);
+    const bool goes_on = steps_.size() < limits_.steps && clock_ + to_come_ < limits_.seconds &&
+                         work_ < limits_.work;
+    const bool fits = goes_on && make_room(graph_.bytes[op] + graph_.workspace[op]);
     for (const std::int32_t from : graph_.inputs[op]) pin(from, -1);
     if (!fits) return false;
     steps_.push_back({op, true});
     clock_ += graph_.seconds[op];
     used_at_[op] = clock_;
+    if (ran_[op] == 0) to_come_ -= graph_.seconds[op];
     ran_[op] = 1;
     there_[op] = 1;
     live_ += graph_.bytes[op];
@@ -194,15 +197,20 @@ class greedy_run {
     return sum;
   }
 
-  // The costs of all that may count this operation among their neighbors.
+  // The costs of all that may count this operation among their neighbors. Who counts no more than
+  // some does not come farther than these are in a row.
   void forget_costs(std::int32_t op) {
     cost_[op] = -1;
     const auto forget = [&](std::int32_t neighbor) {
       cost_[neighbor] = -1;
       return true;
     };
-    walk(op, graph_.takers, forget);
-    if (rule_ == eviction::past) walk(op, graph_.inputs, forget);
+    if (rule_ == eviction::past) {
+      walk(op, graph_.takers, forget);
+      walk(op, graph_.inputs, forget);
+    } else {
+      walk_near(op, graph_.takers, most_freed, forget);
+    }
   }
 
   // Over freed operations in one direction; visit(op) of every one, and of what stands at the ends,
@@ -214,19 +222,36 @@ class greedy_run {
     while (!walk_.empty()) {
       const std::int32_t op = walk_.back();
       walk_.pop_back();
-      for (const std::int32_t next : neighbors[op]) {
-        if (seen_[next] == walks_) continue;
-        seen_[next] = walks_;
-        if (!visit(next)) return;
-        if (is_freed(next)) walk_.push_back(next);
-      }
+      if (!step(op, neighbors, visit)) return;
     }
+  }
+
+  // The same, nearest first, of those at most so many steps away.
+  template <class F>
+  void walk_near(std::int32_t from, const number_lists& neighbors, std::size_t most, F&& visit) {
+    ++walks_;
+    walk_ = {from};
+    std::size_t away = 0, begin = 0, end = 1;  // of the walk, those so far away
+    for (; begin < end && away < most; ++away, begin = end, end = walk_.size())
+      for (std::size_t i = begin; i < end; ++i) step(walk_[i], neighbors, visit);
+  }
+
+  template <class F>
+  bool step(std::int32_t op, const number_lists& neighbors, F&& visit) {
+    for (const std::int32_t next : neighbors[op]) {
+      ++work_;
+      if (seen_[next] == walks_) continue;
+      seen_[next] = walks_;
+      if (!visit(next)) return false;
+      if (is_freed(next)) walk_.push_back(next);
+    }
+    return true;
   }
 
   const op_graph& graph_;
   const std::int64_t budget_;
   const eviction rule_;
-  const std::size_t most_steps_;
+  const greedy_limits limits_;
   std::vector<std::uint8_t> there_, ran_;
   std::vector<std::int32_t> pins_;
   std::vector<double> used_at_;
@@ -236,17 +261,18 @@ class greedy_run {
   std::vector<std::int64_t> seen_;   // the last walk that came by
   std::vector<std::int32_t> present_, open_, pinned_for_, walk_;
   std::vector<op_step> steps_;
-  std::int64_t walks_ = 0;
+  std::int64_t walks_ = 0, work_ = 0;
   std::int64_t live_ = 0;
   std::int32_t now_ = 0;
   double clock_ = 0;
+  double to_come_;  // seconds of first runs
 };
 
 }  // namespace
 
 std::optional<std::vector<op_step>> run_greedily(const op_graph& graph, std::int64_t budget,
-                                                 eviction rule, std::size_t most_steps) {
-  return greedy_run(graph, budget, rule, most_steps).run();
+                                                 eviction rule, const greedy_limits& limits) {
+  return greedy_run(graph, budget, rule, limits).run();
 }
 
 }  // namespace velo::memory

@@ -12,9 +12,7 @@ stage_table::stage_table(const op_graph& graph, std::int64_t budget,
     : graph_(graph),
       budget_(budget),
       count_(graph.size()),
-      there_(at(count_ + 1, 0), 0),
-      runs_in_(at(count_, 0), 0),
-      used_in_(at(count_, 0), 0),
+      marks_(at(count_ + 1, 0), 0),
       runs_(count_),
       starts_(count_),
       live_(static_cast<std::size_t>(count_) + 1, 0),
@@ -25,32 +23,32 @@ stage_table::stage_table(const op_graph& graph, std::int64_t budget,
   std::vector<std::uint8_t> now(count_, 0);
   std::int32_t stage = 0;
   for (const op_step& s : steps) {
-    now[s.op] = s.computes ? 1 : 0;
+    now[s.op] = s.computes ? is_there : 0;
     if (!s.computes || s.op != stage) continue;
     ++stage;
-    std::copy(now.begin(), now.end(), there_.begin() + static_cast<std::ptrdiff_t>(at(stage, 0)));
+    std::copy(now.begin(), now.end(), marks_.begin() + static_cast<std::ptrdiff_t>(at(stage, 0)));
   }
-  for (std::int32_t i = 0; i < count_; ++i) there_[at(count_, i)] = graph.keep[i];
+  for (std::int32_t i = 0; i < count_; ++i) marks_[at(count_, i)] = graph.keep[i];
   rebuild();
   for (std::int32_t t = count_; t-- > 1;) {
-    const std::uint8_t* row = &there_[at(t, 0)];
     for (std::int32_t i = 0; i < t; ++i)
-      if (row[i] != 0) trim(t, i);
+      if (has(t, i)) trim(t, i);
   }
   edits_.clear();
 }
 
 void stage_table::rebuild() {
   for (std::int32_t t = 0; t <= count_; ++t) {  // what is there ran before
-    const std::uint8_t* row = &there_[at(t, 0)];
-    const std::uint8_t* before = row - (t > 0 ? count_ : 0);
     live_[t] = 0;
     if (t > 0) starts_[t - 1].clear();
+    if (t < count_) runs_[t].clear();
     for (std::int32_t i = 0; i < t; ++i) {
-      if (row[i] == 0) continue;
+      marks_[at(t, i)] &= is_there;
+      if (!has(t, i)) continue;
       live_[t] += graph_.bytes[i];
-      if (before[i] == 0 && i != t - 1) starts_[t - 1].push_back(i);
+      if (!has(t - 1, i) && i != t - 1) starts_[t - 1].push_back(i);
     }
+    if (t < count_) marks_[at(t, t)] = 0;
   }
   for (std::int32_t t = 0; t < count_; ++t) work_out(t);
 }
@@ -60,14 +58,14 @@ std::vector<op_step> stage_table::steps() const {
   std::vector<std::int32_t> last_use(count_, -1);
   for (std::int32_t t = 0; t < count_; ++t) {
     for (std::int32_t i = 0; i < t; ++i)
-      if (there_[at(t, i)] != 0 && there_[at(t + 1, i)] == 0 && used_in_[at(t, i)] == 0)
+      if ((marks_[at(t, i)] & (is_there | is_used)) == is_there && !has(t + 1, i))
         all.push_back({i, false});
     for (const std::int32_t op : runs_[t]) {
       last_use[op] = op;
       for (const std::int32_t from : graph_.inputs[op]) last_use[from] = op;
     }
     const auto free_after = [&](std::int32_t what, std::int32_t op) {
-      if (last_use[what] == op && there_[at(t + 1, what)] == 0) all.push_back({what, false});
+      if (last_use[what] == op && !has(t + 1, what)) all.push_back({what, false});
     };
     for (const std::int32_t op : runs_[t]) {
       all.push_back({op, true});
@@ -80,9 +78,11 @@ std::vector<op_step> stage_table::steps() const {
 
 // What runs in a stage, what it uses, its seconds and most bytes.
 void stage_table::work_out(std::int32_t t) {
+  std::uint8_t* marks = &marks_[at(t, 0)];
   for (const std::int32_t op : runs_[t]) {
-    runs_in_[at(t, op)] = 0;
-    for (const std::int32_t from : graph_.inputs[op]) used_in_[at(t, from)] = 0;
+    marks[op] &= static_cast<std::uint8_t>(~runs_here);
+    for (const std::int32_t from : graph_.inputs[op])
+      marks[from] &= static_cast<std::uint8_t>(~is_used);
   }
   seconds_ -= cost_[t];
   over_ -= excess(t);
@@ -90,8 +90,8 @@ void stage_table::work_out(std::int32_t t) {
   runs.clear();
   open_.clear();
   const auto want = [&](std::int32_t op) {
-    if (runs_in_[at(t, op)] != 0) return;
-    runs_in_[at(t, op)] = 1;
+    if ((marks[op] & runs_here) != 0) return;
+    marks[op] |= runs_here;
     runs.push_back(op);
     open_.push_back(op);
   };
@@ -101,7 +101,7 @@ void stage_table::work_out(std::int32_t t) {
     const std::int32_t op = open_.back();
     open_.pop_back();
     for (const std::int32_t from : graph_.inputs[op])
-      if (there_[at(t, from)] == 0) want(from);
+      if ((marks[from] & is_there) == 0) want(from);
   }
   std::sort(runs.begin(), runs.end());
   for (const std::int32_t op : runs) {
@@ -110,16 +110,19 @@ void stage_table::work_out(std::int32_t t) {
   }
   double cost = 0;
   std::int64_t live = live_[t], peak = live;
-  const std::uint8_t* next = &there_[at(t + 1, 0)];
+  const std::uint8_t* next = &marks_[at(t + 1, 0)];
+  const auto ends_here = [&](std::int32_t what, std::int32_t op) {
+    return last_use_[what] == op && (next[what] & is_there) == 0;
+  };
   for (const std::int32_t op : runs) {
     cost += graph_.seconds[op];
     live += graph_.bytes[op];
     peak = std::max(peak, live + graph_.workspace[op]);
     for (const std::int32_t from : graph_.inputs[op]) {
-      used_in_[at(t, from)] = 1;
-      if (last_use_[from] == op && next[from] == 0) live -= graph_.bytes[from];
+      marks[from] |= is_used;
+      if (ends_here(from, op)) live -= graph_.bytes[from];
     }
-    if (last_use_[op] == op && next[op] == 0) live -= graph_.bytes[op];
+    if (ends_here(op, op)) live -= graph_.bytes[op];
   }
   cost_[t] = cost;
   peak_[t] = peak;
@@ -141,15 +144,15 @@ void stage_table::change(const edit& e) {
     }
   };
   // Before the run it was absent or is now; behind it likewise.
-  if (there_[at(e.first - 1, e.op)] == 0) starts_at(e.first - 1, e.there);
-  if (e.last < count_ && there_[at(e.last + 1, e.op)] != 0) starts_at(e.last, !e.there);
+  if (!has(e.first - 1, e.op)) starts_at(e.first - 1, e.there);
+  if (e.last < count_ && has(e.last + 1, e.op)) starts_at(e.last, !e.there);
   for (std::int32_t u = e.first; u <= e.last; ++u) {
-    there_[at(u, e.op)] = e.there ? 1 : 0;
+    marks_[at(u, e.op)] ^= is_there;
     live_[u] += bytes;
   }
   work_out(e.first - 1);
   for (std::int32_t u = e.first; u < e.last; ++u) {
-    if (used_in_[at(u, e.op)] != 0 || runs_in_[at(u, e.op)] != 0) {
+    if ((marks_[at(u, e.op)] & (is_used | runs_here)) != 0) {
       work_out(u);
       continue;
     }
@@ -173,13 +176,13 @@ void stage_table::undo(std::size_t from) {
 // The last stage before this one in which an output was there or made.
 std::int32_t stage_table::last_seen(std::int32_t stage, std::int32_t op) const {
   std::int32_t s = stage - 1;
-  while (runs_in_[at(s, op)] == 0 && there_[at(s, op)] == 0) --s;
+  while ((marks_[at(s, op)] & (runs_here | is_there)) == 0) --s;
   return s;
 }
 
 // An output that a stage makes again stays until then instead.
 bool stage_table::stay(std::int32_t stage, std::int32_t op) {
-  if (op >= stage || there_[at(stage, op)] != 0) return false;
+  if (op >= stage || has(stage, op)) return false;
   const edit e{op, last_seen(stage, op) + 1, stage, true};
   edits_.push_back(e);
   change(e);
@@ -189,13 +192,12 @@ bool stage_table::stay(std::int32_t stage, std::int32_t op) {
 
 // What is freed in a stage without a use there may be freed after its use before.
 void stage_table::trim(std::int32_t stage, std::int32_t op) {
-  if (there_[at(stage, op)] != 0 && used_in_[at(stage, op)] == 0 && there_[at(stage + 1, op)] == 0)
-    drop(stage, op);
+  if (has(stage, op) && !uses(stage, op) && !has(stage + 1, op)) drop(stage, op);
 }
 
 // Trims what a stage had for making an output that it does not make any more.
 void stage_table::trim_inputs(std::int32_t stage, std::int32_t op) {
-  if (runs_in_[at(stage, op)] != 0) return;
+  if (runs(stage, op)) return;
   const std::size_t first = gone_.size();  // trimming may come back here
   gone_.push_back(op);
   ++visits_;
@@ -203,9 +205,9 @@ void stage_table::trim_inputs(std::int32_t stage, std::int32_t op) {
     const std::int32_t gone = gone_.back();
     gone_.pop_back();
     for (const std::int32_t from : graph_.inputs[gone]) {
-      if (there_[at(stage, from)] != 0) {
+      if (has(stage, from)) {
         trim(stage, from);
-      } else if (runs_in_[at(stage, from)] == 0 && visited_[from] != visits_) {
+      } else if (!runs(stage, from) && visited_[from] != visits_) {
         visited_[from] = visits_;
         gone_.push_back(from);
       }
@@ -216,12 +218,11 @@ void stage_table::trim_inputs(std::int32_t stage, std::int32_t op) {
 // An output that is there when a stage begins is freed after its use before that, and made again at
 // the next.
 bool stage_table::drop(std::int32_t stage, std::int32_t op) {
-  if (there_[at(stage, op)] == 0) return false;
+  if (!has(stage, op)) return false;
   std::int32_t last = stage, first = stage;
-  while (last < count_ && used_in_[at(last, op)] == 0 && there_[at(last + 1, op)] != 0) ++last;
+  while (last < count_ && !uses(last, op) && has(last + 1, op)) ++last;
   if (last == count_) return false;  // to be kept
-  while (first > op + 1 && there_[at(first - 1, op)] != 0 && used_in_[at(first - 1, op)] == 0)
-    --first;
+  while (first > op + 1 && has(first - 1, op) && !uses(first - 1, op)) --first;
   const edit e{op, first, last, false};
   edits_.push_back(e);
   change(e);
@@ -244,14 +245,14 @@ bool stage_table::drop_somewhere(std::int32_t stage, plan_random& random) {
   int seen = 0;
   for (std::int32_t k = 0; k < count_ && seen < 6; ++k) {
     const std::int32_t op = (offset + k) % count_;
-    const bool found = there_[at(stage, op)] != 0;  // else made here for later
-    if ((!found && there_[at(stage + 1, op)] == 0) || graph_.bytes[op] == 0) continue;
+    const bool found = has(stage, op);  // else made here for later
+    if ((!found && !has(stage + 1, op)) || graph_.bytes[op] == 0) continue;
     ++seen;
     const double score =
         graph_.seconds[op] / static_cast<double>(graph_.bytes[op]) * (0.25 + random.unit());
     if (best < 0 || score < least) least = score, best = op;
   }
-  return best >= 0 && drop(there_[at(stage, best)] != 0 ? stage : stage + 1, best);
+  return best >= 0 && drop(has(stage, best) ? stage : stage + 1, best);
 }
 
 bool stage_table::mend(plan_random& random, int tries) {
@@ -280,7 +281,7 @@ void stage_table::fill() {
   std::stable_sort(all.begin(), all.end(),
                    [](const again& a, const again& b) { return a.worth > b.worth; });
   for (const again& a : all) {
-    if (runs_in_[at(a.stage, a.op)] == 0) continue;  // gone with another
+    if (!runs(a.stage, a.op)) continue;  // gone with another
     bool room = true;
     const std::int32_t seen = last_seen(a.stage, a.op);
     for (std::int32_t u = seen + 1; u < a.stage && room; ++u)
@@ -298,7 +299,7 @@ void stage_table::anneal(plan_random& random, std::int64_t work) {
   if (count_ < 2) return;
   const double once = seconds_once(graph_);
   const std::int64_t end = worked_ + work, begin = worked_;
-  std::vector<std::uint8_t> best = there_;
+  std::vector<std::uint8_t> best = marks_;
   double least = fits() ? seconds_ : std::numeric_limits<double>::infinity();
   while (worked_ < end && least > once * (1 + 1e-12)) {
     worked_ += 2;
@@ -325,12 +326,12 @@ void stage_table::anneal(plan_random& random, std::int64_t work) {
     }
     if (seconds_ < least * (1 - 1e-12)) {
       least = seconds_;
-      best = there_;
+      best = marks_;
     }
   }
   edits_.clear();
-  if (there_ == best) return;
-  there_.swap(best);
+  if (marks_ == best) return;
+  marks_.swap(best);
   rebuild();
 }
 

@@ -5,7 +5,7 @@
 //
 // Search changes a table by runs of stages: an output stays between two uses, or is freed and made
 // again. Only the stages at the two ends are worked out anew; between them the bytes change by those
-// of the output. A table costs size * size * 3 bytes.
+// of the output. A table costs size * size bytes.
 #pragma once
 
 #include <cstdint>
@@ -38,6 +38,10 @@ class stage_table {
   void anneal(plan_random& random, std::int64_t work);
 
  private:
+  // What is known of an output in a stage: it is there when the stage begins, it is made in it, it is
+  // used in it. The first decides the others.
+  static constexpr std::uint8_t is_there = 1, runs_here = 2, is_used = 4;
+
   struct edit {
     std::int32_t op, first, last;
     bool there;
@@ -46,6 +50,15 @@ class stage_table {
   std::size_t at(std::int32_t stage, std::int32_t op) const {
     return static_cast<std::size_t>(stage) * static_cast<std::size_t>(count_) +
            static_cast<std::size_t>(op);
+  }
+  bool has(std::int32_t stage, std::int32_t op) const {
+    return (marks_[at(stage, op)] & is_there) != 0;
+  }
+  bool runs(std::int32_t stage, std::int32_t op) const {
+    return (marks_[at(stage, op)] & runs_here) != 0;
+  }
+  bool uses(std::int32_t stage, std::int32_t op) const {
+    return (marks_[at(stage, op)] & is_used) != 0;
   }
   std::int64_t excess(std::int32_t stage) const {
     return peak_[stage] > budget_ ? peak_[stage] - budget_ : 0;
@@ -66,8 +79,7 @@ class stage_table {
   const op_graph& graph_;
   const std::int64_t budget_;
   const std::int32_t count_;
-  std::vector<std::uint8_t> there_;  // by stage and operation, one stage more than there are
-  std::vector<std::uint8_t> runs_in_, used_in_;
+  std::vector<std::uint8_t> marks_;  // by stage and operation, one stage more than there are
   std::vector<std::vector<std::int32_t>> runs_;  // of each stage, ascending
   std::vector<std::vector<std::int32_t>>
       starts_;  // outputs that the next stage finds and it does not

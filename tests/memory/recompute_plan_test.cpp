@@ -185,6 +185,15 @@ TEST_CASE("3,000 operations and graphs without an edge are planned") {
   CHECK(result.peak <= most / 2);
   CHECK(result.seconds <= dtr(g, most / 2).seconds());
 
+  const std::int64_t tight = largest_of(g) + (most - largest_of(g)) / 20;
+  REQUIRE(p.solve(tight) == VELO_ERR_ARGUMENT);
+  const std::int64_t named = named_budget();
+  CHECK(named > tight);
+  CHECK(named < most / 2);
+  REQUIRE(p.solve(named) == VELO_OK);
+  CHECK(play(g, p.steps()).fault.empty());
+  CHECK(play(g, p.steps()).peak <= named);
+
   graph apart(50);
   for (graph_op& op : apart) op.keep = true;
   const plan q(apart);
