@@ -4,13 +4,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <limits>
+#include <numeric>
+
+#include "memory/recompute/exact_sum.hpp"
 
 namespace velo::memory {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-constexpr std::size_t most_work = std::size_t{1} << 21;  // partial choices times options: 50 ms
+// Partial choices looked at, and those to be sorted as often as that takes longer: 10 to 20 ms.
+constexpr std::size_t quick_work = std::size_t{1} << 16, most_work = std::size_t{1} << 21;
+constexpr std::size_t sorting = 4;
 constexpr int many_alike = 4;
+constexpr double last_bits = 1e-13;
+constexpr int many_free = 64;  // options, for their sums to be dense
 
 // A step down the lower hull of a class: fewer bytes for more seconds, at `rate` seconds a byte.
 struct hull_step {
@@ -81,10 +88,32 @@ class search {
 
   knapsack_choice run() {
     relax();
-    if (best_.bound >= best_.seconds) return std::move(best_);
+    const knapsack_choice start = best_;
+    knapsack_choice found = start;
+    const auto better = [&](const knapsack_choice& other) {
+      if (other.seconds < found.seconds) found = other;
+      found.bound = std::min(std::max(found.bound, other.bound), found.seconds);
+      return found.bound >= found.seconds;
+    };
+    if (better(start) || better(refined(start, infinite, quick_work)) || better(hit(start)))
+      return found;
+    better(refined(start, found.seconds, most_work));
+    return found;
+  }
+
+ private:
+  // What search from the start finds below some seconds, with so much work; else the start.
+  knapsack_choice refined(const knapsack_choice& start, double below, std::size_t most) {
+    best_ = start;
+    best_.seconds = std::min(start.seconds, below);
+    changes_.clear();
+    runs_.clear();
+    last_ = -1;
     const swap among = swaps();
-    if (among.classes < many_alike || !refine_alike(among)) refine();
-    return std::move(best_);
+    if (among.classes < many_alike || !refine_alike(among, most)) refine(most);
+    if (best_.seconds < below) return best_;
+    best_.seconds = infinite;
+    return best_;
   }
 
   void relax() {
@@ -107,18 +136,96 @@ class search {
       best_.picked[step->which] = step->option;
       rate_ = step->rate;
     }
+    // Sums of bytes have what all differences can be divided by in common.
+    for (const knapsack_class& options : classes_)
+      for (const knapsack_option& o : options)
+        common_ = std::gcd(common_, o.bytes - options.front().bytes);
+    if (common_ != 0) budget_ -= (budget_ - best_.bytes) % common_;
     best_.bound = best_.seconds - rate_ * static_cast<double>(budget_ - best_.bytes);
+    start_seconds_ = best_.seconds;
+  }
+
+  // The relaxed solution with the budget met to the byte, by options that cost least beyond the going
+  // rate. Where bytes and seconds go together in many classes no choice takes less.
+  knapsack_choice hit(const knapsack_choice& start) {
+    best_ = start;
+    const std::vector<free_class> free = free_classes();
+    std::vector<std::vector<std::int64_t>> bytes(free.size());
+    for (std::size_t i = 0; i < free.size(); ++i) {
+      const knapsack_class& options = classes_[free[i].which];
+      for (const std::int32_t j : free[i].options)
+        bytes[i].push_back((options[j].bytes - options[free[i].options[0]].bytes) / common_);
+    }
+    knapsack_choice met = best_;
+    met.seconds = infinite;
+    const std::vector<std::int32_t> found =
+        find_exact_sum(bytes, (budget_ - best_.bytes) / common_);
+    if (found.empty()) return met;
+    for (std::size_t i = 0; i < found.size(); ++i)
+      met.picked[free[i].which] = free[i].options[found[i]];
+    met.bytes = budget_;
+    met.seconds = 0;
+    for (std::size_t k = 0; k < classes_.size(); ++k)
+      met.seconds += classes_[k][met.picked[k]].seconds;
+    if (met.bound >= met.seconds * (1 - last_bits)) met.bound = met.seconds;
+    return met;
+  }
+
+  // A class with what it has beside its option in the start, which comes first, for least seconds
+  // beyond the going rate.
+  struct free_class {
+    std::int32_t which;
+    std::vector<std::int32_t> options;
+    double mean;  // of bytes, against the start
+  };
+
+  // Enough of them for their sums to be dense around nothing: those that add bytes and those that free
+  // some take turns.
+  std::vector<free_class> free_classes() const {
+    std::vector<double> all;
+    for (std::size_t k = 0; k < classes_.size(); ++k)
+      for (std::size_t j = 0; j < classes_[k].size(); ++j) all.push_back(beyond(k, j));
+    const std::size_t few = std::min<std::size_t>(all.size() - 1, classes_.size() + many_free);
+    std::nth_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(few), all.end());
+    const double most = std::max(all[few], best_.seconds * last_bits / many_free);
+    std::vector<free_class> sides[2];
+    for (std::size_t k = 0; k < classes_.size(); ++k) {
+      free_class f{static_cast<std::int32_t>(k), {best_.picked[k]}, 0};
+      for (std::size_t j = 0; j < classes_[k].size(); ++j) {
+        if (static_cast<std::int32_t>(j) == best_.picked[k] || beyond(k, j) > most) continue;
+        f.options.push_back(static_cast<std::int32_t>(j));
+        f.mean += static_cast<double>(classes_[k][j].bytes - classes_[k][best_.picked[k]].bytes);
+      }
+      f.mean /= static_cast<double>(f.options.size());
+      if (f.options.size() > 1) sides[f.mean < 0 ? 1 : 0].push_back(std::move(f));
+    }
+    std::vector<free_class> taken;
+    double mean = 0;
+    std::size_t next[2] = {0, 0};
+    while (next[mean > 0 ? 1 : 0] < sides[mean > 0 ? 1 : 0].size()) {
+      const int side = mean > 0 ? 1 : 0;
+      taken.push_back(std::move(sides[side][next[side]++]));
+      mean += taken.back().mean;
+    }
+    return taken;
+  }
+
+  // Seconds that an option costs beyond the going rate for the bytes it frees.
+  double beyond(std::size_t which, std::size_t option) const {
+    const knapsack_option& here = classes_[which][best_.picked[which]];
+    const knapsack_option& other = classes_[which][option];
+    return other.seconds - here.seconds + rate_ * static_cast<double>(other.bytes - here.bytes);
   }
 
   // What is below this is worth looking at: sums of seconds differ in their last bits.
-  double wanted() const { return best_.seconds * (1 - 1e-13); }
+  double wanted() const { return best_.seconds * (1 - last_bits); }
 
   double bound_of(std::int64_t bytes, double seconds, double down, double up) const {
     if (bytes > budget_) return seconds + static_cast<double>(bytes - budget_) * down;
     return seconds - static_cast<double>(budget_ - bytes) * up;
   }
 
-  void refine() {
+  void refine(std::size_t most) {
     const std::vector<around> order = sorted([&](const around& a, const around& b) {
       return std::min(a.down - rate_, rate_ - a.up) < std::min(b.down - rate_, rate_ - b.up);
     });
@@ -130,13 +237,16 @@ class search {
     }
     const std::vector<std::int32_t> start = best_.picked;
     const double relaxed = best_.bound;
-    std::vector<partial> kept = {{best_.bytes, best_.seconds, -1}}, grown;
+    std::vector<partial> kept = {{best_.bytes, start_seconds_, -1}}, grown;
     std::size_t work = 0;
     for (std::size_t i = 0; i < count && !kept.empty(); ++i) {
       work += kept.size() * classes_[order[i].which].size();
-      if (work > most_work) return restore(start, relaxed);
+      if (work > most) return restore(start, relaxed);
       grown.clear();
-      expand(order[i].which, start[order[i].which], relaxed, down[i + 1], up[i + 1], kept, grown);
+      expand(order[i].which, start[order[i].which], relaxed, down[i + 1], up[i + 1], most - work,
+             kept, grown);
+      work += sorting * grown.size();
+      if (work > most) return restore(start, relaxed);
       drop_beaten(grown, [&](const partial& p) {
         return bound_of(p.bytes, p.seconds, down[i + 1], up[i + 1]) < wanted();
       });
@@ -169,18 +279,18 @@ class search {
   // partial choices that differ by such steps alone are one, with the steps that bring it nearest
   // below the budget. That more steps may be needed than there are classes left for is looked at in
   // the end; false then, and nothing has changed.
-  bool refine_alike(const swap& s) {
+  bool refine_alike(const swap& s, std::size_t most) {
     const std::vector<around> order =
         sorted([](const around& a, const around& b) { return a.least < b.least; }, &s);
     const knapsack_choice start = best_;
-    std::vector<partial> kept = {{best_.bytes, best_.seconds, -1}}, grown;
+    std::vector<partial> kept = {{best_.bytes, start_seconds_, -1}}, grown;
     std::size_t work = 0;
     bool complete = true;
     for (std::size_t i = 0; i < order.size() && !kept.empty(); ++i) {
       const std::int32_t k = order[i].which, here = start.picked[k];
       const double to_come = i + 1 < order.size() ? order[i + 1].least : infinite;
       work += kept.size() * classes_[k].size();
-      complete = complete && work <= most_work;
+      complete = complete && work <= most;
       if (!complete) break;
       const auto useful = [&](const partial& p) {
         return p.seconds - rate_ * static_cast<double>(budget_ - p.bytes) + to_come < wanted();
@@ -206,6 +316,7 @@ class search {
           if (better) best_.seconds = next.seconds, best_.bytes = next.bytes, last_ = next.change;
         }
       }
+      work += sorting * grown.size();
       drop_beaten(grown, useful);
       kept.swap(grown);
     }
@@ -266,9 +377,10 @@ class search {
   }
 
   void expand(std::int32_t which, std::int32_t here, double relaxed, double down, double up,
-              const std::vector<partial>& kept, std::vector<partial>& grown) {
+              std::size_t most, const std::vector<partial>& kept, std::vector<partial>& grown) {
     const knapsack_class& options = classes_[which];
     for (std::int32_t j = 0; j < static_cast<std::int32_t>(options.size()); ++j) {
+      if (sorting * grown.size() > most) return;
       const std::int64_t bytes = options[j].bytes - options[here].bytes;
       const double seconds = options[j].seconds - options[here].seconds;
       // What the option costs beyond the going rate comes on top of the relaxed solution.
@@ -287,14 +399,30 @@ class search {
           last_ = grown.back().change;
         }
       }
+      if (grown.size() > (runs_.empty() ? 0 : runs_.back())) runs_.push_back(grown.size());
     }
   }
 
+  // What no other beats, of runs that each are in the order of bytes, or of what is in no order.
   template <class Useful>
-  static void drop_beaten(std::vector<partial>& all, Useful&& useful) {
-    std::sort(all.begin(), all.end(), [](const partial& a, const partial& b) {
+  void drop_beaten(std::vector<partial>& all, Useful&& useful) {
+    const auto before = [](const partial& a, const partial& b) {
       return a.bytes != b.bytes ? a.bytes < b.bytes : a.seconds < b.seconds;
-    });
+    };
+    if (runs_.empty()) std::sort(all.begin(), all.end(), before);
+    while (runs_.size() > 1) {  // two become one
+      merged_.resize(all.size());
+      std::size_t begin = 0, count = 0;
+      for (std::size_t r = 0; r < runs_.size(); r += 2) {
+        const std::size_t middle = runs_[r], end = runs_[std::min(r + 1, runs_.size() - 1)];
+        std::merge(all.begin() + begin, all.begin() + middle, all.begin() + middle,
+                   all.begin() + end, merged_.begin() + begin, before);
+        begin = runs_[count++] = end;
+      }
+      runs_.resize(count);
+      all.swap(merged_);
+    }
+    runs_.clear();
     double least = infinite;
     std::size_t kept = 0;
     for (const partial& p : all) {
@@ -314,12 +442,16 @@ class search {
   }
 
   const std::vector<knapsack_class>& classes_;
-  const std::int64_t budget_;
+  std::int64_t budget_;
   double rate_ = 0;
+  double start_seconds_ = 0;
+  std::int64_t common_ = 0;  // divides all differences of bytes in a class
   swap last_step_;
   knapsack_choice best_;
   std::int32_t last_ = -1;
   std::vector<change> changes_;
+  std::vector<std::size_t> runs_;  // where those of the grown end
+  std::vector<partial> merged_;
 };
 
 }  // namespace

@@ -6,7 +6,10 @@
 // that trade bytes for seconds nearest to the going rate first, and every partial choice is kept
 // that no other beats in both bytes and seconds, and that the rates of the classes still to come
 // could bring below the best choice so far. Few partial choices survive that, whatever the sizes
-// are: cost grows with the gap, not with the budget.
+// are: cost grows with the gap, not with the budget. The gap stays open where bytes and seconds go
+// together, but there a sum that meets the budget to the byte closes it (exact_sum.hpp). 128 classes of
+// 16 options take 0.1 to 5 ms; where they nearly go together, to 1 % and less, search ends after 10 to
+// 20 ms with a bound 1e-5 away.
 #pragma once
 
 #include <cstdint>

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "memory/recompute/exact_sum.hpp"
 #include "memory/recompute/knapsack.hpp"
 #include "tests/memory/pools.hpp"
 #include "velo/velo.h"
@@ -16,6 +17,7 @@
 namespace {
 
 using velo::memory::choose;
+using velo::memory::find_exact_sum;
 using velo::memory::knapsack_choice;
 using velo::memory::knapsack_class;
 using velo::test::last_failure;
@@ -178,19 +180,81 @@ TEST_CASE("layers alike are chosen as well as by trying every combination") {
   }
 }
 
-TEST_CASE("where seconds go with bytes the choice may stop short, and says by how much at most") {
-  std::mt19937_64 random(17);
+namespace {
+
+// 128 classes of 16 options whose seconds fall as bytes grow, but for a share of them left to chance;
+// bytes in pieces of a size.
+std::vector<knapsack_class> proportional(std::mt19937_64& random, double chance,
+                                         std::int64_t piece) {
   std::vector<knapsack_class> classes(128);
   for (knapsack_class& c : classes) {
     std::set<std::int64_t> bytes;
-    while (bytes.size() < 16) bytes.insert(static_cast<std::int64_t>(random() >> 34));
-    for (const std::int64_t b : bytes)
-      c.push_back({b, 2 - static_cast<double>(b) / static_cast<double>(1 << 30)});
+    while (bytes.size() < 16)
+      bytes.insert(static_cast<std::int64_t>(random() >> 34) / piece * piece);
+    for (const std::int64_t b : bytes) {
+      const double seconds = 2 - static_cast<double>(b) / static_cast<double>(1 << 30);
+      c.push_back({b, seconds * (1 + chance * static_cast<double>(random() >> 40) / (1 << 24))});
+      while (c.size() > 1 && c.back().seconds >= c[c.size() - 2].seconds) c.pop_back();
+    }
   }
+  return classes;
+}
+
+}  // namespace
+
+TEST_CASE("where seconds go with bytes the budget is met to the byte, and nothing takes less") {
+  std::mt19937_64 random(17);
+  for (const std::int64_t piece : {1, 4096, 1 << 21}) {
+    const auto classes = proportional(random, 0, piece);
+    std::int64_t least = 0, most = 0;
+    for (const auto& c : classes) least += c.front().bytes, most += c.back().bytes;
+    for (int tenth = 1; tenth < 10; ++tenth) {
+      const std::int64_t budget = least + (most - least) / 10 * tenth;
+      const knapsack_choice made = choose(classes, budget);
+      INFO("pieces of " << piece << ", " << tenth << " tenths");
+      CHECK(made.bound == made.seconds);
+      CHECK(made.bytes <= budget);
+      CHECK(made.bytes > budget - piece);
+      std::int64_t bytes = 0;
+      for (std::size_t k = 0; k < classes.size(); ++k) bytes += classes[k][made.picked[k]].bytes;
+      CHECK(bytes == made.bytes);
+    }
+  }
+}
+
+TEST_CASE(
+    "where seconds nearly go with bytes the choice may stop short, and says by how much at most") {
+  std::mt19937_64 random(19);
+  const auto classes = proportional(random, 1e-3, 1);
   const knapsack_choice made = choose(classes, std::int64_t{64} << 30);
   CHECK(made.bytes <= std::int64_t{64} << 30);
   CHECK(made.bound <= made.seconds);
-  CHECK(made.seconds < made.bound * (1 + 1e-6));
+  CHECK(made.seconds < made.bound * (1 + 1e-4));
+  double seconds = 0;
+  for (std::size_t k = 0; k < classes.size(); ++k) seconds += classes[k][made.picked[k]].seconds;
+  CHECK(seconds == Approx(made.seconds).epsilon(1e-12));
+}
+
+TEST_CASE("a sum that is one of many is found, and one that is none is not") {
+  std::mt19937_64 random(23);
+  std::vector<std::vector<std::int64_t>> lists(16);
+  for (auto& list : lists) {
+    list.push_back(0);
+    while (list.size() < 12)
+      list.push_back(static_cast<std::int64_t>(random() >> 36) - (std::int64_t{1} << 27));
+  }
+  for (int round = 0; round < 20; ++round) {
+    const auto target = static_cast<std::int64_t>(random() >> 36);
+    const auto found = find_exact_sum(lists, target);
+    REQUIRE(found.size() == lists.size());
+    std::int64_t sum = 0;
+    for (std::size_t i = 0; i < lists.size(); ++i) sum += lists[i][found[i]];
+    CHECK(sum == target);
+  }
+  CHECK(find_exact_sum(lists, std::int64_t{1} << 40).empty());
+  CHECK(find_exact_sum({}, 1).empty());
+  CHECK(find_exact_sum({{0, 2}, {0, 4}}, 5).empty());
+  CHECK(find_exact_sum({{0, 2}, {0, 4}}, 6) == std::vector<std::int32_t>{1, 1});
 }
 
 TEST_CASE("128 layers of 16 options within 80 GiB are chosen exactly, at every budget") {
