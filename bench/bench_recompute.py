@@ -7,10 +7,12 @@ Steps of training - chains, and graphs drawn from a seed - are planned by velo a
 section 4: stages, frontier advancing, frees in every stage), which scipy's HiGHS gets so many seconds for. A budget is a share of the
 way from the least any operation needs to the peak of running everything once. A row tells the seconds that recomputing adds over those
 of the step: of velo, of the program where it finished (`ilp`), else the best it had and its bound. Then the time of plans of 3,000
-operations and of choices of 128 layers with 16 options each within 80 GiB, processor time of the call alone. One JSON object a row. Needs scipy (bench/requirements.txt); VELO_LIBRARY names the library, else the build's is taken.
+operations and of choices of 128 layers with 16 options each within 80 GiB, processor time of the call alone. One JSON object a row.
+Goals: goals.json, recompute. Needs scipy (bench/requirements.txt); VELO_LIBRARY names the library, else the build's is taken.
 """
 import argparse
 import ctypes
+import itertools
 import json
 import os
 import pathlib
@@ -157,7 +159,9 @@ def compare(library, options):
                     best = None if options.skip_ilp else checkmate(ops, budget, options.seconds)
                     if best is not None:
                         row.update(zip(("ilp", "ilp_bound", "finished"), best))
-                    print(json.dumps(row), flush=True)
+                    if more is not None and best is not None and best[2]:  # of all seconds of the step
+                        row["ratio"] = round((row["seconds"] + more) / (row["seconds"] + best[0]), 4)
+                    yield row
 
 
 def time_large_plans(library):
@@ -169,37 +173,50 @@ def time_large_plans(library):
             for _ in range(5):
                 more, milliseconds = plan(library, ops, budget)
                 taken.append(milliseconds)
-            print(json.dumps({"bench": "recompute_large", "ops": len(ops), "branches": branches, "budget": share,
-                              "seconds": sum(op[0] for op in ops), "velo": more, "milliseconds": round(sorted(taken)[2], 1)}), flush=True)
+            yield {"bench": "recompute_large", "ops": len(ops), "branches": branches, "budget": share,
+                   "seconds": sum(op[0] for op in ops), "velo": more, "milliseconds": round(sorted(taken)[2], 1)}
+
+
+def layers_of_parts(kind):
+    """128 layers, each of a module with four parts: 16 combinations of the parts, and the whole. Modules as the library takes them."""
+    draw, modules = random.Random(1), []
+    for layer in range(128):
+        if kind == "alike":
+            draw = random.Random(1)
+        parts = [draw.randint(GIB // 64, GIB // 4) for _ in range(4)]
+        seconds = {"5 % off": lambda size: size * 1e-11 * draw.uniform(1, 1.05), "proportional": lambda size: size * 1e-11}
+        root = len(modules)
+        modules.append((layer, -1, sum(parts) + GIB // 16, GIB // 32, 0.1))
+        modules += [(layer, root, size, size // 8, seconds.get(kind, lambda _: draw.uniform(0.001, 0.02))(size)) for size in parts]
+    return modules
 
 
 def time_choices(library):
-    """128 layers, each of a module with four parts: 16 combinations of the parts, and the whole."""
-    for alike in (True, False):
-        draw, modules = random.Random(1), []
-        for layer in range(128):
-            if alike:
-                draw = random.Random(1)
-            parts = [draw.randint(GIB // 64, GIB // 4) for _ in range(4)]
-            root = len(modules)
-            modules.append((layer, -1, sum(parts) + GIB // 16, GIB // 32, 0.1))
-            modules += [(layer, root, size, size // 8, draw.uniform(0.001, 0.02)) for size in parts]
+    for kind in ("alike", "random", "5 % off", "proportional"):
+        modules = layers_of_parts(kind)
         array = (v.velo_recompute_module * len(modules))()
         for place, (layer, parent, size, kept, seconds) in enumerate(modules):
             array[place] = v.velo_recompute_module(layer, parent, size, kept, seconds)
         rule = v.velo_recompute_rule(method=v.VELO_RECOMPUTE_METHOD_ADAPTIVE, layers=128, pipeline_size=1, chunks=1)
         chosen, choice = (ctypes.c_int32 * len(modules))(), v.velo_recompute_choice()
-        budget = v.velo_recompute_budget(bytes=sum(m[2] for m in modules if m[1] < 0) * 6 // 10)
-        budget.bytes = min(budget.bytes, 80 * GIB) if not alike else budget.bytes
+        budget = v.velo_recompute_budget(bytes=min(sum(m[2] for m in modules if m[1] < 0) * 6 // 10, 80 * GIB))
         taken = []
         for _ in range(5):
             begin = time.process_time()
             v.check(library, library.velo_recompute_choose(ctypes.byref(rule), ctypes.byref(budget), array, len(modules), chosen,
                                                            ctypes.byref(choice)))
             taken.append(1e3 * (time.process_time() - begin))
-        print(json.dumps({"bench": "recompute_choice", "layers": 128, "alike": alike, "budget_gib": round(budget.bytes / GIB, 1),
-                          "seconds": choice.seconds, "exact": choice.seconds == choice.seconds_bound,
-                          "milliseconds": round(sorted(taken)[2], 2)}), flush=True)
+        yield {"bench": "recompute_choice", "layers": 128, "kind": kind, "budget_gib": round(budget.bytes / GIB, 1),
+               "seconds": choice.seconds, "gap": 1 - choice.seconds_bound / choice.seconds, "milliseconds": round(sorted(taken)[2], 2)}
+
+
+def judge(rows):
+    for goal in json.loads((ROOT / "bench/goals.json").read_text())["recompute"]:
+        figures = [row[goal["statistic"]] for row in rows if row["bench"] == goal["bench"] and row.get(goal["statistic"]) is not None
+                   and (goal["bench"] != "recompute_large" or row["velo"] is not None)]
+        if figures:
+            said = "reached" if max(figures) <= goal["bound"] else "MISSED "
+            print(f"  {said}  {goal['id']}: {max(figures):.4g} of {goal['bound']} in the worst of {len(figures)} rows", file=sys.stderr)
 
 
 def main():
@@ -211,10 +228,11 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--skip-ilp", action="store_true")
     options = parser.parse_args()
-    library = v.load()
-    time_choices(library)
-    time_large_plans(library)
-    compare(library, options)
+    library, rows = v.load(), []
+    for row in itertools.chain(time_choices(library), time_large_plans(library), compare(library, options)):
+        print(json.dumps(row), flush=True)
+        rows.append(row)
+    judge(rows)
 
 
 if __name__ == "__main__":

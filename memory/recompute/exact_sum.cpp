@@ -9,7 +9,7 @@ namespace velo::memory {
 namespace {
 
 constexpr std::size_t most_sums = 2048;  // of a group
-constexpr int most_tries = 3;
+constexpr int most_tries = 8;
 
 struct choice {
   std::int64_t sum;

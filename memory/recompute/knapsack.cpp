@@ -12,12 +12,13 @@ namespace velo::memory {
 namespace {
 
 constexpr double infinite = std::numeric_limits<double>::infinity();
-// Partial choices looked at, and those to be sorted as often as that takes longer: 10 to 20 ms.
-constexpr std::size_t quick_work = std::size_t{1} << 16, most_work = std::size_t{1} << 21;
+// Partial choices looked at, and those to be sorted as often as that takes longer: 5 ms.
+constexpr std::size_t quick_work = std::size_t{1} << 16, most_work = std::size_t{3} << 18;
 constexpr std::size_t sorting = 4;
 constexpr int many_alike = 4;
 constexpr double last_bits = 1e-13;
-constexpr int many_free = 64;  // options, for their sums to be dense
+constexpr double close_enough = 1e-6;  // less than any clock tells of a layer
+constexpr int many_free = 64;          // options, for their sums to be dense
 
 // A step down the lower hull of a class: fewer bytes for more seconds, at `rate` seconds a byte.
 struct hull_step {
@@ -97,7 +98,8 @@ class search {
     };
     if (better(start) || better(refined(start, infinite, quick_work)) || better(hit(start)))
       return found;
-    better(refined(start, found.seconds, most_work));
+    if (found.seconds - found.bound > close_enough * found.seconds)
+      better(refined(start, found.seconds, most_work));
     return found;
   }
 
