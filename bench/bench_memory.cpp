@@ -2,8 +2,8 @@
 // that programs use.
 //
 // Rows: pairs of one size, untouched and with a byte of every page written; a random mix; blocks
-// that another thread frees; what the trace adaptor adds to a call. Pairs and the mix with one thread
-// and with two at once. All allocators take turns within a row, each warm (protocol.hpp). Goals:
+// that another thread frees; what the trace adaptor and a pool's history add to a call, and what an
+// event costs in a snapshot. Pairs and the mix with one thread and with two at once. All allocators take turns within a row, each warm (protocol.hpp). Goals:
 // goals.json, memory. Cost: two minutes a pass, seconds with --quick.
 #include <jansson.h>
 
@@ -59,6 +59,9 @@ std::vector<memory_row> all_rows() {
   for (const auto& s : sizes)
     if (s.bytes <= 1 << 20) rows.push_back({"relay", s.shape, "untouched", s.bytes});
   rows.push_back({"trace", "512 B", "untouched", 512});
+  rows.push_back({"history", "512 B", "untouched", 512});
+  for (const char* form : {"json", "pickle", "svg"})
+    rows.push_back({"snapshot", form, "untouched", 512});
   return rows;
 }
 
@@ -89,6 +92,10 @@ class bench {
   measured_calls relays_of(const memory_row& row, velo_pool pool);
   bool measure_row(const memory_row& row, int threads);
   void measure_trace(const memory_row& row);
+  void measure_history(const memory_row& row);
+  void measure_snapshot(const memory_row& row, velo_snapshot_format form);
+  template <class With, class Without>
+  void measure_events(const memory_row& row, With&& with, Without&& without);
   result& result_of(const memory_row& row, int threads);
   void print(const result& r) const;
 
@@ -153,7 +160,23 @@ measured_calls bench::relays_of(const memory_row& row, velo_pool pool) {
   return made;
 }
 
-// What stands in the caller's way between two calls of the upstream: half of what a pair costs more.
+// What stands in the caller's way at a call: half of what a pair costs more.
+template <class With, class Without>
+void bench::measure_events(const memory_row& row, With&& with, Without&& without) {
+  constexpr int count = 4096;
+  const auto pairs = [&](const auto& calls) {
+    return [calls, bytes = row.bytes](int) { run_pairs(calls, bytes, false, count); };
+  };
+  measuring how;
+  how.budget = options_.budget;
+  const outcome measured = measure({{"with", pairs(with)}, {"without", pairs(without)}}, how);
+  result& into = result_of(row, 1);
+  const timing &all = measured.timings[0], &plain = measured.timings[1];
+  into.p25s.push_back((all.p25 - plain.p25) / (2 * count));
+  into.mins.push_back((all.min - plain.min) / (2 * count));
+  into.rates.push_back(1 / into.p25s.back());
+}
+
 void bench::measure_trace(const memory_row& row) {
   velo_pool pool = nullptr;
   require(velo_pool_create(nullptr, &pool));
@@ -166,28 +189,55 @@ void bench::measure_trace(const memory_row& row) {
   velo_adaptor adaptor = nullptr;
   require(velo_adaptor_create(&desc, &adaptor));
   require(velo_adaptor_allocator(adaptor, &above));
-  constexpr int count = 4096;
-  const auto pairs = [&](const velo_allocator& of) {
-    return [calls = allocator_calls{of}, bytes = row.bytes](int) {
-      run_pairs(calls, bytes, false, count);
-    };
-  };
-  measuring how;
-  how.budget = options_.budget;
-  const outcome measured = measure({{"traced", pairs(above)}, {"not", pairs(below)}}, how);
+  measure_events(row, allocator_calls{above}, allocator_calls{below});
   velo_adaptor_destroy(adaptor);
   velo_pool_destroy(pool);
+}
+
+constexpr std::uint64_t most_events = 1'000'000;
+
+void bench::measure_history(const memory_row& row) {
+  velo_pool recorded = nullptr, plain = nullptr;
+  require(velo_pool_create(nullptr, &recorded));
+  require(velo_pool_create(nullptr, &plain));
+  require(velo_pool_record(recorded, most_events));
+  measure_events(row, pool_calls{recorded}, pool_calls{plain});
+  velo_pool_destroy(plain);
+  velo_pool_destroy(recorded);
+}
+
+// A history that is full, given out into memory: nanoseconds an event.
+void bench::measure_snapshot(const memory_row& row, velo_snapshot_format form) {
+  velo_pool pool = nullptr;
+  require(velo_pool_create(nullptr, &pool));
+  require(velo_pool_record(pool, most_events));
+  run_pairs(pool_calls{pool}, row.bytes, false, most_events / 2);
+  std::uint64_t needed = 0;
+  require(velo_pool_snapshot(pool, form, nullptr, 0, &needed));
+  std::vector<char> text(needed + 4096);
+  measuring how;
+  how.budget = options_.budget;
+  const outcome measured = measure(
+      {{"velo",
+        [&](int) { require(velo_pool_snapshot(pool, form, text.data(), text.size(), nullptr)); }}},
+      how);
+  velo_pool_destroy(pool);
   result& into = result_of(row, 1);
-  const timing &with = measured.timings[0], &without = measured.timings[1];
-  into.p25s.push_back((with.p25 - without.p25) / (2 * count));
-  into.mins.push_back((with.min - without.min) / (2 * count));
+  into.p25s.push_back(measured.timings[0].p25 / most_events);
+  into.mins.push_back(measured.timings[0].min / most_events);
   into.rates.push_back(1 / into.p25s.back());
 }
 
 bool bench::measure_row(const memory_row& row, int threads) {
-  if (row.name == "trace") {
-    if (threads == 1) measure_trace(row);
-    return threads == 1;
+  if (row.name == "trace" || row.name == "history" || row.name == "snapshot") {
+    if (threads > 1) return false;
+    if (row.name == "trace") measure_trace(row);
+    if (row.name == "history") measure_history(row);
+    if (row.name == "snapshot")
+      measure_snapshot(row, row.shape == "json"     ? VELO_SNAPSHOT_JSON
+                            : row.shape == "pickle" ? VELO_SNAPSHOT_PICKLE
+                                                    : VELO_SNAPSHOT_TIMELINE);
+    return true;
   }
   if (row.name == "relay" && threads == 1) return false;
   if (row.residency == "touched" && row.bytes > 1 << 26 && threads > 1) return false;  // a minute
