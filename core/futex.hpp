@@ -1,5 +1,5 @@
-// Sleeping on a 32-bit word until somebody changes it, as Linux offers it (futex,
-// private to the process).
+// Sleeping on a 32-bit word until somebody changes it, as Linux offers it (futex): within a process,
+// or across those that have the word's page mapped.
 //
 // wait returns when woken, when the word no longer holds `seen`, on a signal, or when the deadline
 // passes: callers look at the word again in every case. Cost: about 16 us for a sleep and a wake on
@@ -18,14 +18,19 @@ namespace velo::core {
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == 4);
 
+enum class sleepers { of_process, of_any_process };
+
 // timeout: relative, nullptr = for ever.
 inline void futex_wait(std::atomic<std::uint32_t>& word, std::uint32_t seen,
-                       const timespec* timeout = nullptr) {
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, seen, timeout, nullptr, 0);
+                       const timespec* timeout = nullptr, sleepers who = sleepers::of_process) {
+  const int call = who == sleepers::of_process ? FUTEX_WAIT_PRIVATE : FUTEX_WAIT;
+  syscall(SYS_futex, &word, call, seen, timeout, nullptr, 0);
 }
 
-inline void futex_wake(std::atomic<std::uint32_t>& word, int sleepers) {
-  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, sleepers, nullptr, nullptr, 0);
+inline void futex_wake(std::atomic<std::uint32_t>& word, int count,
+                       sleepers who = sleepers::of_process) {
+  const int call = who == sleepers::of_process ? FUTEX_WAKE_PRIVATE : FUTEX_WAKE;
+  syscall(SYS_futex, &word, call, count, nullptr, nullptr, 0);
 }
 
 }  // namespace velo::core

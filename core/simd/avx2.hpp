@@ -141,6 +141,29 @@ VELO_INLINE void stream(bf16* p, vec a) {
   _mm_stream_si128(reinterpret_cast<__m128i*>(p), narrow(a));
 }
 
+VELO_INLINE __m128i half_precision(vec a) {
+  return _mm256_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+VELO_INLINE vec load(const f16* p) {
+  return {_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
+VELO_INLINE vec load(const f16* p, int n) {
+  f16 copy[width] = {};
+  for (int i = 0; i < n; ++i) copy[i] = p[i];
+  return load(copy);
+}
+VELO_INLINE void store(f16* p, vec a) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), half_precision(a));
+}
+VELO_INLINE void store(f16* p, vec a, int n) {
+  f16 copy[width];
+  store(copy, a);
+  for (int i = 0; i < n; ++i) p[i] = copy[i];
+}
+VELO_INLINE void stream(f16* p, vec a) {
+  _mm_stream_si128(reinterpret_cast<__m128i*>(p), half_precision(a));
+}
+
 template <bool Bypass, class T>
 VELO_INLINE void put(T* to, vec value) {
   if (Bypass) {

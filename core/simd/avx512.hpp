@@ -135,6 +135,25 @@ VELO_INLINE void stream(bf16* p, vec a) {
 }
 
 // Stores around the cache or through it, as the kernel was told.
+VELO_INLINE __m256i half_precision(vec a) {
+  return _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+}
+VELO_INLINE vec load(const f16* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
+}
+VELO_INLINE vec load(const f16* p, int n) {
+  return {_mm512_cvtph_ps(_mm256_maskz_loadu_epi16(first(n), p))};
+}
+VELO_INLINE void store(f16* p, vec a) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), half_precision(a));
+}
+VELO_INLINE void store(f16* p, vec a, int n) {
+  _mm256_mask_storeu_epi16(p, first(n), half_precision(a));
+}
+VELO_INLINE void stream(f16* p, vec a) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p), half_precision(a));
+}
+
 template <bool Bypass, class T>
 VELO_INLINE void put(T* to, vec value) {
   if (Bypass) {

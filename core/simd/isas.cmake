@@ -58,6 +58,7 @@ function(velo_kernels operator)
     set(source ${kernel_FROM})
   endif()
   file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR})
+  string(REGEX REPLACE "/.*" "" layer ${folder})  # the namespace
   set(made ${VELO_GENERATED}/${folder}/${operator})
   set(declarations "")
   set(entries "")

@@ -34,6 +34,36 @@ inline bf16 to_bf16(float x) {
   return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
 
+inline float to_float(f16 x) {
+  const std::uint32_t sign = (x.bits & 0x8000u) << 16, rest = x.bits & 0x7fffu;
+  std::uint32_t bits = sign | ((rest << 13) + (112u << 23));  // another bias of the exponent
+  if (rest >= 0x7c00u) bits = sign | 0x7f800000u | rest << 13;
+  if (rest > 0x7c00u) bits |= 0x400000u;  // a NaN is quiet
+  float value;
+  std::memcpy(&value, &bits, sizeof value);
+  if (rest >= 0x400u) return value;
+  const float tiny = static_cast<float>(rest) * 0x1p-24f;  // a denormal
+  return sign != 0 ? -tiny : tiny;
+}
+
+inline f16 to_f16(float x) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const std::uint32_t sign = bits >> 16 & 0x8000u, rest = bits & 0x7fffffffu;
+  if (rest > 0x7f800000u)
+    return {static_cast<std::uint16_t>(sign | 0x7e00u | (rest >> 13 & 0x3ffu))};
+  if (rest >= 0x47800000u) return {static_cast<std::uint16_t>(sign | 0x7c00u)};  // 2^16 and more
+  if (rest < 0x38800000u) {  // a denormal: its unit is that of numbers around 0.5
+    float near;
+    std::memcpy(&near, &rest, sizeof near);
+    near += 0.5f;
+    std::memcpy(&bits, &near, sizeof bits);
+    return {static_cast<std::uint16_t>(sign | (bits - 0x3f000000u))};
+  }
+  const std::uint32_t up = rest + 0xfffu + (rest >> 13 & 1u) - (112u << 23);
+  return {static_cast<std::uint16_t>(sign | up >> 13)};
+}
+
 // Rounds a double to the element type, by way of float.
 inline void assign(float& to, double from) {
   to = static_cast<float>(from);

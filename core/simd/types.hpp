@@ -11,4 +11,9 @@ struct bf16 {
   uint16_t bits;
 };
 
+// A float16: sign, 5 bits of exponent, 10 of fraction, as IEEE 754 has it.
+struct f16 {
+  uint16_t bits;
+};
+
 }  // namespace velo::simd

@@ -10,9 +10,8 @@
 
 #include <stdint.h>
 
-#include "core/cpu.hpp"
+#include "core/simd/kernel_list.hpp"
 #include "core/simd/types.hpp"
-#include "velo/types.h"
 
 namespace velo::ops {
 
@@ -26,17 +25,7 @@ struct of_each_dtype {
   Result operator()(const Slice<simd::bf16>& s) const { return on_bf16(s); }
 };
 
-struct kernel_entry {
-  const char* name;     // "avx512", "reference"
-  core::isa isa;        // what it needs
-  const void* kernels;  // the operator's struct
-  velo_device_type device = VELO_DEVICE_CPU;
-};
-
-// In order of preference; the last entry serves everything.
-struct kernel_list {
-  const kernel_entry* entries;
-  int count;
-};
+using simd::kernel_entry;
+using simd::kernel_list;
 
 }  // namespace velo::ops

@@ -1,0 +1,28 @@
+// The kernels of one algorithm: one struct of function pointers, and one constant instance of it for
+// each ISA that has one.
+//
+// CMake (velo_kernels) writes the list of all instances: highest ISA first, the plain reference
+// last. Read by files compiled for one ISA: nothing of the standard library here.
+#pragma once
+
+#include <stdint.h>
+
+#include "core/cpu.hpp"
+#include "velo/types.h"
+
+namespace velo::simd {
+
+struct kernel_entry {
+  const char* name;     // "avx512", "reference"
+  core::isa isa;        // what it needs
+  const void* kernels;  // the algorithm's struct
+  velo_device_type device = VELO_DEVICE_CPU;
+};
+
+// In order of preference; the last entry serves everything.
+struct kernel_list {
+  const kernel_entry* entries;
+  int count;
+};
+
+}  // namespace velo::simd
