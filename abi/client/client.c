@@ -5,7 +5,7 @@
  *   client PLUGIN.so
  *
  * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans, recompute. by_name.c has what
- * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans, swaps. by_name.c has what
+ * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans, swaps; groups.c has those. by_name.c has what
  * goes by name, behavior.c what no type shows; the calls of the operators follow from the examples
  * of abi/spec. */
 #include "client.h"
@@ -575,6 +575,7 @@ int main(int count, char** words) {
   swaps(stream, context);
   client_by_name(stream, context, words[1]);
   client_behavior(stream, context);
+  client_groups(stream, context);
   configuration(context);
   velo_context_destroy(context);
   velo_context_destroy(context); /* ignored and, with its context gone, logged nowhere */

@@ -112,6 +112,8 @@ class world {
     REQUIRE(velo_recompute_plan_create(&recompute_plan_) == VELO_OK);
     velo_swap swap = nullptr;
     REQUIRE(velo_swap_create(context_, nullptr, &swap) == VELO_OK);
+    velo_group group = nullptr;
+    REQUIRE(velo_group_create(context_, nullptr, &group) == VELO_OK);
     REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
     REQUIRE(velo_event_create(context_, &event) == VELO_OK);
     REQUIRE(velo_event_record(event, stream) == VELO_OK);
@@ -138,7 +140,8 @@ class world {
                                                {"velo_plan", plan_},
                                                {"velo_recompute", recompute_},
                                                {"velo_recompute_plan", recompute_plan_},
-                                               {"velo_swap", swap}};
+                                               {"velo_swap", swap},
+                                               {"velo_group", group}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -204,11 +207,26 @@ class world {
   std::vector<std::vector<std::uint64_t>> blocks_;
 };
 
-// Whether a pointer's struct begins with its size, as the self-description says.
-bool is_sized(const parameter_info& p) {
+// What a pointer points to, without const.
+std::string pointed_to(const parameter_info& p) {
   std::string type = p.type;
   if (type.rfind("const ", 0) == 0) type.erase(0, 6);
   type.pop_back();
+  return type;
+}
+
+// The kind of handles that a pointer points to, -1: of none.
+int kind_pointed_to(const parameter_info& p) {
+  const std::string type = pointed_to(p);
+  for (int i = 0; i < kind_count; ++i)
+    if (type == kinds[i]) return i;
+  return -1;
+}
+
+// Whether a pointer's struct begins with its size, as the self-description says.
+bool is_sized(const parameter_info& p) {
+  const std::string type = pointed_to(p);
+  if (kind_pointed_to(p) >= 0) return false;
   if (type.size() > 5 && type.compare(type.size() - 5, 5, "_args") == 0) return true;
   const std::string& all = self_description();
   const std::size_t at = all.find("{\"name\":\"" + type + "\",\"header\"");
@@ -291,6 +309,9 @@ velo_value plausible(world& w, const parameter_info& p) {
       void* block = w.zeros(text ? 4 << 20 : 65536);
       const std::uint32_t size = 4096;  // legal, and more than any struct the library knows
       if (is_sized(p)) std::memcpy(block, &size, sizeof size);
+      const int kind = kind_pointed_to(p);  // of handles: a list of one
+      if (kind >= 0 && p.dir == direction::in)
+        std::memcpy(block, &w.handles[kind], sizeof w.handles[kind]);
       return pointer(p, block);
     }
     default:

@@ -398,3 +398,24 @@ TEST_CASE("functions are callable by name with values in order") {
 }
 
 }  // namespace
+
+TEST_CASE("ranks of a group combine what they have") {
+  const velo::context first = velo::context::create(), second = velo::context::create();
+  const velo::stream queue = velo::stream::create(second);
+  const velo_context contexts[] = {first, second};
+  const auto ranks = velo::group::create_local<std::vector<velo::group>>(contexts, 2);
+  float mine[3] = {1, 2, 3}, others[3] = {5, 5, 5}, out[3] = {};
+  const velo::tensor_view theirs(others, {3});
+  ranks[1].all_reduce(queue, theirs, theirs, VELO_REDUCE_AVG);
+  ranks[1].barrier(queue);
+  ranks[0].all_reduce(first.inline_stream(), velo::tensor_view(mine, {3}),
+                      velo::tensor_view(out, {3}), VELO_REDUCE_AVG);
+  ranks[0].barrier(first.inline_stream());
+  CHECK(out[2] == 4);
+  CHECK(ranks[0].info().finished == 2);
+  CHECK(ranks[1].describe<std::string>().find("\"local\"") != std::string::npos);
+  const velo::group alone = velo::group::create(first);
+  CHECK(alone.info().size == 1);
+  ranks[1].abort();
+  CHECK_THROWS_AS(ranks[0].barrier(first.inline_stream()), velo::error);
+}

@@ -354,6 +354,7 @@ std::vector<entry> make_entries() {
   std::vector<entry> all(std::begin(functions_by_hand), std::end(functions_by_hand));
   for (entry& row : memory_rows()) all.push_back(std::move(row));
   for (entry& row : plan_rows()) all.push_back(std::move(row));
+  for (entry& row : comm_rows()) all.push_back(std::move(row));
   for (const hosts::sample& sample : hosts::samples(true)) {
     if (sample.status != VELO_OK) continue;
     const example_call* example = &examples.emplace_back(sample);

@@ -41,7 +41,10 @@ struct world {
   std::int64_t region = -1;  // of it
   velo_recompute_plan recompute_plan = nullptr;
   velo_swap swap = nullptr;
-  std::uint64_t object = 0;  // of the swap
+  std::uint64_t object = 0;          // of the swap
+  velo_context peer = nullptr;       // of the second rank
+  velo_stream peer_queue = nullptr;  // its calls wait there
+  velo_group groups[2] = {};
   velo_managed_tensor* managed = nullptr;
   const example_call* example = nullptr;  // of the row, if it is an operator's
   std::vector<velo_named_value> values;   // of its call by name

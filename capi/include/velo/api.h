@@ -11,6 +11,7 @@
 
 #include "velo/adaptor.h"
 #include "velo/context.h"
+#include "velo/group.h"
 #include "velo/history.h"
 #include "velo/introspect.h"
 #include "velo/ops_activation.h"
@@ -259,6 +260,20 @@ struct velo_api {
   velo_status (*plan_solve_swaps)(velo_plan plan, const velo_swap_options* options);
   velo_status (*plan_get_swap_stats)(velo_plan plan, velo_plan_swap_stats* stats);
   velo_status (*plan_get_swap)(velo_plan plan, int64_t index, velo_plan_swap* swap);
+
+  /* velo/group.h */
+  velo_status (*group_create)(velo_context context, const velo_group_desc* desc, velo_group* group);
+  velo_status (*group_create_local)(const velo_context* contexts, int32_t count,
+                                    const velo_group_desc* desc, velo_group* groups);
+  void (*group_destroy)(velo_group group);
+  velo_status (*group_abort)(velo_group group);
+  velo_status (*group_get_info)(velo_group group, velo_group_info* info);
+  velo_status (*group_describe)(velo_group group, char* buffer, uint64_t capacity,
+                                uint64_t* needed);
+  velo_status (*group_barrier)(velo_stream stream, velo_group group);
+  velo_status (*group_all_reduce)(velo_stream stream, velo_group group,
+                                  const velo_reduction* reduction, const velo_tensor* in,
+                                  const velo_tensor* out);
 };
 
 VELO_END_C

@@ -78,6 +78,13 @@ VELO_VALUE_INTS = 5
 VELO_VALUE_HANDLE = 6
 VELO_VALUE_POINTER = 7
 VELO_VALUE_TENSORS = 8
+VELO_TRANSPORT_AUTO = 0
+VELO_TRANSPORT_SELF = 1
+VELO_TRANSPORT_LOCAL = 2
+VELO_REDUCE_SUM = 0
+VELO_REDUCE_AVG = 1
+VELO_REDUCE_MIN = 2
+VELO_REDUCE_MAX = 3
 VELO_POOL_ORDINARY = 0
 VELO_POOL_HUGE = 1
 VELO_POOL_SHARED = 2
@@ -187,6 +194,10 @@ class velo_closure(c_void_p):
     """An operator as a C function pointer."""
 
 
+class velo_group(c_void_p):
+    """One rank of a group of ranks that work together."""
+
+
 class velo_pool(c_void_p):
     """Blocks of memory given and taken back without asking the system each time."""
 
@@ -281,6 +292,18 @@ class velo_kernel_desc(Sized):
 
 class velo_plugin_desc(Sized):
     """What a plugin library gives velo."""
+
+
+class velo_reduction(Sized):
+    """How a collective combines elements."""
+
+
+class velo_group_desc(Sized):
+    """What a group is made from."""
+
+
+class velo_group_info(Sized):
+    """What is known of a group."""
 
 
 class velo_pool_desc(Sized):
@@ -554,6 +577,29 @@ velo_plugin_desc._fields_ = [
     ("name", c_char_p),
     ("kernels", POINTER(velo_kernel_desc)),
     ("kernel_count", c_int64),
+]
+velo_reduction._fields_ = [
+    ("struct_size", c_uint32),
+    ("op", c_int32),
+    ("scale", c_double),
+]
+velo_group_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("transport", c_int32),
+    ("label", c_char_p),
+    ("timeout_ns", c_int64),
+    ("buffer", c_uint64),
+]
+velo_group_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("transport", c_int32),
+    ("rank", c_int32),
+    ("size", c_int32),
+    ("timeout_ns", c_int64),
+    ("called", c_uint64),
+    ("finished", c_uint64),
+    ("failed", c_int32),
+    ("reserved", c_uint32),
 ]
 velo_pool_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -1281,6 +1327,14 @@ FUNCTIONS = {
     "velo_plan_solve_swaps": (c_int32, velo_plan, POINTER(velo_swap_options)),
     "velo_plan_get_swap_stats": (c_int32, velo_plan, POINTER(velo_plan_swap_stats)),
     "velo_plan_get_swap": (c_int32, velo_plan, c_int64, POINTER(velo_plan_swap)),
+    "velo_group_create": (c_int32, velo_context, POINTER(velo_group_desc), POINTER(velo_group)),
+    "velo_group_create_local": (c_int32, POINTER(velo_context), c_int32, POINTER(velo_group_desc), POINTER(velo_group)),
+    "velo_group_destroy": (None, velo_group),
+    "velo_group_abort": (c_int32, velo_group),
+    "velo_group_get_info": (c_int32, velo_group, POINTER(velo_group_info)),
+    "velo_group_describe": (c_int32, velo_group, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_group_barrier": (c_int32, velo_stream, velo_group),
+    "velo_group_all_reduce": (c_int32, velo_stream, velo_group, POINTER(velo_reduction), POINTER(velo_tensor), POINTER(velo_tensor)),
 }
 
 

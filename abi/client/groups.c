@@ -1,0 +1,56 @@
+/* This part: groups and their collectives, of one rank and of two, the second on a queue. */
+#include "client.h"
+
+static void one_rank(velo_stream stream, velo_context context) {
+  velo_group group = NULL;
+  velo_group_info info = VELO_GROUP_INFO_INIT;
+  velo_reduction how = VELO_REDUCTION_INIT;
+  float in[3] = {1, -2, 0.5f}, out[3] = {0};
+  const velo_tensor from = TENSOR(in, VELO_DTYPE_FLOAT, 32, 1, 3);
+  const velo_tensor to = TENSOR(out, VELO_DTYPE_FLOAT, 32, 1, 3);
+  char text[2000];
+  uint64_t needed = 0;
+  WORKS(velo_group_create(context, NULL, &group));
+  how.op = VELO_REDUCE_AVG;
+  how.scale = 4;
+  WORKS(velo_group_all_reduce(stream, group, &how, &from, &to));
+  EXPECT(out[0] == 4 && out[1] == -8 && out[2] == 2);
+  how.op = 99;
+  EXPECT(velo_group_all_reduce(stream, group, &how, &from, &to) == VELO_ERR_ARGUMENT);
+  WORKS(velo_group_barrier(stream, group));
+  WORKS(velo_group_get_info(group, &info));
+  EXPECT(info.rank == 0 && info.size == 1 && info.transport == VELO_TRANSPORT_SELF);
+  EXPECT(info.called == 2 && info.finished == 2 && info.failed == 0);
+  WORKS(velo_group_describe(group, text, sizeof text, &needed));
+  EXPECT(text[0] == '{' && needed == strlen(text) + 1);
+  velo_group_destroy(group);
+  EXPECT(velo_group_barrier(stream, group) == VELO_ERR_HANDLE);
+}
+
+static void two_ranks(velo_stream stream, velo_context context) {
+  velo_context contexts[2] = {context, NULL};
+  velo_stream queue = NULL;
+  velo_group groups[2] = {NULL, NULL};
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  int32_t low[2] = {5, -7}, high[2] = {-1, 3}, sums[2] = {0, 0};
+  const velo_tensor first = TENSOR(low, VELO_DTYPE_INT, 32, 1, 2);
+  const velo_tensor second = TENSOR(high, VELO_DTYPE_INT, 32, 1, 2);
+  const velo_tensor sum = TENSOR(sums, VELO_DTYPE_INT, 32, 1, 2);
+  WORKS(velo_context_create(NULL, &contexts[1]));
+  WORKS(velo_stream_create(contexts[1], &queue));
+  desc.label = "pair";
+  WORKS(velo_group_create_local(contexts, 2, &desc, groups));
+  WORKS(velo_group_all_reduce(queue, groups[1], NULL, &second, &second));
+  WORKS(velo_group_all_reduce(stream, groups[0], NULL, &first, &sum));
+  WORKS(velo_stream_synchronize(queue));
+  EXPECT(sums[0] == 4 && sums[1] == -4 && high[0] == 4 && high[1] == -4 && low[0] == 5);
+  WORKS(velo_group_abort(groups[1]));
+  EXPECT(velo_group_barrier(stream, groups[0]) == VELO_ERR_PEER);
+  velo_group_destroy(groups[0]);
+  velo_context_destroy(contexts[1]);
+}
+
+void client_groups(velo_stream stream, velo_context context) {
+  one_rank(stream, context);
+  two_ranks(stream, context);
+}

@@ -1,0 +1,143 @@
+/* Groups: ranks that work on one thing together, and their collectives.
+ *
+ * A group has `size` ranks, numbered from 0; a handle is one of them, in a context of its own: two
+ * ranks never share a context. The ranks of a group are threads of one process (LOCAL), or one rank is
+ * all there is (SELF).
+ *
+ * Order. A collective is work of the stream that it is called on: done when the call returns on an
+ * inline stream; queued on others, whose later work comes after it. To compute meanwhile, give
+ * collectives a stream of their own and order it with events. Collectives never hold up the products
+ * of their context. All ranks call the collectives of a group in the same order, with arguments that
+ * fit; those of one group are carried out in the order of their calls, whatever streams they are on.
+ * The request of a collective is an event recorded behind it: velo_event_synchronize waits for it, as
+ * long as it is told; whether it went well the stream says.
+ *
+ * Results are the same on all ranks, bit for bit, and from run to run: elements are combined in the
+ * order of the ranks, float32 and narrower ones in float32, and rounded once. Sums of integers wrap;
+ * their averages are of the exact sum, rounded towards zero. Least and largest are NaN where any rank
+ * has NaN.
+ *
+ * Faults. Nothing waits for ever. When ranks have not come within the deadline, leave, or call
+ * something else, every rank that waits gets VELO_ERR_PEER: the record's `rank` is the lowest of those
+ * at fault, `got` names all. The group has then ended: later collectives fail with the same, outputs
+ * are undefined, and velo_group_describe tells all that is known.
+ */
+#ifndef VELO_GROUP_H
+#define VELO_GROUP_H
+
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+typedef struct velo_group_s* velo_group;
+
+/* How ranks reach each other. */
+typedef int32_t velo_transport;
+enum {
+  VELO_TRANSPORT_AUTO = 0, /* what fits */
+  VELO_TRANSPORT_SELF = 1, /* one rank */
+  VELO_TRANSPORT_LOCAL = 2 /* threads of one process */
+};
+
+/* How elements of several ranks become one. */
+typedef int32_t velo_reduce_op;
+enum {
+  VELO_REDUCE_SUM = 0,
+  VELO_REDUCE_AVG = 1, /* the sum divided by the number of ranks */
+  VELO_REDUCE_MIN = 2,
+  VELO_REDUCE_MAX = 3
+};
+
+typedef struct velo_reduction {
+  uint32_t struct_size;
+  velo_reduce_op op;
+  double scale; /* SUM and AVG of floating-point numbers: each element is multiplied by it first */
+} velo_reduction;
+
+#define VELO_REDUCTION_INIT \
+  { sizeof(velo_reduction), VELO_REDUCE_SUM, 1 }
+
+typedef struct velo_group_desc {
+  uint32_t struct_size;
+  velo_transport transport;
+  const char* label;  /* what the group is called in messages: "tp"; NULL = "group" */
+  int64_t timeout_ns; /* a rank that was waited for so long is at fault */
+  uint64_t buffer;    /* bytes in which a rank stages what others read; rounded up */
+} velo_group_desc;
+
+#define VELO_GROUP_DESC_INIT \
+  { sizeof(velo_group_desc), VELO_TRANSPORT_AUTO, 0, 600000000000, 512 << 10 }
+
+/* Makes a group of one rank. desc: copied; may be NULL for all defaults. group: receives the handle;
+ * destroy it with velo_group_destroy.
+ * Thread class: any. Errors: NULL (context, group), HANDLE, STRUCT, ARGUMENT, UNSUPPORTED (a field of
+ * newer headers; a transport that this call does not make), STATE, MEMORY. */
+VELO_API velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
+                                       velo_group* group);
+
+/* Makes all ranks of a group of this process's threads: rank i in contexts[i]. contexts: `count` of
+ * them, each another, on devices of one type. groups: receives `count` handles; each is its rank's
+ * thread's to use and to destroy.
+ * Thread class: any. Errors: NULL (contexts, groups), HANDLE, STRUCT, ARGUMENT (count, a context named
+ * twice), UNSUPPORTED (a field of newer headers; another transport), STATE, MEMORY. */
+VELO_API velo_status velo_group_create_local(const velo_context* contexts, int32_t count,
+                                             const velo_group_desc* desc, velo_group* groups);
+
+/* Finishes the rank's collectives that were called, each within its deadline, and leaves the group.
+ * NULL is ignored, and so is (with a log line) a call from the work of a stream that has collectives
+ * of the group queued.
+ * Thread class: per-handle. */
+VELO_API void velo_group_destroy(velo_group group);
+
+/* Ends the group: collectives under way on any rank fail with VELO_ERR_PEER within 50 ms. May be called
+ * again, and at any time; waits for nobody.
+ * Thread class: any. Errors: NULL, HANDLE, STATE. */
+VELO_API velo_status velo_group_abort(velo_group group);
+
+/* What is known of a group. */
+typedef struct velo_group_info {
+  uint32_t struct_size;
+  velo_transport transport;
+  int32_t rank;
+  int32_t size;
+  int64_t timeout_ns;
+  uint64_t called;   /* collectives so far on this rank */
+  uint64_t finished; /* of these done, or failed */
+  int32_t failed;    /* 1: the group has ended */
+  uint32_t reserved;
+} velo_group_info;
+
+#define VELO_GROUP_INFO_INIT \
+  { sizeof(velo_group_info), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* Fills the caller's struct, at most info->struct_size bytes of it.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
+VELO_API velo_status velo_group_get_info(velo_group group, velo_group_info* info);
+
+/* Writes all that is known of a group as JSON: label, transport, rank, size, how far each rank has
+ * come, and what ended the group, if anything did. buffer: caller's, capacity bytes, always
+ * zero-terminated; may be NULL with capacity 0 to ask for the size. needed: receives the size with its
+ * zero byte; may be NULL.
+ * Thread class: any. Errors: NULL (group; buffer with a capacity), HANDLE, STATE, MEMORY. */
+VELO_API velo_status velo_group_describe(velo_group group, char* buffer, uint64_t capacity,
+                                         uint64_t* needed);
+
+/* Lets no rank go on before all have come.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL, MEMORY,
+ * PEER. */
+VELO_API velo_status velo_group_barrier(velo_stream stream, velo_group group);
+
+/* Combines the elements of all ranks' `in` into every rank's `out`. reduction: copied; NULL = the sum.
+ * in, out: compact, of one size on all ranks, float32, float64, float16, bfloat16, int8, int32, int64 or
+ * uint8; out of the same dtype, or float32 for a narrower in. out may be in.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, a stream of another context),
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers), STATE, FULL,
+ * MEMORY, PEER. */
+VELO_API velo_status velo_group_all_reduce(velo_stream stream, velo_group group,
+                                           const velo_reduction* reduction, const velo_tensor* in,
+                                           const velo_tensor* out);
+
+VELO_END_C
+
+#endif

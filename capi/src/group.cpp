@@ -1,0 +1,183 @@
+// Entries of velo/group.h.
+#include "velo/group.h"
+
+#include <cmath>
+#include <vector>
+
+#include "capi/src/boundary.hpp"
+#include "capi/src/destroy.hpp"
+#include "comm/collective/calls.hpp"
+#include "comm/group.hpp"
+#include "comm/transport/local.hpp"
+#include "comm/transport/self.hpp"
+#include "comm/transport/shared_area.hpp"
+#include "core/guard.hpp"
+#include "core/round_up.hpp"
+
+using namespace velo;
+using core::fail;
+using core::text;
+
+namespace {
+
+// The structs of ABI 1.0; later ones are longer.
+constexpr std::uint32_t reduction_size = 16;
+constexpr std::uint32_t desc_size = 32;
+constexpr std::uint32_t info_size = 48;
+static_assert(sizeof(velo_reduction) >= reduction_size && sizeof(velo_group_desc) >= desc_size &&
+              sizeof(velo_group_info) >= info_size);
+
+constexpr std::uint64_t least_buffer = std::uint64_t{8} << 10, most_buffer = std::uint64_t{1} << 32;
+
+comm::group& group_of(velo_group handle) {
+  return core::resolve<comm::group>(handle, "group");
+}
+
+core::stream& stream_of(velo_stream handle, const comm::group& of) {
+  core::stream& on = core::resolve<core::stream>(handle, "stream");
+  if (&on.owner() != &of.owner())
+    fail(VELO_ERR_ARGUMENT, "stream", "a stream of the group's context", "one of another context");
+  return on;
+}
+
+velo_group_desc read_desc(const velo_group_desc* given) {
+  const velo_group_desc defaults = VELO_GROUP_DESC_INIT;
+  if (given == nullptr) return defaults;
+  const velo_group_desc desc = capi::read_struct(given, desc_size, "desc", defaults);
+  if (desc.transport < VELO_TRANSPORT_AUTO || desc.transport > VELO_TRANSPORT_LOCAL)
+    fail(VELO_ERR_ARGUMENT, "desc.transport", "a VELO_TRANSPORT", text("%d", desc.transport));
+  if (desc.timeout_ns < 1)
+    fail(VELO_ERR_ARGUMENT, "desc.timeout_ns", "1 or more",
+         text("%lld", static_cast<long long>(desc.timeout_ns)));
+  if (desc.buffer < least_buffer || desc.buffer > most_buffer)
+    fail(VELO_ERR_ARGUMENT, "desc.buffer", "8192 to 4294967296",
+         text("%llu", static_cast<unsigned long long>(desc.buffer)));
+  return desc;
+}
+
+void require_transport(const velo_group_desc& desc, velo_transport made) {
+  if (desc.transport == VELO_TRANSPORT_AUTO || desc.transport == made) return;
+  fail(VELO_ERR_UNSUPPORTED, "desc.transport", text("%s or auto", comm::name_of(made)),
+       comm::name_of(desc.transport));
+}
+
+velo_reduction read_reduction(const velo_reduction* given) {
+  const velo_reduction sum = VELO_REDUCTION_INIT;
+  if (given == nullptr) return sum;
+  const velo_reduction how = capi::read_struct(given, reduction_size, "reduction", sum);
+  if (how.op < VELO_REDUCE_SUM || how.op > VELO_REDUCE_MAX)
+    fail(VELO_ERR_ARGUMENT, "reduction.op", "a VELO_REDUCE", text("%d", how.op));
+  if (!std::isfinite(how.scale))
+    fail(VELO_ERR_ARGUMENT, "reduction.scale", "a finite number", text("%g", how.scale));
+  return how;
+}
+
+const char* label_of(const velo_group_desc& desc) {
+  return desc.label != nullptr ? desc.label : "group";
+}
+
+std::vector<core::context*> owners_of(const velo_context* contexts, std::int32_t count) {
+  std::vector<core::context*> owners;
+  for (std::int32_t i = 0; i < count; ++i) {
+    core::context& one = core::resolve<core::context>(contexts[i], text("contexts[%d]", i));
+    for (std::size_t k = 0; k < owners.size(); ++k)
+      if (owners[k] == &one)
+        fail(VELO_ERR_ARGUMENT, text("contexts[%d]", i), "a context for each rank",
+             text("contexts[%zu] again", k));
+    owners.push_back(&one);
+  }
+  return owners;
+}
+
+}  // namespace
+
+extern "C" {
+
+velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
+                              velo_group* group) {
+  return core::guard("velo_group_create", [&] {
+    core::context& owner = core::resolve<core::context>(context, "context");
+    const velo_group_desc given = read_desc(desc);
+    require_transport(given, VELO_TRANSPORT_SELF);
+    capi::required(group, "group");
+    *group = core::handle_of(
+        core::make_object<comm::group>(&owner, owner, std::make_unique<comm::self_transport>(),
+                                       label_of(given), given.timeout_ns));
+  });
+}
+
+velo_status velo_group_create_local(const velo_context* contexts, int32_t count,
+                                    const velo_group_desc* desc, velo_group* groups) {
+  return core::guard("velo_group_create_local", [&] {
+    capi::required(contexts, "contexts");
+    if (count < 1 || count > comm::most_ranks)
+      fail(VELO_ERR_ARGUMENT, "count", text("1 to %d", comm::most_ranks), text("%d", count));
+    const std::vector<core::context*> owners = owners_of(contexts, count);
+    const velo_group_desc given = read_desc(desc);
+    require_transport(given, VELO_TRANSPORT_LOCAL);
+    capi::required(groups, "groups");
+    constexpr std::size_t page = 4096;
+    const std::size_t slot =
+        core::round_up(std::max(static_cast<std::size_t>(given.buffer) / comm::shared_area::slots,
+                                comm::shared_area::least_slot(count)),
+                       page);
+    auto links = comm::make_local(count, slot, given.timeout_ns);
+    std::vector<velo_group> made;
+    made.reserve(owners.size());
+    try {
+      for (std::size_t rank = 0; rank < owners.size(); ++rank)
+        made.push_back(core::handle_of(
+            core::make_object<comm::group>(owners[rank], *owners[rank], std::move(links[rank]),
+                                           label_of(given), given.timeout_ns)));
+    } catch (...) {
+      for (const velo_group one : made) core::destroy_handle<comm::group>(one, "groups");
+      throw;
+    }
+    std::copy(made.begin(), made.end(), groups);
+  });
+}
+
+void velo_group_destroy(velo_group group) {
+  capi::destroy<comm::group>("velo_group_destroy", group, "group", [](comm::group& given) {
+    if (given.is_waited_for_here())
+      fail(VELO_ERR_STATE, "group", "a call from outside of its streams",
+           "one from the work of a stream with collectives of the group");
+  });
+}
+
+velo_status velo_group_abort(velo_group group) {
+  return core::guard("velo_group_abort", [&] { group_of(group).abort(); });
+}
+
+velo_status velo_group_get_info(velo_group group, velo_group_info* info) {
+  return core::guard("velo_group_get_info", [&] {
+    velo_group_info now{};
+    group_of(group).fill(now);
+    capi::write_struct(info, info_size, "info", now);
+  });
+}
+
+velo_status velo_group_describe(velo_group group, char* buffer, uint64_t capacity,
+                                uint64_t* needed) {
+  return core::guard("velo_group_describe", [&] {
+    capi::write_text(group_of(group).describe().c_str(), buffer, capacity, needed);
+  });
+}
+
+velo_status velo_group_barrier(velo_stream stream, velo_group group) {
+  return core::guard("velo_group_barrier", [&] {
+    comm::group& of = group_of(group);
+    of.submit(stream_of(stream, of), comm::barrier_call());
+  });
+}
+
+velo_status velo_group_all_reduce(velo_stream stream, velo_group group,
+                                  const velo_reduction* reduction, const velo_tensor* in,
+                                  const velo_tensor* out) {
+  return core::guard("velo_group_all_reduce", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::all_reduce_call(of.owner(), read_reduction(reduction), in, out));
+  });
+}
+}

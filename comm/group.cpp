@@ -1,0 +1,186 @@
+// The order of calls, how a call ends, and what a group tells of itself.
+#include "comm/group.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "core/context.hpp"
+#include "core/json.hpp"
+
+namespace velo::comm {
+namespace {
+
+constexpr std::chrono::milliseconds glance{50};  // between looks at whether the group has ended
+
+constexpr const char* transports[] = {"auto", "self", "local"};
+constexpr const char* kinds_of_fault[] = {"none",    "late",     "ended",  "left",
+                                          "aborted", "disagree", "dropped"};
+
+}  // namespace
+
+const char* name_of(velo_transport kind) noexcept {
+  return transports[kind];
+}
+
+// A collective in the queue of a stream.
+struct group::call final : core::work {
+  call(group& home, const core::stream& on, const operation& what)
+      : work(core::demand::waits), home(home), on(on), what(what) {
+    function = what.function;
+  }
+
+  void run(core::execution& state) override { home.serve(number, what, state, &on); }
+  void skip() noexcept override {
+    home.tell_peers(number, what, "a failure of its stream before");
+    home.finish(number, &on);
+  }
+
+  group& home;
+  const core::stream& on;
+  const operation what;
+  std::uint64_t number = 0;
+};
+
+group::group(core::context& owner, std::unique_ptr<transport> link, std::string label,
+             std::int64_t timeout_ns)
+    : owner_(owner), link_(std::move(link)), label_(std::move(label)), timeout_ns_(timeout_ns) {}
+
+group::~group() {
+  std::unique_lock<std::mutex> lock(lock_);
+  moved_.wait(lock, [this] { return finished_ == called_; });
+}
+
+void group::submit(core::stream& on, const operation& what) {
+  fault known;
+  if (link_->failed(known)) known.raise();
+  if (on.is_inline()) {
+    on.run_waiting([&](core::execution& state) {
+      std::uint64_t number;
+      {
+        const std::lock_guard<std::mutex> lock(lock_);
+        number = ++called_;
+      }
+      serve(number, what, state, nullptr);
+    });
+    return;
+  }
+  core::work_ptr<call> piece = on.make<call>(*this, on, what);
+  const std::lock_guard<std::mutex> lock(lock_);  // numbers and queue in one order
+  piece->number = called_ + 1;
+  queues_.push_back(&on);
+  try {
+    on.enqueue(std::move(piece));
+  } catch (...) {
+    queues_.pop_back();
+    throw;
+  }
+  ++called_;
+}
+
+void group::serve(std::uint64_t number, const operation& what, core::execution& state,
+                  const core::stream* queue) {
+  try {
+    await_turn(number);
+    link_->run(what, number, state);
+  } catch (...) {
+    tell_peers(number, what, core::current_failure().cause);
+    finish(number, queue);
+    throw;
+  }
+  finish(number, queue);
+}
+
+void group::await_turn(std::uint64_t number) {
+  std::unique_lock<std::mutex> lock(lock_);
+  while (served_ != number - 1) {
+    fault known;
+    if (link_->failed(known)) known.raise();
+    moved_.wait_for(lock, glance);
+  }
+}
+
+void group::finish(std::uint64_t number, const core::stream* queue) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  ++finished_;
+  served_ = std::max(served_, number);
+  if (queue != nullptr) queues_.erase(std::find(queues_.begin(), queues_.end(), queue));
+  moved_.notify_all();
+}
+
+// That this rank does not take part in an operation, unless the group has ended anyway.
+void group::tell_peers(std::uint64_t number, const operation& what, const char* cause) noexcept {
+  fault why;
+  why.kind = fault::how::dropped;
+  why.sequence = number;
+  why.terms = what.terms;
+  why.culprits.add(rank());
+  core::copy_text(why.cause, sizeof why.cause, cause);
+  link_->fail(why);
+}
+
+void group::abort() noexcept {
+  fault why;
+  why.kind = fault::how::aborted;
+  why.culprits.add(rank());
+  link_->fail(why);
+}
+
+bool group::is_waited_for_here() const {
+  const std::lock_guard<std::mutex> lock(lock_);
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [](const core::stream* one) { return one->is_worker(); });
+}
+
+void group::fill(velo_group_info& info) const noexcept {
+  fault known;
+  info.transport = link_->kind();
+  info.rank = rank();
+  info.size = size();
+  info.failed = link_->failed(known) ? 1 : 0;
+  info.timeout_ns = timeout_ns_;
+  const std::lock_guard<std::mutex> lock(lock_);
+  info.called = called_;
+  info.finished = finished_;
+}
+
+std::string group::describe() const {
+  velo_group_info info{};
+  fill(info);
+  std::string all = "{\"group\":";
+  core::append_json_string(all, label_.c_str());
+  all += std::string(",\"transport\":\"") + name_of(info.transport) + "\"";
+  all += ",\"rank\":" + std::to_string(info.rank) + ",\"size\":" + std::to_string(info.size);
+  all += ",\"timeout_ns\":" + std::to_string(timeout_ns_);
+  all += ",\"called\":" + std::to_string(info.called);
+  all += ",\"finished\":" + std::to_string(info.finished) + ",\"fault\":";
+  fault known;
+  if (link_->failed(known)) {
+    operation what;
+    what.terms = known.terms;
+    all += std::string("{\"what\":\"") + kinds_of_fault[static_cast<int>(known.kind)] + "\"";
+    all += std::string(",\"operation\":\"") + name_of(known.terms.kind) + "\"";
+    all += ",\"sequence\":" + std::to_string(known.sequence);
+    all += ",\"bytes\":" + std::to_string(what.in_bytes()) + ",\"ranks\":[";
+    const char* comma = "";
+    for (int rank = 0; rank < info.size; ++rank) {
+      if (!known.culprits.has(rank)) continue;
+      all += comma + std::to_string(rank);
+      comma = ",";
+    }
+    all += "],\"expected\":";
+    core::append_json_string(all, known.expected().c_str());
+    all += ",\"got\":";
+    core::append_json_string(all, known.got().c_str());
+    all += ",\"cause\":";
+    core::append_json_string(all, known.cause);
+    all += "}";
+  } else {
+    all += "null";
+  }
+  all += ",\"ranks\":";
+  link_->describe(all);
+  return all + "}";
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,77 @@
+// What is behind velo_group: one rank of a group, in one context.
+//
+// A collective is work of the stream it was called on: the caller of an inline stream or the worker
+// of a queue carries it out, as work that waits, which never has the context's turn. What a group
+// has of its own is the order: collectives take a number when they are called, and are carried out
+// in that order, whatever streams they are on, so that ranks that call alike meet alike. Every wait
+// is for what was called earlier, so waits form no circle.
+//
+// A failure ends the group: a call that is dropped, because its stream failed before, tells the
+// other ranks, who would wait for it. Thread-safe. Cost of a call: two locks that are rarely
+// contended, and the transport's.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "comm/transport/transport.hpp"
+#include "core/handle_kinds.hpp"
+#include "core/stream.hpp"
+
+namespace velo::comm {
+
+class group {
+ public:
+  group(core::context& owner, std::unique_ptr<transport> link, std::string label,
+        std::int64_t timeout_ns);
+  ~group();  // finishes what was called
+  group(const group&) = delete;
+  group& operator=(const group&) = delete;
+
+  core::context& owner() const noexcept { return owner_; }
+  int rank() const noexcept { return link_->rank(); }
+  int size() const noexcept { return link_->size(); }
+
+  // Throws PEER when the group has ended, and what the stream throws.
+  void submit(core::stream& on, const operation& what);
+
+  void abort() noexcept;
+  bool is_waited_for_here() const;  // the caller is work of a stream with calls of ours
+  void fill(velo_group_info& info) const noexcept;
+  std::string describe() const;  // JSON
+
+ private:
+  struct call;
+
+  void serve(std::uint64_t number, const operation& what, core::execution& state,
+             const core::stream* queue);
+  void await_turn(std::uint64_t number);
+  void finish(std::uint64_t number, const core::stream* on) noexcept;
+  void tell_peers(std::uint64_t number, const operation& what, const char* cause) noexcept;
+
+  core::context& owner_;
+  const std::unique_ptr<transport> link_;
+  const std::string label_;
+  const std::int64_t timeout_ns_;
+
+  mutable std::mutex lock_;  // guards what follows
+  std::condition_variable moved_;
+  std::uint64_t called_ = 0;                 // the number of the last call
+  std::uint64_t finished_ = 0;               // calls that came to their end, in whatever way
+  std::uint64_t served_ = 0;                 // the number of the last call that had its turn
+  std::vector<const core::stream*> queues_;  // of each call that is queued or under way there
+};
+
+const char* name_of(velo_transport kind) noexcept;
+
+}  // namespace velo::comm
+
+template <>
+struct velo::core::handle_traits<velo::comm::group> {
+  using handle = velo_group;
+  static constexpr handle_kind& kind = kinds::group;
+};

@@ -1,0 +1,96 @@
+// Signatures and texts of operations, and the place of their dtypes in the table of kernels.
+#include "comm/operation.hpp"
+
+#include <cstring>
+
+#include "core/failure.hpp"
+
+namespace velo::comm {
+namespace {
+
+constexpr const char* collectives[] = {"barrier", "all_reduce"};
+constexpr const char* reductions[] = {"sum", "avg", "min", "max"};
+
+// Every bit of a word into every bit of the result (splitmix64's end).
+std::uint64_t mixed(std::uint64_t x) {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
+// -1: reductions do not know it.
+int element_of(std::uint8_t code, std::uint8_t bits) {
+  struct known {
+    std::uint8_t code, bits;
+    element as;
+  };
+  constexpr known table[] = {
+      {VELO_DTYPE_FLOAT, 32, element::f32}, {VELO_DTYPE_FLOAT, 64, element::f64},
+      {VELO_DTYPE_FLOAT, 16, element::f16}, {VELO_DTYPE_BFLOAT, 16, element::bf16},
+      {VELO_DTYPE_INT, 8, element::i8},     {VELO_DTYPE_INT, 32, element::i32},
+      {VELO_DTYPE_INT, 64, element::i64},   {VELO_DTYPE_UINT, 8, element::u8}};
+  for (const known& one : table)
+    if (one.code == code && one.bits == bits) return static_cast<int>(one.as);
+  return -1;
+}
+
+bool is_float(int of) {
+  return of >= 0 && of <= static_cast<int>(element::bf16);
+}
+
+}  // namespace
+
+const char* name_of(collective kind) noexcept {
+  return collectives[static_cast<int>(kind)];
+}
+
+std::string name_of_dtype(std::uint8_t code, std::uint8_t bits) {
+  const char* kind = code == VELO_DTYPE_INT      ? "int"
+                     : code == VELO_DTYPE_UINT   ? "uint"
+                     : code == VELO_DTYPE_FLOAT  ? "float"
+                     : code == VELO_DTYPE_BFLOAT ? "bfloat"
+                     : code == VELO_DTYPE_BOOL   ? "bool"
+                                                 : "dtype ";
+  return kind + std::to_string(bits);
+}
+
+std::uint64_t terms::signature() const noexcept {
+  std::uint64_t words[3];
+  std::memcpy(words, this, sizeof words);
+  const std::uint64_t all = mixed(mixed(mixed(words[0] + 1) + words[1]) + words[2]);
+  return all != 0 ? all : 1;
+}
+
+std::string terms::text() const {
+  std::string all = name_of(kind);
+  if (kind == collective::barrier) return all;
+  all += " of " + std::to_string(count) + " " + name_of_dtype(in_code, in_bits);
+  if (out_code != in_code || out_bits != in_bits) all += " to " + name_of_dtype(out_code, out_bits);
+  all += std::string(", ") + reductions[reduction];
+  if (scale != 1) all += core::text(" scaled by %g", scale);
+  return all;
+}
+
+reduce_fn kernel_for(const terms& what, const reduction_kernels& kernels) {
+  const int in = element_of(what.in_code, what.in_bits);
+  const int out = element_of(what.out_code, what.out_bits);
+  if (in < 0)
+    core::fail(VELO_ERR_DTYPE, "in",
+               "float32, float64, float16, bfloat16, int8, int32, int64 or uint8",
+               name_of_dtype(what.in_code, what.in_bits).c_str());
+  const bool narrow = in == static_cast<int>(element::f16) || in == static_cast<int>(element::bf16);
+  const bool widens = narrow && out == static_cast<int>(element::f32);
+  if (out != in && !widens)
+    core::fail(VELO_ERR_DTYPE, "out",
+               core::text("%s%s", name_of_dtype(what.in_code, what.in_bits).c_str(),
+                          narrow ? " or float32" : ""),
+               name_of_dtype(what.out_code, what.out_bits).c_str());
+  const bool adds = what.reduction == VELO_REDUCE_SUM || what.reduction == VELO_REDUCE_AVG;
+  if (what.scale != 1 && !(adds && is_float(in)))
+    core::fail(VELO_ERR_ARGUMENT, "reduction.scale", "1 where no floating-point numbers are added",
+               core::text("%g", what.scale));
+  if (widens) return kernels.wide[what.reduction][in == static_cast<int>(element::bf16) ? 1 : 0];
+  return kernels.same[what.reduction][in];
+}
+
+}  // namespace velo::comm

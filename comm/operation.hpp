@@ -1,0 +1,50 @@
+// An operation: one collective as plain data, checked, as a transport is given it.
+//
+// What must be the same on every rank is `terms`: 24 bytes that ranks compare by their signature, and
+// show when they differ. Two ranks whose terms have the same signature are about to do the same, but
+// for one chance in 2^64.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/reduction.hpp"
+#include "velo/group.h"
+
+namespace velo::comm {
+
+enum class collective : std::uint8_t { barrier, all_reduce };
+
+// What all ranks of an operation must agree on; what a kind does not use is 0.
+struct terms {
+  collective kind = collective::barrier;
+  std::uint8_t reduction = 0;                                         // velo_reduce_op
+  std::uint8_t in_code = 0, in_bits = 0, out_code = 0, out_bits = 0;  // of dtypes
+  std::uint16_t root = 0;
+  std::int64_t count = 0;  // elements
+  double scale = 0;
+
+  std::uint64_t signature() const noexcept;  // never 0
+  std::string text() const;                  // "all_reduce of 1024 float32, sum"
+};
+static_assert(sizeof(terms) == 24);
+
+struct operation {
+  comm::terms terms;
+  const void* in = nullptr;
+  void* out = nullptr;
+  reduce_fn kernel = nullptr;  // of a reduction
+  const char* function = "";   // static: the C function that asked for it
+
+  std::int64_t in_bytes() const noexcept { return terms.count * terms.in_bits / 8; }
+  std::int64_t out_bytes() const noexcept { return terms.count * terms.out_bits / 8; }
+};
+
+const char* name_of(collective kind) noexcept;
+std::string name_of_dtype(std::uint8_t code, std::uint8_t bits);
+
+// The kernel for a reduction's dtypes. Throws VELO_ERR_DTYPE, VELO_ERR_ARGUMENT for a scale other
+// than 1 where elements are no floating-point numbers or where nothing is added.
+reduce_fn kernel_for(const terms& what, const reduction_kernels& kernels);
+
+}  // namespace velo::comm

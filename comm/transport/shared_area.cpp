@@ -1,0 +1,86 @@
+// Where things lie in the area, sleeping and waking, and the one fault.
+#include "comm/transport/shared_area.hpp"
+
+#include <sched.h>
+
+#include <climits>
+
+#include "core/round_up.hpp"
+
+namespace velo::comm {
+namespace {
+
+constexpr std::size_t page = 4096;
+constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
+
+std::size_t control_bytes(int ranks) {
+  return core::round_up(head_bytes + static_cast<std::size_t>(ranks) * sizeof(rank_state), page);
+}
+
+// The half of a counter that a sleeper watches: steps of 2^32 within a sleep do not happen.
+std::atomic<std::uint32_t>& low_half(std::atomic<std::uint64_t>& word) {
+  static_assert(sizeof word == 8 && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__);
+  return reinterpret_cast<std::atomic<std::uint32_t>&>(word);
+}
+
+}  // namespace
+
+// 128 elements of 8 bytes for each rank, and as many results.
+std::size_t shared_area::least_slot(int ranks) noexcept {
+  return core::round_up((static_cast<std::size_t>(ranks) + 1) * 128 * 8, page);
+}
+
+std::size_t shared_area::bytes_for(int ranks, std::size_t slot_bytes) noexcept {
+  return control_bytes(ranks) + static_cast<std::size_t>(ranks) * slots * slot_bytes;
+}
+
+shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
+                         core::sleepers who) noexcept
+    : head_(static_cast<area_head*>(memory)),
+      states_(reinterpret_cast<rank_state*>(static_cast<char*>(memory) + head_bytes)),
+      staging_(static_cast<char*>(memory) + control_bytes(ranks)),
+      ranks_(ranks),
+      slot_bytes_(slot_bytes),
+      who_(who) {}
+
+void shared_area::sleep(int on, std::atomic<std::uint64_t>& word, std::uint64_t wanted,
+                        std::int64_t timeout_ns) const noexcept {
+  std::atomic<std::uint32_t>& asleep = state(on).asleep;
+  asleep.fetch_add(1, std::memory_order_seq_cst);
+  const std::uint64_t seen = word.load(std::memory_order_seq_cst);
+  if (seen < wanted && !is_noted()) {
+    const timespec time{static_cast<time_t>(timeout_ns / 1000000000),
+                        static_cast<long>(timeout_ns % 1000000000)};
+    core::futex_wait(low_half(word), static_cast<std::uint32_t>(seen), &time, who_);
+  }
+  asleep.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void shared_area::wake(std::atomic<std::uint64_t>& word) const noexcept {
+  core::futex_wake(low_half(word), INT_MAX, who_);
+}
+
+void shared_area::wake_all() const noexcept {
+  for (int rank = 0; rank < ranks_; ++rank) {
+    wake(state(rank).boxes[0].sequence);
+    wake(state(rank).boxes[1].sequence);
+    wake(state(rank).steps);
+  }
+}
+
+void shared_area::note(const fault& why) const noexcept {
+  std::uint32_t none = 0;
+  fault_note& note = head_->note;
+  if (!note.state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
+  note.what = why;
+  note.state.store(2, std::memory_order_seq_cst);
+  wake_all();
+}
+
+bool shared_area::noted(fault& why) const noexcept {
+  if (!is_noted()) return false;
+  why = head_->note.what;
+  return true;
+}
+
+}  // namespace velo::comm

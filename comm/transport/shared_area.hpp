@@ -1,0 +1,105 @@
+// Memory that all ranks of a host see, and how they wait for each other in it.
+//
+// Each rank has two mailboxes, used in turn by operations, a counter of steps, and a place to stage
+// what others read. Only the owner writes them; everybody reads. An operation begins when every
+// rank has put its terms, and what little it has to say, into its mailbox; whatever is longer goes
+// through the staging place in steps (engine.hpp). All atomics that different ranks write lie in
+// lines of their own.
+//
+// Waiting spins, where each rank has a processor of its own, then yields, then sleeps on the word
+// awaited, and looks every 50 ms at the latest for what ends a group: a fault that somebody noted, a
+// peer that is gone, the deadline. Who posts wakes sleepers only if there are any: one more load.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "comm/fault.hpp"
+#include "core/futex.hpp"
+
+namespace velo::comm {
+
+inline constexpr std::size_t line = 128;  // lines are fetched in pairs
+
+// An operation of one rank: its terms and the first bytes of its data.
+struct alignas(line) mailbox {
+  static constexpr int room = 88;
+
+  std::atomic<std::uint64_t> sequence;  // of the operation, when all else is there
+  std::uint64_t signature;
+  comm::terms terms;
+  unsigned char payload[room];
+};
+static_assert(sizeof(mailbox) == line);
+
+struct rank_state {
+  mailbox boxes[2];
+  alignas(line) std::atomic<std::uint64_t> steps;   // posted, since the group began
+  alignas(line) std::atomic<std::uint32_t> asleep;  // ranks that sleep on a word of ours
+  alignas(line) std::atomic<std::uint64_t> done;    // the last operation completed
+  std::atomic<std::uint32_t> left;
+};
+
+// A fault for all to see. state: 0 none, 1 being written, 2 there.
+struct alignas(line) fault_note {
+  std::atomic<std::uint32_t> state;
+  fault what;
+};
+
+struct area_head {
+  fault_note note;
+};
+
+// Whoever knows whether peers still live.
+class peer_watch {
+ public:
+  virtual ~peer_watch() = default;
+  // Adds those that are gone, with the reason; called now and then by who waits.
+  virtual bool find_gone(rank_set& gone, char (&cause)[128]) noexcept = 0;
+};
+
+// The area as one rank sees it: its address differs between processes, its contents do not.
+class shared_area {
+ public:
+  static constexpr int slots = 2;  // of each rank's staging place, used in turn by steps
+
+  // The smallest slot that every algorithm works with, and the bytes of an area: of slots of a
+  // multiple of 4096 bytes.
+  static std::size_t least_slot(int ranks) noexcept;
+  static std::size_t bytes_for(int ranks, std::size_t slot_bytes) noexcept;
+
+  // memory: zeros, when the first rank comes.
+  shared_area(void* memory, int ranks, std::size_t slot_bytes, core::sleepers who) noexcept;
+
+  int ranks() const noexcept { return ranks_; }
+  std::size_t slot_bytes() const noexcept { return slot_bytes_; }
+  rank_state& state(int rank) const noexcept { return states_[rank]; }
+  char* slot(int rank, std::uint64_t step) const noexcept {
+    return staging_ + (static_cast<std::size_t>(rank) * slots + step % slots) * slot_bytes_;
+  }
+
+  // Stores, and wakes whoever sleeps on it.
+  void post(int rank, std::atomic<std::uint64_t>& word, std::uint64_t value) const noexcept {
+    word.store(value, std::memory_order_seq_cst);
+    if (state(rank).asleep.load(std::memory_order_seq_cst) != 0) wake(word);
+  }
+  void sleep(int on, std::atomic<std::uint64_t>& word, std::uint64_t wanted,
+             std::int64_t timeout_ns) const noexcept;
+
+  void note(const fault& why) const noexcept;  // the first one stays
+  bool noted(fault& why) const noexcept;
+  bool is_noted() const noexcept { return head_->note.state.load(std::memory_order_acquire) == 2; }
+  void wake_all() const noexcept;
+
+ private:
+  void wake(std::atomic<std::uint64_t>& word) const noexcept;
+
+  area_head* head_;
+  rank_state* states_;
+  char* staging_;
+  int ranks_;
+  std::size_t slot_bytes_;
+  core::sleepers who_;
+};
+
+}  // namespace velo::comm

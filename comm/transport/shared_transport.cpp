@@ -1,0 +1,66 @@
+// The table of collectives, and what a rank tells of all.
+#include "comm/transport/shared_transport.hpp"
+
+#include <utility>
+
+#include "core/cpu.hpp"
+
+namespace velo::comm {
+namespace {
+
+constexpr std::int64_t spin_ns = 20000;
+
+void carry_out(meeting& m) {
+  switch (m.what.terms.kind) {
+    case collective::barrier:
+      return barrier(m);
+    case collective::all_reduce:
+      return all_reduce(m);
+  }
+}
+
+}  // namespace
+
+shared_transport::shared_transport(const setting& set, const shared_area& area,
+                                   std::shared_ptr<void> memory, std::unique_ptr<peer_watch> watch)
+    : kind_(set.kind),
+      memory_(std::move(memory)),
+      watch_(std::move(watch)),
+      at_{area,
+          set.rank,
+          set.timeout_ns,
+          area.ranks() <= core::usable_threads() ? spin_ns : 0,
+          watch_.get(),
+          std::vector<const void*>(static_cast<std::size_t>(area.ranks())),
+          0} {}
+
+// Those that wait for us learn of it at once.
+shared_transport::~shared_transport() {
+  at_.area.state(at_.rank).left.store(1, std::memory_order_seq_cst);
+  at_.area.wake_all();
+}
+
+void shared_transport::run(const operation& what, std::uint64_t sequence, core::execution& state) {
+  fault known;
+  if (at_.area.noted(known)) known.raise();
+  meeting m(at_, what, sequence, state);
+  carry_out(m);
+  at_.area.state(at_.rank).done.store(sequence, std::memory_order_release);
+}
+
+void shared_transport::describe(std::string& json) const {
+  json += '[';
+  for (int rank = 0; rank < size(); ++rank) {
+    const rank_state& s = at_.area.state(rank);
+    const std::uint64_t done = s.done.load(std::memory_order_acquire);
+    const mailbox& next = s.boxes[(done + 1) % 2];
+    const bool inside = next.sequence.load(std::memory_order_acquire) == done + 1;
+    json += (rank == 0 ? "{\"rank\":" : ",{\"rank\":") + std::to_string(rank);
+    json += ",\"completed\":" + std::to_string(done);
+    json += ",\"arrived\":" + std::to_string(inside ? done + 1 : done);
+    json += s.left.load(std::memory_order_acquire) != 0 ? ",\"left\":true}" : ",\"left\":false}";
+  }
+  json += ']';
+}
+
+}  // namespace velo::comm

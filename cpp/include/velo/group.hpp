@@ -1,0 +1,97 @@
+// Groups: ranks that work on one thing together, and their collectives.
+#pragma once
+
+#include <utility>
+
+#include "velo/detail/call.hpp"
+#include "velo/detail/function.hpp"
+#include "velo/detail/owner.hpp"
+#include "velo/group.h"
+#include "velo/stream.hpp"
+#include "velo/tensor.hpp"
+
+VELO_CPP_BEGIN
+
+namespace detail {
+struct destroy_group {
+  static void call(velo_group group) noexcept { VELO_FN(group_destroy)(group); }
+};
+}  // namespace detail
+
+// How a collective combines elements; from an operation alone too.
+struct combine : velo_reduction {
+  combine(velo_reduce_op how = VELO_REDUCE_SUM, double factor = 1) noexcept : velo_reduction() {
+    struct_size = sizeof(velo_reduction);
+    op = how;
+    scale = factor;
+  }
+};
+
+// Owns a rank of a group.
+class group : public detail::owner<velo_group, detail::destroy_group> {
+ public:
+  // A group of one rank, with all defaults or as described.
+  static outcome<group> create(velo_context context) { return create_from(context, nullptr); }
+  static outcome<group> create(velo_context context, const velo_group_desc& desc) {
+    return create_from(context, &desc);
+  }
+
+  // All ranks of a group of this process's threads, rank i in contexts[i], at most 1024; in any
+  // vector of groups: create_local<std::vector<velo::group>>(contexts, 4). desc: may be NULL.
+  template <class Groups>
+  static outcome<Groups> create_local(const velo_context* contexts, int32_t count,
+                                      const velo_group_desc* desc = nullptr) {
+    velo_group handles[1024] = {};
+    const velo_status status = VELO_FN(group_create_local)(contexts, count, desc, handles);
+    Groups made;
+    if (status == VELO_OK) made.resize(static_cast<size_t>(count));
+    for (int32_t i = 0; status == VELO_OK && i < count; ++i)
+      made[static_cast<size_t>(i)].reset(handles[i]);
+    return detail::finish<Groups>(status, std::move(made));
+  }
+
+  operator velo_group() const noexcept { return get(); }
+
+  // Ends the group on all ranks; waits for nobody.
+  outcome<> abort() const { return detail::check(VELO_FN(group_abort)(get())); }
+
+  // Rank, size, and how far it has come.
+  outcome<velo_group_info> info() const {
+    velo_group_info info = {};
+    info.struct_size = sizeof info;
+    const velo_status status = VELO_FN(group_get_info)(get(), &info);
+    return detail::finish<velo_group_info>(status, info);
+  }
+
+  // All that is known of it as JSON, in any string: describe<std::string>().
+  template <class String>
+  outcome<String> describe() const {
+    return detail::text<String>([this](char* buffer, uint64_t capacity, uint64_t* needed) {
+      return VELO_FN(group_describe)(get(), buffer, capacity, needed);
+    });
+  }
+
+  // Lets no rank go on before all have come.
+  outcome<> barrier(stream_ref stream) const {
+    return detail::check(VELO_FN(group_barrier)(stream.get(), get()));
+  }
+
+  // Combines the elements of all ranks' in into every rank's out, which may be in.
+  outcome<> all_reduce(stream_ref stream, const velo_tensor& in, const velo_tensor& out,
+                       const combine& how = {}) const {
+    return detail::check(VELO_FN(group_all_reduce)(stream.get(), get(), &how, &in, &out));
+  }
+
+ private:
+  static outcome<group> create_from(velo_context context, const velo_group_desc* desc) {
+    velo_group handle = nullptr;
+    const velo_status status = VELO_FN(group_create)(context, desc, &handle);
+    group made;
+    made.reset(handle);
+    return detail::finish<group>(status, std::move(made));
+  }
+};
+
+static_assert(sizeof(group) == sizeof(void*));
+
+VELO_CPP_END

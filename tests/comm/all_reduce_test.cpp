@@ -1,0 +1,200 @@
+// all_reduce over ranks, dtypes, operations and sizes: against serial sums, bit for bit on all ranks.
+#include <cmath>
+#include <limits>
+
+#include "comm/ranks.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+constexpr velo_reduce_op operations[] = {VELO_REDUCE_SUM, VELO_REDUCE_AVG, VELO_REDUCE_MIN,
+                                         VELO_REDUCE_MAX};
+
+// Small whole numbers, whose sums every dtype holds.
+double element(velo_dtype dtype, int rank, std::int64_t i) {
+  const auto value = static_cast<double>((rank * 7 + i * 13) % 31);
+  return dtype.code == VELO_DTYPE_UINT ? value : value - 15;
+}
+
+double rounded(velo_dtype dtype, double value) {
+  elements one(dtype, 1);
+  one.set(0, value);
+  return one.get(0);
+}
+
+double combined(velo_dtype in, velo_dtype out, velo_reduce_op op, int ranks, std::int64_t i) {
+  double all = element(in, 0, i);
+  for (int r = 1; r < ranks; ++r) {
+    const double x = element(in, r, i);
+    if (op == VELO_REDUCE_MIN) all = std::min(all, x);
+    if (op == VELO_REDUCE_MAX) all = std::max(all, x);
+    if (op == VELO_REDUCE_SUM || op == VELO_REDUCE_AVG) all += x;
+  }
+  if (op != VELO_REDUCE_AVG) return rounded(out, all);
+  if (!is_float(in)) return std::trunc(all / ranks);
+  if (in.bits == 64) return all / ranks;
+  return rounded(out, static_cast<float>(all) / static_cast<float>(ranks));
+}
+
+struct buffers {
+  std::vector<elements_ptr> in, out;
+
+  buffers(int ranks, velo_dtype from, velo_dtype to, std::int64_t count, int offset) {
+    for (int r = 0; r < ranks; ++r) {
+      in.push_back(make_elements(from, count, offset));
+      out.push_back(make_elements(to, count, (offset + r) % 5));
+      for (std::int64_t i = 0; i < count; ++i) in.back()->set(i, element(from, r, i));
+    }
+  }
+};
+
+void try_all(const local_ranks& ranks, velo_dtype from, velo_dtype to, std::int64_t count,
+             velo_reduce_op op) {
+  const buffers all(ranks.size(), from, to, count, static_cast<int>(count % 3));
+  velo_reduction how = VELO_REDUCTION_INIT;
+  how.op = op;
+  ranks.require([&](int rank) {
+    const velo_tensor in = all.in[static_cast<std::size_t>(rank)]->view();
+    const velo_tensor out = all.out[static_cast<std::size_t>(rank)]->view();
+    return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &in, &out);
+  });
+  std::int64_t wrong = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    wrong += all.out[0]->get(i) != combined(from, to, op, ranks.size(), i);
+  CHECK(wrong == 0);
+  for (int r = 0; r < ranks.size(); ++r) {
+    const auto at = static_cast<std::size_t>(r);
+    CHECK(all.out[at]->same_bits(*all.out[0]));
+    CHECK(all.out[at]->borders_kept());
+    CHECK(all.in[at]->borders_kept());
+  }
+}
+
+}  // namespace
+
+TEST_CASE("all ranks get the same combined elements, of every dtype and size") {
+  for (const int count : {1, 2, 3, 4, 5, 8}) {
+    velo_group_desc desc = group_desc();
+    desc.buffer = 32 << 10;  // slots are full soon
+    const local_ranks ranks(count, desc);
+    for (const dtype_case& d : reduced_dtypes)
+      for (const velo_reduce_op op : operations)
+        for (const std::int64_t size : {0, 1, 7, 22, 89, 1000, 5003, 40001}) {
+          INFO(count << " ranks, " << d.name << ", operation " << op << ", " << size);
+          try_all(ranks, d.dtype, d.dtype, size, op);
+        }
+  }
+}
+
+TEST_CASE("narrow elements may become float32, rounded once") {
+  const local_ranks ranks(3);
+  for (const int narrow : {2, 3})
+    for (const velo_reduce_op op : operations)
+      for (const std::int64_t size : {5, 3000, 300001}) {
+        INFO(reduced_dtypes[narrow].name << ", operation " << op << ", " << size);
+        try_all(ranks, reduced_dtypes[narrow].dtype, reduced_dtypes[0].dtype, size, op);
+      }
+}
+
+TEST_CASE("large tensors go through the staging buffers in chunks, around the cache at the end") {
+  for (const int count : {2, 3}) {
+    const local_ranks ranks(count);
+    for (const std::int64_t size : {1 << 20, (1 << 20) + 77, 9000001}) {
+      INFO(count << " ranks, " << size);
+      try_all(ranks, reduced_dtypes[0].dtype, reduced_dtypes[0].dtype, size, VELO_REDUCE_SUM);
+    }
+  }
+}
+
+TEST_CASE("elements are summed in the order of the ranks, in float32") {
+  const local_ranks ranks(4);
+  for (const std::int64_t size : {3, 300, 200000}) {
+    std::vector<std::vector<float>> in(4), out(4);
+    std::vector<float> expected(static_cast<std::size_t>(size));
+    std::uint32_t state = 1;
+    for (int r = 0; r < 4; ++r)
+      for (std::int64_t i = 0; i < size; ++i) {
+        state = state * 1664525u + 1013904223u;
+        const float x = static_cast<float>(state >> 8) * (r % 2 == 0 ? 1e-3f : 1e3f);
+        in[static_cast<std::size_t>(r)].push_back(x);
+        float& sum = expected[static_cast<std::size_t>(i)];
+        sum = r == 0 ? x * 0.3f : sum + x * 0.3f;
+      }
+    out = in;
+    velo_reduction how = VELO_REDUCTION_INIT;
+    how.scale = 0.3;
+    ranks.require([&](int rank) {  // in place
+      const auto at = static_cast<std::size_t>(rank);
+      const velo_tensor x{
+          out[at].data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+      return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &x, &x);
+    });
+    for (int r = 0; r < 4; ++r)
+      CHECK(std::memcmp(out[static_cast<std::size_t>(r)].data(), expected.data(),
+                        static_cast<std::size_t>(size) * sizeof(float)) == 0);
+  }
+}
+
+TEST_CASE("NaN and infinity are combined as IEEE 754 says, and NaN wins over least and largest") {
+  const local_ranks ranks(3);
+  constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  const float values[3][5] = {{nan, 1, inf, 1, inf}, {2, nan, 1, 1, -inf}, {3, 2, 2, nan, 0}};
+  for (const velo_reduce_op op : operations) {
+    float out[3][5] = {};
+    velo_reduction how = VELO_REDUCTION_INIT;
+    how.op = op;
+    const std::int64_t size = 5;
+    ranks.require([&](int rank) {
+      velo_tensor in{const_cast<float*>(values[rank]),
+                     {VELO_DEVICE_CPU, 0},
+                     1,
+                     {VELO_DTYPE_FLOAT, 32, 1},
+                     &size,
+                     nullptr,
+                     0};
+      velo_tensor to = in;
+      to.data = out[rank];
+      return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &in, &to);
+    });
+    INFO("operation " << op);
+    const float* got = out[1];
+    CHECK(std::isnan(got[0]));
+    CHECK(std::isnan(got[1]));
+    CHECK(std::isnan(got[3]));
+    CHECK(got[2] == (op == VELO_REDUCE_MIN ? 1 : inf));
+    if (op == VELO_REDUCE_MIN) CHECK(got[4] == -inf);
+    if (op == VELO_REDUCE_MAX) CHECK(got[4] == inf);
+    if (op == VELO_REDUCE_SUM || op == VELO_REDUCE_AVG) CHECK(std::isnan(got[4]));
+  }
+}
+
+TEST_CASE("sums of integers wrap, and their averages are exact") {
+  const local_ranks ranks(3);
+  std::int64_t sums[3][2], averages[3][2];
+  const std::int64_t size = 2, most = std::numeric_limits<std::int64_t>::max();
+  const std::int64_t values[3][2] = {{most, -7}, {most, 0}, {most, -1}};
+  ranks.require([&](int rank) {
+    velo_tensor in{const_cast<std::int64_t*>(values[rank]),
+                   {VELO_DEVICE_CPU, 0},
+                   1,
+                   {VELO_DTYPE_INT, 64, 1},
+                   &size,
+                   nullptr,
+                   0};
+    velo_tensor to = in;
+    to.data = sums[rank];
+    velo_reduction how = VELO_REDUCTION_INIT;
+    const velo_status first =
+        velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), nullptr, &in, &to);
+    if (first != VELO_OK) return first;
+    to.data = averages[rank];
+    how.op = VELO_REDUCE_AVG;
+    return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &in, &to);
+  });
+  CHECK(sums[2][0] == most - 2);  // 3 * (2^63 - 1) modulo 2^64
+  CHECK(sums[2][1] == -8);
+  CHECK(averages[2][0] == most);
+  CHECK(averages[2][1] == -2);
+}

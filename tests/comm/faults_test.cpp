@@ -1,0 +1,253 @@
+// What ends a group: late, absent and disagreeing ranks, aborts, failed streams; each said to every
+// rank, with those at fault, in time.
+#include <jansson.h>
+
+#include "comm/ranks.hpp"
+#include "core/stream.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+double milliseconds_since(clock_type::time_point begin) {
+  return std::chrono::duration<double, std::milli>(clock_type::now() - begin).count();
+}
+
+velo_status barrier(const local_ranks& ranks, int rank) {
+  return velo_group_barrier(ranks.stream(rank), ranks.group(rank));
+}
+
+velo_status reduce(const local_ranks& ranks, int rank, std::vector<float>& x,
+                   velo_reduce_op op = VELO_REDUCE_SUM) {
+  const auto size = static_cast<std::int64_t>(x.size());
+  const velo_tensor view{
+      x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+  velo_reduction how = VELO_REDUCTION_INIT;
+  how.op = op;
+  return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &view, &view);
+}
+
+std::string described(velo_group group) {
+  std::uint64_t needed = 0;
+  REQUIRE(velo_group_describe(group, nullptr, 0, &needed) == VELO_OK);
+  std::string all(needed, 0);
+  REQUIRE(velo_group_describe(group, &all[0], needed, nullptr) == VELO_OK);
+  all.resize(needed - 1);
+  return all;
+}
+
+struct json {
+  explicit json(const std::string& text) : root(json_loads(text.c_str(), 0, nullptr)) {
+    REQUIRE(root != nullptr);
+  }
+  ~json() { json_decref(root); }
+  json(const json&) = delete;
+  json_t* root;
+};
+
+}  // namespace
+
+TEST_CASE("ranks that do not come by the deadline are named on all that wait") {
+  const local_ranks ranks(6, group_desc(150));
+  ranks.require([&](int rank) { return barrier(ranks, rank); });
+  const auto begin = clock_type::now();
+  std::vector<double> took(6);
+  const std::vector<said> all = ranks.run([&](int rank) {
+    if (rank == 1 || rank == 3 || rank == 4) return velo_status{VELO_OK};
+    std::vector<float> x(1000, 1.0f);
+    const velo_status status = reduce(ranks, rank, x);
+    took[static_cast<std::size_t>(rank)] = milliseconds_since(begin);
+    return status;
+  });
+  for (const int rank : {0, 2, 5}) {
+    const said& one = all[static_cast<std::size_t>(rank)];
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.rank == 1);
+    CHECK(one.argument == "group");
+    CHECK(one.expected == "all_reduce of 1000 float32, sum (operation 2) within 150 ms");
+    CHECK(one.got == "ranks 1, 3, 4 not there");
+    CHECK(took[static_cast<std::size_t>(rank)] >= 149);
+    CHECK(took[static_cast<std::size_t>(rank)] < 250);
+  }
+  // Who comes later is told the same at once.
+  const said late = told(barrier(ranks, 3));
+  CHECK(late.code == VELO_ERR_PEER);
+  CHECK(late.got == "ranks 1, 3, 4 not there");
+
+  const json all_of_it(described(ranks.group(2)));
+  json_t* fault = json_object_get(all_of_it.root, "fault");
+  CHECK(std::string(json_string_value(json_object_get(fault, "what"))) == "late");
+  CHECK(std::string(json_string_value(json_object_get(fault, "operation"))) == "all_reduce");
+  CHECK(json_integer_value(json_object_get(fault, "sequence")) == 2);
+  CHECK(json_integer_value(json_object_get(fault, "bytes")) == 4000);
+  CHECK(json_array_size(json_object_get(fault, "ranks")) == 3);
+  json_t* each = json_object_get(all_of_it.root, "ranks");
+  REQUIRE(json_array_size(each) == 6);
+  for (std::size_t rank = 0; rank < 6; ++rank) {
+    const bool came = rank == 0 || rank == 2 || rank == 5;
+    json_t* one = json_array_get(each, rank);
+    CHECK(json_integer_value(json_object_get(one, "completed")) == 1);
+    CHECK(json_integer_value(json_object_get(one, "arrived")) == (came ? 2 : 1));
+  }
+}
+
+TEST_CASE("an abort from another thread ends the collectives of all ranks, and more than once") {
+  const local_ranks ranks(3);
+  const auto begin = clock_type::now();
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    velo_group_abort(ranks.group(2));
+    velo_group_abort(ranks.group(2));
+    velo_group_abort(ranks.group(0));
+  });
+  const std::vector<said> all =
+      ranks.run([&](int rank) { return rank == 2 ? velo_status{VELO_OK} : barrier(ranks, rank); });
+  other.join();
+  CHECK(milliseconds_since(begin) < 150);
+  for (const int rank : {0, 1}) {
+    CHECK(all[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
+    CHECK(all[static_cast<std::size_t>(rank)].rank == 2);
+    CHECK(all[static_cast<std::size_t>(rank)].got == "an abort by rank 2");
+  }
+  CHECK(told(barrier(ranks, 2)).code == VELO_ERR_PEER);
+}
+
+TEST_CASE("an abort ends what waits in a queue, and the stream says so") {
+  const local_ranks ranks(2);
+  velo_stream queue = ranks.context(0).new_stream();
+  velo_event done = ranks.context(0).new_event();
+  REQUIRE(velo_group_barrier(queue, ranks.group(0)) == VELO_OK);
+  REQUIRE(velo_group_barrier(queue, ranks.group(0)) == VELO_OK);
+  REQUIRE(velo_event_record(done, queue) == VELO_OK);
+  REQUIRE(velo_group_abort(ranks.group(0)) == VELO_OK);
+  CHECK(velo_event_synchronize(done, 1000000000) == VELO_OK);
+  const said kept = told(velo_stream_synchronize(queue));
+  CHECK(kept.code == VELO_ERR_PEER);
+  CHECK(kept.rank == 0);
+  CHECK(velo_stream_clear(queue) == VELO_OK);
+}
+
+TEST_CASE("ranks that call something else are found, the few among the many") {
+  struct variant {
+    const char* what;
+    std::function<velo_status(const local_ranks&, int)> odd;
+    std::string got;
+  };
+  std::vector<float> memory[8];
+  const variant variants[] = {
+      {"an operation", [&](const local_ranks& all, int rank) { return barrier(all, rank); },
+       "barrier"},
+      {"a count",
+       [&](const local_ranks& all, int rank) {
+         memory[rank].assign(101, 1.0f);
+         return reduce(all, rank, memory[rank]);
+       },
+       "all_reduce of 101 float32, sum"},
+      {"a reduction",
+       [&](const local_ranks& all, int rank) {
+         memory[rank].assign(100, 1.0f);
+         return reduce(all, rank, memory[rank], VELO_REDUCE_MAX);
+       },
+       "all_reduce of 100 float32, max"},
+      {"a dtype",
+       [&](const local_ranks& all, int rank) {
+         memory[rank].assign(100, 1.0f);
+         const std::int64_t size = 100;
+         const velo_tensor view{memory[rank].data(),
+                                {VELO_DEVICE_CPU, 0},
+                                1,
+                                {VELO_DTYPE_INT, 32, 1},
+                                &size,
+                                nullptr,
+                                0};
+         return velo_group_all_reduce(all.stream(rank), all.group(rank), nullptr, &view, &view);
+       },
+       "all_reduce of 100 int32, sum"},
+      {"a scale",
+       [&](const local_ranks& all, int rank) {
+         memory[rank].assign(100, 1.0f);
+         const std::int64_t size = 100;
+         const velo_tensor view{memory[rank].data(),
+                                {VELO_DEVICE_CPU, 0},
+                                1,
+                                {VELO_DTYPE_FLOAT, 32, 1},
+                                &size,
+                                nullptr,
+                                0};
+         velo_reduction how = VELO_REDUCTION_INIT;
+         how.scale = 0.5;
+         return velo_group_all_reduce(all.stream(rank), all.group(rank), &how, &view, &view);
+       },
+       "all_reduce of 100 float32, sum scaled by 0.5"}};
+  for (const variant& v : variants) {
+    INFO(v.what);
+    const local_ranks ranks(4);
+    const std::vector<said> all = ranks.run([&](int rank) {
+      if (rank == 2) return v.odd(ranks, rank);
+      memory[rank].assign(100, 1.0f);
+      return reduce(ranks, rank, memory[rank]);
+    });
+    for (const said& one : all) {
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.rank == 2);
+      CHECK(one.expected == "all_reduce of 100 float32, sum (operation 1)");
+      CHECK(one.got == "rank 2 with " + v.got);
+    }
+    CHECK(memory[0] == std::vector<float>(100, 1.0f));
+  }
+}
+
+TEST_CASE("a rank that leaves is named by those that need it, and not by those that do not") {
+  const local_ranks ranks(3);
+  ranks.require([&](int rank) {
+    std::vector<float> x(100000, 1.0f);
+    return reduce(ranks, rank, x);
+  });
+  const auto begin = clock_type::now();
+  const std::vector<said> all = ranks.run([&](int rank) {
+    if (rank != 1) return barrier(ranks, rank);
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    velo_group_destroy(ranks.group(1));
+    return velo_status{VELO_OK};
+  });
+  CHECK(milliseconds_since(begin) < 150);
+  for (const int rank : {0, 2}) {
+    CHECK(all[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
+    CHECK(all[static_cast<std::size_t>(rank)].rank == 1);
+    CHECK(all[static_cast<std::size_t>(rank)].got == "rank 1 that left the group");
+  }
+}
+
+TEST_CASE("a call dropped by its stream's failure before is told to the ranks that would wait") {
+  const local_ranks ranks(3);
+  velo_stream queue = ranks.context(1).new_stream();
+  std::atomic<bool> go{false};
+  struct fails final : velo::core::work {
+    explicit fails(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
+    void run(velo::core::execution&) override {
+      while (!go_) std::this_thread::yield();
+      velo::core::fail(VELO_ERR_IO, "", "a disk", "none");
+    }
+    std::atomic<bool>& go_;
+  };
+  velo::core::stream& behind = velo::core::resolve<velo::core::stream>(queue, "stream");
+  behind.enqueue(behind.make<fails>(go));
+  REQUIRE(velo_group_barrier(queue, ranks.group(1)) == VELO_OK);
+  const auto begin = clock_type::now();
+  const std::vector<said> all = ranks.run([&](int rank) {
+    if (rank != 1) return barrier(ranks, rank);
+    go = true;
+    return velo_status{VELO_OK};
+  });
+  CHECK(milliseconds_since(begin) < 150);
+  CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
+  for (const int rank : {0, 2}) {
+    const said& one = all[static_cast<std::size_t>(rank)];
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.rank == 1);
+    CHECK(one.got == "rank 1 that could not do its part");
+    CHECK(one.cause == "a failure of its stream before");
+  }
+}

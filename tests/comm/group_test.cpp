@@ -1,0 +1,305 @@
+// Groups: how they are made, the order of their calls beside streams, and what is refused.
+#include "comm/ranks.hpp"
+#include "memory/held_stream.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+velo_tensor floats(float* data, const std::int64_t& size) {
+  return {data, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+}
+
+velo_group_info info_of(velo_group group) {
+  velo_group_info info = VELO_GROUP_INFO_INIT;
+  REQUIRE(velo_group_get_info(group, &info) == VELO_OK);
+  return info;
+}
+
+velo_status sum(velo_stream stream, velo_group group, float* data, const std::int64_t& size) {
+  const velo_tensor x = floats(data, size);
+  return velo_group_all_reduce(stream, group, nullptr, &x, &x);
+}
+
+constexpr std::int64_t ten = 10;
+
+}  // namespace
+
+TEST_CASE("a group of one rank combines with itself") {
+  const live_context context;
+  velo_group group = nullptr;
+  REQUIRE(velo_group_create(context, nullptr, &group) == VELO_OK);
+  const velo_group_info info = info_of(group);
+  CHECK(info.transport == VELO_TRANSPORT_SELF);
+  CHECK(info.rank == 0);
+  CHECK(info.size == 1);
+  float in[10], out[10] = {};
+  for (int i = 0; i < 10; ++i) in[i] = static_cast<float>(i);
+  velo_reduction how = VELO_REDUCTION_INIT;
+  how.scale = 2;
+  const velo_tensor from = floats(in, ten), to = floats(out, ten);
+  REQUIRE(velo_group_all_reduce(context.inline_stream(), group, &how, &from, &to) == VELO_OK);
+  for (int i = 0; i < 10; ++i) CHECK(out[i] == 2 * in[i]);
+  CHECK(velo_group_barrier(context.inline_stream(), group) == VELO_OK);
+  CHECK(info_of(group).finished == 2);
+  velo_group_destroy(group);
+}
+
+TEST_CASE("ranks of a process know their places") {
+  const local_ranks ranks(3);
+  for (int r = 0; r < 3; ++r) {
+    const velo_group_info info = info_of(ranks.group(r));
+    CHECK(info.transport == VELO_TRANSPORT_LOCAL);
+    CHECK(info.rank == r);
+    CHECK(info.size == 3);
+    CHECK(info.failed == 0);
+  }
+}
+
+TEST_CASE("no rank leaves a barrier before all have come") {
+  const local_ranks ranks(4);
+  std::atomic<int> come{0};
+  std::atomic<bool> early{false};
+  ranks.require([&](int rank) {
+    for (int round = 1; round <= 100; ++round) {
+      if (rank == round % 4) std::this_thread::sleep_for(std::chrono::microseconds(300));
+      ++come;
+      const velo_status met = velo_group_barrier(ranks.stream(rank), ranks.group(rank));
+      if (met != VELO_OK) return met;
+      if (come < 4 * round) early = true;
+      const velo_status left = velo_group_barrier(ranks.stream(rank), ranks.group(rank));
+      if (left != VELO_OK) return left;
+    }
+    return velo_status{VELO_OK};
+  });
+  CHECK_FALSE(early);
+}
+
+TEST_CASE("a collective on a queue returns at once, and what is queued behind it sees its result") {
+  const local_ranks ranks(2);
+  float data[2][10];
+  for (auto& of : data)
+    for (float& x : of) x = 1;
+  velo_stream queue = ranks.context(0).new_stream();
+  velo_event done = ranks.context(0).new_event();
+  REQUIRE(sum(queue, ranks.group(0), data[0], ten) == VELO_OK);
+  REQUIRE(sum(queue, ranks.group(0), data[0], ten) == VELO_OK);
+  REQUIRE(velo_event_record(done, queue) == VELO_OK);
+  CHECK(velo_event_synchronize(done, 20000000) == VELO_ERR_TIMEOUT);
+  CHECK(data[0][0] == 1);
+  REQUIRE(sum(ranks.stream(1), ranks.group(1), data[1], ten) == VELO_OK);
+  REQUIRE(sum(ranks.stream(1), ranks.group(1), data[1], ten) == VELO_OK);
+  REQUIRE(velo_event_synchronize(done, 20000000000) == VELO_OK);
+  CHECK(data[0][9] == 4);
+  CHECK(data[1][9] == 4);
+  CHECK(info_of(ranks.group(0)).finished == 2);
+}
+
+TEST_CASE("products of the context go on while a collective waits") {
+  const local_ranks ranks(2);
+  float data[2][10] = {};
+  velo_stream queue = ranks.context(0).new_stream();
+  REQUIRE(sum(queue, ranks.group(0), data[0], ten) == VELO_OK);
+  float a[10] = {1}, y[10] = {};
+  const velo_tensor view_a = floats(a, ten), view_y = floats(y, ten);
+  velo_add_args add = VELO_ADD_ARGS_INIT;
+  add.a = add.b = &view_a;
+  add.y = &view_y;
+  REQUIRE(velo_add(ranks.stream(0), &add) == VELO_OK);
+  CHECK(y[0] == 2);
+  REQUIRE(sum(ranks.stream(1), ranks.group(1), data[1], ten) == VELO_OK);
+  REQUIRE(velo_stream_synchronize(queue) == VELO_OK);
+}
+
+TEST_CASE("collectives of a group keep the order of their calls across streams") {
+  const local_ranks ranks(2);
+  float first[2][10] = {}, second[2][1] = {};
+  const std::int64_t one = 1;
+  std::atomic<bool> open{false};
+  velo_stream held = ranks.context(0).new_stream(), free = ranks.context(0).new_stream();
+  velo::core::stream& slow = stream_of(held);
+  slow.enqueue(slow.make<held_work>(open));
+  REQUIRE(sum(held, ranks.group(0), first[0], ten) == VELO_OK);
+  REQUIRE(sum(free, ranks.group(0), second[0], one) == VELO_OK);  // called later: waits
+  std::thread other([&] {
+    sum(ranks.stream(1), ranks.group(1), first[1], ten);
+    sum(ranks.stream(1), ranks.group(1), second[1], one);
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  CHECK(info_of(ranks.group(0)).finished == 0);
+  open = true;
+  CHECK(velo_stream_synchronize(free) == VELO_OK);
+  CHECK(velo_stream_synchronize(held) == VELO_OK);
+  other.join();
+  CHECK(info_of(ranks.group(1)).finished == 2);
+}
+
+TEST_CASE("several threads may call on one stream") {
+  const local_ranks ranks(2);
+  std::vector<velo_stream> queues = {ranks.context(0).new_stream(), ranks.context(1).new_stream()};
+  std::vector<std::thread> callers;
+  std::atomic<int> refused{0};
+  for (int caller = 0; caller < 6; ++caller)
+    callers.emplace_back([&, caller] {
+      const int rank = caller % 2;
+      for (int i = 0; i < 50; ++i)
+        refused += velo_group_barrier(queues[static_cast<std::size_t>(rank)], ranks.group(rank)) !=
+                   VELO_OK;
+    });
+  for (std::thread& one : callers) one.join();
+  CHECK(refused == 0);
+  for (const velo_stream queue : queues) CHECK(velo_stream_synchronize(queue) == VELO_OK);
+  CHECK(info_of(ranks.group(0)).finished == 150);
+}
+
+TEST_CASE("destroying a group finishes what was called") {
+  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+  one.threads = 1;
+  const live_context a(one), b(one);
+  const velo_context both[] = {a, b};
+  velo_group groups[2] = {};
+  REQUIRE(velo_group_create_local(both, 2, nullptr, groups) == VELO_OK);
+  float data[2][10];
+  for (auto& of : data)
+    for (float& x : of) x = 3;
+  velo_stream queues[2] = {a.new_stream(), b.new_stream()};
+  for (int r = 0; r < 2; ++r) REQUIRE(sum(queues[r], groups[r], data[r], ten) == VELO_OK);
+  for (const velo_group group : groups) velo_group_destroy(group);
+  CHECK(data[0][5] == 6);
+  CHECK(data[1][5] == 6);
+}
+
+TEST_CASE("a context ends its group with it") {
+  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+  one.threads = 1;
+  velo_group groups[2] = {};
+  {
+    const live_context a(one), b(one);
+    const velo_context both[] = {a, b};
+    REQUIRE(velo_group_create_local(both, 2, nullptr, groups) == VELO_OK);
+  }
+  CHECK(velo_group_abort(groups[0]) == VELO_ERR_HANDLE);
+}
+
+TEST_CASE("groups that make no sense are refused, with the argument named") {
+  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+  one.threads = 1;
+  const live_context a(one), b(one);
+  velo_group group = nullptr, groups[3] = {};
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  const auto refused = [&](velo_status code, const char* argument, velo_status got) {
+    CHECK(got == code);
+    CHECK(last_record().argument == argument);
+  };
+  SECTION("a context twice") {
+    const velo_context twice[] = {a, b, a};
+    refused(VELO_ERR_ARGUMENT, "contexts[2]", velo_group_create_local(twice, 3, nullptr, groups));
+    CHECK(last_record().got == "contexts[0] again");
+  }
+  SECTION("no ranks, and too many") {
+    const velo_context both[] = {a, b};
+    refused(VELO_ERR_ARGUMENT, "count", velo_group_create_local(both, 0, nullptr, groups));
+    refused(VELO_ERR_ARGUMENT, "count", velo_group_create_local(both, 1025, nullptr, groups));
+  }
+  SECTION("a context that is none") {
+    const velo_context some[] = {a, nullptr};
+    refused(VELO_ERR_NULL, "contexts[1]", velo_group_create_local(some, 2, nullptr, groups));
+  }
+  SECTION("transports") {
+    desc.transport = VELO_TRANSPORT_LOCAL;
+    refused(VELO_ERR_UNSUPPORTED, "desc.transport", velo_group_create(a, &desc, &group));
+    desc.transport = 99;
+    refused(VELO_ERR_ARGUMENT, "desc.transport", velo_group_create(a, &desc, &group));
+    desc.transport = VELO_TRANSPORT_SELF;
+    const velo_context both[] = {a, b};
+    refused(VELO_ERR_UNSUPPORTED, "desc.transport",
+            velo_group_create_local(both, 2, &desc, groups));
+  }
+  SECTION("numbers") {
+    desc.timeout_ns = 0;
+    refused(VELO_ERR_ARGUMENT, "desc.timeout_ns", velo_group_create(a, &desc, &group));
+    desc.timeout_ns = 1;
+    desc.buffer = 4096;
+    refused(VELO_ERR_ARGUMENT, "desc.buffer", velo_group_create(a, &desc, &group));
+  }
+  CHECK(group == nullptr);
+  CHECK(groups[0] == nullptr);
+}
+
+TEST_CASE("a collective that makes no sense is refused before anybody is told") {
+  const local_ranks ranks(2);
+  float x[10] = {}, y[10] = {};
+  std::int64_t size = 10;
+  velo_tensor in = floats(x, size), out = floats(y, size);
+  velo_reduction how = VELO_REDUCTION_INIT;
+  const auto refused = [&](velo_status code, const char* argument) {
+    CHECK(velo_group_all_reduce(ranks.stream(0), ranks.group(0), &how, &in, &out) == code);
+    CHECK(last_record().argument == argument);
+  };
+  SECTION("sizes") {
+    const std::int64_t nine = 9;
+    out.shape = &nine;
+    refused(VELO_ERR_SHAPE, "out");
+    CHECK(last_record().expected == "10 elements, as many as in has");
+    size = -1;
+    refused(VELO_ERR_SHAPE, "in.shape[0]");
+    in.ndim = 9;
+    refused(VELO_ERR_RANK, "in.ndim");
+  }
+  SECTION("sizes that overflow") {
+    const std::int64_t huge[] = {1 << 30, 1 << 30, 1 << 10};
+    in.ndim = 3;
+    in.shape = huge;
+    refused(VELO_ERR_SHAPE, "in");
+  }
+  SECTION("no elements") {
+    in.data = nullptr;
+    refused(VELO_ERR_NULL, "in.data");
+  }
+  SECTION("dtypes") {
+    in.dtype = out.dtype = {VELO_DTYPE_INT, 16, 1};
+    refused(VELO_ERR_DTYPE, "in");
+    in.dtype = {VELO_DTYPE_INT, 4, 1};
+    refused(VELO_ERR_DTYPE, "in");
+    in.dtype = {VELO_DTYPE_FLOAT, 32, 1};
+    out.dtype = {VELO_DTYPE_INT, 32, 1};
+    refused(VELO_ERR_DTYPE, "out");
+    CHECK(last_record().expected == "float32");
+    CHECK(last_record().got == "int32");
+  }
+  SECTION("layouts") {
+    const std::int64_t stride = 2, five = 5;
+    in.shape = out.shape = &five;
+    in.strides = &stride;
+    refused(VELO_ERR_LAYOUT, "in");
+    in.strides = nullptr;
+    in.byte_offset = 2;
+    refused(VELO_ERR_LAYOUT, "in");
+  }
+  SECTION("another device") {
+    in.device.type = 2;
+    refused(VELO_ERR_DEVICE, "in");
+  }
+  SECTION("overlap") {
+    const std::int64_t nine = 9;
+    in.shape = out.shape = &nine;
+    out.data = x + 1;
+    refused(VELO_ERR_OVERLAP, "out");
+  }
+  SECTION("reductions") {
+    how.op = 7;
+    refused(VELO_ERR_ARGUMENT, "reduction.op");
+    how.op = VELO_REDUCE_MIN;
+    how.scale = 2;
+    refused(VELO_ERR_ARGUMENT, "reduction.scale");
+    how.scale = 1.0 / 0.0;
+    refused(VELO_ERR_ARGUMENT, "reduction.scale");
+  }
+  SECTION("a stream of another context") {
+    CHECK(velo_group_barrier(ranks.stream(1), ranks.group(0)) == VELO_ERR_ARGUMENT);
+    CHECK(last_record().argument == "stream");
+  }
+  CHECK(info_of(ranks.group(0)).called == 0);
+  ranks.require(
+      [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });
+}

@@ -1,0 +1,138 @@
+// Meetings by themselves: steps that stand still, and the words of a set of ranks.
+#include "comm/transport/meeting.hpp"
+
+#include <sys/mman.h>
+
+#include "comm/ranks.hpp"
+#include "core/fails.hpp"
+#include "core/stream.hpp"
+
+using namespace velo::test;
+namespace comm = velo::comm;
+namespace core = velo::core;
+
+namespace {
+
+// Ranks over one area, each a place and a context.
+class area_of {
+ public:
+  explicit area_of(int ranks, std::int64_t timeout_ms) {
+    const std::size_t slot = comm::shared_area::least_slot(ranks);
+    const std::size_t bytes = comm::shared_area::bytes_for(ranks, slot);
+    memory_.reset(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                  [bytes](void* p) { munmap(p, bytes); });
+    const comm::shared_area area(memory_.get(), ranks, slot, core::sleepers::of_process);
+    for (int rank = 0; rank < ranks; ++rank)
+      places_.push_back({area, rank, timeout_ms * 1000000, 0, nullptr,
+                         std::vector<const void*>(static_cast<std::size_t>(ranks)), 0});
+  }
+  comm::place& at(int rank) { return places_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  std::shared_ptr<void> memory_;
+  std::vector<comm::place> places_;
+};
+
+// body(meeting) as work that waits; the failure it ended with.
+template <class Body>
+core::failure met(comm::place& at, Body&& body) {
+  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+  one.threads = 1;
+  velo_context context = nullptr;
+  core::failure ended;
+  if (velo_context_create(&one, &context) != VELO_OK) return ended;
+  core::context& owner = core::resolve<core::context>(context, "context");
+  owner.inline_stream().run_waiting([&](core::execution& state) {
+    comm::operation what;
+    what.terms.kind = comm::collective::all_reduce;
+    comm::meeting m(at, what, 1, state);
+    try {
+      body(m);
+    } catch (const core::failure& f) {
+      ended = f;
+    }
+  });
+  velo_context_destroy(context);
+  return ended;
+}
+
+}  // namespace
+
+TEST_CASE("a rank that stops in the middle of a collective is the one that is named") {
+  area_of area(3, 150);
+  core::failure ended[3];
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      ended[rank] = met(area.at(rank), [rank](comm::meeting& m) {
+        for (int step = 0; step < 10; ++step) {
+          if (rank == 1 && step == 3) return;
+          m.begin_step();
+          m.post_step();
+          if (step == 0) {
+            m.arrive();
+            m.meet();
+          } else {
+            m.await_step();
+          }
+          m.end_step();
+        }
+      });
+    });
+  for (std::thread& one : threads) one.join();
+  CHECK(ended[1].code == VELO_OK);
+  for (const int rank : {0, 2}) {
+    CHECK(ended[rank].code == VELO_ERR_PEER);
+    CHECK(ended[rank].rank == 1);
+    CHECK(std::string(ended[rank].got) == "rank 1 not there");
+  }
+}
+
+TEST_CASE("what is staged in a slot stays until all have read it") {
+  constexpr int ranks = 4, steps = 2000;
+  area_of area(ranks, 20000);
+  std::atomic<int> wrong{0};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      const core::failure ended = met(area.at(rank), [&](comm::meeting& m) {
+        for (int step = 0; step < steps; ++step) {
+          m.begin_step();
+          const int mine = step * ranks + rank;
+          std::memcpy(m.mine(), &mine, sizeof mine);
+          m.post_step();
+          if (step == 0) {
+            m.arrive();
+            m.meet();
+          } else {
+            m.await_step();
+          }
+          if (step % 97 == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
+          for (int peer = 0; peer < ranks; ++peer) {
+            int theirs = 0;
+            std::memcpy(&theirs, m.of(peer), sizeof theirs);
+            wrong += theirs != step * ranks + peer;
+          }
+          m.end_step();
+        }
+      });
+      wrong += ended.code != VELO_OK;
+    });
+  for (std::thread& one : threads) one.join();
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("sets of ranks are told as ranges") {
+  comm::rank_set set;
+  CHECK(set.lowest() == -1);
+  set.add(7);
+  CHECK(set.text() == "rank 7");
+  set.add(3);
+  set.add(4);
+  CHECK(set.text() == "ranks 3, 4, 7");
+  set.add(5);
+  set.add(1023);
+  set.add(0);
+  CHECK(set.text() == "ranks 0, 3-5, 7, 1023");
+  CHECK(set.lowest() == 0);
+}

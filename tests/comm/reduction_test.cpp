@@ -1,0 +1,110 @@
+// Every kernel of reductions beside the plain one, bit for bit, and float16 as plain code has it.
+#include "comm/reduction.hpp"
+
+#include <cmath>
+#include "comm/ranks.hpp"
+
+#include "core/cpu.hpp"
+
+using namespace velo::test;
+namespace comm = velo::comm;
+namespace simd = velo::simd;
+
+namespace {
+
+// Bytes that are any numbers; for floating-point ones often of like size, else sums say little.
+std::vector<unsigned char> numbers(std::size_t bytes, velo_dtype dtype, std::uint32_t seed) {
+  elements all(dtype, static_cast<std::int64_t>(bytes / (dtype.bits / 8)));
+  std::uint32_t state = seed * 2654435761u + 1;
+  for (std::int64_t i = 0; i < all.count(); ++i) {
+    state = state * 1664525u + 1013904223u;
+    const double unit = static_cast<double>(state >> 8) / (1 << 24);
+    all.set(i, is_float(dtype) ? (unit - 0.5) * 4 : unit * 100);
+  }
+  return {all.at(0), all.at(0) + bytes};
+}
+
+}  // namespace
+
+TEST_CASE("every kernel of a reduction gives the bits of plain loops, at any place and length") {
+  const comm::kernel_list& list = comm::reduction_kernel_list;
+  const auto& plain =
+      *static_cast<const comm::reduction_kernels*>(list.entries[list.count - 1].kernels);
+  int kernels = 0;
+  for (int k = 0; k + 1 < list.count; ++k) {
+    if (list.entries[k].isa > velo::core::detect_isa()) continue;
+    ++kernels;
+    const auto& fast = *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels);
+    for (int op = 0; op < comm::combine_count; ++op)
+      for (int e = 0; e < comm::element_count + 2; ++e) {
+        const bool widens = e >= comm::element_count;
+        const velo_dtype in = reduced_dtypes[widens ? e - comm::element_count + 2 : e].dtype;
+        const velo_dtype out = widens ? reduced_dtypes[0].dtype : in;
+        const comm::reduce_fn one =
+            widens ? fast.wide[op][e - comm::element_count] : fast.same[op][e];
+        const comm::reduce_fn other =
+            widens ? plain.wide[op][e - comm::element_count] : plain.same[op][e];
+        for (const std::int64_t n : {0, 1, 3, 15, 16, 17, 63, 200, 1027})
+          for (const int ranks : {1, 2, 5})
+            for (const bool bypass : {false, true}) {
+              const int size = in.bits / 8;
+              std::vector<std::vector<unsigned char>> sources;
+              std::vector<const void*> from;
+              for (int r = 0; r < ranks; ++r)
+                sources.push_back(numbers(static_cast<std::size_t>((n + 3) * size), in,
+                                          static_cast<std::uint32_t>(r)));
+              for (int r = 0; r < ranks; ++r)
+                from.push_back(sources[static_cast<std::size_t>(r)].data() + r % 3 * size);
+              const elements a(out, n, static_cast<int>(n % 5)), b(out, n, 0);
+              const double scale = is_float(in) && op < 2 ? 0.7 : 1;
+              one({from.data(), ranks, a.at(0), n, scale, bypass});
+              other({from.data(), ranks, b.at(0), n, scale, false});
+              INFO(list.entries[k].name << ", operation " << op << ", dtype " << e << ", " << n
+                                        << " of " << ranks);
+              CHECK(a.same_bits(b));
+              CHECK(a.borders_kept());
+            }
+      }
+  }
+  CHECK((kernels > 0 || velo::core::detect_isa() == velo::core::isa::scalar));
+}
+
+TEST_CASE("float16 is read and rounded alike by every kernel") {
+  std::vector<simd::f16> all(1 << 16), back(1 << 16);
+  std::vector<float> wide(1 << 16);
+  for (std::uint32_t i = 0; i < all.size(); ++i) all[i].bits = static_cast<std::uint16_t>(i);
+  const comm::kernel_list& list = comm::reduction_kernel_list;
+  for (int k = 0; k < list.count; ++k) {
+    if (list.entries[k].isa > velo::core::detect_isa()) continue;
+    INFO(list.entries[k].name);
+    const auto& kernels = *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels);
+    const void* from = all.data();
+    kernels.wide[0][0]({&from, 1, wide.data(), 1 << 16, 1, false});
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const double exponent = static_cast<double>(i >> 10 & 31),
+                   fraction = static_cast<double>(i & 1023);
+      double value = exponent == 0
+                         ? fraction * 0x1p-24
+                         : (1 + fraction / 1024) * std::ldexp(1.0, static_cast<int>(exponent) - 15);
+      if (exponent == 31) value = fraction == 0 ? HUGE_VAL : std::nan("");
+      if ((i & 0x8000) != 0) value = -value;
+      wrong += !(wide[i] == value || (std::isnan(wide[i]) && std::isnan(value)));
+    }
+    CHECK(wrong == 0);
+  }
+  // Rounding: half way between neighbors, and just beside it.
+  for (std::uint32_t i = 0; i < 0x7bff; ++i) {
+    const float low = simd::to_float(simd::f16{static_cast<std::uint16_t>(i)});
+    const float high = simd::to_float(simd::f16{static_cast<std::uint16_t>(i + 1)});
+    const float half = low + (high - low) / 2;
+    const std::uint32_t even = i % 2 == 0 ? i : i + 1;
+    if (simd::to_f16(half).bits != even || simd::to_f16(std::nextafterf(half, 0)).bits != i ||
+        simd::to_f16(std::nextafterf(half, 1e9f)).bits != i + 1) {
+      FAIL("at " << i);
+    }
+  }
+  CHECK(simd::to_f16(65519.0f).bits == 0x7bff);
+  CHECK(simd::to_f16(65520.0f).bits == 0x7c00);
+  CHECK(simd::to_f16(-1e30f).bits == 0xfc00);
+}
