@@ -388,6 +388,42 @@ static void plan_steps(void) {
   velo_pool_destroy(pool);
 }
 
+static void topologies(void) {
+  velo_topology topology = NULL;
+  velo_topology_traffic traffic = VELO_TOPOLOGY_TRAFFIC_INIT;
+  velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
+  velo_topology_info info = VELO_TOPOLOGY_INFO_INIT;
+  velo_topology_family family = VELO_TOPOLOGY_FAMILY_INIT;
+  velo_topology_place place = VELO_TOPOLOGY_PLACE_INIT;
+  int32_t ranks[4] = {-1, -1, -1, -1};
+  int64_t count = 0;
+  const char* name = NULL;
+  char out[64];
+  traffic.sequence = 1 << 20;
+  desc.traffic = &traffic;
+  desc.tp = 2;
+  desc.dp = 3;
+  desc.ep = 4;
+  EXPECT(velo_topology_create(&desc, &topology) == VELO_ERR_ARGUMENT && topology == NULL);
+  desc.ep = 3;
+  WORKS(velo_topology_create(&desc, &topology));
+  WORKS(velo_topology_get_info(topology, &info));
+  EXPECT(info.ranks == 6 && info.etp == 2 && info.edp == 1);
+  WORKS(velo_topology_family_name(topology, 0, &name));
+  EXPECT(strcmp(name, "tp") == 0);
+  WORKS(velo_topology_get_family(topology, "tp", &family));
+  EXPECT(family.groups == 3 && family.size == 2 && family.buffer == 4 << 20);
+  EXPECT(strcmp(family.key, "tp") == 0 && family.twin_of == NULL);
+  WORKS(velo_topology_get_place(topology, "ep", 3, &place));
+  EXPECT(place.group == 1 && place.position == 1);
+  WORKS(velo_topology_get_group(topology, "ep", 1, ranks, 2, &count));
+  EXPECT(count == 3 && ranks[0] == 1 && ranks[1] == 3 && ranks[2] == -1);
+  WORKS(velo_topology_write(topology, "tp-pp", VELO_TOPOLOGY_JSON, out, sizeof out, NULL));
+  EXPECT(strcmp(out, "[[0, 1], [2, 3], [4, 5]]") == 0);
+  velo_topology_destroy(topology);
+  EXPECT(velo_topology_get_info(topology, &info) == VELO_ERR_HANDLE);
+}
+
 static velo_status square_seed(void* user, const velo_recompute_call* call) {
   *(uint64_t*)call->outputs[0] = call->seed * call->seed + *(const uint64_t*)call->inputs[0];
   ++*(int*)user;
@@ -569,6 +605,7 @@ int main(int count, char** words) {
   pools(stream);
   plans();
   plan_steps();
+  topologies();
   recompute();
   regions();
   recompute_plans();

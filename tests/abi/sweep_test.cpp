@@ -110,6 +110,7 @@ class world {
     kept.allocator = &below;
     REQUIRE(velo_recompute_create(&kept, &recompute_) == VELO_OK);
     REQUIRE(velo_recompute_plan_create(&recompute_plan_) == VELO_OK);
+    REQUIRE(velo_topology_create(nullptr, &topology_) == VELO_OK);
     velo_swap swap = nullptr;
     REQUIRE(velo_swap_create(context_, nullptr, &swap) == VELO_OK);
     velo_group group = nullptr;
@@ -141,7 +142,8 @@ class world {
                                                {"velo_recompute", recompute_},
                                                {"velo_recompute_plan", recompute_plan_},
                                                {"velo_swap", swap},
-                                               {"velo_group", group}};
+                                               {"velo_group", group},
+                                               {"velo_topology", topology_}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -166,6 +168,7 @@ class world {
     velo_adaptor_destroy(adaptor_);
     velo_plan_destroy(plan_);
     velo_pool_destroy(pool_);
+    velo_topology_destroy(topology_);
   }
   world(const world&) = delete;
   world& operator=(const world&) = delete;
@@ -200,6 +203,7 @@ class world {
   velo_plan plan_ = nullptr;
   velo_recompute recompute_ = nullptr;
   velo_recompute_plan recompute_plan_ = nullptr;
+  velo_topology topology_ = nullptr;
   velo_stream inline_ = nullptr;
   alignas(64) unsigned char memory_[4096];
   velo_tensor* tensor_;
@@ -338,6 +342,8 @@ void give_back(const function_info& f, const std::vector<velo_value>& values) {
       velo_context_destroy(static_cast<velo_context>(made));
     if (std::strcmp(p.type, "velo_pool*") == 0) velo_pool_destroy(static_cast<velo_pool>(made));
     if (std::strcmp(p.type, "velo_plan*") == 0) velo_plan_destroy(static_cast<velo_plan>(made));
+    if (std::strcmp(p.type, "velo_topology*") == 0)
+      velo_topology_destroy(static_cast<velo_topology>(made));
     if (std::strcmp(p.type, "velo_recompute_plan*") == 0)
       velo_recompute_plan_destroy(static_cast<velo_recompute_plan>(made));
     if (std::strcmp(p.type, "void**") == 0 && std::strcmp(f.name, "velo_pool_allocate") == 0)

@@ -300,6 +300,25 @@ TEST_CASE("a plan records a step and replays it") {
   CHECK_THROWS_AS(plan.end(), velo::error);
 }
 
+TEST_CASE("a topology names the groups of a job") {
+  velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
+  desc.tp = 2;
+  desc.dp = 3;
+  const velo::topology topology = velo::topology::create(desc);
+  CHECK(topology.info().ranks == 6);
+  CHECK(std::string(topology.family_name(2)) == "dp");
+  CHECK(topology.family("dp").groups == 2);
+  CHECK(topology.place("dp", 3).group == 1);
+  CHECK(topology.place("dp", 3).position == 1);
+  std::int32_t ranks[3] = {};
+  CHECK(topology.group("dp", 1, ranks, 3) == 3);
+  CHECK(ranks[2] == 5);
+  CHECK(topology.write<std::string>("dp", VELO_TOPOLOGY_JSON) == "[[0, 2, 4], [1, 3, 5]]");
+  CHECK_THROWS_AS(topology.place("dp", 6), velo::error);
+  desc.ep = 4;
+  CHECK_THROWS_AS(velo::topology::create(desc), velo::error);
+}
+
 TEST_CASE("rules give kinds to layers, and measured modules are chosen at a budget") {
   velo_recompute_rule rule = VELO_RECOMPUTE_RULE_INIT;
   rule.method = VELO_RECOMPUTE_METHOD_BLOCK;

@@ -24,5 +24,6 @@ extern char text[1 << 20];
 std::vector<entry> memory_rows();
 std::vector<entry> plan_rows();
 std::vector<entry> comm_rows();
+std::vector<entry> topology_rows();
 
 }  // namespace velo::testing

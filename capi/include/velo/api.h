@@ -33,6 +33,7 @@
 #include "velo/stream.h"
 #include "velo/swap.h"
 #include "velo/tensor.h"
+#include "velo/topology.h"
 #include "velo/types.h"
 
 VELO_BEGIN_C
@@ -274,6 +275,21 @@ struct velo_api {
   velo_status (*group_all_reduce)(velo_stream stream, velo_group group,
                                   const velo_reduction* reduction, const velo_tensor* in,
                                   const velo_tensor* out);
+
+  /* velo/topology.h */
+  velo_status (*topology_create)(const velo_topology_desc* desc, velo_topology* topology);
+  void (*topology_destroy)(velo_topology topology);
+  velo_status (*topology_get_info)(velo_topology topology, velo_topology_info* info);
+  velo_status (*topology_family_name)(velo_topology topology, int64_t index, const char** name);
+  velo_status (*topology_get_family)(velo_topology topology, const char* family,
+                                     velo_topology_family* info);
+  velo_status (*topology_get_place)(velo_topology topology, const char* family, int64_t rank,
+                                    velo_topology_place* place);
+  velo_status (*topology_get_group)(velo_topology topology, const char* family, int64_t group,
+                                    int32_t* ranks, int64_t capacity, int64_t* count);
+  velo_status (*topology_write)(velo_topology topology, const char* family,
+                                velo_topology_format format, char* buffer, uint64_t capacity,
+                                uint64_t* needed);
 };
 
 VELO_END_C

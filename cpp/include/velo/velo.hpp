@@ -26,3 +26,4 @@
 #include "velo/stream.hpp"
 #include "velo/swap.hpp"
 #include "velo/tensor.hpp"
+#include "velo/topology.hpp"

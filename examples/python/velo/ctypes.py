@@ -85,6 +85,12 @@ VELO_REDUCE_SUM = 0
 VELO_REDUCE_AVG = 1
 VELO_REDUCE_MIN = 2
 VELO_REDUCE_MAX = 3
+VELO_TOPOLOGY_DISPATCH_NONE = 0
+VELO_TOPOLOGY_DISPATCH_ALL_GATHER = 1
+VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL = 2
+VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL_SEQUENCE = 3
+VELO_TOPOLOGY_JSON = 0
+VELO_TOPOLOGY_SVG = 1
 VELO_POOL_ORDINARY = 0
 VELO_POOL_HUGE = 1
 VELO_POOL_SHARED = 2
@@ -198,6 +204,10 @@ class velo_group(c_void_p):
     """One rank of a group of ranks that work together."""
 
 
+class velo_topology(c_void_p):
+    """Which ranks of a job form which groups."""
+
+
 class velo_pool(c_void_p):
     """Blocks of memory given and taken back without asking the system each time."""
 
@@ -304,6 +314,26 @@ class velo_group_desc(Sized):
 
 class velo_group_info(Sized):
     """What is known of a group."""
+
+
+class velo_topology_traffic(Sized):
+    """What a step sends: from it follow sizes for the groups' buffers."""
+
+
+class velo_topology_desc(Sized):
+    """A job of tp * cp * dp * pp * gtp ranks, less than 2^31."""
+
+
+class velo_topology_info(Sized):
+    """Numbers of a topology."""
+
+
+class velo_topology_family(Sized):
+    """A family of groups."""
+
+
+class velo_topology_place(Sized):
+    """Where a rank is in a family."""
 
 
 class velo_pool_desc(Sized):
@@ -600,6 +630,68 @@ velo_group_info._fields_ = [
     ("finished", c_uint64),
     ("failed", c_int32),
     ("reserved", c_uint32),
+]
+velo_topology_traffic._fields_ = [
+    ("struct_size", c_uint32),
+    ("dispatch", c_int32),
+    ("sequence", c_int64),
+    ("batch", c_int64),
+    ("hidden", c_int64),
+    ("heads", c_int64),
+    ("kv_heads", c_int64),
+    ("top_k", c_int64),
+    ("ep_factor", c_double),
+    ("sequence_parallel", c_int32),
+    ("cp_ring", c_int32),
+    ("cp_overlap", c_int32),
+    ("tp_extends_ep", c_int32),
+]
+velo_topology_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("order", c_char_p),
+    ("tp", c_int64),
+    ("cp", c_int64),
+    ("dp", c_int64),
+    ("pp", c_int64),
+    ("ep", c_int64),
+    ("etp", c_int64),
+    ("gtp", c_int64),
+    ("egtp", c_int64),
+    ("instances", c_int64),
+    ("cp_levels", POINTER(c_int64)),
+    ("cp_level_count", c_int64),
+    ("cp_ulysses", c_int64),
+    ("cp_window", c_int64),
+    ("tp_x", c_int64),
+    ("tp_y", c_int64),
+    ("hybrid", c_int32),
+    ("twins", c_int32),
+    ("buffers", c_char_p),
+    ("traffic", POINTER(velo_topology_traffic)),
+]
+velo_topology_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("ranks", c_int64),
+    ("families", c_int64),
+    ("etp", c_int64),
+    ("edp", c_int64),
+]
+velo_topology_family._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("groups", c_int64),
+    ("size", c_int64),
+    ("buffer", c_uint64),
+    ("key", c_char_p),
+    ("twin_of", c_char_p),
+]
+velo_topology_place._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("group", c_int64),
+    ("position", c_int64),
 ]
 velo_pool_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -1335,6 +1427,14 @@ FUNCTIONS = {
     "velo_group_describe": (c_int32, velo_group, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_group_barrier": (c_int32, velo_stream, velo_group),
     "velo_group_all_reduce": (c_int32, velo_stream, velo_group, POINTER(velo_reduction), POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_topology_create": (c_int32, POINTER(velo_topology_desc), POINTER(velo_topology)),
+    "velo_topology_destroy": (None, velo_topology),
+    "velo_topology_get_info": (c_int32, velo_topology, POINTER(velo_topology_info)),
+    "velo_topology_family_name": (c_int32, velo_topology, c_int64, POINTER(c_char_p)),
+    "velo_topology_get_family": (c_int32, velo_topology, c_char_p, POINTER(velo_topology_family)),
+    "velo_topology_get_place": (c_int32, velo_topology, c_char_p, c_int64, POINTER(velo_topology_place)),
+    "velo_topology_get_group": (c_int32, velo_topology, c_char_p, c_int64, POINTER(c_int32), c_int64, POINTER(c_int64)),
+    "velo_topology_write": (c_int32, velo_topology, c_char_p, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
 }
 
 

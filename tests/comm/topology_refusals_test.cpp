@@ -1,0 +1,389 @@
+// What topologies refuse, which argument they name, and that nothing is touched then; texts; sizes
+// of buffers.
+#include <jansson.h>
+
+#include <catch2/catch.hpp>
+#include <cmath>
+#include <memory>
+#include <tuple>
+
+#include "comm/topologies.hpp"
+
+using velo::testing::sizes;
+using velo::testing::topology;
+
+namespace {
+
+velo_error_info last() {
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  REQUIRE(velo_last_error(&info) == VELO_OK);
+  return info;
+}
+
+void refused(const velo_topology_desc& desc, const std::string& argument,
+             const std::string& expected, const std::string& got) {
+  velo_topology made = nullptr;
+  CHECK(velo_topology_create(&desc, &made) == VELO_ERR_ARGUMENT);
+  CHECK(made == nullptr);
+  const velo_error_info info = last();
+  CHECK(info.argument == argument);
+  CHECK(std::string(info.expected).find(expected) != std::string::npos);
+  CHECK(info.got == got);
+}
+
+}  // namespace
+
+TEST_CASE("sizes that make no job are refused by name") {
+  using member = std::int64_t velo_topology_desc::*;
+  const std::pair<member, std::string> dense[] = {{&velo_topology_desc::tp, "desc.tp"},
+                                                  {&velo_topology_desc::cp, "desc.cp"},
+                                                  {&velo_topology_desc::dp, "desc.dp"},
+                                                  {&velo_topology_desc::pp, "desc.pp"},
+                                                  {&velo_topology_desc::gtp, "desc.gtp"}};
+  for (const auto& [field, name] : dense) {
+    velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
+    desc.*field = 0;
+    refused(desc, name, "1 or more", "0");
+    desc.*field = INT64_MIN;
+    refused(desc, name, "1 or more", "-9223372036854775808");
+    desc.*field = std::int64_t{1} << 31;
+    refused(desc, name, "at most 2147483647", "2147483648");
+    desc.*field = INT64_MAX;
+    refused(desc, name, "at most 2147483647", "9223372036854775807");
+  }
+  refused(sizes(65536, 1, 1, 65536, 1), "desc.dp", "at most 32767", "65536");
+  refused(sizes(2, 2, 1, 3, std::int64_t{1} << 62), "desc.pp", "at most 178956970",
+          "4611686018427387904");
+  for (const std::int64_t bad : {INT64_MIN, std::int64_t{-1}, std::int64_t{5}, INT64_MAX}) {
+    velo_topology_desc desc = sizes(2, 1, 1, 6, 2);
+    desc.etp = bad;
+    refused(desc, "desc.etp", "a divisor of tp * cp * dp * gtp, 12", std::to_string(bad));
+    desc.etp = 3;
+    desc.ep = bad;
+    refused(desc, "desc.ep", "a divisor of tp * cp * dp * gtp / etp, 4", std::to_string(bad));
+    desc.ep = 2;
+    desc.egtp = bad;
+    refused(desc, "desc.egtp", "tp * cp * dp * gtp / (etp * ep), 2", std::to_string(bad));
+    desc.egtp = 1;
+    desc.instances = bad;
+    refused(desc, "desc.instances", "a divisor of dp * cp, 6", std::to_string(bad));
+  }
+  refused(sizes(2, 1, 0, 6, 2), "desc.ep", "a divisor", "0");
+  velo_topology_desc desc = sizes(1, 1, 4, 8, 1);
+  desc.instances = 4;  // of dp, yet not of edp
+  refused(desc, "desc.instances", "a divisor of edp, 2", "4");
+}
+
+TEST_CASE("orders are refused for unknown axes, axes twice, axes left out, stages apart") {
+  const auto order = [](const velo_topology_desc& of, const char* text, const std::string& expected,
+                        const std::string& got) {
+    velo_topology_desc desc = of;
+    desc.order = text;
+    refused(desc, "desc.order", expected, got);
+  };
+  const velo_topology_desc job = sizes(2, 2, 2, 2, 2);
+  order(job, "tp-cp-ep-dp-xp", "tp, cp, ep, dp and pp", "\"xp\" in \"tp-cp-ep-dp-xp\"");
+  order(job, "", "tp, cp, ep, dp and pp", "\"\" in \"\"");
+  order(job, "tp-cp-ep-dp-pp-", "tp, cp, ep, dp and pp", "\"\" in \"tp-cp-ep-dp-pp-\"");
+  order(job, "tp cp", "tp, cp, ep, dp and pp", "\"tp cp\" in \"tp cp\"");
+  order(job, "tp-cp-tp", "each axis once", "tp twice in tp-cp-tp");
+  order(job, "tp-cp-dp-pp", "ep in it: ep is 2", "tp-cp-dp-pp");
+  order(job, "tp-ep-dp-pp", "cp in it: cp is 2", "tp-ep-dp-pp");
+  order(sizes(2, 1, 1, 1, 1), "cp-ep-dp-pp", "tp in it: tp is 2", "cp-ep-dp-pp");
+  velo_topology_desc experts = sizes(2, 1, 1, 1, 1);
+  experts.etp = 1;
+  order(experts, "tp-pp", "dp in it: edp is 2", "tp-pp");
+  order(sizes(1, 1, 2, 4, 2), "tp-cp-ep-pp-dp",
+        "pp last, or experts with the dp of dense layers, 4", "tp-cp-ep-pp-dp");
+  order(sizes(1, 2, 2, 2, 2), "tp-cp-pp-ep-dp", "2 and 1 ranks apart", "tp-cp-pp-ep-dp");
+  const topology allowed(sizes(1, 2, 2, 2, 2, "tp-cp-ep-pp-dp"));
+  CHECK(allowed.group("pp", 0) == std::vector<std::int32_t>{0, 2});
+}
+
+TEST_CASE("parts that do not divide are refused") {
+  velo_topology_desc desc = sizes(4, 8, 1, 3, 1);
+  desc.cp_ulysses = 3;
+  refused(desc, "desc.cp_ulysses", "a divisor of cp, 8", "3");
+  desc.cp_ulysses = 8;
+  refused(desc, "desc.cp_ulysses", "a ring of 2 or more", "8");
+  desc.cp_ulysses = 2;
+  desc.cp_window = 3;
+  refused(desc, "desc.cp_window", "the ring, cp / cp_ulysses, 4", "3");
+  desc.cp_window = 4;
+  refused(desc, "desc.cp_window", "less than the ring", "4");
+  desc.cp_window = 0;
+  refused(desc, "desc.cp_window", "a divisor", "0");
+  desc.cp_window = 1;
+  desc.tp_x = 3;
+  refused(desc, "desc.tp_x", "a divisor of tp, 4", "3");
+  desc.tp_x = 0;
+  desc.tp_y = 2;
+  refused(desc, "desc.tp_y", "0 where tp_x is 0", "2");
+  desc.tp_x = 2;
+  desc.tp_y = -2;
+  refused(desc, "desc.tp_y", "a divisor of tp, 4", "-2");
+  desc.tp_y = 0;
+  desc.hybrid = 2;
+  refused(desc, "desc.hybrid", "0 or 1", "2");
+  desc.hybrid = 0;
+  desc.twins = -1;
+  refused(desc, "desc.twins", "0 or 1", "-1");
+  velo_topology_desc odd = sizes(2, 1, 1, 3, 1);
+  odd.hybrid = 1;
+  refused(odd, "desc.hybrid", "an even dp * cp", "3");
+
+  const std::int64_t levels[] = {2, 3, 4}, less[] = {2, 2}, zero[] = {2, 0};
+  desc.twins = 0;
+  desc.cp_levels = levels;
+  desc.cp_level_count = 3;
+  refused(desc, "desc.cp_levels[1]", "a divisor of what those before leave, 4", "3");
+  desc.cp_levels = less;
+  desc.cp_level_count = 2;
+  refused(desc, "desc.cp_levels[1]", "what the others leave, 4: the product is cp, 8", "2");
+  desc.cp_levels = zero;
+  refused(desc, "desc.cp_levels[1]", "what the others leave", "0");
+  desc.cp_level_count = -1;
+  refused(desc, "desc.cp_level_count", "0 to 64", "-1");
+  desc.cp_level_count = 2;
+  desc.cp_levels = nullptr;
+  velo_topology made = nullptr;
+  CHECK(velo_topology_create(&desc, &made) == VELO_ERR_NULL);
+}
+
+TEST_CASE("families, groups and ranks that are not there are refused, and nothing is written") {
+  const topology t(sizes(2, 1, 1, 3, 2));
+  velo_topology_place place = VELO_TOPOLOGY_PLACE_INIT;
+  place.group = 77;
+  velo_topology_family info = VELO_TOPOLOGY_FAMILY_INIT;
+  info.groups = 77;
+  const std::string long_name(100000, 'x');
+  for (const char* name : {"", "xp", "tp-", "tp-tp", "tp-ep-cp", "gtp-egtp", "cp-level-1",
+                           "gtp_remat", "TP", "-", long_name.c_str()}) {
+    INFO(std::string(name).substr(0, 20));
+    CHECK(velo_topology_get_family(t, name, &info) == VELO_ERR_ARGUMENT);
+    CHECK(std::string(last().argument) == "family");
+    CHECK(velo_topology_get_place(t, name, 0, &place) == VELO_ERR_ARGUMENT);
+  }
+  for (const std::int64_t rank : {INT64_MIN, std::int64_t{-1}, std::int64_t{12}, INT64_MAX}) {
+    CHECK(velo_topology_get_place(t, "tp", rank, &place) == VELO_ERR_ARGUMENT);
+    CHECK(std::string(last().argument) == "rank");
+    CHECK(std::string(last().expected) == "0 to 11");
+    CHECK(std::string(last().got) == std::to_string(rank));
+    const char* name = "untouched";
+    CHECK(velo_topology_family_name(t, rank == 12 ? 16 : rank, &name) == VELO_ERR_ARGUMENT);
+    CHECK(std::string(name) == "untouched");
+  }
+  CHECK(place.group == 77);
+  CHECK(info.groups == 77);
+  std::int32_t ranks[4] = {-5, -5, -5, -5};
+  std::int64_t count = -5;
+  for (const std::int64_t group : {INT64_MIN, std::int64_t{-1}, std::int64_t{4}, INT64_MAX})
+    CHECK(velo_topology_get_group(t, "dp", group, ranks, 4, &count) == VELO_ERR_ARGUMENT);
+  CHECK(velo_topology_get_group(t, "dp", 0, ranks, -1, &count) == VELO_ERR_ARGUMENT);
+  CHECK(velo_topology_get_group(t, "dp", 0, nullptr, 1, &count) == VELO_ERR_NULL);
+  CHECK(count == -5);
+  CHECK(ranks[0] == -5);
+  CHECK(velo_topology_get_group(t, "dp", 1, ranks, 2, &count) == VELO_OK);
+  CHECK(count == 3);
+  CHECK(ranks[1] == 3);
+  CHECK(ranks[2] == -5);
+  CHECK(velo_topology_write(t, "tp", 2, nullptr, 0, nullptr) == VELO_ERR_ARGUMENT);
+}
+
+TEST_CASE("a topology without a description is one rank") {
+  velo_topology made = nullptr;
+  REQUIRE(velo_topology_create(nullptr, &made) == VELO_OK);
+  char text[8];
+  CHECK(velo_topology_write(made, "tp-ep-pp", VELO_TOPOLOGY_JSON, text, sizeof text, nullptr) ==
+        VELO_OK);
+  CHECK(std::string(text) == "[[0]]");
+  velo_topology_destroy(made);
+}
+
+namespace {
+
+std::string written(velo_topology from, const char* family, velo_topology_format format) {
+  std::uint64_t needed = 0;
+  REQUIRE(velo_topology_write(from, family, format, nullptr, 0, &needed) == VELO_OK);
+  std::string text(needed, 0);
+  REQUIRE(velo_topology_write(from, family, format, text.data(), needed, nullptr) == VELO_OK);
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("JSON has every family that has a name, in their order, with the same groups") {
+  velo_topology_desc desc = sizes(2, 4, 2, 2, 3);
+  desc.hybrid = desc.twins = 1;
+  const topology t(desc);
+  json_error_t error;
+  const std::unique_ptr<json_t, void (*)(json_t*)> all(
+      json_loads(written(t, nullptr, VELO_TOPOLOGY_JSON).c_str(), JSON_REJECT_DUPLICATES, &error),
+      [](json_t* node) { json_decref(node); });
+  REQUIRE(all != nullptr);
+  std::vector<std::string> names;
+  const char* name = nullptr;
+  json_t* value = nullptr;
+  json_object_foreach(all.get(), name, value) {
+    names.emplace_back(name);
+    velo::testing::groups read;
+    for (std::size_t g = 0; g < json_array_size(value); ++g) {
+      read.emplace_back();
+      for (std::size_t i = 0; i < json_array_size(json_array_get(value, g)); ++i)
+        read.back().push_back(static_cast<std::int32_t>(
+            json_integer_value(json_array_get(json_array_get(value, g), i))));
+    }
+    CHECK(read == t.all(name));
+  }
+  CHECK(names == t.names());
+}
+
+TEST_CASE("a picture has a square for each rank of each family, colored by group") {
+  const topology t(sizes(2, 1, 1, 2, 2));
+  const auto count = [](const std::string& in, const std::string& what) {
+    std::size_t found = 0;
+    for (std::size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1))
+      ++found;
+    return found;
+  };
+  const std::string all = written(t, nullptr, VELO_TOPOLOGY_SVG);
+  CHECK(count(all, "<title>rank ") == 16 * 8);
+  CHECK(count(all, "in no group") == 4);  // the second stage has no position embedding
+  const std::string one = written(t, "tp-pp", VELO_TOPOLOGY_SVG);
+  CHECK(count(one, "<title>rank ") == 8);
+  CHECK(one.find("tp-pp: 2 of 4") != std::string::npos);
+  CHECK(one.find("rank 6: group 1, position 2") != std::string::npos);
+  const std::string large = written(topology(sizes(8, 1, 1, 256, 1)), "tp", VELO_TOPOLOGY_SVG);
+  CHECK(count(large, "<title>rank ") == 1024);
+  CHECK(large.find("the first 1024 shown") != std::string::npos);
+}
+
+namespace {
+
+constexpr std::uint64_t mebibyte = 1 << 20;
+
+void expect_buffers(const velo_topology_desc& desc,
+                    const std::vector<std::pair<std::string, std::uint64_t>>& expected) {
+  const topology t(desc);
+  for (const auto& [family, size] : expected) {
+    INFO(family);
+    CHECK(t.family(family).buffer == size * mebibyte);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("buffers are 200 MiB, or what their key says") {
+  velo_topology_desc desc = sizes(4, 4, 2, 2, 2);
+  desc.cp_ulysses = 2;
+  desc.tp_x = 2;
+  desc.twins = 1;
+  expect_buffers(desc, {{"dp", 200}, {"tp", 200}, {"etp", 200}, {"tp-pp", 200}});
+  desc.buffers =
+      "dp:1; tp : 300;exp:400;dp_modulo_exp:500;pp_new_stream:2;cp2:3;cp_ulysses:4;"
+      "ag_x_sd_rcv_overlap:5;nd2_dim2:6;embd:7;mp_exp:16777216;tp:8";
+  expect_buffers(desc, {{"dp", 1},
+                        {"tp", 8},
+                        {"ep", 400},
+                        {"edp", 500},
+                        {"pp-new-stream", 2},
+                        {"cp-overlap", 3},
+                        {"cp-ulysses", 4},
+                        {"nd1-dim1-overlap", 5},
+                        {"nd2-dim2", 6},
+                        {"embedding", 7},
+                        {"tp-ep-pp", 16777216},
+                        {"pp", 200},
+                        {"nd1-dim1", 200}});
+  const topology t(desc);
+  CHECK(std::string(t.family("edp").key) == "dp_modulo_exp");
+  CHECK(t.family("position-embedding").key == nullptr);
+  for (const auto& [text, expected, got] :
+       std::vector<std::tuple<const char*, std::string, std::string>>{
+           {"", "key:MiB", "\"\""},
+           {"dp", "key:MiB", "\"dp\""},
+           {"dp:1;", "key:MiB", "\"\""},
+           {"dq:1", "a key such as", "\"dq\""},
+           {"dp:0", "1 to 16777216 MiB for dp", "\"0\""},
+           {"dp:-1", "1 to 16777216 MiB for dp", "\"-1\""},
+           {"dp:1.5", "1 to 16777216 MiB for dp", "\"1.5\""},
+           {"dp:1;tp:99999999999999999999", "1 to 16777216 MiB for tp",
+            "\"99999999999999999999\""}}) {
+    desc.buffers = text;
+    refused(desc, "desc.buffers", expected, got);
+  }
+}
+
+TEST_CASE("buffers follow from what a step sends") {
+  // 8192 tokens of 4096 elements: 32 Mi elements in all, 64 MiB.
+  velo_topology_traffic traffic = VELO_TOPOLOGY_TRAFFIC_INIT;
+  traffic.sequence = 8192;
+  traffic.hidden = 4096;
+  traffic.heads = 32;
+  traffic.kv_heads = 8;
+  traffic.top_k = 2;
+  velo_topology_desc desc = sizes(4, 2, 2, 4, 2);
+  desc.twins = 1;
+  desc.traffic = &traffic;
+  // 16 Mi elements a context rank: an all-reduce sends them twice; Ulysses a quarter, over tp.
+  expect_buffers(desc, {{"tp", 64},
+                        {"pp", 32},
+                        {"pp-new-stream", 32},
+                        {"mp", 10},
+                        {"tp-cp", 10},
+                        {"tp-ep-pp", 10},
+                        {"cp", 8},
+                        {"ep", 200},
+                        {"dp", 200}});
+  traffic.sequence_parallel = 1;
+  expect_buffers(desc, {{"tp", 32}, {"pp", 8}});
+
+  // Experts: 4 Mi elements a tp rank, each token twice, half as many again on the fullest.
+  traffic.dispatch = VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL_SEQUENCE;
+  expect_buffers(desc, {{"tp", 200}, {"ep", 200}, {"tp-ep", 200}});  // how uneven is not known
+  traffic.ep_factor = 1.5;
+  expect_buffers(desc, {{"tp", 32}, {"ep", 24}, {"tp-ep", 200}});
+  traffic.tp_extends_ep = 1;
+  expect_buffers(desc, {{"tp-ep", 24}});
+  traffic.ep_factor = 4;
+  expect_buffers(desc, {{"tp", 64}});
+  traffic.dispatch = VELO_TOPOLOGY_DISPATCH_ALL_GATHER;
+  traffic.ep_factor = 1;
+  expect_buffers(desc, {{"tp", 32}, {"ep", 16}, {"tp-ep", 64}});
+
+  // A ring sends keys and values of 8 of 32 heads: 1 Mi elements each.
+  traffic.cp_ring = 1;
+  expect_buffers(desc, {{"cp", 4}, {"cp-overlap", 200}});
+  traffic.cp_overlap = 1;
+  expect_buffers(desc, {{"cp", 2}, {"cp-overlap", 2}});
+  desc.cp = 8;
+  desc.cp_ulysses = 2;
+  desc.cp_window = 2;
+  // Hybrid: heads exchanged among 2 are 4 Mi elements; keys and values of a ring of 4, half a Mi.
+  expect_buffers(desc, {{"cp", 10},
+                        {"cp-ulysses", 8},
+                        {"cp-ring", 2},
+                        {"cp-ring-intra", 2},
+                        {"cp-ring-intra-overlap", 2}});
+  traffic.cp_overlap = 0;
+  expect_buffers(desc, {{"cp-ring", 4}, {"cp-ring-intra", 4}});
+  desc.buffers = "cp_ring:9";
+  expect_buffers(desc, {{"cp-ring", 9}, {"cp-ring-intra", 4}});
+
+  traffic.sequence = INT64_MAX;  // more than anyone has: the largest size
+  traffic.batch = INT64_MAX;
+  expect_buffers(desc, {{"tp", 16777216}});
+  const auto wrong = [&](auto&& change, const std::string& field, const std::string& got) {
+    velo_topology_traffic bad = traffic;
+    change(bad);
+    desc.traffic = &bad;
+    refused(desc, "desc.traffic." + field, "", got);
+  };
+  wrong([](auto& t) { t.sequence = 0; }, "sequence", "0");
+  wrong([](auto& t) { t.kv_heads = -1; }, "kv_heads", "-1");
+  wrong([](auto& t) { t.dispatch = 4; }, "dispatch", "4");
+  wrong([](auto& t) { t.ep_factor = std::nan(""); }, "ep_factor", "nan");
+  wrong([](auto& t) { t.ep_factor = HUGE_VAL; }, "ep_factor", "inf");
+  wrong([](auto& t) { t.cp_ring = 2; }, "cp_ring", "2");
+}
