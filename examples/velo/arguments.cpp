@@ -1,8 +1,10 @@
 // Options are the same for all commands; what a command does not use does no harm. The table has
 // one row for each: those that take a word, and what becomes of it.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
+#include <iterator>
 
 #include "commands.hpp"
 #include "examples/closest_name.hpp"
@@ -72,12 +74,29 @@ constexpr option_row options[] = {
        given.pool = word;
      }}};
 
+// What describes a job of many ranks: velo topology reads their words.
+constexpr const char* layout_options[] = {
+    "--tp",        "--cp",   "--ep",   "--dp",        "--pp",        "--etp",
+    "--order",     "--gtp",  "--egtp", "--instances", "--cp-levels", "--cp-ulysses",
+    "--cp-window", "--tp-x", "--tp-y", "--buffers",   "--rank"};
+
+bool set_layout(arguments& given, const std::string& option, const std::string* word) {
+  if (std::find(std::begin(layout_options), std::end(layout_options), option) ==
+      std::end(layout_options))
+    return false;
+  if (word == nullptr) throw input_error(option + " wants a word behind it; velo help topology");
+  given.layout.emplace_back(option.substr(2), *word);
+  return true;
+}
+
 const option_row& option_called(const std::string& word) {
   std::vector<std::string> names;
   for (const option_row& row : options) {
     if (word == row.name) return row;
     names.emplace_back(row.name);
   }
+  names.insert(names.end(), std::begin(layout_options), std::end(layout_options));
+  names.insert(names.end(), {"--hybrid", "--twins"});
   const std::string meant = examples::did_you_mean(word, names);
   throw input_error("unknown option " + word +
                     (meant.empty() ? "; --help lists what there is" : meant));
@@ -97,6 +116,12 @@ arguments parse_arguments(const std::vector<std::string>& words) {
       given.json = true;
     } else if (word == "--no-measure") {
       given.measure = false;
+    } else if (word == "--hybrid") {
+      given.hybrid = true;
+    } else if (word == "--twins") {
+      given.twins = true;
+    } else if (set_layout(given, word, i + 1 < words.size() ? &words[i + 1] : nullptr)) {
+      ++i;
     } else {
       option_called(word).set(given, i + 1 < words.size() ? words[i + 1] : "");
       ++i;

@@ -31,6 +31,8 @@ struct arguments {
   std::string output;                                         // -o FILE
   std::string picture;                                        // --svg FILE
   std::string pool;                                           // --pool NAME
+  std::vector<std::pair<std::string, std::string>> layout;    // --tp N .., without the hyphens
+  bool hybrid = false, twins = false;
   std::vector<std::string> words;
 };
 arguments parse_arguments(const std::vector<std::string>& words);  // throws input_error
@@ -41,6 +43,7 @@ int explain(const arguments& given);
 int place(const arguments& given);
 int replay(const arguments& given);
 int swap_bench(const arguments& given);
+int topology(const arguments& given);
 
 extern const char* const info_help;
 extern const char* const ops_help;
@@ -48,5 +51,6 @@ extern const char* const explain_help;
 extern const char* const place_help;
 extern const char* const replay_help;
 extern const char* const swap_bench_help;
+extern const char* const topology_help;
 
 }  // namespace command

@@ -17,13 +17,13 @@ struct command_row {
   int (*run)(const command::arguments& given);
   const char* const* help;
 };
-constexpr command_row commands[] = {
-    {"info", &command::info, &command::info_help},
-    {"ops", &command::ops, &command::ops_help},
-    {"explain", &command::explain, &command::explain_help},
-    {"place", &command::place, &command::place_help},
-    {"replay", &command::replay, &command::replay_help},
-    {"swap-bench", &command::swap_bench, &command::swap_bench_help}};
+constexpr command_row commands[] = {{"info", &command::info, &command::info_help},
+                                    {"ops", &command::ops, &command::ops_help},
+                                    {"explain", &command::explain, &command::explain_help},
+                                    {"place", &command::place, &command::place_help},
+                                    {"replay", &command::replay, &command::replay_help},
+                                    {"swap-bench", &command::swap_bench, &command::swap_bench_help},
+                                    {"topology", &command::topology, &command::topology_help}};
 
 constexpr const char* overview =
     "usage: velo COMMAND ..\n\n"
@@ -33,6 +33,7 @@ constexpr const char* overview =
     "  place      addresses for buffers of known lifetimes, as low as a capacity\n"
     "  replay     what a trace of allocations reserves in velo's pool, by a plan, in a model\n"
     "  swap-bench what a swap's tiers give in a folder of this machine\n"
+    "  topology   which ranks of a job form which groups\n"
     "  help       this text, or what a command takes: velo help COMMAND\n"
     "  --version  the library's release and its ABI's\n\n"
     "Exit codes: 0 done, 1 bad input, 2 no solution.\n";

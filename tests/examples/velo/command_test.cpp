@@ -38,7 +38,7 @@ void expect_refused(const std::string& words, const char* reason) {
 TEST_CASE("help is given for the whole and for each command") {
   const outcome all = velo("--help");
   CHECK(all.code == 0);
-  for (const char* name : {"info", "ops", "explain", "place", "replay", "swap-bench"}) {
+  for (const char* name : {"info", "ops", "explain", "place", "replay", "swap-bench", "topology"}) {
     CHECK(holds(all, name));
     const outcome one = velo(std::string(name) + " --help");
     CHECK(one.code == 0);
