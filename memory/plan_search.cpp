@@ -17,7 +17,11 @@ plan_search::plan_search(const plan_problem& problem)
     : problem_(problem),
       weight_(problem.moment_count(), 1.0),
       chance_(problem.buffers()),
-      cover_(problem.moment_count() + 1) {}
+      held_by_(problem.buffers(), -1),
+      lowest_at_(problem.moment_count()),
+      cover_(problem.moment_count() + 1) {
+  for (int m = 0; m < problem.moment_count(); ++m) lowest_at_[m] = *problem.moments[m].begin();
+}
 
 void plan_search::reset(std::int64_t ceiling, const search_strategy& strategy, std::uint64_t seed) {
   const int n = problem_.buffers(), moments = problem_.moment_count();
@@ -219,9 +223,13 @@ bool plan_search::raise_postponed(const part& of) {
     for (std::size_t x = of.begin; x < of.end; ++x) {
       const std::int32_t i = arena_[x];
       if (!postponed_[i] || placed(i)) continue;
+      if (is_held_up(i, held_by_[i])) continue;
       std::int64_t least = highest;
-      for (const std::int32_t other : problem_.meeting[i])
-        if (!placed(other)) least = std::min(least, low_[other] + problem_.sizes[other]);
+      for (const std::int32_t other : problem_.meeting[i]) {
+        if (placed(other) || end_of(other) >= least) continue;
+        least = end_of(other);
+        held_by_[i] = other;
+      }
       if (least == highest) return false;
       if (least <= low_[i]) continue;
       set(low_[i], least);
@@ -234,13 +242,20 @@ bool plan_search::raise_postponed(const part& of) {
   return true;
 }
 
+void plan_search::raise_floor(std::int32_t m) {
+  std::int64_t least = highest;
+  for (const std::int32_t i : problem_.moments[m]) {
+    if (placed(i) || low_[i] >= least) continue;
+    least = low_[i];
+    lowest_at_[m] = i;
+  }
+  if (least > floor_[m]) set(floor_[m], least);
+}
+
 bool plan_search::raise_floors(std::int32_t first, std::int32_t last) {
   for (std::int32_t m = first; m <= last; ++m) {
     if (rest_[m] == 0) continue;
-    std::int64_t least = highest;
-    for (const std::int32_t i : problem_.moments[m])
-      if (!placed(i)) least = std::min(least, low_[i]);
-    if (least > floor_[m]) set(floor_[m], least);
+    if (placed(lowest_at_[m]) || low_[lowest_at_[m]] > floor_[m]) raise_floor(m);
     if (slack(m) < 0) {
       weight_[m] += 1;
       return false;

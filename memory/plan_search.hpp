@@ -77,6 +77,7 @@ class plan_search {
   bool postpone(std::int32_t buffer, const part& of);
   bool raise_postponed(const part& of);
   bool raise_floors(std::int32_t first, std::int32_t last);
+  void raise_floor(std::int32_t moment);
   void settle(std::int32_t buffer, std::int64_t offset);
   void divide(std::int32_t parent, std::size_t begin, std::size_t end);
   part strip(part of);
@@ -85,6 +86,11 @@ class plan_search {
   void undo(std::size_t trail);
 
   bool placed(std::int32_t buffer) const { return offset_[buffer] >= 0; }
+  std::int64_t end_of(std::int32_t buffer) const { return low_[buffer] + problem_.sizes[buffer]; }
+  // Whether a postponed buffer can lie upon `below` as low as it is said to.
+  bool is_held_up(std::int32_t buffer, std::int32_t below) const {
+    return below >= 0 && !placed(below) && end_of(below) <= low_[buffer];
+  }
   std::int64_t slack(std::int32_t moment) const {
     return top_[moment] - floor_[moment] - rest_[moment];
   }
@@ -97,6 +103,8 @@ class plan_search {
   std::vector<std::int64_t> low_, offset_, postponed_;  // by buffer
   std::vector<std::int64_t> floor_, rest_, top_;        // by moment; rest: sizes still to place
   std::vector<double> weight_, chance_;                 // by moment, by buffer
+  // Who was found last to decide a bound: where it still does, nobody else is looked at.
+  std::vector<std::int32_t> held_by_, lowest_at_;  // by buffer, by moment
   std::vector<change> trail_;
   std::vector<std::int32_t> arena_;
   std::vector<part> agenda_;
