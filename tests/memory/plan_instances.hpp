@@ -4,6 +4,9 @@
 // together and cut anew, so that some placement of that height exists, blocks interlock in time and
 // address, and no moment has room to spare. That is what makes a problem hard; with fill below 1
 // some blocks are left out, which loosens it.
+//
+// pipeline: the first of 8 stages of a pipeline with 4 chunks each under interleaved 1F1B, layers
+// recomputed whole: what a layer keeps lives long, what it and its backward pass work with briefly.
 #pragma once
 
 #include <algorithm>
@@ -69,6 +72,86 @@ inline std::vector<memory::lifetime> make_churn(const churn& of) {
   for (std::size_t i = made.size(); i > 1; --i) std::swap(made[i - 1], made[random.below(i)]);
   return made;
 }
+
+class pipeline {
+ public:
+  explicit pipeline(std::uint64_t seed) : random_(seed) {
+    for (const std::int64_t kib : {8192, 24576, 8192, 128, 8192, 8192, 32768, 32768, 4096, 64})
+      sizes_.push_back(about(kib));
+    kept_size_ = about(8192);
+  }
+
+  // So many buffers, about.
+  std::vector<memory::lifetime> make(std::int64_t buffers) {
+    const std::int64_t a_layer = 3 * static_cast<std::int64_t>(sizes_.size()) + 1;
+    const std::int64_t rounds =
+        std::max<std::int64_t>(buffers / (chunks * layers * a_layer), stages);
+    const std::int64_t passes = rounds / stages * stages * chunks;
+    const std::int64_t ahead =
+        std::min<std::int64_t>(2 * (stages - 1) + (chunks - 1) * stages, passes);
+    for (std::int64_t k = 0; k < ahead; ++k) forward(k);
+    for (std::int64_t k = 0; k < passes; ++k) {
+      if (ahead + k < passes) forward(ahead + k);
+      backward(k);
+    }
+    return std::move(made_);
+  }
+
+ private:
+  static constexpr std::int64_t stages = 8, chunks = 4, layers = 4;
+  struct block {
+    std::int64_t since, size;
+  };
+
+  std::int64_t about(std::int64_t kib) {
+    return static_cast<std::int64_t>(static_cast<double>(kib) * (1 + 0.1 * random_.unit())) * 1024;
+  }
+  void finish(const block& b) { made_.push_back({b.since, now_++, b.size}); }
+
+  // Which chunk and micro-batch the k-th pass is of.
+  static std::int64_t pass(std::int64_t k, bool back) {
+    const std::int64_t chunk = k % (stages * chunks) / stages;
+    const std::int64_t batch = k / (stages * chunks) * stages + k % stages;
+    return batch * chunks + (back ? chunks - 1 - chunk : chunk);
+  }
+  void forward(std::int64_t k) {
+    for (std::int64_t l = 0; l < layers; ++l) {
+      kept_[pass(k, false) * layers + l] = now_++;
+      std::vector<block> live;
+      for (const std::int64_t size : sizes_) {
+        live.push_back({now_++, size});
+        if (live.size() <= 3) continue;
+        const auto ended = live.begin() + (random_.unit() < 0.7 ? 0 : 1);
+        finish(*ended);
+        live.erase(ended);
+      }
+      for (const block& b : live) finish(b);
+    }
+  }
+  void backward(std::int64_t k) {
+    for (std::int64_t l = layers; l-- > 0;) {
+      std::vector<block> again, gradients;
+      for (const std::int64_t size : sizes_) again.push_back({now_++, size});
+      for (; !again.empty(); again.pop_back()) {
+        gradients.push_back({now_++, again.back().size});
+        finish(again.back());
+        if (gradients.size() <= 2) continue;
+        finish(gradients.front());
+        gradients.erase(gradients.begin());
+      }
+      for (const block& b : gradients) finish(b);
+      const auto kept = kept_.find(pass(k, true) * layers + l);
+      finish({kept->second, kept_size_});
+      kept_.erase(kept);
+    }
+  }
+
+  memory::plan_random random_;
+  std::vector<std::int64_t> sizes_;
+  std::int64_t kept_size_ = 0, now_ = 0;
+  std::map<std::int64_t, std::int64_t> kept_;
+  std::vector<memory::lifetime> made_;
+};
 
 // Time passes, and what begins must lie clear of its neighbors in address among what is alive.
 // O(n log n).
