@@ -1,195 +1,106 @@
-// From heuristics to search: which group of buffers is worked on, in which way, and for how long.
+// Groups of buffers, the highest of which is worked on, by one thread or by several that know of
+// each other only when one of them is done.
 #include "memory/plan.hpp"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 #include <memory>
-#include <numeric>
+#include <new>
 #include <utility>
 
-#include "memory/plan_greedy.hpp"
-#include "memory/plan_orders.hpp"
+#include "core/failure.hpp"
+#include "core/threads.hpp"
+#include "memory/plan_group.hpp"
 #include "memory/plan_problem.hpp"
-#include "memory/plan_random.hpp"
-#include "memory/plan_search.hpp"
-#include "memory/plan_sweep.hpp"
 
 namespace velo::memory {
 namespace {
 
-constexpr std::size_t most_in_orders = 20000;    // buffers for the O(n * n) heuristics
-constexpr std::size_t most_in_lists = 32 << 20;  // numbers in a list of the search's problem
-constexpr std::int64_t first_nodes = 100;        // of a run in the first round
-constexpr std::int64_t closeness = 20000;        // part of the goal that is not worth another sweep
-constexpr int first_patience = 20;   // rounds of orders that may get no better before search begins
-constexpr int rounds_per_run = 2;    // of orders, for each run of search
-constexpr int runs_per_halfway = 1;  // runs at the goal for each halfway run
-
-using clock = std::chrono::steady_clock;
-
-struct deadline {
-  clock::time_point end;
-  explicit deadline(double seconds)
-      : end(clock::now() + std::chrono::duration_cast<clock::duration>(
-                               std::chrono::duration<double>(std::min(seconds, 1e6)))) {}
-  bool over() const { return clock::now() >= end; }
-};
-
-// Strategies that between them place most of what there is within their first runs; then some are
-// drawn at random.
-using moment = search_strategy::moment;
-using buffer = search_strategy::buffer;
-constexpr std::array<search_strategy, 12> first_strategies = {{
-    {moment::lowest, buffer::longest, true, 0},
-    {moment::low, buffer::longest, true, 0},
-    {moment::low_tight, buffer::longest, true, 0},
-    {moment::tight, buffer::weighted_longest, false, 0},
-    {moment::low_half_tight, buffer::weighted_longest, true, 0},
-    {moment::lowest, buffer::largest, false, 0},
-    {moment::low, buffer::weighted_longest, false, 0},
-    {moment::low_half_tight, buffer::longest, true, 0},
-    {moment::half_low, buffer::weighted_longest, false, 0},
-    {moment::lowest, buffer::weighted_longest, true, 0},
-    {moment::low_tight, buffer::weighted_longest, true, 0},
-    {moment::tight, buffer::longest, false, 0},
-}};
-
-// 1 1 2 1 1 2 4 ..: whatever length of run would be best, this order loses no more than a factor of
-// the logarithm against it (Luby, Sinclair, Zuckerman 1993).
-std::int64_t luby(std::size_t i) {
-  std::size_t period = 1;
-  while (period < i) period = 2 * period + 1;
-  while (period != i) {  // i lies in one of the two equal halves before the period's last
-    period /= 2;
-    if (i > period) i -= period;
-  }
-  return static_cast<std::int64_t>((period + 1) / 2);
-}
-
-search_strategy drawn_strategy(plan_random& random) {
-  search_strategy strategy;
-  strategy.where = static_cast<moment>(random.below(6));
-  strategy.what = static_cast<buffer>(random.below(4));
-  strategy.walls = random.below(2) == 1;
-  strategy.noise = 0.3;
-  return strategy;
-}
-
-// A group of buffers that meets no other: its best placement, and the search for a lower one.
-class group {
+// What one thread makes of the whole problem.
+class attempt {
  public:
-  group(const std::vector<lifetime>& all, std::vector<std::int32_t> members)
-      : members_(std::move(members)) {
-    for (const std::int32_t i : members_) buffers_.push_back(all[i]);
-    for (const lifetime& b : buffers_) grain_ = std::gcd(grain_, b.size);
-    least_ = largest_live(buffers_);
+  attempt(const std::vector<lifetime>& buffers, const plan_limits& limits, std::size_t number)
+      : buffers_(buffers), lower_bound_(largest_live(buffers)) {
+    goal_ = std::max(lower_bound_, limits.capacity);
+    for (std::vector<std::int32_t>& members : separate(buffers))
+      groups_.emplace_back(buffers, std::move(members), limits.seed, number);
   }
 
-  std::int64_t height() const { return height_; }
+  void try_heuristics(const plan_deadline& end) {
+    for (plan_group& g : groups_) g.try_heuristics(goal_, end);
+  }
+  bool is_low_enough() const { return groups_.empty() || groups_[highest()].height() <= goal_; }
 
-  void try_heuristics(std::int64_t goal, std::uint64_t seed, const deadline& end) {
-    const plan_sweep sweep(buffers_);
-    keep(sweep.by_best_fit());
-    goal = grained(std::max(goal, least_));
-    try_both_ends(sweep, goal, end);
-    if (buffers_.size() > most_in_orders) return;
-    orders_ = std::make_unique<plan_orders>(buffers_, seed);
-    while (height_ > goal && !end.over() && orders_->patience() < first_patience)
-      keep(orders_->next(goal));
+  // The highest group decides: as long as it can be lowered, nothing else matters. When it cannot,
+  // nobody needs to look on.
+  void search(plan_deadline& end) {
+    while (!groups_.empty() && !end.over()) {
+      if (!groups_[highest()].search_once(goal_, end)) end.settle();
+    }
   }
 
-  // One run of search; the first makes the search. False: no run can lower this group any more.
-  bool search_once(std::int64_t goal, std::uint64_t seed, const deadline& end) {
-    if (!prepared_) prepare(seed);
-    goal = grained(std::max(goal, least_));
-    if (orders_ == nullptr && search_ == nullptr) return false;
-    for (int round = 0; orders_ != nullptr && round < rounds_per_run; ++round)
-      if (height_ > goal && !end.over()) keep(orders_->next(goal));
-    if (height_ <= goal) return false;
-    if (search_ == nullptr) return true;
-    const std::int64_t between = grained(
-        goal + static_cast<std::int64_t>(static_cast<double>(height_ - 1 - goal) * nearness_));
-    const bool halfway = runs_ % (runs_per_halfway + 1) == runs_per_halfway && between > goal;
-    run(halfway ? between : goal, halfway, end);
-    return true;
-  }
-
-  void write(std::vector<std::int64_t>& offsets) const {
-    for (std::size_t x = 0; x < members_.size(); ++x) offsets[members_[x]] = offsets_[x];
+  placement result() const {
+    placement made;
+    made.lower_bound = lower_bound_;
+    made.height = groups_.empty() ? 0 : groups_[highest()].height();
+    made.offsets.resize(buffers_.size());
+    for (const plan_group& g : groups_) g.write(made.offsets);
+    return made;
   }
 
  private:
-  void keep(std::vector<std::int64_t> offsets) {
-    const std::int64_t height = height_of(buffers_, offsets);
-    if (!offsets_.empty() && height >= height_) return;
-    height_ = height;
-    offsets_ = std::move(offsets);
+  std::size_t highest() const {
+    const auto lower = [](const plan_group& a, const plan_group& b) {
+      return a.height() < b.height();
+    };
+    return std::max_element(groups_.begin(), groups_.end(), lower) - groups_.begin();
   }
 
-  // The ceiling closes in on the lowest that is reached.
-  void try_both_ends(const plan_sweep& sweep, std::int64_t goal, const deadline& end) {
-    std::int64_t low = goal, ceiling = goal;
-    while (height_ > low + std::max(goal / closeness, grain_) && !end.over()) {
-      for (const double part : {0.5, 0.7, 0.8, 0.9, 0.95, 0.98}) {
-        std::vector<std::int64_t> offsets = sweep.from_both_ends(sweep.length_of(part), ceiling);
-        if (offsets.empty()) return;
-        keep(std::move(offsets));
-        if (height_ <= ceiling || end.over()) break;
-      }
-      if (height_ > ceiling) low = ceiling;
-      ceiling = grained(low + (height_ - low) / 2);
+  const std::vector<lifetime>& buffers_;
+  std::int64_t lower_bound_, goal_ = 0;
+  std::vector<plan_group> groups_;
+};
+
+// An attempt on a thread of its own, which ends with this object at the latest.
+class helper {
+ public:
+  helper(const std::vector<lifetime>& buffers, const plan_limits& limits, std::size_t number,
+         plan_deadline& end)
+      : buffers_(buffers), limits_(limits), number_(number), end_(end) {
+    thread_.start("velo/plan", &work, this);
+  }
+  ~helper() {
+    end_.settle();
+    thread_.join();
+  }
+  helper(const helper&) = delete;
+  helper& operator=(const helper&) = delete;
+
+  // Ends it; without offsets where it had no memory.
+  placement& result() {
+    end_.settle();
+    thread_.join();
+    return made_;
+  }
+
+ private:
+  static void* work(void* argument) noexcept {
+    auto& self = *static_cast<helper*>(argument);
+    try {
+      attempt mine(self.buffers_, self.limits_, self.number_);
+      mine.try_heuristics(self.end_);
+      mine.search(self.end_);
+      self.made_ = mine.result();
+    } catch (const std::bad_alloc&) {  // the others go on
     }
+    return nullptr;
   }
 
-  // Offsets below a ceiling that is no sum of sizes would be none either.
-  std::int64_t grained(std::int64_t ceiling) const { return ceiling - ceiling % grain_; }
-
-  void prepare(std::uint64_t seed) {
-    prepared_ = true;
-    random_ = plan_random(seed);
-    std::vector<std::int32_t> every(buffers_.size());
-    for (std::size_t i = 0; i < every.size(); ++i) every[i] = static_cast<std::int32_t>(i);
-    problem_ = make_problem(buffers_, every, most_in_lists);
-    nodes_ = first_nodes + 2 * problem_.buffers();
-    if (problem_.buffers() > 0) search_ = std::make_unique<plan_search>(problem_);
-  }
-
-  void run(std::int64_t ceiling, bool halfway, const deadline& end) {
-    const std::size_t round = runs_ / first_strategies.size();
-    const search_strategy strategy = round % 2 == 0
-                                         ? first_strategies[runs_ % first_strategies.size()]
-                                         : drawn_strategy(random_);
-    search_strategy noisy = strategy;
-    if (round > 0) noisy.noise = 0.3;
-    ++runs_;
-    const search_result result = search_->run(ceiling, noisy, nodes_ * luby(round + 1),
-                                              random_.next(), [&] { return end.over(); });
-    if (result == search_result::found) {
-      std::vector<std::int64_t> offsets = search_->offsets();
-      if (buffers_.size() <= most_in_orders) push_down(buffers_, offsets);
-      keep(std::move(offsets));
-      nearness_ = std::max(0.3, nearness_ - 0.05);
-    } else if (halfway) {
-      nearness_ = std::min(0.95, nearness_ + 0.1);
-    }
-    if (result == search_result::impossible) least_ = std::max(least_, ceiling + grain_);
-  }
-
-  std::vector<std::int32_t> members_;
-  std::vector<lifetime> buffers_;
-  std::vector<std::int64_t> offsets_;
-  std::int64_t grain_ = 0;  // divides all sizes
-  std::int64_t height_ = 0;
-  std::int64_t least_ = 0;  // no placement of this group is lower
-  std::unique_ptr<plan_orders> orders_;
-  bool prepared_ = false;
-  plan_problem problem_;
-  std::unique_ptr<plan_search> search_;
-  plan_random random_{0};
-  std::int64_t nodes_ = 0;
-  std::size_t runs_ = 0;
-  double nearness_ = 0.5;  // where between goal (0) and height (1) a halfway run aims
+  const std::vector<lifetime>& buffers_;
+  const plan_limits& limits_;
+  const std::size_t number_;
+  plan_deadline& end_;
+  placement made_;
+  core::native_thread thread_;
 };
 
 }  // namespace
@@ -208,27 +119,24 @@ std::int64_t largest_live(const std::vector<lifetime>& buffers) {
 }
 
 placement place(const std::vector<lifetime>& buffers, const plan_limits& limits) {
-  const deadline end(limits.seconds);
-  placement result;
-  result.lower_bound = largest_live(buffers);
-  const std::int64_t goal = std::max(result.lower_bound, limits.capacity);
-  std::vector<group> groups;
-  for (std::vector<std::int32_t>& members : separate(buffers))
-    groups.emplace_back(buffers, std::move(members));
-  for (group& g : groups) g.try_heuristics(goal, limits.seed, end);
-  // The highest group decides: as long as it can be lowered, nothing else matters.
-  while (!groups.empty() && !end.over()) {
-    group& highest =
-        *std::max_element(groups.begin(), groups.end(),
-                          [](const group& a, const group& b) { return a.height() < b.height(); });
-    if (!highest.search_once(goal, limits.seed, end)) break;
+  plan_deadline end(limits.seconds);
+  attempt mine(buffers, limits, 0);
+  mine.try_heuristics(end);
+  std::vector<std::unique_ptr<helper>> helpers;
+  if (!mine.is_low_enough() && !end.over() && buffers.size() <= most_in_orders) {
+    try {
+      for (int number = 1; number < limits.threads; ++number)
+        helpers.push_back(std::make_unique<helper>(buffers, limits, number, end));
+    } catch (const core::failure&) {  // the system has no more threads: those there are do it
+    }
   }
-  result.offsets.resize(buffers.size());
-  for (const group& g : groups) {
-    g.write(result.offsets);
-    result.height = std::max(result.height, g.height());
+  mine.search(end);
+  placement best = mine.result();
+  for (std::unique_ptr<helper>& h : helpers) {
+    placement& other = h->result();
+    if (!other.offsets.empty() && other.height < best.height) best = std::move(other);
   }
-  return result;
+  return best;
 }
 
 }  // namespace velo::memory

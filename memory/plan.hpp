@@ -4,9 +4,9 @@
 // Finding the lowest height is NP-hard. The height can never be below the largest sum of sizes
 // alive at one time, and that bound is reached more often than not: so heuristics come first, in the
 // order of time (plan_sweep.hpp) and by orders that learn (plan_orders.hpp), and a search
-// (plan_search.hpp) closes the gap within the time allowed. What is left
-// of the gap is always reported. One thread; the same input, seed and enough time give the same
-// placement on every machine.
+// (plan_search.hpp) closes the gap within the time allowed (plan_group.hpp). What is left of the gap
+// is always reported. On one thread the same input, seed and enough time give the same placement on
+// every machine; several search in different ways until one is done, and the lowest placement counts.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +32,7 @@ struct plan_limits {
   std::int64_t capacity = 0;  // a height that is low enough; 0: the lower bound alone is
   double seconds = 10;        // of search, counted from the call
   std::uint64_t seed = 1;
+  int threads = 1;  // that search, the caller's one of them
 };
 
 // The best placement found. Every lower < upper, every size > 0, the sum of all sizes fits 63 bits.

@@ -99,12 +99,9 @@ void plan::read(velo_plan_format format, std::string_view text) {
   forget();
 }
 
-void plan::solve(double seconds, std::uint64_t seed) {
+void plan::solve(plan_limits limits) {
   require_no_step();
-  plan_limits limits;
   limits.capacity = capacity_;
-  limits.seconds = seconds;
-  limits.seed = seed;
   placed_ = place(table_.buffers, limits);
   solved_ = true;
   if (steps_ != nullptr) steps_->move();

@@ -33,7 +33,7 @@ class plan {
   void read(velo_plan_format format, std::string_view text);
   void add_use(std::int64_t index, std::int64_t time, velo_access access);
   void add_work(std::int64_t time, double seconds);
-  void solve(double seconds, std::uint64_t seed);
+  void solve(plan_limits limits);                      // the capacity is the plan's
   void solve_swaps(const velo_swap_options& options);  // checked
   void fill(std::int64_t index, velo_plan_swap& swap) const;
   void fill(velo_plan_swap_stats& stats) const;

@@ -36,6 +36,7 @@ static_assert(sizeof(velo_plan_desc) >= desc_size && sizeof(velo_plan_options) >
               sizeof(velo_plan_swap_stats) >= swap_stats_size);
 
 constexpr int most_stages = 1 << 20;
+constexpr int most_threads = 64;
 constexpr std::uint64_t most_bytes = std::numeric_limits<std::int64_t>::max();
 
 memory::plan& plan_of(velo_plan handle) {
@@ -60,6 +61,9 @@ velo_plan_options read_options(const velo_plan_options* given) {
   const velo_plan_options options = capi::read_struct(given, options_size, "options", defaults);
   if (!(options.seconds >= 0))
     fail(VELO_ERR_ARGUMENT, "options.seconds", "0 or more", text("%g", options.seconds));
+  if (options.threads < 1 || options.threads > most_threads)
+    fail(VELO_ERR_ARGUMENT, "options.threads", text("1 to %d", most_threads),
+         text("%d", options.threads));
   return options;
 }
 
@@ -171,7 +175,11 @@ velo_status velo_plan_solve(velo_plan plan, const velo_plan_options* options) {
   return core::guard("velo_plan_solve", [&] {
     memory::plan& given = plan_of(plan);
     const velo_plan_options how = read_options(options);
-    given.solve(how.seconds, how.seed);
+    memory::plan_limits limits;
+    limits.seconds = how.seconds;
+    limits.seed = how.seed;
+    limits.threads = how.threads;
+    given.solve(limits);
   });
 }
 

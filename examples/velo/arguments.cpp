@@ -64,6 +64,10 @@ constexpr option_row options[] = {
      [](arguments& given, const std::string& word) {
        set_number(given.depth, word, "--depth wants a number, as in --depth 4");
      }},
+    {"--threads",
+     [](arguments& given, const std::string& word) {
+       set_number(given.threads, word, "--threads wants a number, as in --threads 2");
+     }},
     {"--time", &set_seconds},
     {"-o", [](arguments& given, const std::string& word) { set_file(given.output, word, "-o"); }},
     {"--svg",

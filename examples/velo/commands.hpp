@@ -27,6 +27,7 @@ struct arguments {
   std::vector<std::pair<std::string, std::string>> settings;  // --set key=value
   std::uint64_t capacity = 0;                                 // --capacity, in bytes; 0: none
   std::uint64_t size = 0, block = 0, depth = 0;               // --size ..; 0: the command's own
+  std::uint64_t threads = 1;                                  // --threads
   double seconds = -1;                                        // --time; -1: the command's own
   std::string output;                                         // -o FILE
   std::string picture;                                        // --svg FILE

@@ -1,4 +1,6 @@
 // velo place: addresses for buffers of known lifetimes.
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <velo/velo.hpp>
 
@@ -9,12 +11,13 @@
 namespace command {
 
 const char* const place_help =
-    "usage: velo place FILE.csv --capacity N [--time S] [-o OUT.csv] [--svg PICTURE.svg]\n\n"
+    "usage: velo place FILE.csv --capacity N [--time S] [--threads N] [-o OUT.csv]\n"
+    "                  [--svg PICTURE.svg]\n\n"
     "Gives every buffer of the file an address, so that buffers alive at one time lie apart and\n"
     "none reaches beyond N bytes. Rows are id,lower,upper,size: alive in [lower, upper). They "
     "come\n"
     "out in their order with a column offset, to OUT.csv or the standard output. Search ends when\n"
-    "it fits, or after S seconds (10).\n\n"
+    "it fits, or after S seconds (10); several threads (1) search in different ways.\n\n"
     "--svg draws the placement found, time to the right, addresses upwards.\n\n"
     "Exit codes: 0 fits; 2 does not, with height, lower_bound and capacity as JSON on the "
     "standard\n"
@@ -25,7 +28,8 @@ int place(const arguments& given) {
   if (given.capacity == 0) throw input_error("place wants --capacity N; velo help place");
   const velo::plan plan = velo::plan::create(given.capacity);
   read_into(plan, VELO_PLAN_CSV, given.words[0]);
-  plan.solve(given.seconds < 0 ? 10 : given.seconds);
+  const auto threads = static_cast<std::int32_t>(std::min<std::uint64_t>(given.threads, 64));
+  plan.solve(given.seconds < 0 ? 10 : given.seconds, 1, threads);
   const velo_plan_stats found = plan.stats();
   if (!given.picture.empty()) write_file(given.picture, plan.write<std::string>(VELO_PLAN_SVG));
   if (found.height > given.capacity) {

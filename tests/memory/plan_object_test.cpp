@@ -90,6 +90,14 @@ TEST_CASE("buffers, options and formats that make no sense are refused") {
     options.seconds = seconds;
     CHECK(velo_plan_solve(p, &options) == VELO_ERR_ARGUMENT);
   }
+  options = VELO_PLAN_OPTIONS_INIT;
+  for (const std::int32_t threads : {0, -1, 65}) {
+    options.threads = threads;
+    CHECK(velo_plan_solve(p, &options) == VELO_ERR_ARGUMENT);
+    velo_error_info why = VELO_ERROR_INFO_INIT;
+    velo_last_error(&why);
+    CHECK(std::string(why.argument) == "options.threads");
+  }
   CHECK(velo_plan_read(p, VELO_PLAN_SVG, "", 0) == VELO_ERR_ARGUMENT);
   REQUIRE(velo_plan_solve(p, nullptr) == VELO_OK);
   CHECK(velo_plan_write(p, VELO_PLAN_RMM_LOG, nullptr, 0, nullptr) == VELO_ERR_ARGUMENT);

@@ -2,8 +2,13 @@
 #include "memory/plan.hpp"
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <limits>
 #include <numeric>
+#include <string>
+#include <thread>
 
 #include "memory/plan_greedy.hpp"
 #include "memory/plan_orders.hpp"
@@ -188,6 +193,40 @@ TEST_CASE("the same seed gives the same placement, whatever the time") {
   const placement second = place(buffers, within(90, 1 << 20, 7));
   REQUIRE(first.height <= 1 << 20);
   CHECK(first.offsets == second.offsets);
+}
+
+// Threads of the planner, by the name they go under.
+int planning_threads() {
+  int count = 0;
+  for (const auto& one : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream name(one.path() / "comm");
+    std::string word;
+    count += static_cast<bool>(name >> word) && word == "velo/plan";
+  }
+  return count;
+}
+
+TEST_CASE("several threads search until one is done, and none is left") {
+  const std::vector<lifetime> buffers = make_churn({5, 300, 30});
+  plan_limits limits = within(1);  // too hard for so short a time
+  limits.threads = 3;
+  placement p;
+  std::thread caller([&] { p = place(buffers, limits); });
+  int most = 0;
+  for (int look = 0; look < 500 && most < 2; ++look) {
+    most = std::max(most, planning_threads());
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  caller.join();
+  CHECK(most == 2);
+  CHECK(planning_threads() == 0);
+  check_placement(buffers, p);
+
+  const std::vector<lifetime> easier = make_churn({4, 80, 8});
+  limits.seconds = 100;
+  const placement q = place(easier, limits);
+  check_placement(easier, q);
+  CHECK(q.height <= 1 << 20);
 }
 
 TEST_CASE("a capacity that is out of reach still gives a placement, and the gap") {

@@ -7,9 +7,9 @@
  *
  * Quality. No block can be smaller than the most bytes alive at one time, the lower bound; how far
  * the height found lies above it is always known (velo_plan_get_stats). Heuristics come first and
- * take milliseconds; search closes the gap they leave, on the calling thread, until the height is
- * the lower bound or at most `capacity`, or time is up. The same buffers, seed and enough time give
- * the same addresses on every machine.
+ * take milliseconds; search closes the gap they leave, until the height is the lower bound or at
+ * most `capacity`, or time is up. On the calling thread alone the same buffers, seed and enough time
+ * give the same addresses on every machine; several threads search each in a way of its own.
  *
  * Alignment is a matter of sizes: addresses are sums of sizes, so sizes that are multiples of 64
  * give addresses that are.
@@ -89,13 +89,13 @@ typedef struct velo_plan_desc {
 
 typedef struct velo_plan_options {
   uint32_t struct_size;
-  uint32_t reserved; /* 0 */
+  int32_t threads;   /* that search, the calling one of them: 1 to 64 */
   double seconds;    /* of search at most; 0 = heuristics alone */
   uint64_t seed;     /* of the choices that are left to chance */
 } velo_plan_options;
 
 #define VELO_PLAN_OPTIONS_INIT \
-  { sizeof(velo_plan_options), 0, 10, 1 }
+  { sizeof(velo_plan_options), 1, 10, 1 }
 
 typedef struct velo_plan_buffer {
   uint32_t struct_size;
@@ -151,8 +151,8 @@ VELO_API velo_status velo_plan_read(velo_plan plan, velo_plan_format format, con
 
 /* Finds an address for every buffer, so that those alive at one time lie apart. A height above the
  * capacity is no failure: ask velo_plan_get_stats. options: copied; may be NULL for all defaults.
- * Thread class: per-handle. Errors: NULL (plan), HANDLE, STRUCT, ARGUMENT (seconds), UNSUPPORTED (a
- * field of newer headers), STATE, MEMORY. */
+ * Thread class: per-handle. Errors: NULL (plan), HANDLE, STRUCT, ARGUMENT (seconds, threads), UNSUPPORTED
+ * (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_plan_solve(velo_plan plan, const velo_plan_options* options);
 
 /* A buffer, by its index in the order of adding. buffer: receives it, at most buffer->struct_size

@@ -46,10 +46,11 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     return detail::check(VELO_FN(plan_read)(get(), format, text, length));
   }
 
-  // Finds an address for every buffer, searching for at most so many seconds.
-  outcome<> solve(double seconds = 10, uint64_t seed = 1) const {
+  // Finds an address for every buffer, searching for at most so many seconds on so many threads.
+  outcome<> solve(double seconds = 10, uint64_t seed = 1, int32_t threads = 1) const {
     velo_plan_options options = {};
     options.struct_size = sizeof options;
+    options.threads = threads;
     options.seconds = seconds;
     options.seed = seed;
     return detail::check(VELO_FN(plan_solve)(get(), &options));

@@ -759,7 +759,7 @@ velo_plan_desc._fields_ = [
 ]
 velo_plan_options._fields_ = [
     ("struct_size", c_uint32),
-    ("reserved", c_uint32),
+    ("threads", c_int32),
     ("seconds", c_double),
     ("seed", c_uint64),
 ]

@@ -76,8 +76,9 @@ TEST_CASE("place writes the rows in their order, with offsets") {
 
 TEST_CASE("place writes to a file and draws a picture") {
   const folder in;
-  const outcome o = velo(in, "place " + in.write(rows) + " --capacity 192 --time 1 -o " +
-                                 (in / "out.csv") + " --svg " + (in / "picture.svg"));
+  const outcome o =
+      velo(in, "place " + in.write(rows) + " --capacity 192 --time 1 --threads 2 -o " +
+                   (in / "out.csv") + " --svg " + (in / "picture.svg"));
   CHECK(o.code == 0);
   CHECK(o.out == "3 buffers, height 192, lower bound 192\n");
   CHECK(in.read("out.csv").rfind("id,lower,upper,size,offset\nb7,0,4,64,", 0) == 0);
@@ -110,9 +111,10 @@ TEST_CASE("bad input ends with 1 and is named with file, line and column") {
   refused("id,lower,upper,size\na,0,5,0\n", "line 2, column 7");
   refused("id,lower,upper,size\na,0,5,1001\n", "line 2, column 7");
   refused("", "line 1, column 1");
-  for (const char* words : {"place", "place /nowhere/a.csv --capacity 9", "place x.csv",
-                            "place x.csv --capacity -1", "place x.csv --capacity 9 --time soon",
-                            "replay", "replay /nowhere/a.csv", "replay x.csv --pool other"}) {
+  for (const char* words :
+       {"place", "place /nowhere/a.csv --capacity 9", "place x.csv", "place x.csv --capacity -1",
+        "place x.csv --capacity 9 --time soon", "place x.csv --capacity 9 --threads 0", "replay",
+        "replay /nowhere/a.csv", "replay x.csv --pool other"}) {
     INFO(words);
     CHECK(velo(in, words).code == 1);
     CHECK(in.read("errors").rfind("velo: ", 0) == 0);
