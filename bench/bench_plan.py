@@ -1,0 +1,265 @@
+#!/usr/bin/env python3
+"""What plans of velo come to on placement instances and traces: heights, memory, stalls.
+
+    bench_plan.py DATA [--filter REGEX] [--json]
+
+DATA is a folder with placement/*.csv (id,lower,upper,size; the capacity stands in the name, NAME.CAPACITY.csv) and traces/*.csv (RMM's
+log). Rows: `place`, each instance on one thread and on two, seconds until it fits, 10 at most, and the sums of all; `trace`, each trace
+placed within a second, and `pipeline`, a million buffers of a pipeline's stage within five, the height over the bound; `mismatch`, a
+replay in which 5 % of the tensors have other sizes and 1 % are new, the most bytes reserved over the most alive (worst of four seeds);
+`swap`, half of the peak as the budget and two links of 12 GB/s, the stall over the bound that no plan is below (worst of six lengths of the
+step, since a trace does not tell how long it computes). One JSON object a row with --json. Goals: goals.json, plans. Needs nothing
+but Python; VELO_LIBRARY names the library, else the build's is taken.
+"""
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import random
+import re
+import sys
+import time
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+ROOT = FOLDER.parent
+sys.path.insert(0, str(ROOT / "examples/python"))
+os.environ.setdefault("VELO_LIBRARY", str(ROOT / "build/capi/libvelo.so.1"))
+import velo.ctypes as v  # noqa: E402
+
+LINK = 12e9  # bytes a second
+STEPS = (0.1, 0.3, 0.5, 0.8, 1.0, 2.0)  # seconds of computing
+
+
+class Plan:
+    """A velo_plan, and what it is asked here."""
+
+    def __init__(self, library, capacity=0, pool=None):
+        self.library, self.handle = library, v.velo_plan()
+        desc = v.velo_plan_desc(capacity=capacity, pool=pool)
+        self.call("create", ctypes.byref(desc), ctypes.byref(self.handle), handle=False)
+
+    def call(self, name, *arguments, handle=True):
+        function = getattr(self.library, "velo_plan_" + name)
+        v.check(self.library, function(*([self.handle] if handle else []), *arguments))
+
+    def read(self, text, form):
+        self.call("read", form, text, len(text))
+
+    def solve(self, seconds, threads=1):
+        """Seconds that it took."""
+        options = v.velo_plan_options(threads=threads, seconds=seconds, seed=1)
+        begin = time.perf_counter()
+        self.call("solve", ctypes.byref(options))
+        return time.perf_counter() - begin
+
+    def stats(self):
+        found = v.velo_plan_stats()
+        self.call("get_stats", ctypes.byref(found))
+        return found
+
+    def buffers(self):
+        """(lower, upper, bytes) of each."""
+        found, all_of_them = v.velo_plan_buffer(), []
+        for index in range(self.stats().buffers):
+            self.call("get_buffer", index, ctypes.byref(found))
+            all_of_them.append((found.lower, found.upper, found.bytes))
+        return all_of_them
+
+
+@contextlib.contextmanager
+def plan_of(library, *arguments, **named):
+    plan = Plan(library, *arguments, **named)
+    try:
+        yield plan
+    finally:
+        library.velo_plan_destroy(plan.handle)
+
+
+def placements(library, files):
+    for threads in (1, 2):
+        total, slowest, unfit = 0.0, 0.0, 0
+        for file in files:
+            capacity = int(file.name.split(".")[-2])
+            with plan_of(library, capacity) as plan:
+                plan.read(file.read_bytes(), v.VELO_PLAN_CSV)
+                seconds = plan.solve(10, threads)
+                height = plan.stats().height
+            total, slowest, unfit = total + seconds, max(slowest, seconds), unfit + (height > capacity)
+            yield {"name": "place", "instance": file.name.split(".")[0], "threads": threads, "height": height,
+                   "overshoot": height / capacity, "seconds": round(seconds, 3)}
+        if files:
+            yield {"name": "place", "instance": "all", "threads": threads, "unfit": unfit, "seconds": round(total, 3),
+                   "slowest": round(slowest, 3)}
+
+
+def placed(name, instance, plan, seconds):
+    taken, found = plan.solve(seconds), plan.stats()
+    return {"name": name, "instance": instance, "threads": 1, "buffers": found.buffers, "overshoot": found.height / found.lower_bound,
+            "seconds": round(taken, 3)}
+
+
+def pipeline(count, seed=1, stages=8, chunks=4, layers=4):
+    """Buffers of the first of the stages under interleaved 1F1B, layers recomputed whole: (lower, upper, bytes)."""
+    draw, kept, made, now = random.Random(seed), {}, [], 0
+    about = lambda kib: int(kib * (1 + 0.1 * draw.random())) * 1024  # noqa: E731
+    sizes = [about(kib) for kib in (8192, 24576, 8192, 128, 8192, 8192, 32768, 32768, 4096, 64)]
+    kept_bytes = about(8192)
+    batches = max(count // (chunks * layers * (3 * len(sizes) + 1)) // stages, 1) * stages
+
+    def begin():
+        nonlocal now
+        now += 1
+        return now - 1
+
+    def end(since, size):
+        made.append((since, begin(), size))
+
+    def forward(k):
+        for layer in range(layers):
+            kept[k // (stages * chunks) * stages + k % stages, k % (stages * chunks) // stages, layer] = begin()
+            live = []
+            for size in sizes:
+                live.append((begin(), size))
+                if len(live) > 3:
+                    end(*live.pop(0 if draw.random() < 0.7 else 1))
+            for one in live:
+                end(*one)
+
+    def backward(k):
+        for layer in reversed(range(layers)):
+            again, gradients = [(begin(), size) for size in sizes], []
+            for since, size in reversed(again):
+                gradients.append((begin(), size))
+                end(since, size)
+                if len(gradients) > 2:
+                    end(*gradients.pop(0))
+            for one in gradients:
+                end(*one)
+            chunk = chunks - 1 - k % (stages * chunks) // stages
+            end(kept.pop((k // (stages * chunks) * stages + k % stages, chunk, layer)), kept_bytes)
+
+    ahead, passes = min(2 * (stages - 1) + (chunks - 1) * stages, batches * chunks), batches * chunks
+    for k in range(ahead):
+        forward(k)
+    for k in range(passes):
+        if ahead + k < passes:
+            forward(ahead + k)
+        backward(k)
+    return made
+
+
+def run_step(library, plan, pool, mode, buffers):
+    """Allocates and frees as the buffers say; the most bytes alive and reserved, and the counts of the step."""
+    events = sorted((time, kind, index) for index, (lower, upper, _) in enumerate(buffers) for time, kind in ((lower, 1), (upper, 0)))
+    blocks, request, stats = [ctypes.c_void_p() for _ in buffers], v.velo_pool_request(), v.velo_pool_stats()
+    live = most_live = most_reserved = 0
+    plan.call("begin", mode)
+    for _, kind, index in events:
+        size = buffers[index][2]
+        rounded = -(-size // 512) * 512
+        if kind:
+            request.bytes = size
+            plan.call("allocate", ctypes.byref(request), ctypes.byref(blocks[index]))
+            live += rounded
+            most_live = max(most_live, live)
+            if mode == v.VELO_PLAN_REPLAY:
+                v.check(library, library.velo_pool_get_stats(pool, ctypes.byref(stats)))
+                most_reserved = max(most_reserved, stats.bytes_reserved)
+        else:
+            plan.call("free", blocks[index], size, None)
+            live -= rounded
+    plan.call("end")
+    step = v.velo_plan_step()
+    plan.call("get_step", ctypes.byref(step))
+    return most_live, most_reserved, step
+
+
+def changed(buffers, seed):
+    """5 % of the buffers have 0.5 to 1.5 times their size, and 1 % of as many are new."""
+    draw, last = random.Random(seed), max(upper for _, upper, _ in buffers)
+    made = [(a, b, max(1, int(size * (0.5 + draw.random()))) if draw.random() < 0.05 else size) for a, b, size in buffers]
+    for _ in range(len(buffers) // 100):
+        lower, upper, size = draw.choice(buffers)
+        begin = draw.randrange(last)
+        made.append((begin, begin + 1 + (upper - lower) % 1000, size))
+    return made
+
+
+def mismatches(library, name, buffers):
+    pool = v.velo_pool()
+    v.check(library, library.velo_pool_create(None, ctypes.byref(pool)))
+    try:
+        with plan_of(library, pool=pool) as plan:
+            run_step(library, plan, pool, v.VELO_PLAN_RECORD, buffers)
+            plan.solve(1)
+            worst, counts = 0.0, {}
+            for seed in range(1, 5):
+                live, reserved, step = run_step(library, plan, pool, v.VELO_PLAN_REPLAY, changed(buffers, seed))
+                if reserved / live > worst:
+                    worst = reserved / live
+                    counts = {one: getattr(step, one) for one in ("matched", "resized", "displaced", "unexpected", "missing")}
+            return {"name": "mismatch", "instance": name, "threads": 1, "overshoot": worst, **counts}
+    finally:
+        library.velo_pool_destroy(pool)
+
+
+def swaps(plan, name):
+    row = {"name": "swap", "instance": name, "threads": 1, "overshoot": 0.0}
+    for seconds in STEPS:
+        options = v.velo_swap_options(budget=plan.stats().lower_bound // 2, out_bytes_per_second=LINK, in_bytes_per_second=LINK,
+                                      seconds=seconds, least_bytes=1 << 20)
+        plan.call("solve_swaps", ctypes.byref(options))
+        found = v.velo_plan_swap_stats()
+        plan.call("get_swap_stats", ctypes.byref(found))
+        bound = found.bound_seconds or (found.stall_seconds and float("inf")) or 1.0
+        over = found.stall_seconds / bound if found.stall_seconds else 1.0
+        if over > row["overshoot"]:
+            row.update(overshoot=over, compute=seconds, stall=found.stall_seconds, bound=found.bound_seconds)
+    return row
+
+
+def rows_of(library, data, wanted):
+    if wanted("place"):
+        yield from placements(library, sorted((data / "placement").glob("*.csv")))
+    for file in sorted((data / "traces").glob("*.csv")):
+        with plan_of(library) as plan:
+            plan.read(file.read_bytes(), v.VELO_PLAN_RMM_LOG)
+            if wanted("trace"):
+                yield placed("trace", file.stem, plan, 1)
+            if wanted("mismatch"):
+                yield mismatches(library, file.stem, plan.buffers())
+            if wanted("swap"):
+                yield swaps(plan, file.stem)
+    if wanted("pipeline"):
+        rows = "".join(f"{i},{a},{b},{size}\n" for i, (a, b, size) in enumerate(pipeline(1000000)))
+        with plan_of(library) as plan:
+            plan.read(("id,lower,upper,size\n" + rows).encode(), v.VELO_PLAN_CSV)
+            yield placed("pipeline", "1000000", plan, 5)
+
+
+def judge(rows):
+    for goal in json.loads((FOLDER / "goals.json").read_text())["plans"]:
+        for row in rows:
+            if all(row.get(key) == value for key, value in goal["row"].items()) and goal["statistic"] in row:
+                value = row[goal["statistic"]]
+                verdict = "reached" if value <= goal["bound"] else "NOT REACHED"
+                print(f"{verdict:11} {goal['id']} {row['instance']}: {goal['statistic']} {value:.6g}, goal at most {goal['bound']:g}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=pathlib.Path)
+    parser.add_argument("--filter", default="", help="only kinds of rows that match")
+    parser.add_argument("--json", action="store_true", help="one JSON object a row")
+    options = parser.parse_args()
+    rows = []
+    for row in rows_of(v.load(), options.data, lambda kind: re.search(options.filter, kind)):
+        rows.append(row)
+        print(json.dumps(row) if options.json else "  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    judge(rows)
+
+
+if __name__ == "__main__":
+    main()
