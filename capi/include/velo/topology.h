@@ -5,7 +5,7 @@
  * alone form a group, and all such groups a family: "tp", "dp-cp", "mp". A topology knows the
  * families of a job, the groups of a family and the ranks of a group, in the order in which
  * Megatron-LM enumerates them. It is arithmetic: nothing is sent, nothing is kept for a rank, and a
- * million ranks cost as much as one. velo_group_create_part takes the lists that it gives.
+ * million ranks cost as much as one.
  *
  * Layouts. Ranks are numbered with the first axis of `order` fastest. Dense layers have the axes tp,
  * cp, dp, pp; experts have etp, ep, edp, pp, where tp, ep, dp, pp stand in the order, and edp is what
