@@ -4,10 +4,10 @@
  *
  *   client PLUGIN.so
  *
- * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans, recompute. by_name.c has what
- * This part: errors, tensors, contexts, configuration, streams, events, packs, pools, plans, swaps; groups.c has those. by_name.c has what
- * goes by name, behavior.c what no type shows; the calls of the operators follow from the examples
- * of abi/spec. */
+ * This part: errors, tensors, contexts, configuration, streams, events, packs, and memory: pools,
+ * plans, swaps, recompute, and topologies. groups.c has groups, by_name.c what goes by name, behavior.c
+ * what no type shows; the calls of the operators follow from the examples of abi/spec.
+ */
 #include "client.h"
 
 int client_checks = 0;
