@@ -1,4 +1,4 @@
-// Writes each call as a line of RMM's log. Calls are kept as records and formatted when 4096 are
+// Writes each call as a line of RMM's log. Calls are kept as records and formatted when 256 are
 // together, so that a call costs a lock and a copy; a write that fails is kept and said by flush,
 // and the calls it lost are no more.
 #include <fcntl.h>
@@ -13,6 +13,7 @@
 #include "core/host_call.hpp"
 #include "core/process.hpp"
 #include "memory/adaptor/adaptor.hpp"
+#include "memory/brief_lock.hpp"
 
 namespace velo::memory {
 namespace {
@@ -33,18 +34,71 @@ pid_t thread_number() noexcept {
   return mine.number;
 }
 
+// What stands between the number of a call and its address.
+struct action {
+  char text[24];
+  std::size_t length;
+};
+template <std::size_t size>
+constexpr action make_action(const char (&text)[size]) {
+  action made{};
+  for (std::size_t i = 0; i + 1 < size; ++i) made.text[i] = text[i];
+  made.length = size - 1;
+  return made;
+}
+constexpr action allocated = make_action(",allocate,0x"), freed = make_action(",free,0x"),
+                 refused = make_action(",allocate failure,0x");
+
+// A number as text, for lines in which it is the same as before or one more.
+class text_number {
+ public:
+  text_number() { *first_ = '0'; }
+  char* write(char* to) const noexcept {
+    std::memcpy(to, first_, longest);  // of one size, so that it is no call
+    return to + (digits_ + longest - first_);
+  }
+  void set(std::uint64_t n) noexcept {
+    first_ = digits_ + longest;
+    do *--first_ = static_cast<char>('0' + n % 10);
+    while ((n /= 10) != 0);
+  }
+  void next() noexcept {
+    char* digit = digits_ + longest - 1;
+    while (digit >= first_ && *digit == '9') *digit-- = '0';
+    if (digit < first_) {
+      first_ = digit;
+      *digit = '0';
+    }
+    ++*digit;
+  }
+
+ private:
+  static constexpr std::size_t longest = 24;
+
+  char digits_[2 * longest] = {};  // they end in the middle
+  char* first_ = digits_ + longest - 1;
+};
+
 // One behind the other, without a look at the locale; there is room for the longest line.
 class line_writer {
  public:
   explicit line_writer(char* to) : at_(to) {}
-  line_writer& operator<<(const char* text) noexcept {
-    while (*text != 0) *at_++ = *text++;
-    return *this;
+  void add(char c) noexcept { *at_++ = c; }
+  void add(const action& a) noexcept {
+    std::memcpy(at_, a.text, sizeof a.text);
+    at_ += a.length;
   }
-  line_writer& operator<<(std::uint64_t n) noexcept { return add(n, 10); }
-  line_writer& add(std::uint64_t n, int base) noexcept {
-    at_ = std::to_chars(at_, at_ + 20, n, base).ptr;
-    return *this;
+  void add(const text_number& n) noexcept { at_ = n.write(at_); }
+  void add(std::uint64_t n) noexcept {
+    if (n < 10)
+      add(static_cast<char>('0' + n));
+    else
+      at_ = std::to_chars(at_, at_ + 20, n).ptr;
+  }
+  void add_hex(std::uint64_t n) noexcept {
+    const int digits = n != 0 ? (67 - __builtin_clzll(n)) / 4 : 1;
+    for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4)
+      *at_++ = "0123456789abcdef"[n >> shift & 15];
   }
   char* end() const noexcept { return at_; }
 
@@ -69,15 +123,15 @@ class trace final : public adaptor {
 
   void* allocate(const memory_request& what) override {
     void* memory = ask(what);
-    add(memory == nullptr ? "allocate failure" : "allocate", memory, what);
+    add(memory == nullptr ? refused : allocated, memory, what);
     return memory;
   }
   void deallocate(void* memory, const memory_request& what) override {
-    add("free", memory, what);  // before another call can be given the same memory
+    add(freed, memory, what);  // before another call can be given the same memory
     give(memory, what);
   }
   void flush() override {
-    const std::lock_guard<std::mutex> lock(lock_);
+    const std::lock_guard<brief_lock> lock(lock_);
     write_records();
     if (failed_ != 0)
       core::fail(VELO_ERR_IO, "adaptor", "a file that takes the trace", "a write that failed",
@@ -85,33 +139,43 @@ class trace final : public adaptor {
   }
 
  private:
-  static constexpr int most = 4096;
+  static constexpr int most = 256;
   static constexpr int longest_line = 128;
 
   struct record {
-    const char* action;
+    const action* done;
     const void* memory;
     const void* stream;
     std::uint64_t bytes;
     pid_t thread;
   };
 
-  void add(const char* action, const void* memory, const memory_request& what) {
+  void add(const action& done, const void* memory, const memory_request& what) {
     const pid_t thread = thread_number();
-    const std::lock_guard<std::mutex> lock(lock_);
+    const std::lock_guard<brief_lock> lock(lock_);
     if (count_ == most) write_records();
-    records_[count_++] = {action, memory, what.stream, what.bytes, thread};
+    records_[count_++] = {&done, memory, what.stream, what.bytes, thread};
   }
 
   void write_records() noexcept {
     const core::uncancelled here;
-    char text[64 * longest_line];
+    char text[most * longest_line];
     int length = 0;
     for (int i = 0; i < count_; ++i) {
       const record& r = records_[i];
       line_writer line(text + length);
-      line << static_cast<std::uint64_t>(r.thread) << "," << written_++ << "," << r.action << ",0x";
-      line.add(address(r.memory), 16) << "," << r.bytes << "," << address(r.stream) << "\n";
+      if (r.thread != thread_) thread_text_.set(static_cast<std::uint64_t>(thread_ = r.thread));
+      line.add(thread_text_);
+      line.add(',');
+      line.add(written_);
+      written_.next();
+      line.add(*r.done);
+      line.add_hex(address(r.memory));
+      line.add(',');
+      line.add(r.bytes);
+      line.add(',');
+      line.add(address(r.stream));
+      line.add('\n');
       length = static_cast<int>(line.end() - text);
       if (length < static_cast<int>(sizeof text) - longest_line && i + 1 < count_) continue;
       write_out(text, static_cast<std::size_t>(length));
@@ -130,11 +194,12 @@ class trace final : public adaptor {
   }
 
   const int file_;
-  std::mutex lock_;
+  brief_lock lock_;
   record records_[most];
   int count_ = 0;
   int failed_ = 0;  // errno of the first write that failed
-  std::uint64_t written_ = 0;
+  text_number written_, thread_text_;
+  pid_t thread_ = 0;  // whose number the text is
 };
 
 }  // namespace

@@ -196,6 +196,10 @@ TEST_CASE("a trace has a line for each call, for its owner alone, and follows no
   std::snprintf(expected, sizeof expected, "%d,2,allocate failure,0x0,1152921504606846976,0",
                 static_cast<int>(getpid()));
   CHECK(lines[3] == expected);
+  for (std::size_t i = 1; i < lines.size(); ++i) {
+    const std::string first = std::to_string(getpid()) + "," + std::to_string(i - 1) + ",";
+    if (lines[i].compare(0, first.size(), first) != 0) FAIL("line " << i << ": " << lines[i]);
+  }
   struct stat facts {};
   REQUIRE(stat(file.path.c_str(), &facts) == 0);
   CHECK((facts.st_mode & 0777) == 0600);
