@@ -42,13 +42,22 @@ address_range::address_range(velo_pool_kind kind, std::uint64_t wanted)
     file_ = memfd_create("velo_pool", MFD_CLOEXEC);
     if (file_ < 0) core::fail(VELO_ERR_MEMORY, "desc.kind", "a file in memory", "none");
   }
-  void* start = nullptr;
+  const auto reserve_all = [&] {
+    return kind == VELO_POOL_SHARED
+               ? reserve(size_ + huge, PROT_READ | PROT_WRITE, MAP_SHARED, file_)
+               : reserve(size_ + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
+  };
   size_ = core::round_up(std::max(wanted, smallest_range), huge);
-  for (; size_ >= smallest_range; size_ = core::round_up(size_ / 2, huge)) {
-    start = kind == VELO_POOL_SHARED
-                ? reserve(size_ + huge, PROT_READ | PROT_WRITE, MAP_SHARED, file_)
-                : reserve(size_ + huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1);
-    if (start != nullptr || size_ == smallest_range) break;
+  void* start = reserve_all();
+  const bool scarce = start == nullptr;
+  while (start == nullptr && size_ > smallest_range) {
+    size_ = std::max(core::round_up(size_ / 2, huge), smallest_range);
+    start = reserve_all();
+  }
+  if (scarce && start != nullptr && size_ > smallest_range) {
+    munmap(start, size_ + huge);
+    size_ = std::max(core::round_up(size_ / 4, huge), smallest_range);
+    start = reserve_all();
   }
   if (start != nullptr && can_move_ && !is_piece_.reserve(size_ / huge)) can_move_ = false;
   if (start == nullptr) {

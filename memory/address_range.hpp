@@ -35,8 +35,9 @@ class address_range {
  public:
   static constexpr std::uint64_t huge = std::uint64_t{2} << 20;  // a huge page
 
-  // wanted: bytes of addresses; a process that may not have so many (RLIMIT_AS, strict overcommit)
-  // gets a half, a quarter, down to 64 MiB. Throws VELO_ERR_MEMORY.
+  // wanted: bytes of addresses. Where a process does not have so many (strict overcommit, Valgrind) the
+  // largest half of a half that it has shows how many there are: a quarter of those is taken, 64 MiB at
+  // least, so that others find some too. Throws VELO_ERR_MEMORY.
   address_range(velo_pool_kind kind, std::uint64_t wanted);
   ~address_range();
   address_range(const address_range&) = delete;

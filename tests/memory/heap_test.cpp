@@ -7,7 +7,10 @@
 #include <random>
 #include <vector>
 
+#include "memory/system.hpp"
+
 using namespace velo::memory;
+using velo::test::calls;
 
 namespace {
 
@@ -127,4 +130,19 @@ TEST_CASE("a range that is full has no growth left") {
   REQUIRE(all != nullptr);
   CHECK(h.plan_growth(unit, unit).into == nullptr);
   h.give(*all);
+}
+
+TEST_CASE("a range takes a part of addresses that are scarce, and no less than 64 MiB") {
+  const auto size_of = [](velo_pool_kind kind, std::uint64_t wanted) {
+    calls().remaining = 0;  // the first call is refused, half of the addresses are there
+    const address_range range(kind, wanted);
+    REQUIRE(calls().remaining == -1);
+    return range.size();
+  };
+  for (const velo_pool_kind kind : {VELO_POOL_ORDINARY, VELO_POOL_LOCKED}) {
+    CHECK(size_of(kind, 1024 * mib) == 128 * mib);
+    CHECK(size_of(kind, 300 * mib) == 64 * mib);
+    CHECK(size_of(kind, 100 * mib) == 64 * mib);
+    CHECK(address_range(kind, 1024 * mib).size() == 1024 * mib);
+  }
 }
