@@ -86,7 +86,8 @@ velo_status velo_swap_create(velo_context context, const velo_swap_desc* desc, v
 }
 
 void velo_swap_destroy(velo_swap swap) {
-  capi::destroy<memory::swap>("velo_swap_destroy", swap, "swap");
+  capi::destroy<memory::swap>("velo_swap_destroy", swap, "swap",
+                              [](memory::swap& ending) { ending.require_idle(); });
 }
 
 velo_status velo_swap_add(velo_swap swap, void* memory, uint64_t bytes, velo_swap_use use,

@@ -48,15 +48,17 @@ struct swap::discard final : core::work {
   std::shared_ptr<core::point> after[2];
 };
 
-// A stream's wait for a copy.
+// A stream's wait for a copy, and for contents that are there unless it says otherwise.
 struct swap::awaited final : core::work {
-  explicit awaited(std::shared_ptr<const job> of) : work(core::demand::waits), of(std::move(of)) {}
+  explicit awaited(std::shared_ptr<const job> of, bool contents = true)
+      : work(core::demand::waits), of(std::move(of)), contents(contents) {}
   void run(core::execution&) override {
     of->passed->wait(-1);
-    if (of->failed.code != VELO_OK) throw core::failure(of->failed);
+    if (contents && of->failed.code != VELO_OK) throw core::failure(of->failed);
   }
 
   const std::shared_ptr<const job> of;
+  const bool contents;
 };
 
 swap::swap(core::context& owner, const velo_swap_desc& desc)
@@ -118,23 +120,28 @@ std::uint64_t swap::add(void* memory, std::uint64_t bytes, bool cold) {
   }
 }
 
-// What is not queued for is given up at once; else behind the last copy and the stream.
+void swap::require_droppable(const object& o) const {
+  require_known(o);
+  if (o.updating) fail(VELO_ERR_STATE, "object", "an object in no update", "one in an update");
+}
+
+// What is not queued for is given up at once; else behind the last copy and the stream. No copy may
+// touch the caller's memory when he has it back: without a queue to wait in he waits here.
 void swap::drop(std::uint64_t id, velo_stream stream) {
   const object_ptr o = find(id);
-  const std::lock_guard<std::mutex> lock(o->lock);
-  require_known(*o);
-  if (o->updating) fail(VELO_ERR_STATE, "object", "an object in no update", "one in an update");
+  const bool waits_here =
+      !o->owned && (stream == nullptr || core::resolve<core::stream>(stream, "stream").is_inline());
+  std::unique_lock<std::mutex> lock(o->lock);
+  require_droppable(*o);
+  while (waits_here && o->queued > 0) {
+    awaited here(o->last, false);
+    lock.unlock();
+    owner_.inline_stream().run_waiting([&](core::execution& state) { here.run(state); });
+    lock.lock();
+    require_droppable(*o);
+  }
   if (o->queued > 0) {
-    auto reached = std::make_shared<core::point>();
-    core::work_ptr<discard> piece = in_->make<discard>(*this, o);
-    piece->after[0] = o->last->passed;
-    piece->after[1] = reached;
-    if (stream == nullptr) {
-      reached->pass();
-    } else {
-      core::resolve<core::stream>(stream, "stream").pass(reached);
-    }
-    in_->submit(std::move(piece));
+    drop_behind(o, stream);
   } else {
     if (o->owned && o->memory != nullptr) free_to(memory_, o->memory, o->bytes, stream);
     o->memory = nullptr;
@@ -143,6 +150,26 @@ void swap::drop(std::uint64_t id, velo_stream stream) {
   o->dropped = true;
   const std::lock_guard<std::mutex> tables(lock_);
   objects_.erase(id);
+}
+
+// With the object's lock.
+void swap::drop_behind(const object_ptr& o, velo_stream stream) {
+  auto reached = std::make_shared<core::point>();
+  core::work_ptr<discard> piece = in_->make<discard>(*this, o);
+  piece->after[0] = o->last->passed;
+  piece->after[1] = reached;
+  if (o->owned && stream != nullptr) {
+    core::resolve<core::stream>(stream, "stream").pass(std::move(reached));
+  } else {
+    reached->pass();
+  }
+  if (!o->owned) {
+    core::stream& user = core::resolve<core::stream>(stream, "stream");
+    core::work_ptr<awaited> end = user.make<awaited>(o->last, false);
+    end->function = "velo_swap_drop";
+    user.enqueue(std::move(end));
+  }
+  in_->submit(std::move(piece));
 }
 
 // The failure that an object holds stands in the way of all but the same copy once more.

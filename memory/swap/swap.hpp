@@ -15,6 +15,7 @@
 // two allocations, two markers in queues.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -51,6 +52,7 @@ class swap {
 
   void update(const std::uint64_t* ids, std::int64_t count, std::int64_t slices,
               velo_swap_update_fn function, void* user);
+  void require_idle() const;  // throws STATE while an update runs
 
  private:
   enum class direction { out, in };
@@ -100,6 +102,8 @@ class swap {
   object_ptr find(std::uint64_t id) const;    // throws ARGUMENT
   void require_known(const object& o) const;  // with its lock; throws ARGUMENT
   void require(const object& o, direction to) const;
+  void require_droppable(const object& o) const;
+  void drop_behind(const object_ptr& o, velo_stream stream);
   void queue(const object_ptr& o, direction to, char* memory, core::stream& after,
              core::event* end);
   core::lane& lane_of(direction to) noexcept { return to == direction::out ? *out_ : *in_; }
@@ -130,6 +134,7 @@ class swap {
   void count_failure() noexcept;
 
   core::context& owner_;
+  std::atomic<int> updates_{0};  // that run
   const velo_pool memory_;
   const std::uint64_t limit_, minimum_;
   std::unique_ptr<tier> tier_;

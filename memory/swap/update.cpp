@@ -238,6 +238,18 @@ class updating {
   std::size_t marked_ = 0;
 };
 
+// Counts an update for as long as it lives.
+class running {
+ public:
+  explicit running(std::atomic<int>& updates) : updates_(updates) { ++updates_; }
+  ~running() { --updates_; }
+  running(const running&) = delete;
+  running& operator=(const running&) = delete;
+
+ private:
+  std::atomic<int>& updates_;
+};
+
 }  // namespace
 
 void swap::update(const std::uint64_t* ids, std::int64_t count, std::int64_t slices,
@@ -255,7 +267,13 @@ void swap::update(const std::uint64_t* ids, std::int64_t count, std::int64_t sli
   }
   updating<object_ptr> marked(objects);
   marked.mark();
+  const running counted(updates_);
   sliced(*this, objects, slices).run(function, user);
+}
+
+void swap::require_idle() const {
+  if (updates_ > 0)
+    fail(VELO_ERR_STATE, "swap", "a swap of which no update runs", "one in an update");
 }
 
 }  // namespace velo::memory

@@ -171,6 +171,52 @@ TEST_CASE("what is dropped on its way goes when it has arrived") {
   }
 }
 
+TEST_CASE("memory of the caller's is his again when a drop returns") {
+  for (tier_case& t : tier_cases()) {
+    INFO(t.name);
+    const swap_world w(t.desc);
+    held_queue queue(w.context);
+    const std::vector<unsigned char> contents = pattern(300000, 7);
+    std::vector<unsigned char> memory = contents;
+    const std::uint64_t id = w.add(memory.data(), memory.size());
+    w.out(id);
+    std::memset(memory.data(), 0, memory.size());
+    REQUIRE(velo_swap_in(w.swap, id, nullptr, queue, nullptr) == VELO_OK);
+    std::atomic<bool> dropped{false};
+    velo_status status = VELO_ERR_INTERNAL;
+    std::thread dropping([&] {
+      status = velo_swap_drop(w.swap, id, nullptr);
+      dropped = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    CHECK_FALSE(dropped);  // the copy has not even begun
+    queue.open();
+    dropping.join();
+    CHECK(status == VELO_OK);
+    CHECK(memory == contents);
+    CHECK(w.stats().objects == 0);
+  }
+}
+
+TEST_CASE("or to the later work of the queue that it was dropped in, also after a failed copy") {
+  velo_swap_desc desc = host_desc();
+  for (const bool fails : {false, true}) {
+    desc.limit = fails ? 1000 : 0;
+    const swap_world w(desc);
+    held_queue queue(w.context);
+    std::vector<unsigned char> memory = pattern(300000, 8);
+    const std::uint64_t id = w.add(memory.data(), memory.size());
+    REQUIRE(velo_swap_out(w.swap, id, queue, nullptr) == VELO_OK);
+    REQUIRE(velo_swap_drop(w.swap, id, queue) == VELO_OK);
+    velo_swap_stats later = VELO_SWAP_STATS_INIT;
+    queue.then([&] { velo_swap_get_stats(w.swap, &later); });
+    queue.open();
+    REQUIRE(velo_stream_synchronize(queue) == VELO_OK);
+    CHECK(later.bytes_out == (fails ? 0 : memory.size()));
+    CHECK(later.failures == (fails ? 1 : 0));
+  }
+}
+
 TEST_CASE("a swap ends with objects in every state and leaves nothing behind") {
   const live_pool pool;
   for (tier_case& t : tier_cases()) {

@@ -241,3 +241,17 @@ TEST_CASE("an update waits for objects that are still leaving") {
   w.in(id);
   CHECK(memory == std::vector<unsigned char>(1000, 7));
 }
+
+TEST_CASE("a swap is not destroyed while its update runs") {
+  const swap_world w(host_desc());
+  std::vector<char> memory(5000, 1);
+  const std::uint64_t id = w.add(memory.data(), memory.size());
+  w.out(id);
+  const auto destroys = [](void* swap, std::uint64_t, std::uint64_t, void* const*) -> std::int32_t {
+    velo_swap_destroy(static_cast<velo_swap>(swap));
+    return last_argument() == "swap" ? 0 : 1;
+  };
+  CHECK(velo_swap_update(w.swap, &id, 1, 2, destroys, w.swap) == VELO_OK);
+  w.in(id);
+  CHECK(std::count(memory.begin(), memory.end(), 1) == 5000);
+}

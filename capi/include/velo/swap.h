@@ -122,8 +122,8 @@ typedef int32_t (*velo_swap_update_fn)(void* user, uint64_t offset, uint64_t byt
 VELO_API velo_status velo_swap_create(velo_context context, const velo_swap_desc* desc,
                                       velo_swap* swap);
 
-/* Finishes what is queued and ends the swap with all its objects; what was out is lost. NULL is
- * ignored.
+/* Finishes what is queued and ends the swap with all its objects; what was out is lost. Its context's
+ * end ends it, too. NULL is ignored, and so is (with a log line) a call while velo_swap_update runs.
  * Thread class: per-handle. */
 VELO_API void velo_swap_destroy(velo_swap swap);
 
@@ -135,10 +135,12 @@ VELO_API void velo_swap_destroy(velo_swap swap);
 VELO_API velo_status velo_swap_add(velo_swap swap, void* memory, uint64_t bytes, velo_swap_use use,
                                    uint64_t* object);
 
-/* Forgets an object, wherever it is. stream: whose queued work may still use its memory, where that
- * is the pool's; NULL = nobody. A copy under way finishes first.
+/* Forgets an object, wherever it is; copies that were asked for finish first. stream: for memory of
+ * the pool's, whose queued work may still use it; NULL = nobody. Memory of the caller's is his again
+ * when the call returns, which waits for these copies, or, where stream is a queue, to its later work.
  * Thread class: any. Errors: NULL (swap), HANDLE (swap, stream), ARGUMENT (no such object), STATE
- * (in an update), FULL (the stream's queue; nothing was dropped), MEMORY. */
+ * (in an update; copies to wait for, and a call from work that computes), FULL (the stream's queue;
+ * nothing was dropped), MEMORY. */
 VELO_API velo_status velo_swap_drop(velo_swap swap, uint64_t object, velo_stream stream);
 
 /* Copies a resident or returning object to the tier when the stream's work queued so far is done.
