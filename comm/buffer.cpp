@@ -1,6 +1,9 @@
 // What is asked of a tensor before its bytes go anywhere.
 #include "comm/buffer.hpp"
 
+#include <algorithm>
+#include <utility>
+
 #include "core/context.hpp"
 #include "core/failure.hpp"
 #include "core/tensor.hpp"
@@ -50,6 +53,44 @@ buffer buffer_of(const core::context& owner, const velo_tensor* given, const cha
     fail(VELO_ERR_LAYOUT, argument, text("elements at multiples of %d bytes", t.dtype.bits / 8),
          "others");
   return made;
+}
+
+std::vector<part> parts_of(const caller& by, const std::int64_t* counts,
+                           const std::int64_t* offsets, const part_names& names, const buffer& of,
+                           bool apart) {
+  if (counts == nullptr) fail(VELO_ERR_NULL, names.counts, text("%d numbers", by.size), "NULL");
+  std::vector<part> all;
+  std::int64_t end = 0;
+  for (int rank = 0; rank < by.size; ++rank) {
+    const part one{offsets == nullptr ? end : offsets[rank], counts[rank]};
+    if (one.count < 0 || one.count > of.count)
+      fail(VELO_ERR_ARGUMENT, text("%s[%d]", names.counts, rank),
+           text("0 to the %lld elements of the tensor", static_cast<long long>(of.count)),
+           text("%lld", static_cast<long long>(one.count)));
+    if (one.begin < 0 || one.begin > of.count - one.count)
+      fail(VELO_ERR_ARGUMENT,
+           text("%s[%d]", offsets == nullptr ? names.counts : names.offsets, rank),
+           text("elements within the %lld of the tensor", static_cast<long long>(of.count)),
+           text("%lld from %lld on", static_cast<long long>(one.count),
+                static_cast<long long>(one.begin)));
+    end = one.begin + one.count;
+    all.push_back(one);
+  }
+  if (!apart || offsets == nullptr) return all;
+  std::vector<int> order(all.size());
+  for (int rank = 0; rank < by.size; ++rank) order[static_cast<std::size_t>(rank)] = rank;
+  const auto part_at = [&](int rank) { return all[static_cast<std::size_t>(rank)]; };
+  std::sort(order.begin(), order.end(), [&](int a, int b) {
+    return std::make_pair(part_at(a).begin, part_at(a).count) <
+           std::make_pair(part_at(b).begin, part_at(b).count);
+  });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    const part before = part_at(order[i - 1]), next = part_at(order[i]);
+    if (before.begin + before.count > next.begin && next.count > 0)
+      fail(VELO_ERR_ARGUMENT, text("%s[%d]", names.offsets, order[i]),
+           "elements of its own for each rank", text("some of rank %d's", order[i - 1]));
+  }
+  return all;
 }
 
 void require_apart(const buffer& out, const char* name, const buffer& in, const char* other) {

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "comm/operation.hpp"
 #include "velo/types.h"
 
 namespace velo::core {
@@ -16,7 +18,9 @@ struct buffer {
   std::int64_t count;  // elements
   velo_dtype dtype;
 
-  std::int64_t bytes() const noexcept { return count * (dtype.bits / 8); }
+  std::int64_t size() const noexcept { return dtype.bits / 8; }  // of an element
+  std::int64_t bytes() const noexcept { return count * size(); }
+  const char* at(std::int64_t element) const noexcept { return data + element * size(); }
 };
 
 // Throws NULL, RANK, SHAPE, DTYPE, LAYOUT (not compact, misaligned), DEVICE.
@@ -24,6 +28,22 @@ buffer buffer_of(const core::context& owner, const velo_tensor* given, const cha
 
 // Throws OVERLAP when they share bytes.
 void require_apart(const buffer& out, const char* name, const buffer& in, const char* other);
+
+// Who calls: a rank of a group, in its context.
+struct caller {
+  const core::context& owner;
+  int rank, size;
+};
+
+// What each rank has of a tensor. counts: one for each rank; offsets: where each begins, nullptr: one
+// behind the other. apart: no two may share elements. Throws NULL, ARGUMENT.
+struct part_names {
+  const char* counts;
+  const char* offsets;
+};
+std::vector<part> parts_of(const caller& by, const std::int64_t* counts,
+                           const std::int64_t* offsets, const part_names& names, const buffer& of,
+                           bool apart);
 
 // Throws SHAPE unless `out` has so many elements.
 void require_count(const buffer& of, const char* argument, std::int64_t count, const char* why);

@@ -27,6 +27,7 @@ std::string rank_set::text() const {
 
 std::string fault::expected() const {
   if (kind == how::aborted && sequence == 0) return "a group that was not aborted";
+  if (kind == how::dropped) return terms.text();
   if (sequence == 0) return "a group whose ranks are all there";
   std::string all = terms.text() + " (operation " + std::to_string(sequence) + ")";
   if (kind == how::late)

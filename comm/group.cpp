@@ -32,7 +32,7 @@ struct group::call final : core::work {
 
   void run(core::execution& state) override { home.serve(number, what, state, &on); }
   void skip() noexcept override {
-    home.tell_peers(number, what, "a failure of its stream before");
+    home.tell_peers(what, "a failure of its stream before");
     home.finish(number, &on);
   }
 
@@ -82,9 +82,9 @@ void group::serve(std::uint64_t number, const operation& what, core::execution& 
                   const core::stream* queue) {
   try {
     await_turn(number);
-    link_->run(what, number, state);
+    link_->run(what, state);
   } catch (...) {
-    tell_peers(number, what, core::current_failure().cause);
+    tell_peers(what, core::current_failure().cause);
     finish(number, queue);
     throw;
   }
@@ -109,10 +109,9 @@ void group::finish(std::uint64_t number, const core::stream* queue) noexcept {
 }
 
 // That this rank does not take part in an operation, unless the group has ended anyway.
-void group::tell_peers(std::uint64_t number, const operation& what, const char* cause) noexcept {
+void group::tell_peers(const operation& what, const char* cause) noexcept {
   fault why;
   why.kind = fault::how::dropped;
-  why.sequence = number;
   why.terms = what.terms;
   why.culprits.add(rank());
   core::copy_text(why.cause, sizeof why.cause, cause);
@@ -156,12 +155,11 @@ std::string group::describe() const {
   all += ",\"finished\":" + std::to_string(info.finished) + ",\"fault\":";
   fault known;
   if (link_->failed(known)) {
-    operation what;
-    what.terms = known.terms;
+    const std::int64_t bytes = known.terms.count * known.terms.in_bits / 8;
     all += std::string("{\"what\":\"") + kinds_of_fault[static_cast<int>(known.kind)] + "\"";
     all += std::string(",\"operation\":\"") + name_of(known.terms.kind) + "\"";
     all += ",\"sequence\":" + std::to_string(known.sequence);
-    all += ",\"bytes\":" + std::to_string(what.in_bytes()) + ",\"ranks\":[";
+    all += ",\"bytes\":" + std::to_string(bytes) + ",\"ranks\":[";
     const char* comma = "";
     for (int rank = 0; rank < info.size; ++rank) {
       if (!known.culprits.has(rank)) continue;

@@ -51,7 +51,7 @@ class group {
              const core::stream* queue);
   void await_turn(std::uint64_t number);
   void finish(std::uint64_t number, const core::stream* on) noexcept;
-  void tell_peers(std::uint64_t number, const operation& what, const char* cause) noexcept;
+  void tell_peers(const operation& what, const char* cause) noexcept;
 
   core::context& owner_;
   const std::unique_ptr<transport> link_;

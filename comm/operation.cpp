@@ -8,7 +8,9 @@
 namespace velo::comm {
 namespace {
 
-constexpr const char* collectives[] = {"barrier", "all_reduce"};
+constexpr const char* collectives[] = {"barrier",    "all_reduce",     "reduce",     "broadcast",
+                                       "all_gather", "reduce_scatter", "all_to_all", "gather",
+                                       "scatter",    "send",           "receive"};
 constexpr const char* reductions[] = {"sum", "avg", "min", "max"};
 
 // Every bit of a word into every bit of the result (splitmix64's end).
@@ -55,10 +57,17 @@ std::string name_of_dtype(std::uint8_t code, std::uint8_t bits) {
 }
 
 std::uint64_t terms::signature() const noexcept {
-  std::uint64_t words[3];
+  std::uint64_t words[4];
   std::memcpy(words, this, sizeof words);
-  const std::uint64_t all = mixed(mixed(mixed(words[0] + 1) + words[1]) + words[2]);
+  const std::uint64_t all =
+      mixed(mixed(words[0] + 1) + words[1]) + mixed(mixed(words[2] + 2) + words[3]);
   return all != 0 ? all : 1;
+}
+
+std::uint64_t hash_of(const std::vector<part>& parts) noexcept {
+  std::uint64_t all = parts.size();
+  for (const part& one : parts) all = mixed(all + static_cast<std::uint64_t>(one.count));
+  return all;
 }
 
 std::string terms::text() const {
@@ -66,8 +75,26 @@ std::string terms::text() const {
   if (kind == collective::barrier) return all;
   all += " of " + std::to_string(count) + " " + name_of_dtype(in_code, in_bits);
   if (out_code != in_code || out_bits != in_bits) all += " to " + name_of_dtype(out_code, out_bits);
-  all += std::string(", ") + reductions[reduction];
-  if (scale != 1) all += core::text(" scaled by %g", scale);
+  switch (kind) {
+    case collective::reduce:
+    case collective::gather:
+    case collective::send:
+      all += " to rank " + std::to_string(root);
+      break;
+    case collective::broadcast:
+    case collective::scatter:
+    case collective::receive:
+      all += " from rank " + std::to_string(root);
+      break;
+    default:
+      break;
+  }
+  if (kind == collective::all_reduce || kind == collective::reduce ||
+      kind == collective::reduce_scatter) {
+    all += std::string(", ") + reductions[reduction];
+    if (scale != 1) all += core::text(" scaled by %g", scale);
+  }
+  if (counts > 1) all += core::text(", counts %016llx", static_cast<unsigned long long>(counts));
   return all;
 }
 

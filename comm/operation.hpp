@@ -1,46 +1,79 @@
 // An operation: one collective as plain data, checked, as a transport is given it.
 //
-// What must be the same on every rank is `terms`: 24 bytes that ranks compare by their signature, and
+// What must be the same on every rank is `terms`: 32 bytes that ranks compare by their signature, and
 // show when they differ. Two ranks whose terms have the same signature are about to do the same, but
 // for one chance in 2^64.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "comm/reduction.hpp"
 #include "velo/group.h"
 
 namespace velo::comm {
 
-enum class collective : std::uint8_t { barrier, all_reduce };
+enum class collective : std::uint8_t {
+  barrier,
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  gather,
+  scatter,
+  send,
+  receive
+};
 
 // What all ranks of an operation must agree on; what a kind does not use is 0.
 struct terms {
   collective kind = collective::barrier;
   std::uint8_t reduction = 0;                                         // velo_reduce_op
   std::uint8_t in_code = 0, in_bits = 0, out_code = 0, out_bits = 0;  // of dtypes
-  std::uint16_t root = 0;
-  std::int64_t count = 0;  // elements
-  double scale = 0;
+  std::uint16_t root = 0;                                             // of messages: the other rank
+  std::int64_t count = 0;                                             // elements
+  double scale = 0;                                                   // of a reduction
+  std::uint64_t counts = 0;  // of each rank, hashed, where they differ
 
   std::uint64_t signature() const noexcept;  // never 0
   std::string text() const;                  // "all_reduce of 1024 float32, sum"
 };
-static_assert(sizeof(terms) == 24);
+static_assert(sizeof(terms) == 32);
+
+// Elements of a tensor that are for one rank, or from one.
+struct part {
+  std::int64_t begin = 0, count = 0;
+};
 
 struct operation {
   comm::terms terms;
   const void* in = nullptr;
   void* out = nullptr;
-  reduce_fn kernel = nullptr;  // of a reduction
-  const char* function = "";   // static: the C function that asked for it
+  std::int64_t count = 0;                 // elements of what is one piece: of `in`, `out`, or both
+  std::int64_t out_count = 0;             // elements of all of `out`
+  std::vector<part> in_parts, out_parts;  // of each rank; empty: `count` elements for each
+  reduce_fn kernel = nullptr;             // of a reduction
+  const char* function = "";              // static: the C function that asked for it
 
-  std::int64_t in_bytes() const noexcept { return terms.count * terms.in_bits / 8; }
-  std::int64_t out_bytes() const noexcept { return terms.count * terms.out_bits / 8; }
+  std::int64_t in_size() const noexcept { return terms.in_bits / 8; }
+  std::int64_t out_size() const noexcept { return terms.out_bits / 8; }
+  std::int64_t in_bytes() const noexcept { return count * in_size(); }
+  std::int64_t out_bytes() const noexcept { return count * out_size(); }
+  bool is_large(std::int64_t cache) const noexcept { return out_count * out_size() > cache; }
+  part in_part(int rank) const {
+    return in_parts.empty() ? part{rank * count, count} : in_parts[static_cast<std::size_t>(rank)];
+  }
+  part out_part(int rank) const {
+    return out_parts.empty() ? part{rank * count, count}
+                             : out_parts[static_cast<std::size_t>(rank)];
+  }
 };
 
 const char* name_of(collective kind) noexcept;
+std::uint64_t hash_of(const std::vector<part>& parts) noexcept;  // of their counts
 std::string name_of_dtype(std::uint8_t code, std::uint8_t bits);
 
 // The kernel for a reduction's dtypes. Throws VELO_ERR_DTYPE, VELO_ERR_ARGUMENT for a scale other

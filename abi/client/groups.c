@@ -27,6 +27,40 @@ static void one_rank(velo_stream stream, velo_context context) {
   EXPECT(velo_group_barrier(stream, group) == VELO_ERR_HANDLE);
 }
 
+/* Of one rank alone every collective leaves things where they are, or copies them. */
+static void alone(velo_stream stream, velo_context context) {
+  velo_group group = NULL;
+  int32_t in[4] = {1, 2, 3, 4}, out[4] = {0};
+  const int64_t four[1] = {4}, two[1] = {2}, second[1] = {1};
+  const velo_tensor from = TENSOR(in, VELO_DTYPE_INT, 32, 1, 4);
+  const velo_tensor to = TENSOR(out, VELO_DTYPE_INT, 32, 1, 4);
+  const velo_tensor pair = TENSOR(out, VELO_DTYPE_INT, 32, 1, 2);
+  WORKS(velo_group_create(context, NULL, &group));
+  WORKS(velo_group_reduce(stream, group, 0, NULL, &from, &to));
+  EXPECT(out[0] == 1 && out[3] == 4);
+  out[0] = 9;
+  WORKS(velo_group_broadcast(stream, group, 0, &to));
+  EXPECT(out[0] == 9 && out[3] == 4);
+  WORKS(velo_group_all_gather(stream, group, &from, &to));
+  EXPECT(out[0] == 1);
+  WORKS(velo_group_all_gather_v(stream, group, &pair, two, NULL, &pair));
+  WORKS(velo_group_all_gather_v(stream, group, &from, four, NULL, &to));
+  EXPECT(velo_group_all_gather_v(stream, group, &from, four, second, &to) == VELO_ERR_ARGUMENT);
+  WORKS(velo_group_reduce_scatter(stream, group, NULL, &from, &to));
+  WORKS(velo_group_reduce_scatter_v(stream, group, NULL, &from, four, &to));
+  WORKS(velo_group_all_to_all(stream, group, &from, &to));
+  WORKS(velo_group_all_to_all_v(stream, group, &from, two, second, two, NULL, &to));
+  EXPECT(out[0] == 2 && out[1] == 3 && out[2] == 3);
+  WORKS(velo_group_gather(stream, group, 0, &from, &to));
+  EXPECT(out[0] == 1);
+  WORKS(velo_group_gather_v(stream, group, 0, &from, four, NULL, &to));
+  WORKS(velo_group_scatter(stream, group, 0, &from, &to));
+  WORKS(velo_group_scatter_v(stream, group, 0, &from, two, second, &pair));
+  EXPECT(out[0] == 2 && out[1] == 3 && out[2] == 3);
+  EXPECT(velo_group_broadcast(stream, group, 1, &to) == VELO_ERR_ARGUMENT);
+  velo_group_destroy(group);
+}
+
 static void two_ranks(velo_stream stream, velo_context context) {
   velo_context contexts[2] = {context, NULL};
   velo_stream queue = NULL;
@@ -52,5 +86,6 @@ static void two_ranks(velo_stream stream, velo_context context) {
 
 void client_groups(velo_stream stream, velo_context context) {
   one_rank(stream, context);
+  alone(stream, context);
   two_ranks(stream, context);
 }

@@ -61,6 +61,10 @@ void require_transport(const velo_group_desc& desc, velo_transport made) {
        comm::name_of(desc.transport));
 }
 
+comm::caller caller_of(const comm::group& of) {
+  return {of.owner(), of.rank(), of.size()};
+}
+
 velo_reduction read_reduction(const velo_reduction* given) {
   const velo_reduction sum = VELO_REDUCTION_INIT;
   if (given == nullptr) return sum;
@@ -167,7 +171,8 @@ velo_status velo_group_describe(velo_group group, char* buffer, uint64_t capacit
 velo_status velo_group_barrier(velo_stream stream, velo_group group) {
   return core::guard("velo_group_barrier", [&] {
     comm::group& of = group_of(group);
-    of.submit(stream_of(stream, of), comm::barrier_call());
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::barrier_call());
   });
 }
 
@@ -177,7 +182,130 @@ velo_status velo_group_all_reduce(velo_stream stream, velo_group group,
   return core::guard("velo_group_all_reduce", [&] {
     comm::group& of = group_of(group);
     core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::all_reduce_call(of.owner(), read_reduction(reduction), in, out));
+    of.submit(on, comm::all_reduce_call(caller_of(of), read_reduction(reduction), in, out));
+  });
+}
+
+velo_status velo_group_reduce(velo_stream stream, velo_group group, int32_t root,
+                              const velo_reduction* reduction, const velo_tensor* in,
+                              const velo_tensor* out) {
+  return core::guard("velo_group_reduce", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::reduce_call(caller_of(of), root, read_reduction(reduction), in, out));
+  });
+}
+
+velo_status velo_group_broadcast(velo_stream stream, velo_group group, int32_t root,
+                                 const velo_tensor* x) {
+  return core::guard("velo_group_broadcast", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::broadcast_call(caller_of(of), root, x));
+  });
+}
+
+velo_status velo_group_all_gather(velo_stream stream, velo_group group, const velo_tensor* in,
+                                  const velo_tensor* out) {
+  return core::guard("velo_group_all_gather", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::all_gather_call(caller_of(of), in, out, nullptr));
+  });
+}
+
+velo_status velo_group_all_gather_v(velo_stream stream, velo_group group, const velo_tensor* in,
+                                    const int64_t* counts, const int64_t* offsets,
+                                    const velo_tensor* out) {
+  return core::guard("velo_group_all_gather_v", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    const comm::uneven parts{counts, offsets};
+    of.submit(on, comm::all_gather_call(caller_of(of), in, out, &parts));
+  });
+}
+
+velo_status velo_group_reduce_scatter(velo_stream stream, velo_group group,
+                                      const velo_reduction* reduction, const velo_tensor* in,
+                                      const velo_tensor* out) {
+  return core::guard("velo_group_reduce_scatter", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(
+        on, comm::reduce_scatter_call(caller_of(of), read_reduction(reduction), in, out, nullptr));
+  });
+}
+
+velo_status velo_group_reduce_scatter_v(velo_stream stream, velo_group group,
+                                        const velo_reduction* reduction, const velo_tensor* in,
+                                        const int64_t* counts, const velo_tensor* out) {
+  return core::guard("velo_group_reduce_scatter_v", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    const comm::uneven parts{counts, nullptr};
+    of.submit(on,
+              comm::reduce_scatter_call(caller_of(of), read_reduction(reduction), in, out, &parts));
+  });
+}
+
+velo_status velo_group_all_to_all(velo_stream stream, velo_group group, const velo_tensor* in,
+                                  const velo_tensor* out) {
+  return core::guard("velo_group_all_to_all", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::all_to_all_call(caller_of(of), in, out, nullptr, nullptr));
+  });
+}
+
+velo_status velo_group_all_to_all_v(velo_stream stream, velo_group group, const velo_tensor* in,
+                                    const int64_t* in_counts, const int64_t* in_offsets,
+                                    const int64_t* out_counts, const int64_t* out_offsets,
+                                    const velo_tensor* out) {
+  return core::guard("velo_group_all_to_all_v", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    const comm::uneven give{in_counts, in_offsets}, take{out_counts, out_offsets};
+    of.submit(on, comm::all_to_all_call(caller_of(of), in, out, &give, &take));
+  });
+}
+
+velo_status velo_group_gather(velo_stream stream, velo_group group, int32_t root,
+                              const velo_tensor* in, const velo_tensor* out) {
+  return core::guard("velo_group_gather", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::gather_call(caller_of(of), root, in, out, nullptr));
+  });
+}
+
+velo_status velo_group_gather_v(velo_stream stream, velo_group group, int32_t root,
+                                const velo_tensor* in, const int64_t* counts,
+                                const int64_t* offsets, const velo_tensor* out) {
+  return core::guard("velo_group_gather_v", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    const comm::uneven parts{counts, offsets};
+    of.submit(on, comm::gather_call(caller_of(of), root, in, out, &parts));
+  });
+}
+
+velo_status velo_group_scatter(velo_stream stream, velo_group group, int32_t root,
+                               const velo_tensor* in, const velo_tensor* out) {
+  return core::guard("velo_group_scatter", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::scatter_call(caller_of(of), root, in, out, nullptr));
+  });
+}
+
+velo_status velo_group_scatter_v(velo_stream stream, velo_group group, int32_t root,
+                                 const velo_tensor* in, const int64_t* counts,
+                                 const int64_t* offsets, const velo_tensor* out) {
+  return core::guard("velo_group_scatter_v", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    const comm::uneven parts{counts, offsets};
+    of.submit(on, comm::scatter_call(caller_of(of), root, in, out, &parts));
   });
 }
 }

@@ -4,14 +4,39 @@
 // been told to other ranks by then.
 #pragma once
 
+#include "comm/buffer.hpp"
 #include "comm/operation.hpp"
-#include "core/context.hpp"
 
 namespace velo::comm {
 
+// how: checked. Where only the root has a tensor, it is nullptr elsewhere.
 operation barrier_call();
-// how: checked.
-operation all_reduce_call(const core::context& owner, const velo_reduction& how,
-                          const velo_tensor* in, const velo_tensor* out);
+operation all_reduce_call(const caller& by, const velo_reduction& how, const velo_tensor* in,
+                          const velo_tensor* out);
+operation reduce_call(const caller& by, std::int32_t root, const velo_reduction& how,
+                      const velo_tensor* in, const velo_tensor* out);
+operation broadcast_call(const caller& by, std::int32_t root, const velo_tensor* x);
+
+// What each rank has, where ranks have different numbers of elements.
+struct uneven {
+  const std::int64_t* counts = nullptr;
+  const std::int64_t* offsets = nullptr;
+};
+operation all_gather_call(const caller& by, const velo_tensor* in, const velo_tensor* out,
+                          const uneven* parts);
+operation reduce_scatter_call(const caller& by, const velo_reduction& how, const velo_tensor* in,
+                              const velo_tensor* out, const uneven* parts);
+operation all_to_all_call(const caller& by, const velo_tensor* in, const velo_tensor* out,
+                          const uneven* in_parts, const uneven* out_parts);
+operation gather_call(const caller& by, std::int32_t root, const velo_tensor* in,
+                      const velo_tensor* out, const uneven* parts);
+operation scatter_call(const caller& by, std::int32_t root, const velo_tensor* in,
+                       const velo_tensor* out, const uneven* parts);
+
+// What calls share.
+operation call_of(collective kind, const char* function, const buffer& in, const buffer& out);
+void set_reduction(operation& what, const caller& by, const velo_reduction& how);
+void set_root(operation& what, const caller& by, std::int32_t root);  // throws ARGUMENT
+void require_dtype(const buffer& of, const char* argument, const buffer& other);
 
 }  // namespace velo::comm

@@ -11,6 +11,7 @@ namespace velo::comm {
 namespace {
 
 constexpr std::int64_t yield_ns = 200000;     // after spinning, before sleeping
+constexpr std::int64_t around_from = 4096;    // bytes staged around the cache
 constexpr std::int64_t glance_ns = 50000000;  // the longest sleep
 
 std::int64_t now_ns() noexcept {
@@ -27,13 +28,13 @@ void pause() noexcept {
 
 }  // namespace
 
-meeting::meeting(place& at, const operation& what, std::uint64_t sequence, core::execution& state)
+meeting::meeting(place& at, const operation& what, core::execution& state)
     : what(what),
       state(state),
       rank(at.rank),
       size(at.area.ranks()),
       at_(at),
-      sequence_(sequence) {}
+      sequence_(++at.met) {}
 
 void meeting::arrive(const void* payload, std::int64_t bytes) {
   mailbox& mine = box(rank);
@@ -68,6 +69,51 @@ void meeting::compare() {
   why.sequence = sequence_;
   why.terms = box(right).terms;
   why.other = box(why.culprits.lowest()).terms;
+  at_.area.note(why);
+  at_.area.noted(why);
+  why.raise();
+}
+
+meeting::opening meeting::opening_of(int by) const noexcept {
+  opening theirs;
+  std::memcpy(&theirs, payload(by), sizeof theirs);
+  return theirs;
+}
+
+std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
+  const opening mine{steps, saying};
+  arrive(&mine, sizeof mine);
+  meet();
+  for (int peer = 0; peer < size; ++peer) steps = std::max(steps, opening_of(peer).steps);
+  return steps;
+}
+
+// What others read goes around the cache, whose lines they would have to wait for; small pieces go
+// through it, for the fence would cost more.
+void meeting::stage(const void* from, char* to, std::int64_t bytes) const {
+  if (bytes >= around_from) {
+    kernels().copy_around_cache({from, to, bytes});
+  } else if (bytes > 0) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+}
+
+void meeting::fetch(const char* from, void* to, std::int64_t bytes) const {
+  if (what.is_large(state.caches.l3)) {
+    kernels().copy_around_cache({from, to, bytes});
+  } else if (bytes > 0) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+}
+
+void meeting::disagree(int with, std::int64_t wanted, std::int64_t got) {
+  fault why;
+  why.kind = fault::how::disagree;
+  why.sequence = sequence_;
+  why.culprits.add(with);
+  why.terms = why.other = what.terms;
+  why.terms.count = wanted;
+  why.other.count = got;
   at_.area.note(why);
   at_.area.noted(why);
   why.raise();

@@ -2,12 +2,8 @@
 //
 // Every operation begins with all ranks there: arrive puts what this rank has to say, meet waits for
 // the others and compares their terms. What does not fit a mailbox goes through the staging places in
-// steps, which all ranks take together:
-//
-//     begin_step();  write mine();  post_step();  await_step();  read of(rank) of any;  end_step();
-//
-// What was posted before arrive is there for those that met, so a first step costs no wait of its
-// own. Invariant: who begins a step knows that all have ended the step before the last, whose slot
+// steps, which all ranks take together: in each a rank writes mine(), and reads of(rank) of any. The
+// first step is written before the ranks meet and costs no wait of its own. Invariant: who begins a step knows that all have ended the step before the last, whose slot
 // it writes again; all ranks take the same number of steps in an operation. Cost of a step: a line
 // from each peer.
 #pragma once
@@ -27,12 +23,13 @@ struct place {
   std::int64_t spin_ns;              // 0: more ranks than processors
   peer_watch* watch;                 // nullptr: peers cannot be gone without a word
   std::vector<const void*> sources;  // a place for each rank
-  std::uint64_t steps = 0;
+  std::uint64_t met = 0;             // operations begun
+  std::uint64_t steps = 0;           // taken
 };
 
 class meeting {
  public:
-  meeting(place& at, const operation& what, std::uint64_t sequence, core::execution& state);
+  meeting(place& at, const operation& what, core::execution& state);
 
   const operation& what;
   core::execution& state;
@@ -49,14 +46,49 @@ class meeting {
   void meet();                                                         // throws PEER
   const void* payload(int of) const noexcept { return box(of).payload; }
 
-  void begin_step();
+  // Meets, saying a number to all; then the steps: as many as the rank that needs most, but at least
+  // one. write(step) before it is posted, read(step) when all have posted it.
+  template <class Write, class Read>
+  void steps(std::int64_t needed, std::int64_t saying, Write&& write, Read&& read) {
+    std::int64_t all = needed;
+    for (std::int64_t step = 0; step == 0 || step < all; ++step) {
+      begin_step();
+      write(step);
+      post_step();
+      if (step == 0) {
+        all = meet_for(needed, saying);
+      } else {
+        await_step();
+      }
+      read(step);
+      ++at_.steps;
+    }
+  }
+  std::int64_t said(int by) const noexcept { return opening_of(by).saying; }
   char* mine() const noexcept { return at_.area.slot(rank, at_.steps); }
   const char* of(int peer) const noexcept { return at_.area.slot(peer, at_.steps); }
-  void post_step();
-  void await_step();
-  void end_step() noexcept { ++at_.steps; }
+
+  // Copies: into the slot, for others to read, and out of a slot.
+  void stage(const void* from, char* to, std::int64_t bytes) const;
+  void fetch(const char* from, void* to, std::int64_t bytes) const;
+
+  // What stands at sources(), by the operation's kernel.
+  void combine(void* out, std::int64_t n, bool bypass) const {
+    if (n > 0) what.kernel({sources(), size, out, n, what.terms.scale, bypass});
+  }
+
+  // Ends the group: a rank has other terms than it should, which the terms cannot show.
+  [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
 
  private:
+  void begin_step();
+  void post_step();
+  void await_step();
+  struct opening {
+    std::int64_t steps, saying;
+  };
+  opening opening_of(int by) const noexcept;
+  std::int64_t meet_for(std::int64_t steps, std::int64_t saying);
   mailbox& box(int of) const noexcept { return at_.area.state(of).boxes[sequence_ % 2]; }
   void wait(int peer, std::atomic<std::uint64_t>& word, std::uint64_t wanted) {
     if (word.load(std::memory_order_acquire) < wanted) wait_longer(peer, word, wanted);
@@ -75,5 +107,12 @@ class meeting {
 // Collectives over meetings, one file each in comm/collective.
 void barrier(meeting& m);
 void all_reduce(meeting& m);
+void reduce(meeting& m);
+void broadcast(meeting& m);
+void all_gather(meeting& m);
+void reduce_scatter(meeting& m);
+void all_to_all(meeting& m);
+void gather(meeting& m);
+void scatter(meeting& m);
 
 }  // namespace velo::comm

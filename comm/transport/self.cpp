@@ -1,16 +1,24 @@
-// Collectives of one rank: a reduction of one source.
+// Collectives of one rank: a reduction of one source, or a copy. What is not for this rank alone
+// (messages) does not come here.
 #include "comm/transport/self.hpp"
+
+#include <cstring>
 
 namespace velo::comm {
 
-void self_transport::run(const operation& what, std::uint64_t sequence, core::execution& state) {
+void self_transport::run(const operation& what, core::execution& state) {
   fault known;
   if (failed(known)) known.raise();
-  if (what.terms.kind == collective::all_reduce && what.terms.count > 0) {
-    const bool bypass = what.out_bytes() > state.caches.l3;
-    what.kernel({&what.in, 1, what.out, what.terms.count, what.terms.scale, bypass});
+  const bool bypass = what.is_large(state.caches.l3);
+  const char* from = static_cast<const char*>(what.in) + what.in_part(0).begin * what.in_size();
+  char* to = static_cast<char*>(what.out) + what.out_part(0).begin * what.out_size();
+  if (what.count > 0 && what.kernel != nullptr) {
+    const void* in = from;
+    what.kernel({&in, 1, to, what.count, what.terms.scale, bypass});
+  } else if (what.count > 0 && to != from) {
+    std::memcpy(to, from, static_cast<std::size_t>(what.in_bytes()));
   }
-  done_.store(sequence, std::memory_order_relaxed);
+  done_.fetch_add(1, std::memory_order_relaxed);
 }
 
 void self_transport::fail(const fault& why) noexcept {

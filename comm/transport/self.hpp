@@ -14,7 +14,7 @@ class self_transport final : public transport {
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return 1; }
 
-  void run(const operation& what, std::uint64_t sequence, core::execution& state) override;
+  void run(const operation& what, core::execution& state) override;
   void fail(const fault& why) noexcept override;
   bool failed(fault& why) const noexcept override;
   void describe(std::string& json) const override;

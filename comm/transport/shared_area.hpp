@@ -23,7 +23,7 @@ inline constexpr std::size_t line = 128;  // lines are fetched in pairs
 
 // An operation of one rank: its terms and the first bytes of its data.
 struct alignas(line) mailbox {
-  static constexpr int room = 88;
+  static constexpr int room = 80;
 
   std::atomic<std::uint64_t> sequence;  // of the operation, when all else is there
   std::uint64_t signature;

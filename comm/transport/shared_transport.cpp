@@ -16,6 +16,23 @@ void carry_out(meeting& m) {
       return barrier(m);
     case collective::all_reduce:
       return all_reduce(m);
+    case collective::reduce:
+      return reduce(m);
+    case collective::broadcast:
+      return broadcast(m);
+    case collective::all_gather:
+      return all_gather(m);
+    case collective::reduce_scatter:
+      return reduce_scatter(m);
+    case collective::all_to_all:
+      return all_to_all(m);
+    case collective::gather:
+      return gather(m);
+    case collective::scatter:
+      return scatter(m);
+    case collective::send:
+    case collective::receive:
+      return;
   }
 }
 
@@ -32,6 +49,7 @@ shared_transport::shared_transport(const setting& set, const shared_area& area,
           area.ranks() <= core::usable_threads() ? spin_ns : 0,
           watch_.get(),
           std::vector<const void*>(static_cast<std::size_t>(area.ranks())),
+          0,
           0} {}
 
 // Those that wait for us learn of it at once.
@@ -40,12 +58,12 @@ shared_transport::~shared_transport() {
   at_.area.wake_all();
 }
 
-void shared_transport::run(const operation& what, std::uint64_t sequence, core::execution& state) {
+void shared_transport::run(const operation& what, core::execution& state) {
   fault known;
   if (at_.area.noted(known)) known.raise();
-  meeting m(at_, what, sequence, state);
+  meeting m(at_, what, state);
   carry_out(m);
-  at_.area.state(at_.rank).done.store(sequence, std::memory_order_release);
+  at_.area.state(at_.rank).done.store(at_.met, std::memory_order_release);
 }
 
 void shared_transport::describe(std::string& json) const {

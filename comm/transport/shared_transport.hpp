@@ -25,7 +25,7 @@ class shared_transport final : public transport {
   int rank() const noexcept override { return at_.rank; }
   int size() const noexcept override { return at_.area.ranks(); }
 
-  void run(const operation& what, std::uint64_t sequence, core::execution& state) override;
+  void run(const operation& what, core::execution& state) override;
   void fail(const fault& why) noexcept override { at_.area.note(why); }
   bool failed(fault& why) const noexcept override { return at_.area.noted(why); }
   void describe(std::string& json) const override;

@@ -27,7 +27,7 @@ class transport {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
 
-  virtual void run(const operation& what, std::uint64_t sequence, core::execution& state) = 0;
+  virtual void run(const operation& what, core::execution& state) = 0;
 
   // Ends the group on every rank, unless it has ended. Wakes all that wait.
   virtual void fail(const fault& why) noexcept = 0;

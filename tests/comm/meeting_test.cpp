@@ -24,7 +24,7 @@ class area_of {
     const comm::shared_area area(memory_.get(), ranks, slot, core::sleepers::of_process);
     for (int rank = 0; rank < ranks; ++rank)
       places_.push_back({area, rank, timeout_ms * 1000000, 0, nullptr,
-                         std::vector<const void*>(static_cast<std::size_t>(ranks)), 0});
+                         std::vector<const void*>(static_cast<std::size_t>(ranks)), 0, 0});
   }
   comm::place& at(int rank) { return places_[static_cast<std::size_t>(rank)]; }
 
@@ -45,7 +45,7 @@ core::failure met(comm::place& at, Body&& body) {
   owner.inline_stream().run_waiting([&](core::execution& state) {
     comm::operation what;
     what.terms.kind = comm::collective::all_reduce;
-    comm::meeting m(at, what, 1, state);
+    comm::meeting m(at, what, state);
     try {
       body(m);
     } catch (const core::failure& f) {
@@ -65,22 +65,15 @@ TEST_CASE("a rank that stops in the middle of a collective is the one that is na
   for (int rank = 0; rank < 3; ++rank)
     threads.emplace_back([&, rank] {
       ended[rank] = met(area.at(rank), [rank](comm::meeting& m) {
-        for (int step = 0; step < 10; ++step) {
-          if (rank == 1 && step == 3) return;
-          m.begin_step();
-          m.post_step();
-          if (step == 0) {
-            m.arrive();
-            m.meet();
-          } else {
-            m.await_step();
-          }
-          m.end_step();
-        }
+        m.steps(
+            10, 0, [](std::int64_t) {},
+            [&](std::int64_t step) {
+              if (rank == 1 && step == 2) velo::core::fail(VELO_ERR_IO, "", "to go on", "a stop");
+            });
       });
     });
   for (std::thread& one : threads) one.join();
-  CHECK(ended[1].code == VELO_OK);
+  CHECK(ended[1].code == VELO_ERR_IO);
   for (const int rank : {0, 2}) {
     CHECK(ended[rank].code == VELO_ERR_PEER);
     CHECK(ended[rank].rank == 1);
@@ -96,25 +89,20 @@ TEST_CASE("what is staged in a slot stays until all have read it") {
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       const core::failure ended = met(area.at(rank), [&](comm::meeting& m) {
-        for (int step = 0; step < steps; ++step) {
-          m.begin_step();
-          const int mine = step * ranks + rank;
-          std::memcpy(m.mine(), &mine, sizeof mine);
-          m.post_step();
-          if (step == 0) {
-            m.arrive();
-            m.meet();
-          } else {
-            m.await_step();
-          }
-          if (step % 97 == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
-          for (int peer = 0; peer < ranks; ++peer) {
-            int theirs = 0;
-            std::memcpy(&theirs, m.of(peer), sizeof theirs);
-            wrong += theirs != step * ranks + peer;
-          }
-          m.end_step();
-        }
+        m.steps(
+            steps, 0,
+            [&](std::int64_t step) {
+              const std::int64_t mine = step * ranks + rank;
+              std::memcpy(m.mine(), &mine, sizeof mine);
+            },
+            [&](std::int64_t step) {
+              if (step % 97 == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
+              for (int peer = 0; peer < ranks; ++peer) {
+                std::int64_t theirs = 0;
+                std::memcpy(&theirs, m.of(peer), sizeof theirs);
+                wrong += theirs != step * ranks + peer;
+              }
+            });
       });
       wrong += ended.code != VELO_OK;
     });

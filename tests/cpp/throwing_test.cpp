@@ -433,8 +433,32 @@ TEST_CASE("ranks of a group combine what they have") {
   CHECK(out[2] == 4);
   CHECK(ranks[0].info().finished == 2);
   CHECK(ranks[1].describe<std::string>().find("\"local\"") != std::string::npos);
-  const velo::group alone = velo::group::create(first);
-  CHECK(alone.info().size == 1);
   ranks[1].abort();
   CHECK_THROWS_AS(ranks[0].barrier(first.inline_stream()), velo::error);
+}
+
+TEST_CASE("a rank alone has every collective") {
+  const velo::context context = velo::context::create();
+  const velo::stream_ref stream = context.inline_stream();
+  const velo::group group = velo::group::create(context);
+  CHECK(group.info().size == 1);
+  float values[2] = {1, 2}, out[2] = {};
+  const std::int64_t two[] = {2}, none[] = {0};
+  const velo::tensor_view x(values, {2}), y(out, {2});
+  group.reduce(stream, 0, x, y.get(), VELO_REDUCE_MAX);
+  group.broadcast(stream, 0, y);
+  CHECK(out[1] == 2);
+  group.all_gather(stream, x, y);
+  group.all_gather(stream, x, two, none, y);
+  group.reduce_scatter(stream, x, y, {VELO_REDUCE_SUM, 3});
+  CHECK(out[1] == 6);
+  group.reduce_scatter(stream, x, two, y);
+  group.all_to_all(stream, x, y);
+  group.all_to_all(stream, x, two, nullptr, two, nullptr, y);
+  group.gather(stream, 0, x, y.get());
+  group.gather(stream, 0, x, two, nullptr, y.get());
+  group.scatter(stream, 0, x.get(), y);
+  group.scatter(stream, 0, x.get(), two, none, y);
+  CHECK(out[1] == 2);
+  CHECK_THROWS_AS(group.broadcast(stream, 7, y), velo::error);
 }

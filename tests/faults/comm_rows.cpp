@@ -4,11 +4,12 @@
 namespace velo::testing {
 namespace {
 
-float numbers[2][300] = {};
-const std::int64_t count[] = {300};
+float from[2][300] = {}, to[2][300] = {};
+const std::int64_t most[] = {300}, half[] = {150};
+const std::int64_t counts[2] = {150, 150};
 
-velo_tensor vector_of(int rank) {
-  return {numbers[rank], {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, count, nullptr, 0};
+velo_tensor tensor(float* data, const std::int64_t* count) {
+  return {data, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, count, nullptr, 0};
 }
 
 velo_status create_one(world& w) {
@@ -34,19 +35,20 @@ void open_two(world& w) {
   open_peer(w);
   must(create_two(w));
 }
-void open_with_barrier(world& w) {
+
+// A collective as each of the two ranks calls it.
+using collective = velo_status (*)(velo_stream, velo_group, int rank);
+
+template <collective Call>
+void open_for(world& w) {
   open_two(w);
-  must(velo_group_barrier(w.peer_queue, w.groups[1]));
+  must(Call(w.peer_queue, w.groups[1], 1));
 }
-void open_with_all_reduce(world& w) {
-  open_two(w);
-  const velo_tensor x = vector_of(1);
-  must(velo_group_all_reduce(w.peer_queue, w.groups[1], nullptr, &x, &x));
+template <collective Call>
+velo_status first(world& w) {
+  return Call(w.now, w.groups[0], 0);
 }
-velo_status all_reduce(world& w) {
-  const velo_tensor x = vector_of(0);
-  return velo_group_all_reduce(w.now, w.groups[0], nullptr, &x, &x);
-}
+
 void close_all(world& w) {
   if (w.peer_queue != nullptr) must(velo_stream_synchronize(w.peer_queue));
   velo_context_destroy(w.peer);
@@ -54,6 +56,67 @@ void close_all(world& w) {
   w.peer_queue = nullptr;
   w.groups[0] = w.groups[1] = nullptr;
   w.close();
+}
+
+template <collective Call>
+entry row_of(const char* name) {
+  return {name, open_for<Call>, first<Call>, close_all};
+}
+
+velo_status barrier(velo_stream stream, velo_group group, int) {
+  return velo_group_barrier(stream, group);
+}
+velo_status all_reduce(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor x = tensor(from[rank], most);
+  return velo_group_all_reduce(stream, group, nullptr, &x, &x);
+}
+velo_status reduce(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], most);
+  return velo_group_reduce(stream, group, 0, nullptr, &in, &out);
+}
+velo_status broadcast(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor x = tensor(from[rank], most);
+  return velo_group_broadcast(stream, group, 1, &x);
+}
+velo_status all_gather(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], half), out = tensor(to[rank], most);
+  return velo_group_all_gather(stream, group, &in, &out);
+}
+velo_status all_gather_v(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], half), out = tensor(to[rank], most);
+  return velo_group_all_gather_v(stream, group, &in, counts, nullptr, &out);
+}
+velo_status reduce_scatter(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], half);
+  return velo_group_reduce_scatter(stream, group, nullptr, &in, &out);
+}
+velo_status reduce_scatter_v(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], half);
+  return velo_group_reduce_scatter_v(stream, group, nullptr, &in, counts, &out);
+}
+velo_status all_to_all(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], most);
+  return velo_group_all_to_all(stream, group, &in, &out);
+}
+velo_status all_to_all_v(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], most);
+  return velo_group_all_to_all_v(stream, group, &in, counts, nullptr, counts, nullptr, &out);
+}
+velo_status gather(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], half), out = tensor(to[rank], most);
+  return velo_group_gather(stream, group, 0, &in, &out);
+}
+velo_status gather_v(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], half), out = tensor(to[rank], most);
+  return velo_group_gather_v(stream, group, 0, &in, counts, nullptr, &out);
+}
+velo_status scatter(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], half);
+  return velo_group_scatter(stream, group, 1, &in, &out);
+}
+velo_status scatter_v(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor in = tensor(from[rank], most), out = tensor(to[rank], half);
+  return velo_group_scatter_v(stream, group, 1, &in, counts, nullptr, &out);
 }
 
 }  // namespace
@@ -79,15 +142,28 @@ std::vector<entry> comm_rows() {
       {"velo_group_describe", open_two,
        [](world& w) { return velo_group_describe(w.groups[0], text, sizeof text, nullptr); },
        close_all},
-      {"velo_group_barrier", open_with_barrier,
-       [](world& w) { return velo_group_barrier(w.now, w.groups[0]); }, close_all},
-      {"velo_group_all_reduce", open_with_all_reduce, all_reduce, close_all},
-      {"velo_group_all_reduce", open_two,
+      row_of<barrier>("velo_group_barrier"),
+      row_of<all_reduce>("velo_group_all_reduce"),
+      row_of<reduce>("velo_group_reduce"),
+      row_of<broadcast>("velo_group_broadcast"),
+      row_of<all_gather>("velo_group_all_gather"),
+      row_of<all_gather_v>("velo_group_all_gather_v"),
+      row_of<reduce_scatter>("velo_group_reduce_scatter"),
+      row_of<reduce_scatter_v>("velo_group_reduce_scatter_v"),
+      row_of<all_to_all>("velo_group_all_to_all"),
+      row_of<all_to_all_v>("velo_group_all_to_all_v"),
+      row_of<gather>("velo_group_gather"),
+      row_of<gather_v>("velo_group_gather_v"),
+      row_of<scatter>("velo_group_scatter"),
+      row_of<scatter_v>("velo_group_scatter_v"),
+      {"velo_group_all_to_all_v",
        [](world& w) {
-         const velo_tensor x = vector_of(1);
-         const velo_status queued =
-             velo_group_all_reduce(w.peer_queue, w.groups[1], nullptr, &x, &x);
-         return queued != VELO_OK ? queued : all_reduce(w);
+         open_for<all_to_all_v>(w);
+         must(velo_stream_create(w.context, &w.queue));
+       },
+       [](world& w) {
+         const velo_status queued = all_to_all_v(w.queue, w.groups[0], 0);
+         return queued != VELO_OK ? queued : velo_stream_synchronize(w.queue);
        },
        close_all},
   };

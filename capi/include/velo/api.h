@@ -290,6 +290,40 @@ struct velo_api {
   velo_status (*topology_write)(velo_topology topology, const char* family,
                                 velo_topology_format format, char* buffer, uint64_t capacity,
                                 uint64_t* needed);
+
+  /* velo/group.h */
+  velo_status (*group_reduce)(velo_stream stream, velo_group group, int32_t root,
+                              const velo_reduction* reduction, const velo_tensor* in,
+                              const velo_tensor* out);
+  velo_status (*group_broadcast)(velo_stream stream, velo_group group, int32_t root,
+                                 const velo_tensor* x);
+  velo_status (*group_all_gather)(velo_stream stream, velo_group group, const velo_tensor* in,
+                                  const velo_tensor* out);
+  velo_status (*group_all_gather_v)(velo_stream stream, velo_group group, const velo_tensor* in,
+                                    const int64_t* counts, const int64_t* offsets,
+                                    const velo_tensor* out);
+  velo_status (*group_reduce_scatter)(velo_stream stream, velo_group group,
+                                      const velo_reduction* reduction, const velo_tensor* in,
+                                      const velo_tensor* out);
+  velo_status (*group_reduce_scatter_v)(velo_stream stream, velo_group group,
+                                        const velo_reduction* reduction, const velo_tensor* in,
+                                        const int64_t* counts, const velo_tensor* out);
+  velo_status (*group_all_to_all)(velo_stream stream, velo_group group, const velo_tensor* in,
+                                  const velo_tensor* out);
+  velo_status (*group_all_to_all_v)(velo_stream stream, velo_group group, const velo_tensor* in,
+                                    const int64_t* in_counts, const int64_t* in_offsets,
+                                    const int64_t* out_counts, const int64_t* out_offsets,
+                                    const velo_tensor* out);
+  velo_status (*group_gather)(velo_stream stream, velo_group group, int32_t root,
+                              const velo_tensor* in, const velo_tensor* out);
+  velo_status (*group_gather_v)(velo_stream stream, velo_group group, int32_t root,
+                                const velo_tensor* in, const int64_t* counts,
+                                const int64_t* offsets, const velo_tensor* out);
+  velo_status (*group_scatter)(velo_stream stream, velo_group group, int32_t root,
+                               const velo_tensor* in, const velo_tensor* out);
+  velo_status (*group_scatter_v)(velo_stream stream, velo_group group, int32_t root,
+                                 const velo_tensor* in, const int64_t* counts,
+                                 const int64_t* offsets, const velo_tensor* out);
 };
 
 VELO_END_C

@@ -138,6 +138,111 @@ VELO_API velo_status velo_group_all_reduce(velo_stream stream, velo_group group,
                                            const velo_reduction* reduction, const velo_tensor* in,
                                            const velo_tensor* out);
 
+/* Combines the elements of all ranks' `in` into `out` of the rank `root`. As velo_group_all_reduce,
+ * but of one dtype; out: of others not looked at, may be NULL.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (root, reduction, a stream of another
+ * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers),
+ * STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_reduce(velo_stream stream, velo_group group, int32_t root,
+                                       const velo_reduction* reduction, const velo_tensor* in,
+                                       const velo_tensor* out);
+
+/* Copies `x` of the rank `root` to all others' `x`. x: compact, of one size and dtype on all ranks;
+ * as of all collectives that combine nothing, of any dtype of whole bytes.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, a stream of another context), RANK,
+ * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_broadcast(velo_stream stream, velo_group group, int32_t root,
+                                          const velo_tensor* x);
+
+/* Puts all ranks' `in`, in the order of the ranks, side by side into every rank's `out`. in: of one
+ * size on all ranks; out: as large as all. in may be the rank's part of out.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK, SHAPE,
+ * DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_all_gather(velo_stream stream, velo_group group,
+                                           const velo_tensor* in, const velo_tensor* out);
+
+/* The same of ranks with different numbers of elements. counts: for each rank, how many it has, the
+ * same on all ranks. offsets: for each rank, where in out they go, none where another's go; NULL =
+ * one behind the other.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (counts and offsets that do not fit, a stream
+ * of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_all_gather_v(velo_stream stream, velo_group group,
+                                             const velo_tensor* in, const int64_t* counts,
+                                             const int64_t* offsets, const velo_tensor* out);
+
+/* Combines the elements of all ranks' `in`, and puts of the result each rank's part into its `out`,
+ * in the order of the ranks. in: as large as all parts; dtypes as for velo_group_all_reduce. out
+ * may be the rank's part of in.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, a stream of another
+ * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers),
+ * STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_reduce_scatter(velo_stream stream, velo_group group,
+                                               const velo_reduction* reduction,
+                                               const velo_tensor* in, const velo_tensor* out);
+
+/* The same in parts of different sizes, one behind the other. counts: for each rank, how many
+ * elements it gets, the same on all ranks.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, counts that do not fit, a
+ * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of
+ * newer headers), STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_reduce_scatter_v(velo_stream stream, velo_group group,
+                                                 const velo_reduction* reduction,
+                                                 const velo_tensor* in, const int64_t* counts,
+                                                 const velo_tensor* out);
+
+/* Gives each rank its part of every rank's `in`, in the order of the ranks: part j of rank i's in
+ * becomes part i of rank j's out. in, out: of one size on all ranks, a multiple of their number.
+ * out may be in.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), RANK, SHAPE,
+ * DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_all_to_all(velo_stream stream, velo_group group,
+                                           const velo_tensor* in, const velo_tensor* out);
+
+/* The same in parts of different sizes. in_counts, in_offsets: for each rank, how many elements it
+ * is given, and where in `in` they are; out_counts, out_offsets: how many it gives, and where in
+ * `out` they go. What one rank gives another must be what that expects. offsets: NULL = one behind
+ * the other. out may be in where both are cut alike.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (counts and offsets that do not fit, a stream
+ * of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_all_to_all_v(velo_stream stream, velo_group group,
+                                             const velo_tensor* in, const int64_t* in_counts,
+                                             const int64_t* in_offsets, const int64_t* out_counts,
+                                             const int64_t* out_offsets, const velo_tensor* out);
+
+/* Puts all ranks' `in`, in the order of the ranks, side by side into `out` of the rank `root`. in:
+ * of one size on all ranks; may be the root's part of out. out: of others not looked at, may be
+ * NULL.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, a stream of another context), RANK,
+ * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_gather(velo_stream stream, velo_group group, int32_t root,
+                                       const velo_tensor* in, const velo_tensor* out);
+
+/* The same of ranks with different numbers of elements. counts, offsets: the root's, as for
+ * velo_group_all_gather_v; of others not looked at, may be NULL.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, counts and offsets that do not fit, a
+ * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY,
+ * PEER. */
+VELO_API velo_status velo_group_gather_v(velo_stream stream, velo_group group, int32_t root,
+                                         const velo_tensor* in, const int64_t* counts,
+                                         const int64_t* offsets, const velo_tensor* out);
+
+/* Gives each rank its part of `in` of the rank `root`, in the order of the ranks. out: of one size
+ * on all ranks; may be the root's part of in. in: of others not looked at, may be NULL.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, a stream of another context), RANK,
+ * SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_scatter(velo_stream stream, velo_group group, int32_t root,
+                                        const velo_tensor* in, const velo_tensor* out);
+
+/* The same in parts of different sizes. counts, offsets: the root's: for each rank, how many
+ * elements it gets, and where in `in` they are; NULL offsets = one behind the other. Of others not
+ * looked at, may be NULL.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (root, counts and offsets that do not fit, a
+ * stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL, MEMORY,
+ * PEER. */
+VELO_API velo_status velo_group_scatter_v(velo_stream stream, velo_group group, int32_t root,
+                                          const velo_tensor* in, const int64_t* counts,
+                                          const int64_t* offsets, const velo_tensor* out);
+
 VELO_END_C
 
 #endif

@@ -82,6 +82,71 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     return detail::check(VELO_FN(group_all_reduce)(stream.get(), get(), &how, &in, &out));
   }
 
+  // The same into one rank's out; others may pass nullptr.
+  outcome<> reduce(stream_ref stream, int32_t root, const velo_tensor& in, const velo_tensor* out,
+                   const combine& how = {}) const {
+    return detail::check(VELO_FN(group_reduce)(stream.get(), get(), root, &how, &in, out));
+  }
+
+  // Copies x of one rank to all.
+  outcome<> broadcast(stream_ref stream, int32_t root, const velo_tensor& x) const {
+    return detail::check(VELO_FN(group_broadcast)(stream.get(), get(), root, &x));
+  }
+
+  // All ranks' in side by side into every rank's out; with counts, of different sizes.
+  outcome<> all_gather(stream_ref stream, const velo_tensor& in, const velo_tensor& out) const {
+    return detail::check(VELO_FN(group_all_gather)(stream.get(), get(), &in, &out));
+  }
+  outcome<> all_gather(stream_ref stream, const velo_tensor& in, const int64_t* counts,
+                       const int64_t* offsets, const velo_tensor& out) const {
+    return detail::check(
+        VELO_FN(group_all_gather_v)(stream.get(), get(), &in, counts, offsets, &out));
+  }
+
+  // Combines all ranks' in, of which each rank gets a part; with counts, of different sizes.
+  outcome<> reduce_scatter(stream_ref stream, const velo_tensor& in, const velo_tensor& out,
+                           const combine& how = {}) const {
+    return detail::check(VELO_FN(group_reduce_scatter)(stream.get(), get(), &how, &in, &out));
+  }
+  outcome<> reduce_scatter(stream_ref stream, const velo_tensor& in, const int64_t* counts,
+                           const velo_tensor& out, const combine& how = {}) const {
+    return detail::check(
+        VELO_FN(group_reduce_scatter_v)(stream.get(), get(), &how, &in, counts, &out));
+  }
+
+  // Part j of rank i's in becomes part i of rank j's out; with counts, of different sizes.
+  outcome<> all_to_all(stream_ref stream, const velo_tensor& in, const velo_tensor& out) const {
+    return detail::check(VELO_FN(group_all_to_all)(stream.get(), get(), &in, &out));
+  }
+  outcome<> all_to_all(stream_ref stream, const velo_tensor& in, const int64_t* in_counts,
+                       const int64_t* in_offsets, const int64_t* out_counts,
+                       const int64_t* out_offsets, const velo_tensor& out) const {
+    return detail::check(VELO_FN(group_all_to_all_v)(stream.get(), get(), &in, in_counts,
+                                                     in_offsets, out_counts, out_offsets, &out));
+  }
+
+  // All ranks' in side by side into one rank's out; others may pass nullptr.
+  outcome<> gather(stream_ref stream, int32_t root, const velo_tensor& in,
+                   const velo_tensor* out) const {
+    return detail::check(VELO_FN(group_gather)(stream.get(), get(), root, &in, out));
+  }
+  outcome<> gather(stream_ref stream, int32_t root, const velo_tensor& in, const int64_t* counts,
+                   const int64_t* offsets, const velo_tensor* out) const {
+    return detail::check(
+        VELO_FN(group_gather_v)(stream.get(), get(), root, &in, counts, offsets, out));
+  }
+
+  // A part of one rank's in for each rank; others may pass nullptr for in.
+  outcome<> scatter(stream_ref stream, int32_t root, const velo_tensor* in,
+                    const velo_tensor& out) const {
+    return detail::check(VELO_FN(group_scatter)(stream.get(), get(), root, in, &out));
+  }
+  outcome<> scatter(stream_ref stream, int32_t root, const velo_tensor* in, const int64_t* counts,
+                    const int64_t* offsets, const velo_tensor& out) const {
+    return detail::check(
+        VELO_FN(group_scatter_v)(stream.get(), get(), root, in, counts, offsets, &out));
+  }
+
  private:
   static outcome<group> create_from(velo_context context, const velo_group_desc* desc) {
     velo_group handle = nullptr;

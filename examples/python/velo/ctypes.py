@@ -1435,6 +1435,18 @@ FUNCTIONS = {
     "velo_topology_get_place": (c_int32, velo_topology, c_char_p, c_int64, POINTER(velo_topology_place)),
     "velo_topology_get_group": (c_int32, velo_topology, c_char_p, c_int64, POINTER(c_int32), c_int64, POINTER(c_int64)),
     "velo_topology_write": (c_int32, velo_topology, c_char_p, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_group_reduce": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_reduction), POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_group_broadcast": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
+    "velo_group_all_gather": (c_int32, velo_stream, velo_group, POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_group_all_gather_v": (c_int32, velo_stream, velo_group, POINTER(velo_tensor), POINTER(c_int64), POINTER(c_int64), POINTER(velo_tensor)),
+    "velo_group_reduce_scatter": (c_int32, velo_stream, velo_group, POINTER(velo_reduction), POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_group_reduce_scatter_v": (c_int32, velo_stream, velo_group, POINTER(velo_reduction), POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor)),
+    "velo_group_all_to_all": (c_int32, velo_stream, velo_group, POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_group_all_to_all_v": (c_int32, velo_stream, velo_group, POINTER(velo_tensor), POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(c_int64), POINTER(velo_tensor)),
+    "velo_group_gather": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_group_gather_v": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor), POINTER(c_int64), POINTER(c_int64), POINTER(velo_tensor)),
+    "velo_group_scatter": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_group_scatter_v": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor), POINTER(c_int64), POINTER(c_int64), POINTER(velo_tensor)),
 }
 
 

@@ -1,0 +1,68 @@
+// all_gather: what each rank has, side by side in the order of the ranks, for all.
+//
+// Each rank stages a slot full of its elements in each step, and copies those of all others.
+#include <cstring>
+
+#include "comm/collective/calls.hpp"
+#include "comm/collective/slices.hpp"
+
+namespace velo::comm {
+
+operation all_gather_call(const caller& by, const velo_tensor* given_in,
+                          const velo_tensor* given_out, const uneven* parts) {
+  const buffer in = buffer_of(by.owner, given_in, "in"),
+               out = buffer_of(by.owner, given_out, "out");
+  operation what =
+      call_of(collective::all_gather,
+              parts == nullptr ? "velo_group_all_gather" : "velo_group_all_gather_v", in, out);
+  require_dtype(out, "out", in);
+  what.count = what.terms.count = in.count;
+  if (parts == nullptr) {
+    require_count(out, "out", in.count * by.size, "those of in for each rank");
+  } else {
+    what.out_parts = parts_of(by, parts->counts, parts->offsets, {"counts", "offsets"}, out, true);
+    require_count(in, "in", what.out_part(by.rank).count, "as counts says");
+    what.terms.count = 0;
+    what.terms.counts = hash_of(what.out_parts);
+  }
+  if (in.data != out.at(what.out_part(by.rank).begin)) require_apart(out, "out", in, "in");
+  return what;
+}
+
+namespace {
+
+void through_mailboxes(meeting& m, const char* in, char* out) {
+  const std::int64_t bytes = m.what.in_bytes();
+  m.arrive(in, bytes);
+  m.meet();
+  for (int r = 0; r < m.size; ++r)
+    if (bytes > 0) std::memcpy(out + r * bytes, m.payload(r), static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+void all_gather(meeting& m) {
+  const char* in = static_cast<const char*>(m.what.in);
+  char* out = static_cast<char*>(m.what.out);
+  const std::int64_t size = m.what.in_size(), most = m.slot_bytes(), own = m.what.in_bytes();
+  if (m.what.out_parts.empty() && own <= mailbox::room) return through_mailboxes(m, in, out);
+  const auto piece = [&](int rank, std::int64_t step) {
+    return slice_of(m.what.out_part(rank).count * size, most, step);
+  };
+  m.steps(
+      slices_in(own, most), 0,
+      [&](std::int64_t step) {
+        const slice s = piece(m.rank, step);
+        m.stage(in + s.begin, m.mine(), s.bytes);
+      },
+      [&](std::int64_t step) {
+        for (int r = 0; r < m.size; ++r) {
+          const slice s = piece(r, step);
+          char* to = out + m.what.out_part(r).begin * size + s.begin;
+          const char* from = r == m.rank ? in + s.begin : m.of(r);
+          if (from != to) m.fetch(from, to, s.bytes);
+        }
+      });
+}
+
+}  // namespace velo::comm

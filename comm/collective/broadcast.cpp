@@ -1,0 +1,41 @@
+// broadcast: the elements of one rank for all.
+//
+// The root stages a slot full in each step, which all others copy out while the next is staged.
+#include <algorithm>
+#include <cstring>
+
+#include "comm/collective/calls.hpp"
+#include "comm/transport/meeting.hpp"
+
+namespace velo::comm {
+
+operation broadcast_call(const caller& by, std::int32_t root, const velo_tensor* given) {
+  const buffer x = buffer_of(by.owner, given, "x");
+  operation what = call_of(collective::broadcast, "velo_group_broadcast", x, x);
+  set_root(what, by, root);
+  what.terms.count = what.count = x.count;
+  return what;
+}
+
+void broadcast(meeting& m) {
+  const int root = m.what.terms.root;
+  const std::int64_t bytes = m.what.out_bytes(), most = m.slot_bytes();
+  char* x = static_cast<char*>(m.what.out);
+  if (bytes <= mailbox::room) {
+    m.arrive(x, m.rank == root ? bytes : 0);
+    m.meet();
+    if (m.rank != root && bytes > 0)
+      std::memcpy(x, m.payload(root), static_cast<std::size_t>(bytes));
+    return;
+  }
+  const auto size_of = [&](std::int64_t step) { return std::min(most, bytes - step * most); };
+  m.steps((bytes + most - 1) / most, 0,
+          [&](std::int64_t step) {
+            if (m.rank == root) m.stage(x + step * most, m.mine(), size_of(step));
+          },
+          [&](std::int64_t step) {
+            if (m.rank != root) m.fetch(m.of(root), x + step * most, size_of(step));
+          });
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,39 @@
+// What the calls of collectives share.
+#include "comm/collective/calls.hpp"
+
+#include "core/context.hpp"
+
+namespace velo::comm {
+
+operation call_of(collective kind, const char* function, const buffer& in, const buffer& out) {
+  operation what;
+  what.function = function;
+  what.terms.kind = kind;
+  what.terms.in_code = in.dtype.code, what.terms.in_bits = in.dtype.bits;
+  what.terms.out_code = out.dtype.code, what.terms.out_bits = out.dtype.bits;
+  what.in = in.data;
+  what.out = out.data;
+  what.out_count = out.count;
+  return what;
+}
+
+void set_reduction(operation& what, const caller& by, const velo_reduction& how) {
+  what.terms.reduction = static_cast<std::uint8_t>(how.op);
+  what.terms.scale = how.scale;
+  what.kernel = kernel_for(what.terms, reductions_for(by.owner.isa()));
+}
+
+void set_root(operation& what, const caller& by, std::int32_t root) {
+  if (root < 0 || root >= by.size)
+    core::fail(VELO_ERR_ARGUMENT, "root", core::text("0 to %d", by.size - 1),
+               core::text("%d", root));
+  what.terms.root = static_cast<std::uint16_t>(root);
+}
+
+void require_dtype(const buffer& of, const char* argument, const buffer& other) {
+  if (of.dtype.code == other.dtype.code && of.dtype.bits == other.dtype.bits) return;
+  core::fail(VELO_ERR_DTYPE, argument, name_of_dtype(other.dtype.code, other.dtype.bits).c_str(),
+             name_of_dtype(of.dtype.code, of.dtype.bits).c_str());
+}
+
+}  // namespace velo::comm

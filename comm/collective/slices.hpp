@@ -1,0 +1,40 @@
+// How pieces of elements go through slots: slice by slice, one in each step.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "comm/transport/meeting.hpp"
+#include "core/round_up.hpp"
+
+namespace velo::comm {
+
+// The slice of a piece that a step carries, in bytes.
+struct slice {
+  std::int64_t begin, bytes;
+};
+inline slice slice_of(std::int64_t piece_bytes, std::int64_t slice_bytes, std::int64_t step) {
+  const std::int64_t begin = std::min(piece_bytes, step * slice_bytes);
+  return {begin, std::min(slice_bytes, piece_bytes - begin)};
+}
+inline std::int64_t slices_in(std::int64_t piece_bytes, std::int64_t slice_bytes) {
+  return (piece_bytes + slice_bytes - 1) / slice_bytes;
+}
+
+// A slot cut into sections of whole lines, one for each other rank, behind so many bytes.
+class sections {
+ public:
+  explicit sections(const meeting& m, std::int64_t behind = 0)
+      : first_(core::round_up(behind, 64)),
+        bytes_((m.slot_bytes() - first_) / std::max(1, m.size - 1) / 64 * 64) {}
+
+  std::int64_t bytes() const noexcept { return bytes_; }
+  std::int64_t begin(int owner, int reader) const noexcept {
+    return first_ + bytes_ * (reader < owner ? reader : reader - 1);
+  }
+
+ private:
+  std::int64_t first_, bytes_;
+};
+
+}  // namespace velo::comm
