@@ -146,6 +146,7 @@ plan_steps::recording plan_steps::recorded(std::int64_t most) const {
   return made;
 }
 
+// What threads asked for since recorded() is none of the recording's.
 void plan_steps::end(const recording* made) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   open_ = false;
@@ -155,7 +156,11 @@ void plan_steps::end(const recording* made) noexcept {
     return;
   }
   alive_.clear();
-  for (std::size_t i = 0; i < requests_.size(); ++i) requests_[i].buffer = made->buffer_of[i];
+  const std::size_t count = made->buffer_of.size();
+  requests_.erase(requests_.begin() + static_cast<std::ptrdiff_t>(count), requests_.end());
+  for (std::vector<std::int32_t>& order : threads_)
+    while (!order.empty() && static_cast<std::size_t>(order.back()) >= count) order.pop_back();
+  for (std::size_t i = 0; i < count; ++i) requests_[i].buffer = made->buffer_of[i];
   granularity_ = made->granularity;
   recorded_ = true;
   moved_ = true;
@@ -302,9 +307,11 @@ void plan_steps::make_room(pool& in, std::uint64_t bytes) {
 void plan_steps::free(void* memory, std::uint64_t bytes, velo_stream stream) {
   pool& of = home();
   std::int32_t noted = -1;
+  std::uint64_t step = 0;
   {
     const std::lock_guard<std::mutex> lock(lock_);
     if (free_planned(of, memory, stream)) return;
+    step = counted_.steps;
     const auto found = alive_.find(memory);
     if (found != alive_.end()) {
       noted = found->second;
@@ -316,7 +323,7 @@ void plan_steps::free(void* memory, std::uint64_t bytes, velo_stream stream) {
     of.free(memory, bytes, stream);
   } catch (...) {
     const std::lock_guard<std::mutex> lock(lock_);
-    if (noted >= 0) lives_[noted].end = 0;
+    if (noted >= 0 && step == counted_.steps) lives_[noted].end = 0;
     throw;
   }
 }

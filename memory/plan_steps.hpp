@@ -4,8 +4,9 @@
 // next one of its thread is looked for among those just left out and just ahead, so that one
 // difference stays one. What is found lies at its address when nothing is in use there, which the
 // arena knows (plan_arena.hpp): a wrong guess costs memory, never correctness. All else is the
-// pool's. Thread-safe between begin() and end(), which are not to overlap with anything. Cost: a
-// lock, a comparison, the arena's search.
+// pool's. Requests, frees and uses are thread-safe, and may overlap with the beginning and the end
+// of a step, which are not to overlap with one another. Cost: a lock, a comparison, the arena's
+// search.
 #pragma once
 
 #include <sys/types.h>
@@ -110,7 +111,6 @@ class plan_steps {
 
   // The replay.
   std::uint64_t granularity_ = unit;                 // of addresses
-  std::vector<std::uint64_t> sizes_;                 // by buffer
   std::vector<std::uint64_t> offsets_;               // by buffer
   std::vector<std::uint64_t> answered_;              // by request: the last step in which it was
   std::vector<std::unique_ptr<plan_arena>> arenas_;  // the last; before it those still in use
