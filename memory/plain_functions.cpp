@@ -14,11 +14,16 @@ core::signature shape_of(core::passing result, std::initializer_list<core::passi
   return shape;
 }
 
+// Looks at the pool's handle as the other entries do, which a child of a fork is refused.
+pool& pool_of(void* of) {
+  return core::resolve<pool>(core::handle_of(*static_cast<pool*>(of)), "pool");
+}
+
 core::word allocate(void* of, const core::word* words) noexcept {
   core::word result{};
   result.pointer = nullptr;
   core::guard("allocate", [&] {
-    auto& from = *static_cast<pool*>(of);
+    pool& from = pool_of(of);
     if (from.is_closed()) core::fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
     if (words[0].i64 < 0) core::fail(VELO_ERR_ARGUMENT, "bytes", "0 or more", "a negative number");
     wanted what;
@@ -36,7 +41,7 @@ core::word allocate(void* of, const core::word* words) noexcept {
 core::word deallocate(void* of, const core::word* words) noexcept {
   core::guard("deallocate", [&] {
     if (words[0].pointer == nullptr) return;
-    auto& from = *static_cast<pool*>(of);
+    pool& from = pool_of(of);
     if (from.free(words[0].pointer, words[1].u64, static_cast<velo_stream>(words[3].pointer)))
       core::destroy_handle<pool>(core::handle_of(from), "pool");
   });

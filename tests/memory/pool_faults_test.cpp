@@ -188,6 +188,11 @@ TEST_CASE("a child of a fork is refused its parent's pool, keeps the memory, and
   const live_pool pool;
   velo_allocator allocator = VELO_ALLOCATOR_INIT;
   REQUIRE(velo_pool_allocator(pool, &allocator) == VELO_OK);
+  void *plain_take = nullptr, *plain_give = nullptr;
+  REQUIRE(velo_pool_functions(pool, &plain_take, &plain_give) == VELO_OK);
+  const auto take = reinterpret_cast<void* (*)(std::int64_t, std::int32_t, void*)>(plain_take);
+  const auto give =
+      reinterpret_cast<void (*)(void*, std::int64_t, std::int32_t, void*)>(plain_give);
   char* block = pool.take(100);
   block[0] = 'p';
   std::atomic<bool> stop{false};
@@ -196,6 +201,7 @@ TEST_CASE("a child of a fork is refused its parent's pool, keeps the memory, and
   });
   for (int i = 0; i < 30; ++i) {
     CHECK(holds_in_child([&] {
+      alarm(20);
       void* memory = nullptr;
       velo_pool_request request = VELO_POOL_REQUEST_INIT;
       request.bytes = 1000;
@@ -204,6 +210,10 @@ TEST_CASE("a child of a fork is refused its parent's pool, keeps the memory, and
       if (velo_pool_free(pool, block, 100, nullptr) != VELO_ERR_STATE) return false;
       if (allocator.allocate(allocator.user, 64, 64, &cpu, nullptr) != nullptr) return false;
       allocator.deallocate(allocator.user, block, 100, &cpu, nullptr);
+      if (take(64, 0, nullptr) != nullptr || take(300 << 20, 0, nullptr) != nullptr) return false;
+      give(block, 100, 0, nullptr);
+      velo_error_info why = VELO_ERROR_INFO_INIT;
+      if (velo_last_error(&why) != VELO_OK || why.code != VELO_ERR_STATE) return false;
       velo_pool_destroy(pool);
       if (block[0] != 'p') return false;
       block[0] = 'c';
