@@ -1,6 +1,7 @@
 // Entries of velo/adaptor.h.
 #include "velo/adaptor.h"
 
+#include "capi/src/allocator.hpp"
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
@@ -15,25 +16,14 @@ namespace {
 // The structs of ABI 1.0; later ones are longer.
 constexpr std::uint32_t desc_size = 48;
 constexpr std::uint32_t stats_size = 48;
-constexpr std::uint32_t allocator_size = 32;
-static_assert(sizeof(velo_adaptor_desc) >= desc_size && sizeof(velo_adaptor_stats) >= stats_size &&
-              sizeof(velo_allocator) >= allocator_size);
+static_assert(sizeof(velo_adaptor_desc) >= desc_size && sizeof(velo_adaptor_stats) >= stats_size);
 
 memory::adaptor& adaptor_of(velo_adaptor handle, const char* argument = "adaptor") {
   return *core::resolve<memory::held_adaptor>(handle, argument).what;
 }
 
-velo_allocator read_upstream(const velo_allocator* given) {
-  const velo_allocator below = capi::read_struct(given, allocator_size, "desc.upstream", {});
-  if (below.allocate == nullptr)
-    fail(VELO_ERR_NULL, "desc.upstream.allocate", "a function", "NULL");
-  if (below.deallocate == nullptr)
-    fail(VELO_ERR_NULL, "desc.upstream.deallocate", "a function", "NULL");
-  return below;
-}
-
 std::unique_ptr<memory::adaptor> make(const velo_adaptor_desc& desc) {
-  const velo_allocator below = read_upstream(desc.upstream);
+  const velo_allocator below = capi::read_allocator(desc.upstream, "desc.upstream");
   switch (desc.kind) {
     case VELO_ADAPTOR_LIMIT:
       return memory::make_limit(below, desc.limit);
@@ -95,7 +85,7 @@ velo_status velo_adaptor_allocator(velo_adaptor adaptor, velo_allocator* allocat
     made.user = adaptor;
     made.allocate = &allocate_through;
     made.deallocate = &deallocate_through;
-    capi::write_struct(allocator, allocator_size, "allocator", made);
+    capi::write_struct(allocator, capi::allocator_size, "allocator", made);
   });
 }
 

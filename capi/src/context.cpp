@@ -1,6 +1,7 @@
 // Entries of velo/context.h.
 #include "velo/context.h"
 
+#include "capi/src/allocator.hpp"
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/context.hpp"
@@ -16,10 +17,9 @@ namespace {
 
 // The structs of ABI 1.0; later ones are longer.
 constexpr std::uint32_t desc_size = 56;
-constexpr std::uint32_t allocator_size = 32;
 constexpr std::uint32_t parallel_for_size = 24;
 constexpr std::uint32_t stats_size = 40;
-static_assert(sizeof(velo_context_desc) >= desc_size && sizeof(velo_allocator) >= allocator_size &&
+static_assert(sizeof(velo_context_desc) >= desc_size &&
               sizeof(velo_parallel_for) >= parallel_for_size &&
               sizeof(velo_context_stats) >= stats_size);
 
@@ -32,15 +32,6 @@ std::string kernel_names(const char* name) {
   for (int i = 0; i < kernels.count; ++i)
     all += (i == 0 ? "" : ", ") + std::string(kernels.entries[i].name);
   return all;
-}
-
-velo_allocator read_allocator(const velo_allocator* given) {
-  const velo_allocator host = capi::read_struct(given, allocator_size, "desc.allocator", {});
-  if (host.allocate == nullptr)
-    fail(VELO_ERR_NULL, "desc.allocator.allocate", "a function", "NULL");
-  if (host.deallocate == nullptr)
-    fail(VELO_ERR_NULL, "desc.allocator.deallocate", "a function", "NULL");
-  return host;
 }
 
 velo_parallel_for read_parallel_for(const velo_parallel_for* given) {
@@ -65,7 +56,7 @@ void create(const velo_context_desc* given, velo_context* made) {
   velo_allocator allocator;
   velo_parallel_for parallel_for;
   if (desc.allocator != nullptr) {
-    allocator = read_allocator(desc.allocator);
+    allocator = capi::read_allocator(desc.allocator, "desc.allocator");
     options.allocator = &allocator;
   }
   if (desc.parallel_for != nullptr) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "capi/src/allocator.hpp"
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
@@ -24,7 +25,6 @@ constexpr std::uint32_t choice_size = 56;
 constexpr std::uint32_t desc_size = 16;
 constexpr std::uint32_t region_size = 88;
 constexpr std::uint32_t stats_size = 48;
-constexpr std::uint32_t allocator_size = 32;
 static_assert(sizeof(velo_recompute_rule) >= rule_size &&
               sizeof(velo_recompute_budget) >= budget_size &&
               sizeof(velo_recompute_choice) >= choice_size &&
@@ -41,15 +41,6 @@ memory::regions& regions_of(velo_recompute handle) {
 
 void require_stream(velo_stream stream) {
   if (stream != nullptr) core::resolve<core::stream>(stream, "stream");
-}
-
-velo_allocator read_allocator(const velo_allocator* given) {
-  const velo_allocator below = capi::read_struct(given, allocator_size, "desc.allocator", {});
-  if (below.allocate == nullptr)
-    fail(VELO_ERR_NULL, "desc.allocator.allocate", "a function", "NULL");
-  if (below.deallocate == nullptr)
-    fail(VELO_ERR_NULL, "desc.allocator.deallocate", "a function", "NULL");
-  return below;
 }
 
 void require_list(const void* list, std::int64_t count, const char* field) {
@@ -149,8 +140,8 @@ velo_status velo_recompute_create(const velo_recompute_desc* desc, velo_recomput
   return core::guard("velo_recompute_create", [&] {
     capi::required(recompute, "recompute");
     const velo_recompute_desc asked = capi::read_struct(desc, desc_size, "desc", {});
-    *recompute = core::handle_of(
-        core::make_object<memory::regions>(nullptr, read_allocator(asked.allocator)));
+    *recompute = core::handle_of(core::make_object<memory::regions>(
+        nullptr, capi::read_allocator(asked.allocator, "desc.allocator")));
   });
 }
 

@@ -119,6 +119,20 @@ std::vector<knapsack_class> random_classes(std::mt19937_64& random, int count, i
   return all;
 }
 
+// What a choice says of itself is what it picked, and keeps to the budget.
+void check_sums(const std::vector<knapsack_class>& classes, const knapsack_choice& made,
+                std::int64_t budget) {
+  std::int64_t bytes = 0;
+  double seconds = 0;
+  for (std::size_t k = 0; k < classes.size(); ++k) {
+    bytes += classes[k][made.picked[k]].bytes;
+    seconds += classes[k][made.picked[k]].seconds;
+  }
+  CHECK(bytes == made.bytes);
+  CHECK(bytes <= budget);
+  CHECK(seconds == Approx(made.seconds).epsilon(1e-12));
+}
+
 double exhaustive(const std::vector<knapsack_class>& classes, std::int64_t budget, std::size_t k) {
   if (budget < 0) return std::numeric_limits<double>::infinity();
   if (k == classes.size()) return 0;
@@ -143,15 +157,7 @@ TEST_CASE("the knapsack is as good as trying every combination") {
     INFO("round " << round);
     CHECK(made.seconds == Approx(exhaustive(classes, budget, 0)).epsilon(1e-12));
     CHECK(made.bound == made.seconds);
-    std::int64_t bytes = 0;
-    double seconds = 0;
-    for (std::size_t k = 0; k < classes.size(); ++k) {
-      bytes += classes[k][made.picked[k]].bytes;
-      seconds += classes[k][made.picked[k]].seconds;
-    }
-    CHECK(bytes == made.bytes);
-    CHECK(bytes <= budget);
-    CHECK(seconds == Approx(made.seconds).epsilon(1e-12));
+    check_sums(classes, made, budget);
   }
 }
 
@@ -168,15 +174,7 @@ TEST_CASE("layers alike are chosen as well as by trying every combination") {
     const knapsack_choice made = choose(classes, budget);
     INFO("round " << round);
     CHECK(made.seconds == Approx(exhaustive(classes, budget, 0)).epsilon(1e-12));
-    std::int64_t bytes = 0;
-    double seconds = 0;
-    for (std::size_t k = 0; k < classes.size(); ++k) {
-      bytes += classes[k][made.picked[k]].bytes;
-      seconds += classes[k][made.picked[k]].seconds;
-    }
-    CHECK(bytes == made.bytes);
-    CHECK(bytes <= budget);
-    CHECK(seconds == Approx(made.seconds).epsilon(1e-12));
+    check_sums(classes, made, budget);
   }
 }
 
@@ -213,11 +211,8 @@ TEST_CASE("where seconds go with bytes the budget is met to the byte, and nothin
       const knapsack_choice made = choose(classes, budget);
       INFO("pieces of " << piece << ", " << tenth << " tenths");
       CHECK(made.bound == made.seconds);
-      CHECK(made.bytes <= budget);
       CHECK(made.bytes > budget - piece);
-      std::int64_t bytes = 0;
-      for (std::size_t k = 0; k < classes.size(); ++k) bytes += classes[k][made.picked[k]].bytes;
-      CHECK(bytes == made.bytes);
+      check_sums(classes, made, budget);
     }
   }
 }
@@ -227,12 +222,9 @@ TEST_CASE(
   std::mt19937_64 random(19);
   const auto classes = proportional(random, 1e-3, 1);
   const knapsack_choice made = choose(classes, std::int64_t{64} << 30);
-  CHECK(made.bytes <= std::int64_t{64} << 30);
   CHECK(made.bound <= made.seconds);
   CHECK(made.seconds < made.bound * (1 + 1e-4));
-  double seconds = 0;
-  for (std::size_t k = 0; k < classes.size(); ++k) seconds += classes[k][made.picked[k]].seconds;
-  CHECK(seconds == Approx(made.seconds).epsilon(1e-12));
+  check_sums(classes, made, std::int64_t{64} << 30);
 }
 
 TEST_CASE("a sum that is one of many is found, and one that is none is not") {

@@ -300,6 +300,21 @@ TEST_CASE("cold objects are packed where that pays, and come back the same") {
   CHECK(w.stats().bytes_stored == 0);
 }
 
+namespace {
+
+// Memory in objects of a size, all on their way out once the queue opens.
+std::vector<std::uint64_t> out_together(const swap_world& w, velo_stream queue,
+                                        std::vector<unsigned char>& memory, std::size_t bytes) {
+  std::vector<std::uint64_t> ids;
+  for (std::size_t at = 0; at < memory.size(); at += bytes) {
+    ids.push_back(w.add(memory.data() + at, bytes));
+    REQUIRE(velo_swap_out(w.swap, ids.back(), queue, nullptr) == VELO_OK);
+  }
+  return ids;
+}
+
+}  // namespace
+
 TEST_CASE("small objects are under way together, as the pages of a large one are") {
   const healthy_again after;
   const swap_folder folder;
@@ -310,11 +325,7 @@ TEST_CASE("small objects are under way together, as the pages of a large one are
   held_queue queue(w.context);
   std::vector<unsigned char> memory = pattern(12 * 5000, 2);
   const std::vector<unsigned char> before = memory;
-  std::vector<std::uint64_t> ids;
-  for (std::size_t i = 0; i < 12; ++i) {
-    ids.push_back(w.add(memory.data() + 5000 * i, 5000));
-    REQUIRE(velo_swap_out(w.swap, ids.back(), queue, nullptr) == VELO_OK);
-  }
+  const std::vector<std::uint64_t> ids = out_together(w, queue, memory, 5000);
   disk().slow = true;
   queue.open();
   for (const std::uint64_t id : ids) REQUIRE(velo_swap_wait(w.swap, id, w.stream) == VELO_OK);
@@ -335,11 +346,7 @@ TEST_CASE("of objects that are under way together, only the one whose page fails
     held_queue queue(w.context);
     std::vector<unsigned char> memory = pattern(9 * 200000, 2);
     const std::vector<unsigned char> before = memory;
-    std::vector<std::uint64_t> ids;
-    for (std::size_t i = 0; i < 9; ++i) {
-      ids.push_back(w.add(memory.data() + 200000 * i, 200000));
-      REQUIRE(velo_swap_out(w.swap, ids.back(), queue, nullptr) == VELO_OK);
-    }
+    const std::vector<std::uint64_t> ids = out_together(w, queue, memory, 200000);
     disk() = {disk_calls::fault::error, true, 17};
     disk().number = EIO;
     queue.open();

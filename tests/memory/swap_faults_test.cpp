@@ -35,6 +35,12 @@ struct disk_world : swap_world {
   }
   void wipe() { std::fill(memory.begin(), memory.end(), static_cast<unsigned char>(0)); }
   bool intact() const { return memory == pattern(object_bytes, 3); }
+  bool goes_and_comes() {
+    out(id);
+    wipe();
+    in(id);
+    return intact();
+  }
 
   std::vector<unsigned char> memory = pattern(object_bytes, 3);
   std::uint64_t id;
@@ -65,10 +71,7 @@ TEST_CASE("a write that fails leaves the object in memory, at every page of it")
       CHECK(w.stats().bytes_held == 0);
       CHECK(w.stats().failures == 1);
       CHECK(velo_swap_wait(w.swap, w.id, w.stream) == VELO_ERR_IO);  // kept
-      w.out(w.id);                                                   // and forgotten
-      w.wipe();
-      w.in(w.id);
-      CHECK(w.intact());
+      CHECK(w.goes_and_comes());                                     // and forgotten
     }
   }
 }
@@ -105,11 +108,8 @@ TEST_CASE("short writes and reads are continued, once and at every call") {
         const healthy_again after;
         disk_world w(with_engine(folder, engine));
         disk() = {fault::part, writes, 1, all};
-        w.out(w.id);
-        w.wipe();
-        w.in(w.id);
+        CHECK(w.goes_and_comes());
         CHECK(disk().struck >= 1);
-        CHECK(w.intact());
       }
     }
   }
@@ -141,11 +141,8 @@ TEST_CASE("what a ring does not take is read and written without it") {
       const healthy_again after;
       disk_world w(with_engine(folder, VELO_SWAP_ENGINE_URING));
       disk() = {fault::refused, writes, 1, all};
-      w.out(w.id);
-      w.wipe();
-      w.in(w.id);
+      CHECK(w.goes_and_comes());
       CHECK(disk().struck >= 1);
-      CHECK(w.intact());
     }
   }
 }
@@ -162,10 +159,7 @@ TEST_CASE("a full disk is found before anything is written, and room is used whe
   CHECK(w.state(w.id) == VELO_SWAP_RESIDENT);
   CHECK(w.stats().bytes_stored == 0);
   disk().no_space = 0;
-  w.out(w.id);
-  w.wipe();
-  w.in(w.id);
-  CHECK(w.intact());
+  CHECK(w.goes_and_comes());
 }
 
 TEST_CASE("a disk with little room left is used to its last page") {
@@ -176,10 +170,7 @@ TEST_CASE("a disk with little room left is used to its last page") {
   disk().no_space = ENOSPC;
   disk().no_space_large = true;  // no step of growth, but a page
   disk_world w(desc);
-  w.out(w.id);
-  w.wipe();
-  w.in(w.id);
-  CHECK(w.intact());
+  CHECK(w.goes_and_comes());
 }
 
 TEST_CASE("a file system that cannot have space ready gets a file with holes") {
@@ -187,10 +178,7 @@ TEST_CASE("a file system that cannot have space ready gets a file with holes") {
   const healthy_again after;
   disk().no_space = EOPNOTSUPP;
   disk_world w(disk_desc(folder.path()));
-  w.out(w.id);
-  w.wipe();
-  w.in(w.id);
-  CHECK(w.intact());
+  CHECK(w.goes_and_comes());
 }
 
 TEST_CASE("a page that was changed on disk is named, and the object never comes back so") {
