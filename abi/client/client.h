@@ -52,6 +52,7 @@ void client_holds(const velo_tensor* got, client_bound bound, const double* want
 #define KEPT(field) EXPECT(memcmp(field##_before, field##_data, sizeof field##_data) == 0)
 
 void client_operators(velo_stream stream); /* generated from the examples of abi/spec */
+void client_memory(velo_stream stream, velo_context context);
 void client_by_name(velo_stream stream, velo_context context, const char* plugin);
 void client_behavior(velo_stream stream, velo_context context);
 void client_groups(velo_stream stream, velo_context context);
