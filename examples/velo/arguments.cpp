@@ -1,18 +1,15 @@
-// Options are the same for all commands; what a command does not use does no harm. The table has
-// one row for each: those that take a word, and what becomes of it.
-#include <algorithm>
+// Most commands share their options; what one does not use does no harm.
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
-#include <iterator>
 
 #include "commands.hpp"
-#include "examples/closest_name.hpp"
+#include "options.hpp"
 
 namespace command {
 namespace {
 
-void set_setting(arguments& given, const std::string& word) {
+void set_setting(arguments& given, const char*, const std::string& word) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals == 0)
     throw input_error("--set wants key=value, as in --set isa=avx2");
@@ -26,7 +23,7 @@ void set_number(std::uint64_t& number, const std::string& word, const char* want
     throw input_error(wanted);
 }
 
-void set_seconds(arguments& given, const std::string& word) {
+void set_seconds(arguments& given, const char*, const std::string& word) {
   char* stop = nullptr;
   given.seconds = std::strtod(word.c_str(), &stop);
   if (word.empty() || *stop != 0 || !std::isfinite(given.seconds) || given.seconds < 0)
@@ -38,99 +35,77 @@ void set_file(std::string& file, const std::string& word, const char* option) {
   file = word;
 }
 
-struct option_row {
-  const char* name;
-  void (*set)(arguments& given, const std::string& word);  // nullptr: it takes no word
-};
-constexpr option_row options[] = {
-    {"--help", nullptr},
-    {"--json", nullptr},
-    {"--no-measure", nullptr},
+// What describes a job of many ranks: velo topology reads their words.
+void set_layout(arguments& given, const char* option, const std::string& word) {
+  if (word.empty())
+    throw input_error(std::string(option) + " wants a word behind it; velo help topology");
+  given.layout.emplace_back(option + 2, word);
+}
+
+constexpr option<arguments> options[] = {
+    {"--json", [](arguments& given, const char*, const std::string&) { given.json = true; }, true},
+    {"--no-measure",
+     [](arguments& given, const char*, const std::string&) { given.measure = false; }, true},
+    {"--hybrid", [](arguments& given, const char*, const std::string&) { given.hybrid = true; },
+     true},
+    {"--twins", [](arguments& given, const char*, const std::string&) { given.twins = true; },
+     true},
     {"--set", &set_setting},
     {"--capacity",
-     [](arguments& given, const std::string& word) {
+     [](arguments& given, const char*, const std::string& word) {
        set_number(given.capacity, word,
                   "--capacity wants a number of bytes, as in --capacity 1048576");
      }},
     {"--size",
-     [](arguments& given, const std::string& word) {
+     [](arguments& given, const char*, const std::string& word) {
        set_number(given.size, word, "--size wants a number of bytes, as in --size 268435456");
      }},
     {"--block",
-     [](arguments& given, const std::string& word) {
+     [](arguments& given, const char*, const std::string& word) {
        set_number(given.block, word, "--block wants a number of bytes, as in --block 1048576");
      }},
     {"--depth",
-     [](arguments& given, const std::string& word) {
+     [](arguments& given, const char*, const std::string& word) {
        set_number(given.depth, word, "--depth wants a number, as in --depth 4");
      }},
     {"--threads",
-     [](arguments& given, const std::string& word) {
+     [](arguments& given, const char*, const std::string& word) {
        set_number(given.threads, word, "--threads wants a number, as in --threads 2");
      }},
     {"--time", &set_seconds},
-    {"-o", [](arguments& given, const std::string& word) { set_file(given.output, word, "-o"); }},
-    {"--svg",
-     [](arguments& given, const std::string& word) { set_file(given.picture, word, "--svg"); }},
-    {"--pool", [](arguments& given, const std::string& word) {
+    {"-o", [](arguments& given, const char*,
+              const std::string& word) { set_file(given.output, word, "-o"); }},
+    {"--svg", [](arguments& given, const char*,
+                 const std::string& word) { set_file(given.picture, word, "--svg"); }},
+    {"--pool",
+     [](arguments& given, const char*, const std::string& word) {
        if (word != "velo" && word != "plan" && word != "model")
          throw input_error("--pool wants velo, plan or model");
        given.pool = word;
-     }}};
-
-// What describes a job of many ranks: velo topology reads their words.
-constexpr const char* layout_options[] = {
-    "--tp",        "--cp",   "--ep",   "--dp",        "--pp",        "--etp",
-    "--order",     "--gtp",  "--egtp", "--instances", "--cp-levels", "--cp-ulysses",
-    "--cp-window", "--tp-x", "--tp-y", "--buffers",   "--rank"};
-
-bool set_layout(arguments& given, const std::string& option, const std::string* word) {
-  if (std::find(std::begin(layout_options), std::end(layout_options), option) ==
-      std::end(layout_options))
-    return false;
-  if (word == nullptr) throw input_error(option + " wants a word behind it; velo help topology");
-  given.layout.emplace_back(option.substr(2), *word);
-  return true;
-}
-
-const option_row& option_called(const std::string& word) {
-  std::vector<std::string> names;
-  for (const option_row& row : options) {
-    if (word == row.name) return row;
-    names.emplace_back(row.name);
-  }
-  names.insert(names.end(), std::begin(layout_options), std::end(layout_options));
-  names.insert(names.end(), {"--hybrid", "--twins"});
-  const std::string meant = examples::did_you_mean(word, names);
-  throw input_error("unknown option " + word +
-                    (meant.empty() ? "; --help lists what there is" : meant));
-}
+     }},
+    {"--tp", &set_layout},
+    {"--cp", &set_layout},
+    {"--ep", &set_layout},
+    {"--dp", &set_layout},
+    {"--pp", &set_layout},
+    {"--etp", &set_layout},
+    {"--order", &set_layout},
+    {"--gtp", &set_layout},
+    {"--egtp", &set_layout},
+    {"--instances", &set_layout},
+    {"--cp-levels", &set_layout},
+    {"--cp-ulysses", &set_layout},
+    {"--cp-window", &set_layout},
+    {"--tp-x", &set_layout},
+    {"--tp-y", &set_layout},
+    {"--buffers", &set_layout},
+    {"--rank", &set_layout}};
 
 }  // namespace
 
 arguments parse_arguments(const std::vector<std::string>& words) {
   arguments given;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (word.size() < 2 || word[0] != '-') {
-      given.words.push_back(word);
-    } else if (word == "--help" || word == "-h") {
-      given.help = true;
-    } else if (word == "--json") {
-      given.json = true;
-    } else if (word == "--no-measure") {
-      given.measure = false;
-    } else if (word == "--hybrid") {
-      given.hybrid = true;
-    } else if (word == "--twins") {
-      given.twins = true;
-    } else if (set_layout(given, word, i + 1 < words.size() ? &words[i + 1] : nullptr)) {
-      ++i;
-    } else {
-      option_called(word).set(given, i + 1 < words.size() ? words[i + 1] : "");
-      ++i;
-    }
-  }
+  parse_options(words, options, given);
   return given;
 }
 

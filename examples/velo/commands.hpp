@@ -19,9 +19,8 @@ class input_error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The words after the command's name, sorted into options and the rest.
+// What most commands take: the words after the command's name, sorted into options and the rest.
 struct arguments {
-  bool help = false;
   bool json = false;
   bool measure = true;
   std::vector<std::pair<std::string, std::string>> settings;  // --set key=value
@@ -45,6 +44,7 @@ int place(const arguments& given);
 int replay(const arguments& given);
 int swap_bench(const arguments& given);
 int topology(const arguments& given);
+int schedule(const std::vector<std::string>& words);
 
 extern const char* const info_help;
 extern const char* const ops_help;
@@ -53,5 +53,6 @@ extern const char* const place_help;
 extern const char* const replay_help;
 extern const char* const swap_bench_help;
 extern const char* const topology_help;
+extern const char* const schedule_help;
 
 }  // namespace command

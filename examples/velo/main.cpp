@@ -1,5 +1,6 @@
 // velo: the library looked at from the command line. Each command is a file of its own; this one
 // finds it and turns failures into exit codes.
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,18 +13,28 @@
 
 namespace {
 
+using words = std::vector<std::string>;
+
+// A command that takes what most do.
+template <int (*run)(const command::arguments& given)>
+int with_arguments(const words& all) {
+  return run(command::parse_arguments(all));
+}
+
 struct command_row {
   const char* name;
-  int (*run)(const command::arguments& given);
+  int (*run)(const words& all);
   const char* const* help;
 };
-constexpr command_row commands[] = {{"info", &command::info, &command::info_help},
-                                    {"ops", &command::ops, &command::ops_help},
-                                    {"explain", &command::explain, &command::explain_help},
-                                    {"place", &command::place, &command::place_help},
-                                    {"replay", &command::replay, &command::replay_help},
-                                    {"swap-bench", &command::swap_bench, &command::swap_bench_help},
-                                    {"topology", &command::topology, &command::topology_help}};
+constexpr command_row commands[] = {
+    {"info", &with_arguments<command::info>, &command::info_help},
+    {"ops", &with_arguments<command::ops>, &command::ops_help},
+    {"explain", &with_arguments<command::explain>, &command::explain_help},
+    {"place", &with_arguments<command::place>, &command::place_help},
+    {"replay", &with_arguments<command::replay>, &command::replay_help},
+    {"swap-bench", &with_arguments<command::swap_bench>, &command::swap_bench_help},
+    {"schedule", &command::schedule, &command::schedule_help},
+    {"topology", &with_arguments<command::topology>, &command::topology_help}};
 
 constexpr const char* overview =
     "usage: velo COMMAND ..\n\n"
@@ -34,6 +45,7 @@ constexpr const char* overview =
     "  replay     what a trace of allocations reserves in velo's pool, by a plan, in a model\n"
     "  swap-bench what a swap's tiers give in a folder of this machine\n"
     "  topology   which ranks of a job form which groups\n"
+    "  schedule   a pipeline's schedule: generated, checked, priced, written\n"
     "  help       this text, or what a command takes: velo help COMMAND\n"
     "  --version  the library's release and its ABI's\n\n"
     "Exit codes: 0 done, 1 bad input, 2 no solution.\n";
@@ -56,26 +68,29 @@ const command_row& command_called(const std::string& name) {
                              (meant.empty() ? "; velo help lists what there is" : meant));
 }
 
-int run(const std::vector<std::string>& words) {
-  const std::string first = words.empty() ? "" : words[0];
+int run(const words& all) {
+  const std::string first = all.empty() ? "" : all[0];
   if (first == "--version" || first == "-V" || first == "version") return version();
-  if (words.empty() || first == "--help" || first == "-h" || first == "help") {
-    const bool one = words.size() > 1 && words[1] != "help";
-    std::fputs(one ? *command_called(words[1]).help : overview, words.empty() ? stderr : stdout);
-    return words.empty() ? command::bad_input : command::done;
+  if (all.empty() || first == "--help" || first == "-h" || first == "help") {
+    const bool one = all.size() > 1 && all[1] != "help";
+    std::fputs(one ? *command_called(all[1]).help : overview, all.empty() ? stderr : stdout);
+    return all.empty() ? command::bad_input : command::done;
   }
   const command_row& row = command_called(first);
-  const command::arguments given = command::parse_arguments({words.begin() + 1, words.end()});
-  if (!given.help) return row.run(given);
+  const words rest(all.begin() + 1, all.end());
+  const bool help = std::any_of(rest.begin(), rest.end(), [](const std::string& word) {
+    return word == "--help" || word == "-h";
+  });
+  if (!help) return row.run(rest);
   std::fputs(*row.help, stdout);
   return command::done;
 }
 
 }  // namespace
 
-int main(int count, char** words) {
+int main(int count, char** arguments) {
   try {
-    const int code = run({words + 1, words + count});
+    const int code = run({arguments + 1, arguments + count});
     if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return code;
     std::fprintf(stderr, "velo: cannot write the output: %s\n", std::strerror(errno));
   } catch (const velo::error& failure) {

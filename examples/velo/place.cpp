@@ -6,7 +6,7 @@
 
 #include "commands.hpp"
 #include "json.hpp"
-#include "plan_file.hpp"
+#include "text_file.hpp"
 
 namespace command {
 

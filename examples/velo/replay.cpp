@@ -15,7 +15,7 @@
 #include "caching_model.hpp"
 #include "commands.hpp"
 #include "json.hpp"
-#include "plan_file.hpp"
+#include "text_file.hpp"
 #include "table.hpp"
 
 namespace command {

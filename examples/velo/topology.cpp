@@ -6,7 +6,7 @@
 #include <velo/velo.hpp>
 
 #include "commands.hpp"
-#include "plan_file.hpp"
+#include "text_file.hpp"
 #include "table.hpp"
 
 namespace command {

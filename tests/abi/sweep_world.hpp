@@ -79,6 +79,11 @@ class world {
     REQUIRE(velo_recompute_create(&kept, &recompute_) == VELO_OK);
     REQUIRE(velo_recompute_plan_create(&recompute_plan_) == VELO_OK);
     REQUIRE(velo_topology_create(nullptr, &topology_) == VELO_OK);
+    velo_schedule_desc order = VELO_SCHEDULE_DESC_INIT;
+    order.kind = VELO_SCHEDULE_1F1B;
+    order.ranks = order.microbatches = 2;
+    REQUIRE(velo_schedule_create(&order, &schedule_) == VELO_OK);
+    REQUIRE(velo_schedule_simulate(schedule_, nullptr, &timeline_) == VELO_OK);
     velo_swap swap = nullptr;
     REQUIRE(velo_swap_create(context_, nullptr, &swap) == VELO_OK);
     velo_group group = nullptr;
@@ -111,7 +116,9 @@ class world {
                                                {"velo_recompute_plan", recompute_plan_},
                                                {"velo_swap", swap},
                                                {"velo_group", group},
-                                               {"velo_topology", topology_}};
+                                               {"velo_topology", topology_},
+                                               {"velo_schedule", schedule_},
+                                               {"velo_timeline", timeline_}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -137,6 +144,8 @@ class world {
     velo_plan_destroy(plan_);
     velo_pool_destroy(pool_);
     velo_topology_destroy(topology_);
+    velo_timeline_destroy(timeline_);
+    velo_schedule_destroy(schedule_);
   }
   world(const world&) = delete;
   world& operator=(const world&) = delete;
@@ -172,6 +181,8 @@ class world {
   velo_recompute recompute_ = nullptr;
   velo_recompute_plan recompute_plan_ = nullptr;
   velo_topology topology_ = nullptr;
+  velo_schedule schedule_ = nullptr;
+  velo_timeline timeline_ = nullptr;
   velo_stream inline_ = nullptr;
   alignas(64) unsigned char memory_[4096];
   velo_tensor* tensor_;

@@ -360,6 +360,31 @@ TEST_CASE("a region's output is released and comes back from its function") {
   CHECK(kept.stats().bytes == 0);
 }
 
+TEST_CASE("a schedule is generated, checked, priced and written, and read again") {
+  const velo::schedule order = velo::schedule::create(VELO_SCHEDULE_1F1B, 4, 8);
+  CHECK(order.info().actions == 64);
+  CHECK(order.length(3) == 16);
+  CHECK(order.action(3, 1).kind == VELO_ACTION_B);
+  velo_action two[2] = {};
+  order.actions(0, 4, 2, two);
+  CHECK(two[0].microbatch == 0);
+  CHECK(order.check() == 0);
+  const velo::timeline times = order.simulate();
+  CHECK(times.stats().makespan == 33);
+  CHECK(times.rank(0).peak_activations == 4);
+  CHECK(times.write<std::string>(VELO_TIMELINE_SUMMARY).find("makespan  33") != std::string::npos);
+
+  const std::string rows = order.write<std::string>(VELO_SCHEDULE_CSV);
+  const velo::schedule again = velo::schedule::create({});
+  again.read(VELO_SCHEDULE_CSV, rows.data(), rows.size());
+  CHECK(again.info().kind == VELO_SCHEDULE_CUSTOM);
+  CHECK(again.write<std::string>(VELO_SCHEDULE_CSV) == rows);
+  again.read(VELO_SCHEDULE_CSV, rows.data(), rows.size() - 5);  // without the last action
+  CHECK(again.check() == 1);
+  CHECK(again.violation(0).code == VELO_VIOLATION_MISSING);
+  CHECK_THROWS_AS(velo::schedule::create(VELO_SCHEDULE_1F1B, 0, 8), velo::error);
+}
+
 TEST_CASE("a plan for recompute keeps to its budget") {
   const velo::recompute_plan plan = velo::recompute_plan::create();
   velo_recompute_op op = VELO_RECOMPUTE_OP_INIT;

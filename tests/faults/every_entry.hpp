@@ -46,6 +46,8 @@ struct world {
   velo_stream peer_queue = nullptr;  // its calls wait there
   velo_group groups[2] = {};
   velo_topology topology = nullptr;
+  velo_schedule schedule = nullptr;
+  velo_timeline timeline = nullptr;
   velo_managed_tensor* managed = nullptr;
   const example_call* example = nullptr;  // of the row, if it is an operator's
   std::vector<velo_named_value> values;   // of its call by name

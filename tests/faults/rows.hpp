@@ -25,5 +25,6 @@ std::vector<entry> memory_rows();
 std::vector<entry> plan_rows();
 std::vector<entry> comm_rows();
 std::vector<entry> topology_rows();
+std::vector<entry> sched_rows();
 
 }  // namespace velo::testing

@@ -29,6 +29,7 @@
 #include "velo/pool.h"
 #include "velo/recompute.h"
 #include "velo/recompute_plan.h"
+#include "velo/schedule.h"
 #include "velo/status.h"
 #include "velo/stream.h"
 #include "velo/swap.h"
@@ -290,6 +291,28 @@ struct velo_api {
   velo_status (*topology_write)(velo_topology topology, const char* family,
                                 velo_topology_format format, char* buffer, uint64_t capacity,
                                 uint64_t* needed);
+
+  /* velo/schedule.h */
+  velo_status (*schedule_create)(const velo_schedule_desc* desc, velo_schedule* schedule);
+  void (*schedule_destroy)(velo_schedule schedule);
+  velo_status (*schedule_read)(velo_schedule schedule, velo_schedule_format format,
+                               const char* text, uint64_t length);
+  velo_status (*schedule_get_info)(velo_schedule schedule, velo_schedule_info* info);
+  velo_status (*schedule_get_length)(velo_schedule schedule, int32_t rank, int64_t* length);
+  velo_status (*schedule_get_actions)(velo_schedule schedule, int32_t rank, int64_t first,
+                                      int64_t count, velo_action* actions);
+  velo_status (*schedule_write)(velo_schedule schedule, velo_schedule_format format, char* buffer,
+                                uint64_t capacity, uint64_t* needed);
+  velo_status (*schedule_check)(velo_schedule schedule, int64_t* violations);
+  velo_status (*schedule_get_violation)(velo_schedule schedule, int64_t index,
+                                        velo_violation* violation);
+  velo_status (*schedule_simulate)(velo_schedule schedule, const velo_schedule_costs* costs,
+                                   velo_timeline* timeline);
+  void (*timeline_destroy)(velo_timeline timeline);
+  velo_status (*timeline_get_stats)(velo_timeline timeline, velo_timeline_stats* stats);
+  velo_status (*timeline_get_rank)(velo_timeline timeline, int32_t rank, velo_timeline_rank* stats);
+  velo_status (*timeline_write)(velo_timeline timeline, velo_timeline_format format, char* buffer,
+                                uint64_t capacity, uint64_t* needed);
 
   /* velo/group.h */
   velo_status (*group_reduce)(velo_stream stream, velo_group group, int32_t root,

@@ -23,6 +23,7 @@
 #include "velo/recompute.hpp"
 #include "velo/recompute_plan.hpp"
 #include "velo/result.hpp"
+#include "velo/schedule.hpp"
 #include "velo/stream.hpp"
 #include "velo/swap.hpp"
 #include "velo/tensor.hpp"

@@ -118,6 +118,11 @@ VELO_PLAN_SVG = 2
 VELO_PLAN_SWAPS = 3
 VELO_SWAP_FURTHEST = 0
 VELO_SWAP_SMART = 1
+VELO_SWAP_JOINT = 2
+VELO_SWAP_ACTION_IN = 0
+VELO_SWAP_ACTION_OUT = 1
+VELO_SWAP_ACTION_DROP = 2
+VELO_SWAP_ACTION_MAKE = 3
 VELO_PLAN_RECORD = 0
 VELO_PLAN_REPLAY = 1
 VELO_ACCESS_READ = 0
@@ -157,6 +162,31 @@ VELO_SWAP_LEAVING = 1
 VELO_SWAP_OUT = 2
 VELO_SWAP_RETURNING = 3
 VELO_SWAP_UPDATING = 4
+VELO_ACTION_F = 1
+VELO_ACTION_I = 2
+VELO_ACTION_W = 3
+VELO_ACTION_UNSHARD = 4
+VELO_ACTION_RESHARD = 5
+VELO_ACTION_SEND_F = 6
+VELO_ACTION_RECV_F = 7
+VELO_ACTION_SEND_B = 8
+VELO_ACTION_RECV_B = 9
+VELO_ACTION_B = 10
+VELO_ACTION_FB = 11
+VELO_ACTION_REDUCE_GRAD = 12
+VELO_SCHEDULE_CUSTOM = 0
+VELO_SCHEDULE_GPIPE = 1
+VELO_SCHEDULE_1F1B = 2
+VELO_SCHEDULE_INTERLEAVED = 3
+VELO_SCHEDULE_EXTRA_WARMUP = 1
+VELO_SCHEDULE_CSV = 0
+VELO_VIOLATION_MISSING = 1
+VELO_VIOLATION_DUPLICATE = 2
+VELO_VIOLATION_ORDER = 3
+VELO_VIOLATION_PLACEMENT = 4
+VELO_VIOLATION_STUCK = 5
+VELO_TIMELINE_SUMMARY = 0
+VELO_TIMELINE_SUMMARY_JSON = 1
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
 VELO_PRODUCT_DTYPE_LIKE_A = 0
@@ -230,6 +260,14 @@ class velo_recompute_plan(c_void_p):
 
 class velo_swap(c_void_p):
     """Objects whose contents wait in other memory or in files while nobody needs them."""
+
+
+class velo_schedule(c_void_p):
+    """Who does what in which order: the actions of a pipeline's ranks."""
+
+
+class velo_timeline(c_void_p):
+    """When a schedule's actions begin and end, simulated or measured."""
 
 
 class velo_error_info(Sized):
@@ -462,6 +500,34 @@ class velo_swap_object(Sized):
 
 class velo_swap_stats(Sized):
     """Counters of a swap."""
+
+
+class velo_action(ctypes.Structure):
+    """One action of a rank."""
+
+
+class velo_schedule_desc(Sized):
+    """What a schedule is made from."""
+
+
+class velo_schedule_info(Sized):
+    """Numbers of a schedule."""
+
+
+class velo_violation(Sized):
+    """What a schedule does that it must not."""
+
+
+class velo_schedule_costs(Sized):
+    """What actions take, in any unit of time: a whole rank's, for one micro-batch."""
+
+
+class velo_timeline_stats(Sized):
+    """Numbers of a timeline."""
+
+
+class velo_timeline_rank(Sized):
+    """Numbers of one rank of a timeline."""
 
 
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
@@ -793,7 +859,7 @@ velo_swap_options._fields_ = [
 ]
 velo_plan_swap._fields_ = [
     ("struct_size", c_uint32),
-    ("out", c_int32),
+    ("action", c_int32),
     ("buffer", c_int64),
     ("after", c_int64),
     ("before", c_int64),
@@ -811,6 +877,7 @@ velo_plan_swap_stats._fields_ = [
     ("compute_seconds", c_double),
     ("stall_seconds", c_double),
     ("bound_seconds", c_double),
+    ("make_seconds", c_double),
 ]
 velo_plan_use_info._fields_ = [
     ("struct_size", c_uint32),
@@ -1004,6 +1071,66 @@ velo_swap_stats._fields_ = [
     ("seconds_checksum_out", c_double),
     ("seconds_checksum_in", c_double),
     ("how", c_char * 192),
+]
+velo_action._fields_ = [
+    ("kind", c_int32),
+    ("stage", c_int32),
+    ("microbatch", c_int32),
+    ("other_stage", c_int32),
+    ("other_microbatch", c_int32),
+]
+velo_schedule_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("kind", c_int32),
+    ("ranks", c_int32),
+    ("microbatches", c_int32),
+    ("chunks", c_int32),
+    ("group", c_int32),
+    ("flags", c_uint32),
+    ("reserved", c_uint32),
+]
+velo_schedule_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("kind", c_int32),
+    ("ranks", c_int32),
+    ("stages", c_int32),
+    ("microbatches", c_int32),
+    ("reserved", c_int32),
+    ("actions", c_int64),
+]
+velo_violation._fields_ = [
+    ("struct_size", c_uint32),
+    ("code", c_int32),
+    ("rank", c_int32),
+    ("reserved", c_int32),
+    ("index", c_int64),
+    ("action", velo_action),
+    ("reason", c_char * 172),
+]
+velo_schedule_costs._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("forward", c_double),
+    ("input", c_double),
+    ("weight", c_double),
+    ("fused", c_double),
+    ("latency", c_double),
+]
+velo_timeline_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("makespan", c_double),
+    ("work", c_double),
+    ("beta", c_double),
+    ("sigma", c_double),
+]
+velo_timeline_rank._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("first", c_double),
+    ("last", c_double),
+    ("work", c_double),
+    ("peak_activations", c_double),
 ]
 
 
@@ -1435,6 +1562,20 @@ FUNCTIONS = {
     "velo_topology_get_place": (c_int32, velo_topology, c_char_p, c_int64, POINTER(velo_topology_place)),
     "velo_topology_get_group": (c_int32, velo_topology, c_char_p, c_int64, POINTER(c_int32), c_int64, POINTER(c_int64)),
     "velo_topology_write": (c_int32, velo_topology, c_char_p, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_schedule_create": (c_int32, POINTER(velo_schedule_desc), POINTER(velo_schedule)),
+    "velo_schedule_destroy": (None, velo_schedule),
+    "velo_schedule_read": (c_int32, velo_schedule, c_int32, c_char_p, c_uint64),
+    "velo_schedule_get_info": (c_int32, velo_schedule, POINTER(velo_schedule_info)),
+    "velo_schedule_get_length": (c_int32, velo_schedule, c_int32, POINTER(c_int64)),
+    "velo_schedule_get_actions": (c_int32, velo_schedule, c_int32, c_int64, c_int64, POINTER(velo_action)),
+    "velo_schedule_write": (c_int32, velo_schedule, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_schedule_check": (c_int32, velo_schedule, POINTER(c_int64)),
+    "velo_schedule_get_violation": (c_int32, velo_schedule, c_int64, POINTER(velo_violation)),
+    "velo_schedule_simulate": (c_int32, velo_schedule, POINTER(velo_schedule_costs), POINTER(velo_timeline)),
+    "velo_timeline_destroy": (None, velo_timeline),
+    "velo_timeline_get_stats": (c_int32, velo_timeline, POINTER(velo_timeline_stats)),
+    "velo_timeline_get_rank": (c_int32, velo_timeline, c_int32, POINTER(velo_timeline_rank)),
+    "velo_timeline_write": (c_int32, velo_timeline, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_group_reduce": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_reduction), POINTER(velo_tensor), POINTER(velo_tensor)),
     "velo_group_broadcast": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_all_gather": (c_int32, velo_stream, velo_group, POINTER(velo_tensor), POINTER(velo_tensor)),

@@ -1,5 +1,5 @@
 // Whole files, read and written at once.
-#include "plan_file.hpp"
+#include "text_file.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -18,6 +18,8 @@ using open_file = std::unique_ptr<FILE, int (*)(FILE*)>;
   throw input_error(file + ": cannot be " + what + ": " + std::strerror(errno));
 }
 
+}  // namespace
+
 std::string read_file(const std::string& file) {
   const open_file in(std::fopen(file.c_str(), "rb"), &std::fclose);
   if (in == nullptr) refuse(file, "read");
@@ -29,18 +31,11 @@ std::string read_file(const std::string& file) {
   return all;
 }
 
-}  // namespace
-
-void read_into(const velo::plan& plan, velo_plan_format format, const std::string& file) {
-  const std::string text = read_file(file);
-  try {
-    plan.read(format, text.data(), text.size());
-  } catch (const velo::error& failure) {
-    std::string sentence = sentence_of(failure);  // "text, line 3, column 5: .."
-    const std::string subject = "text, ";
-    if (sentence.compare(0, subject.size(), subject) == 0) sentence.erase(0, subject.size());
-    throw input_error(file + ": " + sentence);
-  }
+void refuse_text(const std::string& file, const velo::error& failure) {
+  std::string sentence = sentence_of(failure);  // "text, line 3, column 5: .."
+  const std::string subject = "text, ";
+  if (sentence.compare(0, subject.size(), subject) == 0) sentence.erase(0, subject.size());
+  throw input_error(file + ": " + sentence);
 }
 
 void write_file(const std::string& file, const std::string& text) {

@@ -1,0 +1,269 @@
+/* Pipeline schedules: in which order the ranks of a pipeline work on the stages of a model.
+ *
+ * A model is cut into stages 0, 1, .. one behind the other; every rank holds one stage or several. A
+ * step's batch is cut into micro-batches. Each goes forward through all stages and back again:
+ *
+ *   F  forward of a stage for a micro-batch
+ *   I  gradient of its inputs, which the stage before waits for
+ *   W  gradient of its weights, which nobody waits for
+ *   B  I and W at once
+ *   FB forward of one micro-batch and B of another at once, so that the communication of one hides
+ *      behind the arithmetic of the other
+ *
+ * A schedule says for every rank which action comes when, and nothing else: it can be proven
+ * (velo_schedule_check), priced (velo_schedule_simulate), drawn, and carried out by whoever has the
+ * stages. It is generated (velo_schedule_create) or read from a text (velo_schedule_read). Texts are
+ * those of PyTorch's pipelining: 2F0 is F of stage 2 for micro-batch 0, (0F7;7B3)OVERLAP_F_B an FB.
+ *
+ * Where the order follows a formula no list is built: a schedule of 25 million actions takes a few
+ * kilobytes a rank, and any action of it is worked out when it is asked for.
+ *
+ * Schedules and timelines belong to no context and no thread; calls with the same one are not to
+ * overlap.
+ */
+#ifndef VELO_SCHEDULE_H
+#define VELO_SCHEDULE_H
+
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+typedef struct velo_schedule_s* velo_schedule;
+typedef struct velo_timeline_s* velo_timeline;
+
+/* What a rank does. The numbers up to 12 are PyTorch's. */
+typedef int32_t velo_action_kind;
+enum {
+  VELO_ACTION_F = 1,       /* forward */
+  VELO_ACTION_I = 2,       /* gradient of the inputs */
+  VELO_ACTION_W = 3,       /* gradient of the weights, of a micro-batch whose I is done */
+  VELO_ACTION_UNSHARD = 4, /* gathers the parameters of a stage from the ranks that share them */
+  VELO_ACTION_RESHARD = 5, /* lets go of gathered parameters */
+  VELO_ACTION_SEND_F = 6,  /* the stage's output goes to the stage behind */
+  VELO_ACTION_RECV_F = 7,  /* the stage's input comes from the stage before */
+  VELO_ACTION_SEND_B = 8,  /* the gradient of its input goes to the stage before */
+  VELO_ACTION_RECV_B = 9,  /* the gradient of its output comes from the stage behind */
+  VELO_ACTION_B = 10,      /* I and W at once */
+  VELO_ACTION_FB = 11,     /* F, and B of another micro-batch, at once */
+  VELO_ACTION_REDUCE_GRAD = 12 /* sums the gradients of a stage over the ranks that share it */
+};
+
+/* One action. */
+typedef struct velo_action {
+  velo_action_kind kind;
+  int32_t stage;            /* of an FB: of its F */
+  int32_t microbatch;       /* of an FB: of its F; -1 where the kind has none */
+  int32_t other_stage;      /* of an FB: of its B; else -1 */
+  int32_t other_microbatch; /* of an FB: of its B; else -1 */
+} velo_action;
+
+/* How an order is made; P ranks, M micro-batches, V chunks (stages) a rank. */
+typedef int32_t velo_schedule_kind;
+enum {
+  VELO_SCHEDULE_CUSTOM = 0,     /* by the caller: empty until velo_schedule_read */
+  VELO_SCHEDULE_GPIPE = 1,      /* all F, then all B */
+  VELO_SCHEDULE_1F1B = 2,       /* F and B by turns: at most P - r activations on rank r */
+  VELO_SCHEDULE_INTERLEAVED = 3 /* 1F1B over V chunks a rank: a bubble of a V-th */
+};
+
+/* Bits of velo_schedule_desc.flags. */
+enum {
+  VELO_SCHEDULE_EXTRA_WARMUP = 1 /* INTERLEAVED: one F more before the first B, so that an F and the
+                                    B next to it are of different micro-batches */
+};
+
+typedef struct velo_schedule_desc {
+  uint32_t struct_size;
+  velo_schedule_kind kind;
+  int32_t ranks;        /* P; 0 for CUSTOM */
+  int32_t microbatches; /* M; 0 for CUSTOM */
+  int32_t chunks;       /* V; 0 = as the kind has it: 1, and 2 for INTERLEAVED */
+  int32_t group;        /* INTERLEAVED: micro-batches that go through a chunk before the next
+                                chunk's turn, P to M; 0 = P */
+  uint32_t flags;       /* bits: VELO_SCHEDULE_EXTRA_WARMUP */
+  uint32_t reserved;    /* 0 */
+} velo_schedule_desc;
+
+#define VELO_SCHEDULE_DESC_INIT \
+  { sizeof(velo_schedule_desc), 0, 0, 0, 0, 0, 0, 0 }
+
+typedef struct velo_schedule_info {
+  uint32_t struct_size;
+  velo_schedule_kind kind;
+  int32_t ranks;
+  int32_t stages;
+  int32_t microbatches;
+  int32_t reserved; /* 0 */
+  int64_t actions;  /* of all ranks */
+} velo_schedule_info;
+
+#define VELO_SCHEDULE_INFO_INIT \
+  { sizeof(velo_schedule_info), 0, 0, 0, 0, 0, 0 }
+
+/* A text of a schedule. */
+typedef int32_t velo_schedule_format;
+enum {
+  VELO_SCHEDULE_CSV = 0 /* a rank a row, its actions separated by commas, as PyTorch dumps them */
+};
+
+/* What a schedule must not do. */
+typedef int32_t velo_violation_code;
+enum {
+  VELO_VIOLATION_MISSING = 1,   /* a stage lacks an F, or its I, W or B, of a micro-batch */
+  VELO_VIOLATION_DUPLICATE = 2, /* it has one twice, or a B beside an I or W */
+  VELO_VIOLATION_ORDER = 3,     /* an action stands before one of the same rank that it needs */
+  VELO_VIOLATION_PLACEMENT = 4, /* a stage is on two ranks, or on none */
+  VELO_VIOLATION_STUCK = 5      /* ranks wait for each other for ever */
+};
+
+typedef struct velo_violation {
+  uint32_t struct_size;
+  velo_violation_code code;
+  int32_t rank;       /* where; -1 = of no one rank */
+  int32_t reserved;   /* 0 */
+  int64_t index;      /* of the action in the rank's order; -1 = of none */
+  velo_action action; /* what stands there, or what is missing */
+  char reason[172];   /* a sentence */
+} velo_violation;
+
+#define VELO_VIOLATION_INIT                                \
+  {                                                        \
+    sizeof(velo_violation), 0, 0, 0, 0, {0, 0, 0, 0, 0}, { \
+      0                                                    \
+    }                                                      \
+  }
+
+/* What actions take, in any unit of time. A whole rank's, for one micro-batch: a stage takes its
+ * share of that, a V-th where a rank has V of them. */
+typedef struct velo_schedule_costs {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  double forward;    /* F */
+  double input;      /* I */
+  double weight;     /* W; B takes input + weight */
+  double fused;      /* FB; -1 = forward + input + weight */
+  double latency;    /* from the end of an action until another rank has what it made */
+} velo_schedule_costs;
+
+#define VELO_SCHEDULE_COSTS_INIT \
+  { sizeof(velo_schedule_costs), 0, 1, 1, 1, -1, 0 }
+
+typedef struct velo_timeline_stats {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  double makespan;   /* from the first action of any rank to the end of the last */
+  double work;       /* what the busiest rank's actions take */
+  double beta;       /* makespan - work: the bubble by the clock */
+  double sigma;      /* the longest that a rank is idle between its own first and last action */
+} velo_timeline_stats;
+
+#define VELO_TIMELINE_STATS_INIT \
+  { sizeof(velo_timeline_stats), 0, 0, 0, 0, 0 }
+
+typedef struct velo_timeline_rank {
+  uint32_t struct_size;
+  uint32_t reserved;       /* 0 */
+  double first;            /* when its first action begins */
+  double last;             /* when its last action ends */
+  double work;             /* what its actions take */
+  double peak_activations; /* most activations held at a time, in micro-batches of a whole rank */
+} velo_timeline_rank;
+
+#define VELO_TIMELINE_RANK_INIT \
+  { sizeof(velo_timeline_rank), 0, 0, 0, 0, 0 }
+
+/* A text of a timeline. */
+typedef int32_t velo_timeline_format;
+enum {
+  VELO_TIMELINE_SUMMARY = 0,     /* the numbers, for people */
+  VELO_TIMELINE_SUMMARY_JSON = 1 /* {"makespan", "work", "beta", "sigma", "peak_activations": [by
+                                    rank]} */
+};
+
+/* A schedule of a kind. desc: copied. schedule: receives the handle; destroy it with
+ * velo_schedule_destroy.
+ * Thread class: any. Errors: NULL, STRUCT, ARGUMENT (what makes no sense in desc, or not for its
+ * kind), UNSUPPORTED (a field of newer headers), MEMORY. */
+VELO_API velo_status velo_schedule_create(const velo_schedule_desc* desc, velo_schedule* schedule);
+
+/* Ends a schedule. Timelines made of it stay. NULL is ignored.
+ * Thread class: per-handle. */
+VELO_API void velo_schedule_destroy(velo_schedule schedule);
+
+/* Puts the schedule of a text in the place of what is there; its kind is VELO_SCHEDULE_CUSTOM from
+ * then on. text: `length` bytes. What it does not say follows from it: stages and micro-batches are
+ * those named, a stage is on the rank that first names it. Whether it makes sense is not asked here
+ * (velo_schedule_check).
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (format; what is no action, named with
+ * line and column), STATE, MEMORY. */
+VELO_API velo_status velo_schedule_read(velo_schedule schedule, velo_schedule_format format,
+                                        const char* text, uint64_t length);
+
+/* Numbers of a schedule. info: receives them, at most info->struct_size bytes.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
+VELO_API velo_status velo_schedule_get_info(velo_schedule schedule, velo_schedule_info* info);
+
+/* How many actions a rank has.
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (no such rank), STATE. */
+VELO_API velo_status velo_schedule_get_length(velo_schedule schedule, int32_t rank,
+                                              int64_t* length);
+
+/* Actions `first` to `first` + `count` - 1 of a rank's order. actions: receives `count` of them.
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (no such rank, or no such actions),
+ * STATE. */
+VELO_API velo_status velo_schedule_get_actions(velo_schedule schedule, int32_t rank, int64_t first,
+                                               int64_t count, velo_action* actions);
+
+/* A schedule as a text. buffer: the caller's, `capacity` bytes, zero-terminated; NULL with capacity
+ * 0 asks for the size alone. needed: receives the size with its terminator; may be NULL.
+ * Thread class: per-handle. Errors: NULL (schedule, buffer), HANDLE, ARGUMENT (format), STATE,
+ * MEMORY. */
+VELO_API velo_status velo_schedule_write(velo_schedule schedule, velo_schedule_format format,
+                                         char* buffer, uint64_t capacity, uint64_t* needed);
+
+/* Proves a schedule or finds what is wrong with it: every stage does everything once and on one rank,
+ * in an order that its rank and all ranks together can keep. violations: receives how many there
+ * are, at most 1000: ask for each by velo_schedule_get_violation.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STATE, MEMORY. */
+VELO_API velo_status velo_schedule_check(velo_schedule schedule, int64_t* violations);
+
+/* What velo_schedule_check found, by its place. violation: receives it, at most
+ * violation->struct_size bytes.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such violation), STATE (not
+ * checked). */
+VELO_API velo_status velo_schedule_get_violation(velo_schedule schedule, int64_t index,
+                                                 velo_violation* violation);
+
+/* When every action would begin and end. Times are exact where costs have few decimal digits: 0.1 is
+ * a tenth. costs: copied; may be NULL for all defaults. timeline: receives the handle; destroy it
+ * with velo_timeline_destroy.
+ * Thread class: per-handle. Errors: NULL (schedule, timeline), HANDLE, STRUCT, ARGUMENT (a cost),
+ * UNSUPPORTED (a field of newer headers), STATE (ranks would wait for ever), MEMORY. */
+VELO_API velo_status velo_schedule_simulate(velo_schedule schedule,
+                                            const velo_schedule_costs* costs,
+                                            velo_timeline* timeline);
+
+/* Ends a timeline. NULL is ignored.
+ * Thread class: per-handle. */
+VELO_API void velo_timeline_destroy(velo_timeline timeline);
+
+/* Numbers of a timeline. stats: receives them, at most stats->struct_size bytes.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
+VELO_API velo_status velo_timeline_get_stats(velo_timeline timeline, velo_timeline_stats* stats);
+
+/* Numbers of one rank. stats: receives them, at most stats->struct_size bytes.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such rank), STATE. */
+VELO_API velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank,
+                                            velo_timeline_rank* stats);
+
+/* A timeline as a text. buffer: the caller's, `capacity` bytes, zero-terminated; NULL with capacity
+ * 0 asks for the size alone. needed: receives the size with its terminator; may be NULL.
+ * Thread class: per-handle. Errors: NULL (timeline, buffer), HANDLE, ARGUMENT (format), STATE,
+ * MEMORY. */
+VELO_API velo_status velo_timeline_write(velo_timeline timeline, velo_timeline_format format,
+                                         char* buffer, uint64_t capacity, uint64_t* needed);
+
+VELO_END_C
+
+#endif

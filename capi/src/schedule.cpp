@@ -1,0 +1,227 @@
+// Entries of velo/schedule.h.
+#include "velo/schedule.h"
+
+#include <cmath>
+
+#include "capi/src/boundary.hpp"
+#include "capi/src/destroy.hpp"
+#include "core/guard.hpp"
+#include "sched/csv.hpp"
+#include "sched/pipeline/generate.hpp"
+#include "sched/schedule_object.hpp"
+
+using namespace velo;
+using core::fail;
+using core::text;
+
+namespace {
+
+// The structs of ABI 1.0; later ones are longer.
+constexpr std::uint32_t desc_size = 32;
+constexpr std::uint32_t info_size = 32;
+constexpr std::uint32_t violation_size = 216;
+constexpr std::uint32_t costs_size = 48;
+constexpr std::uint32_t stats_size = 40;
+constexpr std::uint32_t rank_size = 40;
+static_assert(sizeof(velo_schedule_desc) >= desc_size && sizeof(velo_schedule_info) >= info_size &&
+              sizeof(velo_violation) >= violation_size &&
+              sizeof(velo_schedule_costs) >= costs_size &&
+              sizeof(velo_timeline_stats) >= stats_size && sizeof(velo_timeline_rank) >= rank_size);
+
+constexpr double most_cost = 1e18;
+
+sched::schedule_object& schedule_of(velo_schedule handle) {
+  return core::resolve<sched::schedule_object>(handle, "schedule");
+}
+const sched::timeline& timeline_of(velo_timeline handle) {
+  return core::resolve<sched::timeline>(handle, "timeline");
+}
+
+void require_rank(std::int32_t rank, std::int32_t ranks) {
+  if (rank < 0 || rank >= ranks)
+    fail(VELO_ERR_ARGUMENT, "rank", text("that of one of %d ranks", ranks), text("%d", rank));
+}
+
+void require_format(std::int32_t format, std::int32_t most, const char* expected) {
+  if (format < 0 || format > most) fail(VELO_ERR_ARGUMENT, "format", expected, text("%d", format));
+}
+
+void require_cost(double cost, const char* field) {
+  if (!(cost >= 0) || cost > most_cost)
+    fail(VELO_ERR_ARGUMENT, field, text("0 to %g", most_cost), text("%g", cost));
+}
+
+sched::costs read_costs(const velo_schedule_costs* given) {
+  const velo_schedule_costs defaults = VELO_SCHEDULE_COSTS_INIT;
+  const velo_schedule_costs read =
+      given == nullptr ? defaults : capi::read_struct(given, costs_size, "costs", defaults);
+  require_cost(read.forward, "costs.forward");
+  require_cost(read.input, "costs.input");
+  require_cost(read.weight, "costs.weight");
+  if (read.fused != -1) require_cost(read.fused, "costs.fused");
+  require_cost(read.latency, "costs.latency");
+  return {read.forward, read.input, read.weight, read.fused, read.latency};
+}
+
+}  // namespace
+
+extern "C" {
+
+velo_status velo_schedule_create(const velo_schedule_desc* desc, velo_schedule* schedule) {
+  return core::guard("velo_schedule_create", [&] {
+    capi::required(schedule, "schedule");
+    const velo_schedule_desc wanted =
+        capi::read_struct(desc, desc_size, "desc", velo_schedule_desc VELO_SCHEDULE_DESC_INIT);
+    *schedule = core::handle_of(
+        core::make_object<sched::schedule_object>(nullptr, sched::generate(wanted)));
+  });
+}
+
+void velo_schedule_destroy(velo_schedule schedule) {
+  capi::destroy<sched::schedule_object>("velo_schedule_destroy", schedule, "schedule");
+}
+
+velo_status velo_schedule_read(velo_schedule schedule, velo_schedule_format format,
+                               const char* text, uint64_t length) {
+  return core::guard("velo_schedule_read", [&] {
+    sched::schedule_object& to = schedule_of(schedule);
+    require_format(format, VELO_SCHEDULE_CSV, "VELO_SCHEDULE_CSV");
+    if (text == nullptr) fail(VELO_ERR_NULL, "text", "a text", "NULL");
+    to.put(sched::read_csv({text, length}));
+  });
+}
+
+velo_status velo_schedule_get_info(velo_schedule schedule, velo_schedule_info* info) {
+  return core::guard("velo_schedule_get_info", [&] {
+    const sched::schedule& from = schedule_of(schedule).value();
+    const sched::shape& what = from.what();
+    velo_schedule_info now{};
+    now.kind = what.kind;
+    now.ranks = what.ranks;
+    now.stages = what.stages;
+    now.microbatches = what.microbatches;
+    now.actions = from.actions();
+    capi::write_struct(info, info_size, "info", now);
+  });
+}
+
+velo_status velo_schedule_get_length(velo_schedule schedule, int32_t rank, int64_t* length) {
+  return core::guard("velo_schedule_get_length", [&] {
+    const sched::schedule& from = schedule_of(schedule).value();
+    capi::required(length, "length");
+    require_rank(rank, from.what().ranks);
+    *length = from.length(rank);
+  });
+}
+
+velo_status velo_schedule_get_actions(velo_schedule schedule, int32_t rank, int64_t first,
+                                      int64_t count, velo_action* actions) {
+  return core::guard("velo_schedule_get_actions", [&] {
+    const sched::schedule& from = schedule_of(schedule).value();
+    capi::required(actions, "actions");
+    require_rank(rank, from.what().ranks);
+    const std::int64_t length = from.length(rank);
+    if (first < 0 || first > length)
+      fail(VELO_ERR_ARGUMENT, "first",
+           text("a place among %lld actions", static_cast<long long>(length)),
+           text("%lld", static_cast<long long>(first)));
+    if (count < 0 || count > length - first)
+      fail(VELO_ERR_ARGUMENT, "count",
+           text("at most the %lld actions from there on", static_cast<long long>(length - first)),
+           text("%lld", static_cast<long long>(count)));
+    from.read(rank, first, count, actions);
+  });
+}
+
+velo_status velo_schedule_write(velo_schedule schedule, velo_schedule_format format, char* buffer,
+                                uint64_t capacity, uint64_t* needed) {
+  return core::guard("velo_schedule_write", [&] {
+    const sched::schedule& from = schedule_of(schedule).value();
+    require_format(format, VELO_SCHEDULE_CSV, "VELO_SCHEDULE_CSV");
+    capi::write_text(sched::write_csv(from).c_str(), buffer, capacity, needed);
+  });
+}
+
+velo_status velo_schedule_check(velo_schedule schedule, int64_t* violations) {
+  return core::guard("velo_schedule_check", [&] {
+    sched::schedule_object& of = schedule_of(schedule);
+    capi::required(violations, "violations");
+    *violations = static_cast<std::int64_t>(of.check().size());
+  });
+}
+
+velo_status velo_schedule_get_violation(velo_schedule schedule, int64_t index,
+                                        velo_violation* violation) {
+  return core::guard("velo_schedule_get_violation", [&] {
+    const sched::schedule_object& of = schedule_of(schedule);
+    if (!of.checked()) fail(VELO_ERR_STATE, "schedule", "a checked schedule", "one not checked");
+    const auto count = static_cast<std::int64_t>(of.found().size());
+    if (index < 0 || index >= count)
+      fail(VELO_ERR_ARGUMENT, "index",
+           text("that of one of %lld violations", static_cast<long long>(count)),
+           text("%lld", static_cast<long long>(index)));
+    const sched::violation& from = of.found()[static_cast<std::size_t>(index)];
+    velo_violation found{};
+    found.code = from.code;
+    found.rank = from.rank;
+    found.index = from.index;
+    found.action = from.what;
+    core::copy_text(found.reason, sizeof found.reason, from.reason.c_str());
+    capi::write_struct(violation, violation_size, "violation", found);
+  });
+}
+
+velo_status velo_schedule_simulate(velo_schedule schedule, const velo_schedule_costs* costs,
+                                   velo_timeline* timeline) {
+  return core::guard("velo_schedule_simulate", [&] {
+    const sched::schedule_object& from = schedule_of(schedule);
+    capi::required(timeline, "timeline");
+    *timeline = core::handle_of(core::make_object<sched::timeline>(
+        nullptr, sched::simulate(from.shared(), read_costs(costs))));
+  });
+}
+
+void velo_timeline_destroy(velo_timeline timeline) {
+  capi::destroy<sched::timeline>("velo_timeline_destroy", timeline, "timeline");
+}
+
+velo_status velo_timeline_get_stats(velo_timeline timeline, velo_timeline_stats* stats) {
+  return core::guard("velo_timeline_get_stats", [&] {
+    const sched::timeline& from = timeline_of(timeline);
+    const sched::simulation& times = from.times;
+    velo_timeline_stats now{};
+    now.makespan = from.in_units(times.makespan());
+    now.work = from.in_units(times.work());
+    now.beta = from.in_units(times.makespan() - times.work());
+    now.sigma = from.in_units(times.sigma());
+    capi::write_struct(stats, stats_size, "stats", now);
+  });
+}
+
+velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank,
+                                   velo_timeline_rank* stats) {
+  return core::guard("velo_timeline_get_rank", [&] {
+    const sched::timeline& from = timeline_of(timeline);
+    require_rank(rank, from.of->what().ranks);
+    const sched::rank_times& times = from.times.ranks[static_cast<std::size_t>(rank)];
+    velo_timeline_rank now{};
+    now.first = from.in_units(times.first);
+    now.last = from.in_units(times.last);
+    now.work = from.in_units(times.work);
+    now.peak_activations = from.in_microbatches(times.peak);
+    capi::write_struct(stats, rank_size, "stats", now);
+  });
+}
+
+velo_status velo_timeline_write(velo_timeline timeline, velo_timeline_format format, char* buffer,
+                                uint64_t capacity, uint64_t* needed) {
+  return core::guard("velo_timeline_write", [&] {
+    const sched::timeline& from = timeline_of(timeline);
+    require_format(format, VELO_TIMELINE_SUMMARY_JSON,
+                   "VELO_TIMELINE_SUMMARY or VELO_TIMELINE_SUMMARY_JSON");
+    const std::string all = format == VELO_TIMELINE_SUMMARY ? sched::write_summary(from)
+                                                            : sched::write_summary_json(from);
+    capi::write_text(all.c_str(), buffer, capacity, needed);
+  });
+}
+}

@@ -1,0 +1,137 @@
+// Pipeline schedules, and the timelines that they make.
+#pragma once
+
+#include "velo/detail/call.hpp"
+#include "velo/detail/function.hpp"
+#include "velo/detail/owner.hpp"
+#include "velo/schedule.h"
+
+VELO_CPP_BEGIN
+
+namespace detail {
+struct destroy_schedule {
+  static void call(velo_schedule schedule) noexcept { VELO_FN(schedule_destroy)(schedule); }
+};
+struct destroy_timeline {
+  static void call(velo_timeline timeline) noexcept { VELO_FN(timeline_destroy)(timeline); }
+};
+}  // namespace detail
+
+// Owns a timeline.
+class timeline : public detail::owner<velo_timeline, detail::destroy_timeline> {
+ public:
+  timeline() noexcept = default;
+  explicit timeline(velo_timeline handle) noexcept { reset(handle); }
+  operator velo_timeline() const noexcept { return get(); }
+
+  // Makespan, work and bubbles.
+  outcome<velo_timeline_stats> stats() const {
+    velo_timeline_stats stats = {};
+    stats.struct_size = sizeof stats;
+    const velo_status status = VELO_FN(timeline_get_stats)(get(), &stats);
+    return detail::finish<velo_timeline_stats>(status, stats);
+  }
+
+  // Times of one rank, and the activations it holds.
+  outcome<velo_timeline_rank> rank(int32_t rank) const {
+    velo_timeline_rank stats = {};
+    stats.struct_size = sizeof stats;
+    const velo_status status = VELO_FN(timeline_get_rank)(get(), rank, &stats);
+    return detail::finish<velo_timeline_rank>(status, stats);
+  }
+
+  // A text of the caller's string type: write<std::string>(VELO_TIMELINE_SUMMARY).
+  template <class String>
+  outcome<String> write(velo_timeline_format format) const {
+    return detail::text<String>([&](char* buffer, uint64_t capacity, uint64_t* needed) {
+      return VELO_FN(timeline_write)(get(), format, buffer, capacity, needed);
+    });
+  }
+};
+
+// Owns a schedule.
+class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
+ public:
+  // One of a kind; desc.struct_size is set here.
+  static outcome<schedule> create(velo_schedule_desc desc) {
+    desc.struct_size = sizeof desc;
+    velo_schedule handle = nullptr;
+    const velo_status status = VELO_FN(schedule_create)(&desc, &handle);
+    schedule made;
+    made.reset(handle);
+    return detail::finish<schedule>(status, std::move(made));
+  }
+  static outcome<schedule> create(velo_schedule_kind kind, int32_t ranks, int32_t microbatches) {
+    velo_schedule_desc desc = {};
+    desc.kind = kind;
+    desc.ranks = ranks;
+    desc.microbatches = microbatches;
+    return create(desc);
+  }
+
+  operator velo_schedule() const noexcept { return get(); }
+
+  // Puts the schedule of a text of `length` bytes in the place of what is there.
+  outcome<> read(velo_schedule_format format, const char* text, uint64_t length) const {
+    return detail::check(VELO_FN(schedule_read)(get(), format, text, length));
+  }
+
+  // Ranks, stages, micro-batches, actions.
+  outcome<velo_schedule_info> info() const {
+    velo_schedule_info info = {};
+    info.struct_size = sizeof info;
+    const velo_status status = VELO_FN(schedule_get_info)(get(), &info);
+    return detail::finish<velo_schedule_info>(status, info);
+  }
+
+  // How many actions a rank has.
+  outcome<int64_t> length(int32_t rank) const {
+    int64_t length = 0;
+    const velo_status status = VELO_FN(schedule_get_length)(get(), rank, &length);
+    return detail::finish<int64_t>(status, length);
+  }
+
+  // The action of a rank at a place, and several from there on.
+  outcome<velo_action> action(int32_t rank, int64_t index) const {
+    velo_action found = {};
+    const velo_status status = VELO_FN(schedule_get_actions)(get(), rank, index, 1, &found);
+    return detail::finish<velo_action>(status, found);
+  }
+  outcome<> actions(int32_t rank, int64_t first, int64_t count, velo_action* into) const {
+    return detail::check(VELO_FN(schedule_get_actions)(get(), rank, first, count, into));
+  }
+
+  // A text of the caller's string type: write<std::string>(VELO_SCHEDULE_CSV).
+  template <class String>
+  outcome<String> write(velo_schedule_format format) const {
+    return detail::text<String>([&](char* buffer, uint64_t capacity, uint64_t* needed) {
+      return VELO_FN(schedule_write)(get(), format, buffer, capacity, needed);
+    });
+  }
+
+  // How many things are wrong with it; then each of them.
+  outcome<int64_t> check() const {
+    int64_t violations = 0;
+    const velo_status status = VELO_FN(schedule_check)(get(), &violations);
+    return detail::finish<int64_t>(status, violations);
+  }
+  outcome<velo_violation> violation(int64_t index) const {
+    velo_violation found = {};
+    found.struct_size = sizeof found;
+    const velo_status status = VELO_FN(schedule_get_violation)(get(), index, &found);
+    return detail::finish<velo_violation>(status, found);
+  }
+
+  // When every action would begin and end; costs.struct_size is set here.
+  outcome<timeline> simulate(velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT) const {
+    costs.struct_size = sizeof costs;
+    velo_timeline handle = nullptr;
+    const velo_status status = VELO_FN(schedule_simulate)(get(), &costs, &handle);
+    return detail::finish<timeline>(status, timeline(handle));
+  }
+};
+
+static_assert(sizeof(schedule) == sizeof(void*));
+static_assert(sizeof(timeline) == sizeof(void*));
+
+VELO_CPP_END

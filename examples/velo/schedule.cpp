@@ -1,0 +1,202 @@
+// velo schedule: pipeline schedules generated or read, checked, priced, written.
+#include <charconv>
+#include <cstdio>
+#include <velo/velo.hpp>
+
+#include "commands.hpp"
+#include "messages.hpp"
+#include "options.hpp"
+#include "text_file.hpp"
+
+namespace command {
+
+const char* const schedule_help =
+    "usage: velo schedule KIND --ranks P --microbatches M [options]\n"
+    "       velo schedule --check FILE.csv\n\n"
+    "The order in which P ranks work on the stages of a model, for M micro-batches, and what it\n"
+    "costs. KIND: gpipe, 1f1b, interleaved.\n\n"
+    "  --chunks V        stages a rank has (interleaved: 2)\n"
+    "  --group N         micro-batches that go through a chunk before the next has its turn (P)\n"
+    "  --extra-warmup    interleaved: one forward more before the first backward\n"
+    "  --costs F,I,W     of a whole rank and a micro-batch: forward, gradient of inputs, of "
+    "weights\n"
+    "                    (1,1,1); a chunk of V costs a V-th\n"
+    "  --fused-cost T    of a forward and a backward at once (the sum of its parts)\n"
+    "  --comm C          from the end of an action until another rank has its result (0)\n"
+    "  --format FORMAT   summary, summary-json, csv (PyTorch's rows)\n"
+    "  -o FILE           instead of the standard output\n\n"
+    "--check says whether the rows of a file are a schedule that can run.\n\n"
+    "Exit codes: 0 done; 2 the file's schedule is none, with what is wrong; 1 bad input.\n";
+
+namespace {
+
+struct schedule_arguments {
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT;
+  std::string format = "summary";
+  std::string output;
+  std::string check;
+  std::vector<std::string> words;
+};
+
+void set_count(std::int32_t& count, const std::string& word, const char* option) {
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, count);
+  if (error != std::errc() || stop != end || count < 1)
+    throw input_error(std::string(option) + " wants a number from 1, not " +
+                      (word.empty() ? "nothing" : word));
+}
+
+// Takes a number from the front of the text, and a comma behind it.
+bool take_cost(const char*& at, const char* end, double& cost) {
+  const auto [stop, error] = std::from_chars(at, end, cost);
+  if (error != std::errc() || !(cost >= 0)) return false;
+  at = stop != end && *stop == ',' ? stop + 1 : stop;
+  return true;
+}
+
+void set_cost(double& cost, const std::string& word, const char* option) {
+  const char* at = word.data();
+  if (!take_cost(at, at + word.size(), cost) || at != word.data() + word.size())
+    throw input_error(std::string(option) + " wants a number from 0, not " +
+                      (word.empty() ? "nothing" : word));
+}
+
+void set_costs(schedule_arguments& given, const char*, const std::string& word) {
+  velo_schedule_costs& to = given.costs;
+  const char *at = word.data(), *end = at + word.size();
+  if (!take_cost(at, end, to.forward) || !take_cost(at, end, to.input) ||
+      !take_cost(at, end, to.weight) || at != end || word.back() == ',')
+    throw input_error("--costs wants three numbers from 0, as in --costs 1,1.2,0.8");
+}
+
+// A row that sets a count, a cost, the name of a file, a bit.
+using row = option<schedule_arguments>;
+template <std::int32_t velo_schedule_desc::*field>
+constexpr row count(const char* name) {
+  return {name, [](schedule_arguments& given, const char* option, const std::string& word) {
+            set_count(given.desc.*field, word, option);
+          }};
+}
+template <double velo_schedule_costs::*field>
+constexpr row cost(const char* name) {
+  return {name, [](schedule_arguments& given, const char* option, const std::string& word) {
+            set_cost(given.costs.*field, word, option);
+          }};
+}
+template <std::string schedule_arguments::*field>
+constexpr row text(const char* name) {
+  return {name, [](schedule_arguments& given, const char* option, const std::string& word) {
+            if (word.empty()) throw input_error(std::string(option) + " wants a word behind it");
+            given.*field = word;
+          }};
+}
+template <std::uint32_t bit>
+constexpr row flag(const char* name) {
+  return {
+      name,
+      [](schedule_arguments& given, const char*, const std::string&) { given.desc.flags |= bit; },
+      true};
+}
+
+constexpr row options[] = {count<&velo_schedule_desc::ranks>("--ranks"),
+                           count<&velo_schedule_desc::microbatches>("--microbatches"),
+                           count<&velo_schedule_desc::chunks>("--chunks"),
+                           count<&velo_schedule_desc::group>("--group"),
+                           flag<VELO_SCHEDULE_EXTRA_WARMUP>("--extra-warmup"),
+                           {"--costs", &set_costs},
+                           cost<&velo_schedule_costs::fused>("--fused-cost"),
+                           cost<&velo_schedule_costs::latency>("--comm"),
+                           text<&schedule_arguments::format>("--format"),
+                           text<&schedule_arguments::output>("-o"),
+                           text<&schedule_arguments::check>("--check")};
+
+struct kind_row {
+  const char* name;
+  velo_schedule_kind kind;
+};
+constexpr kind_row kinds[] = {{"gpipe", VELO_SCHEDULE_GPIPE},
+                              {"1f1b", VELO_SCHEDULE_1F1B},
+                              {"interleaved", VELO_SCHEDULE_INTERLEAVED}};
+
+// What is made of a schedule, or of its timeline.
+struct format_row {
+  const char* name;
+  bool of_timeline;
+  std::int32_t format;
+};
+constexpr format_row formats[] = {{"summary", true, VELO_TIMELINE_SUMMARY},
+                                  {"summary-json", true, VELO_TIMELINE_SUMMARY_JSON},
+                                  {"csv", false, VELO_SCHEDULE_CSV}};
+
+template <class Row, std::size_t count>
+const Row& row_called(const std::string& word, const Row (&table)[count], const char* what) {
+  std::vector<std::string> names;
+  std::string all;
+  for (const Row& row : table) {
+    if (word == row.name) return row;
+    names.emplace_back(row.name);
+    all += (all.empty() ? "" : ", ") + names.back();
+  }
+  const std::string meant = examples::did_you_mean(word, names);
+  throw input_error(std::string("unknown ") + what + " " + word +
+                    (meant.empty() ? "; there are " + all : meant));
+}
+
+const char* name_of(velo_violation_code code) {
+  switch (code) {
+    case VELO_VIOLATION_MISSING:
+      return "missing";
+    case VELO_VIOLATION_DUPLICATE:
+      return "duplicate";
+    case VELO_VIOLATION_ORDER:
+      return "order";
+    case VELO_VIOLATION_PLACEMENT:
+      return "placement";
+    default:
+      return "stuck";
+  }
+}
+
+int check_file(const std::string& file) {
+  const velo::schedule read = velo::schedule::create({});
+  read_into(read, VELO_SCHEDULE_CSV, file);
+  const velo_schedule_info info = read.info();
+  const std::int64_t wrong = read.check();
+  for (std::int64_t i = 0; i < wrong; ++i) {
+    const velo_violation found = read.violation(i);
+    if (found.rank >= 0) std::printf("rank %d", found.rank);
+    if (found.index >= 0) std::printf(", action %lld", static_cast<long long>(found.index));
+    std::printf("%s%s (%s)\n", found.rank >= 0 ? ": " : "", found.reason, name_of(found.code));
+  }
+  if (wrong > 0) return no_solution;
+  std::printf("can run: %d ranks, %d stages, %d micro-batches, %lld actions\n", info.ranks,
+              info.stages, info.microbatches, static_cast<long long>(info.actions));
+  return done;
+}
+
+}  // namespace
+
+int schedule(const std::vector<std::string>& words) {
+  schedule_arguments given;
+  parse_options(words, options, given);
+  if (!given.check.empty()) return check_file(given.check);
+  if (given.words.size() != 1) throw input_error("schedule wants one KIND; velo help schedule");
+  given.desc.kind = row_called(given.words[0], kinds, "kind").kind;
+  if (given.desc.ranks == 0) throw input_error("schedule wants --ranks P; velo help schedule");
+  if (given.desc.microbatches == 0)
+    throw input_error("schedule wants --microbatches M; velo help schedule");
+  const format_row& format = row_called(given.format, formats, "format");
+
+  const velo::schedule made = velo::schedule::create(given.desc);
+  const std::string text = format.of_timeline
+                               ? made.simulate(given.costs).write<std::string>(format.format)
+                               : made.write<std::string>(format.format);
+  if (given.output.empty())
+    std::fputs(text.c_str(), stdout);
+  else
+    write_file(given.output, text);
+  return done;
+}
+
+}  // namespace command

@@ -1,0 +1,27 @@
+// Files of the commands: texts read into plans and schedules, and written.
+#pragma once
+
+#include <string>
+#include <velo/velo.hpp>
+
+namespace command {
+
+// Throw input_error when the file cannot be read or written whole.
+std::string read_file(const std::string& file);
+void write_file(const std::string& file, const std::string& text);
+
+// What makes no sense in a file: an input_error with file, line and column.
+[[noreturn]] void refuse_text(const std::string& file, const velo::error& failure);
+
+// A plan or a schedule reads a file.
+template <class Reader>
+void read_into(const Reader& to, std::int32_t format, const std::string& file) {
+  const std::string text = read_file(file);
+  try {
+    to.read(format, text.data(), text.size());
+  } catch (const velo::error& failure) {
+    refuse_text(file, failure);
+  }
+}
+
+}  // namespace command

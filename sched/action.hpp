@@ -1,0 +1,53 @@
+// One action of a rank, and its text.
+//
+// An action is velo_action itself, 20 bytes: what the library computes with is what callers get. Its
+// text is PyTorch's: 2F0, 3SEND_B1, 1UNSHARD, (0F7;7B3)OVERLAP_F_B.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "velo/schedule.h"
+
+namespace velo::sched {
+
+using action = velo_action;
+
+inline action make_action(velo_action_kind kind, std::int32_t stage, std::int32_t microbatch) {
+  return {kind, stage, microbatch, -1, -1};
+}
+inline action fused(std::int32_t stage, std::int32_t microbatch, std::int32_t other_stage,
+                    std::int32_t other_microbatch) {
+  return {VELO_ACTION_FB, stage, microbatch, other_stage, other_microbatch};
+}
+
+inline bool has_forward(velo_action_kind kind) {
+  return kind == VELO_ACTION_F || kind == VELO_ACTION_FB;
+}
+// Whether an action of the kind computes, and for one micro-batch.
+inline bool computes(velo_action_kind kind) {
+  return kind == VELO_ACTION_F || kind == VELO_ACTION_I || kind == VELO_ACTION_W ||
+         kind == VELO_ACTION_B || kind == VELO_ACTION_FB;
+}
+// Whether it is of a stage as a whole, of no micro-batch.
+inline bool of_stage(velo_action_kind kind) {
+  return kind == VELO_ACTION_UNSHARD || kind == VELO_ACTION_RESHARD ||
+         kind == VELO_ACTION_REDUCE_GRAD;
+}
+
+inline bool same(const action& a, const action& b) {
+  return a.kind == b.kind && a.stage == b.stage && a.microbatch == b.microbatch &&
+         a.other_stage == b.other_stage && a.other_microbatch == b.other_microbatch;
+}
+
+// The largest number of a stage or micro-batch.
+inline constexpr std::int32_t most_index = (1 << 24) - 1;
+
+void append(std::string& to, const action& a);
+std::string text_of(const action& a);
+
+// The action that a text is, without spaces around it; false where it is none.
+bool parse(std::string_view text, action& into);
+
+}  // namespace velo::sched

@@ -1,0 +1,115 @@
+// Bits for what each stage has done for each unit, then the machines.
+#include "sched/check.hpp"
+
+#include <utility>
+
+#include "sched/simulate.hpp"
+
+namespace velo::sched {
+namespace {
+
+enum : std::uint8_t { did_f = 1, did_i = 2, did_w = 4 };
+
+class checker {
+ public:
+  explicit checker(const schedule& what)
+      : what_(what),
+        shape_(what.what()),
+        units_(shape_.units()),
+        done_(static_cast<std::size_t>(shape_.cells())) {}
+
+  std::vector<violation> run() {
+    for (std::int32_t rank = 0; rank < shape_.ranks && !full(); ++rank) check_row(rank);
+    for (std::int32_t stage = 0; stage < shape_.stages && !full(); ++stage) check_complete(stage);
+    if (found_.empty()) check_progress();
+    return std::move(found_);
+  }
+
+ private:
+  bool full() const { return found_.size() == most_violations; }
+  void report(velo_violation_code code, std::int32_t rank, std::int64_t index, const action& a,
+              std::string reason) {
+    if (!full()) found_.push_back({code, rank, index, a, std::move(reason)});
+  }
+
+  void check_row(std::int32_t rank) {
+    row_reader row(what_, rank);
+    for (; !row.done() && !full(); row.pass()) {
+      const action& a = row.next();
+      const std::int64_t at = row.place();
+      if (!computes(a.kind)) continue;
+      if (a.kind == VELO_ACTION_FB) {  // its F is not there before its B
+        take(rank, at, a, VELO_ACTION_B, a.other_stage, a.other_microbatch);
+        take(rank, at, a, VELO_ACTION_F, a.stage, a.microbatch);
+      } else {
+        take(rank, at, a, a.kind, a.stage, a.microbatch);
+      }
+    }
+  }
+
+  // One F, I, W or B of a row, by itself or inside an FB.
+  void take(std::int32_t rank, std::int64_t at, const action& a, velo_action_kind kind,
+            std::int32_t stage, std::int32_t unit) {
+    const auto name = [&] { return text_of(make_action(kind, stage, unit)); };
+    if (what_.rank_of(stage) != rank)
+      return report(VELO_VIOLATION_PLACEMENT, rank, at, a,
+                    name() + " stands here, but the stage is on rank " +
+                        std::to_string(what_.rank_of(stage)));
+    std::uint8_t& done = done_[static_cast<std::size_t>(stage) * units_ + unit];
+    const std::uint8_t makes = kind == VELO_ACTION_F   ? did_f
+                               : kind == VELO_ACTION_I ? did_i
+                               : kind == VELO_ACTION_W ? did_w
+                                                       : did_i | did_w;
+    const std::uint8_t needs = kind == VELO_ACTION_F ? 0 : kind == VELO_ACTION_W ? did_i : did_f;
+    if ((done & makes) != 0) {
+      report(VELO_VIOLATION_DUPLICATE, rank, at, a, name() + " has been done before");
+    } else if ((done & needs) != needs) {
+      const auto needed = needs == did_f ? VELO_ACTION_F : VELO_ACTION_I;
+      report(VELO_VIOLATION_ORDER, rank, at, a,
+             name() + " comes before " + text_of(make_action(needed, stage, unit)));
+    }
+    done |= makes;
+  }
+
+  void check_complete(std::int32_t stage) {
+    const std::int32_t rank = what_.rank_of(stage);
+    if (rank < 0)
+      return report(VELO_VIOLATION_PLACEMENT, -1, -1, make_action(VELO_ACTION_F, stage, 0),
+                    "stage " + std::to_string(stage) + " is on no rank");
+    for (std::int32_t unit = 0; unit < units_ && !full(); ++unit) {
+      const std::uint8_t done = done_[static_cast<std::size_t>(stage) * units_ + unit];
+      const velo_action_kind missing = (done & did_f) == 0             ? VELO_ACTION_F
+                                       : (done & (did_i | did_w)) == 0 ? VELO_ACTION_B
+                                       : (done & did_i) == 0           ? VELO_ACTION_I
+                                                                       : VELO_ACTION_W;
+      if (done == (did_f | did_i | did_w)) continue;
+      const action a = make_action(missing, stage, unit);
+      report(VELO_VIOLATION_MISSING, rank, -1, a, text_of(a) + " is missing");
+    }
+  }
+
+  void check_progress() {
+    std::vector<stuck_rank> stuck;
+    simulate(what_, ticks{}, stuck);
+    for (const stuck_rank& s : stuck) {
+      action a;
+      what_.read(s.rank, s.index, 1, &a);
+      report(VELO_VIOLATION_STUCK, s.rank, s.index, a,
+             text_of(a) + " waits for what a rank that waits itself would make");
+    }
+  }
+
+  const schedule& what_;
+  const shape shape_;
+  const std::int32_t units_;
+  std::vector<std::uint8_t> done_;
+  std::vector<violation> found_;
+};
+
+}  // namespace
+
+std::vector<violation> check(const schedule& what) {
+  return checker(what).run();
+}
+
+}  // namespace velo::sched

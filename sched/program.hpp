@@ -1,0 +1,82 @@
+// A rank's order as a formula: phases, each a short pattern of actions repeated.
+//
+// All schedules with a closed form are a few phases a rank: F, F, F; then F, B by turns; then B, B.
+// A place of a pattern, a slot, says what is done and for which counter; in the i-th repetition of
+// the phase the counter is `first` + i. A slot of one chunk takes the counter as the micro-batch. A
+// slot of all chunks takes it as a place in the order in which an interleaved schedule goes through
+// chunks: groups of N micro-batches (the last may have fewer) go through chunk 0, then through chunk
+// 1, ..; backward through the last chunk first.
+//
+// The k-th action costs a search among some ten phases and three divisions; reading on costs none.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sched/action.hpp"
+
+namespace velo::sched {
+
+// The order in which chunks take turns, of M micro-batches.
+struct turns {
+  std::int32_t chunks = 1;        // V
+  std::int32_t microbatches = 0;  // M
+  std::int32_t group = 1;         // N
+};
+
+inline constexpr std::int8_t all_chunks = -1;           // forward, by turns
+inline constexpr std::int8_t all_chunks_mirrored = -2;  // backward, by turns
+
+struct slot {
+  velo_action_kind kind = 0;
+  std::int8_t chunk = 0;        // or all_chunks, all_chunks_mirrored
+  std::int8_t other_chunk = 0;  // of an FB's B
+  std::int32_t first = 0;       // the counter in the first repetition
+  std::int32_t other_first = 0;
+};
+
+struct phase {
+  static constexpr int most_slots = 6;
+  std::int64_t begin = 0;  // place of its first action in the rank's order
+  std::int32_t times = 0;
+  std::int32_t length = 0;  // slots in use
+  slot slots[most_slots] = {};
+};
+
+class program {
+ public:
+  explicit program(turns order = {}) : turns_(order) {}
+
+  // Adds a phase behind the others, none where times is 0 or less. Counters go on where the phases
+  // before left them: a chunk has one of its F, one of its I and B, one of its W, which is past those
+  // that a B has done. A pattern has each of them once.
+  struct step {
+    velo_action_kind kind;
+    std::int8_t chunk = 0;
+    std::int8_t other_chunk = 0;
+  };
+  void repeat(std::int64_t times, std::initializer_list<step> steps);
+
+  std::int64_t length() const { return length_; }
+
+  // Actions [first, first + count), which are there. stages: of the rank, by chunk.
+  void read(std::int64_t first, std::int64_t count, const std::int32_t* stages, action* into) const;
+
+ private:
+  struct counters {
+    std::int32_t forward = 0, backward = 0, weight = 0;
+    std::int32_t& of(velo_action_kind kind) {
+      return kind == VELO_ACTION_F || kind == VELO_ACTION_FB ? forward
+             : kind == VELO_ACTION_W                         ? weight
+                                                             : backward;
+    }
+  };
+  counters& of(std::int8_t chunk);
+
+  turns turns_;
+  std::int64_t length_ = 0;
+  std::vector<phase> phases_;
+  std::vector<counters> counters_;  // by chunk; all chunks: as chunk 0
+};
+
+}  // namespace velo::sched

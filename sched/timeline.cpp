@@ -1,0 +1,24 @@
+// A schedule run by the simulator, or refused with where it hangs.
+#include "sched/timeline.hpp"
+
+#include "core/failure.hpp"
+
+namespace velo::sched {
+
+using core::fail;
+using core::text;
+
+timeline simulate(std::shared_ptr<const schedule> of, const costs& given) {
+  std::vector<stuck_rank> stuck;
+  simulation times = simulate(*of, ticks_of(given, *of), stuck);
+  if (!stuck.empty()) {
+    action a;
+    of->read(stuck[0].rank, stuck[0].index, 1, &a);
+    fail(VELO_ERR_STATE, "schedule", "one in which no rank waits for ever",
+         text("%zu that do: rank %d at %s, its action %lld", stuck.size(), stuck[0].rank,
+              text_of(a).c_str(), static_cast<long long>(stuck[0].index)));
+  }
+  return {std::move(of), std::move(times)};
+}
+
+}  // namespace velo::sched

@@ -1,0 +1,117 @@
+// velo schedule, run as a program: kinds, formats, verdicts, exit codes.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
+#include "tests/examples/velo/run.hpp"
+
+namespace {
+
+outcome velo(const std::string& words) {
+  return run_velo(words, "&1");
+}
+
+double number(const json& of, const char* name) {
+  return json_number_value(json_object_get(of.get(), name));
+}
+
+// A file that goes with the test.
+class file {
+ public:
+  explicit file(const std::string& text) {
+    const int opened = mkstemp(path_);
+    REQUIRE(opened >= 0);
+    close(opened);
+    std::ofstream(path_, std::ios::binary) << text;
+  }
+  ~file() { std::remove(path_); }
+  file(const file&) = delete;
+  file& operator=(const file&) = delete;
+  operator std::string() const { return path_; }
+  std::string text() const {
+    std::ostringstream all;
+    all << std::ifstream(path_, std::ios::binary).rdbuf();
+    return all.str();
+  }
+
+ private:
+  char path_[32] = "/tmp/velo_schedule_XXXXXX";
+};
+
+}  // namespace
+
+TEST_CASE("a schedule is priced as JSON with exact numbers") {
+  const outcome o = velo(
+      "schedule interleaved --ranks 8 --microbatches 24 --chunks 4 --costs 18522,18086,9337 "
+      "--format summary-json");
+  CHECK(o.code == 0);
+  const json all = parsed(o.out);
+  CHECK(number(all, "makespan") == 1183083.75);
+  CHECK(number(all, "work") == 1102680);
+  CHECK(number(all, "beta") == 80403.75);
+  CHECK(number(all, "sigma") == 80403.75);
+  const json_t* peaks = json_object_get(all.get(), "peak_activations");
+  REQUIRE(json_array_size(peaks) == 8);
+  CHECK(json_number_value(json_array_get(peaks, 0)) == 9.75);
+}
+
+TEST_CASE("a schedule is written as rows, to a file or not") {
+  const outcome o = velo("schedule 1f1b --ranks 2 --microbatches 2 --format csv");
+  CHECK(o.code == 0);
+  CHECK(o.out == "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  const file rows("");
+  CHECK(velo("schedule 1f1b --ranks 2 --microbatches 2 --format csv -o " + std::string(rows)).out ==
+        "");
+  CHECK(rows.text() == o.out);
+}
+
+TEST_CASE("groups, an extra warm-up and messages change what they say they do") {
+  const std::string sizes = "schedule interleaved --ranks 2 --microbatches 5 --format csv";
+  CHECK(velo(sizes + " --group 3").out.find("0F0,0F1,0F2,2F0,2F1,2F2,2B0") == 0);
+  CHECK(velo(sizes + " --group 3 --extra-warmup").out.find("0F0,0F1,0F2,2F0,2F1,2F2,0F3,2B0") == 0);
+  const outcome o = velo("schedule 1f1b --ranks 2 --microbatches 1 --comm 0.5 --format summary");
+  CHECK(o.out.find("makespan  7\n") != std::string::npos);
+}
+
+TEST_CASE("--check gives a verdict") {
+  const file good("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n");
+  outcome o = velo("schedule --check " + std::string(good));
+  CHECK(o.code == 0);
+  CHECK(o.out == "can run: 2 ranks, 2 stages, 2 micro-batches, 8 actions\n");
+  const file bad("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n");
+  o = velo("schedule --check " + std::string(bad));
+  CHECK(o.code == 2);
+  CHECK(o.out.find("rank 0, action 1: 0B0 waits") == 0);
+  CHECK(o.out.find("rank 1, action 0: 1F1 waits") != std::string::npos);
+  const file none("0F0,0B0\n1F0,1x0\n");
+  o = velo("schedule --check " + std::string(none));
+  CHECK(o.code == 1);
+  CHECK(o.out.find("line 2, column 5: expected an action") != std::string::npos);
+}
+
+TEST_CASE("what makes no sense is said in the words of the command") {
+  const auto refused = [](const std::string& words, const std::string& said) {
+    const outcome o = velo("schedule " + words);
+    INFO(o.out);
+    CHECK(o.code == 1);
+    CHECK(o.out.find(said) != std::string::npos);
+  };
+  refused("", "wants one KIND");
+  refused("1f1b --microbatches 2", "wants --ranks P");
+  refused("1f1b --ranks 2", "wants --microbatches M");
+  refused("1f1b --ranks 0 --microbatches 2", "--ranks wants a number from 1");
+  refused("1f1b --ranks 2 --microbatches 99999999999", "--microbatches wants a number");
+  refused("1f1b --ranks 2 --microbatches 2 --chunks 2", "chunks: expected 1 to 1, got 2");
+  refused("interleaved --ranks 4 --microbatches 9 --group 6", "got 9, which leaves 3");
+  refused("interleved --ranks 4 --microbatches 9", "did you mean interleaved?");
+  refused("1f1b --ranks 2 --microbatches 2 --format cvs", "did you mean csv?");
+  refused("1f1b --ranks 2 --microbatches 2 --costs 1,2", "--costs wants three numbers");
+  refused("1f1b --ranks 2 --microbatches 2 --costs 1,2,nan", "--costs wants three numbers");
+  refused("1f1b --ranks 2 --microbatches 2 --costs 1,2,3,4", "--costs wants three numbers");
+  refused("1f1b --ranks 2 --microbatches 2 --comm -1", "--comm wants a number from 0");
+  refused("1f1b --ranks 2 --microbatches 2 --comm", "--comm wants a number from 0, not nothing");
+  refused("1f1b --rank 2", "did you mean --ranks?");
+  refused("--check /nonexistent/file.csv", "cannot be read");
+}

@@ -1,0 +1,116 @@
+// The rows of schedules and timelines.
+#include "tests/faults/rows.hpp"
+
+namespace velo::testing {
+namespace {
+
+velo_status create(world& w) {
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = VELO_SCHEDULE_INTERLEAVED;
+  desc.ranks = 2;
+  desc.microbatches = 4;
+  return velo_schedule_create(&desc, &w.schedule);
+}
+void open_schedule(world& w) {
+  must(create(w));
+}
+velo_status read_rows(world& w) {
+  static const char rows[] = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n";  // 1B1 is missing
+  return velo_schedule_read(w.schedule, VELO_SCHEDULE_CSV, rows, sizeof rows - 1);
+}
+velo_status check(world& w) {
+  std::int64_t violations = 0;
+  return velo_schedule_check(w.schedule, &violations);
+}
+void open_checked(world& w) {
+  open_schedule(w);
+  must(read_rows(w));
+  must(check(w));
+}
+velo_status simulate(world& w) {
+  return velo_schedule_simulate(w.schedule, nullptr, &w.timeline);
+}
+void open_timeline(world& w) {
+  open_schedule(w);
+  must(simulate(w));
+}
+void close_schedule(world& w) {
+  velo_timeline_destroy(w.timeline);
+  velo_schedule_destroy(w.schedule);
+  w.timeline = nullptr;
+  w.schedule = nullptr;
+}
+
+velo_status get_info(world& w) {
+  velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
+  return velo_schedule_get_info(w.schedule, &info);
+}
+velo_status get_stats(world& w) {
+  velo_timeline_stats stats = VELO_TIMELINE_STATS_INIT;
+  return velo_timeline_get_stats(w.timeline, &stats);
+}
+
+}  // namespace
+
+std::vector<entry> sched_rows() {
+  return {
+      {"velo_schedule_create", nothing, create, close_schedule},
+      {"velo_schedule_destroy", open_schedule,
+       [](world& w) {
+         velo_schedule_destroy(w.schedule);
+         const velo_status told = gone(get_info(w));
+         w.schedule = nullptr;
+         return told;
+       },
+       close_schedule},
+      {"velo_schedule_read", open_schedule, read_rows, close_schedule},
+      {"velo_schedule_get_info", open_schedule, get_info, close_schedule},
+      {"velo_schedule_get_length", open_schedule,
+       [](world& w) {
+         std::int64_t length = 0;
+         return velo_schedule_get_length(w.schedule, 1, &length);
+       },
+       close_schedule},
+      {"velo_schedule_get_actions", open_schedule,
+       [](world& w) {
+         velo_action actions[3];
+         return velo_schedule_get_actions(w.schedule, 1, 2, 3, actions);
+       },
+       close_schedule},
+      {"velo_schedule_write", open_schedule,
+       [](world& w) {
+         return velo_schedule_write(w.schedule, VELO_SCHEDULE_CSV, text, sizeof text, nullptr);
+       },
+       close_schedule},
+      {"velo_schedule_check", open_schedule, check, close_schedule},
+      {"velo_schedule_get_violation", open_checked,
+       [](world& w) {
+         velo_violation violation = VELO_VIOLATION_INIT;
+         return velo_schedule_get_violation(w.schedule, 0, &violation);
+       },
+       close_schedule},
+      {"velo_schedule_simulate", open_schedule, simulate, close_schedule},
+      {"velo_timeline_destroy", open_timeline,
+       [](world& w) {
+         velo_timeline_destroy(w.timeline);
+         const velo_status told = gone(get_stats(w));
+         w.timeline = nullptr;
+         return told;
+       },
+       close_schedule},
+      {"velo_timeline_get_stats", open_timeline, get_stats, close_schedule},
+      {"velo_timeline_get_rank", open_timeline,
+       [](world& w) {
+         velo_timeline_rank stats = VELO_TIMELINE_RANK_INIT;
+         return velo_timeline_get_rank(w.timeline, 1, &stats);
+       },
+       close_schedule},
+      {"velo_timeline_write", open_timeline,
+       [](world& w) {
+         return velo_timeline_write(w.timeline, VELO_TIMELINE_SUMMARY, text, sizeof text, nullptr);
+       },
+       close_schedule},
+  };
+}
+
+}  // namespace velo::testing

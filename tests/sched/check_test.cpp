@@ -1,0 +1,94 @@
+// Every kind of violation, each by a schedule that has it and otherwise nothing wrong.
+#include "sched/check.hpp"
+
+#include "sched/csv.hpp"
+#include "tests/core/fails.hpp"
+#include "tests/sched/schedules.hpp"
+
+using namespace velo;
+
+namespace {
+
+struct fault {
+  velo_violation_code code;
+  std::int32_t rank;
+  std::int64_t index;
+};
+bool operator==(const fault& a, const fault& b) {
+  return a.code == b.code && a.rank == b.rank && a.index == b.index;
+}
+std::ostream& operator<<(std::ostream& to, const fault& f) {
+  return to << f.code << " at rank " << f.rank << ", action " << f.index;
+}
+
+std::vector<fault> faults_of(const char* rows) {
+  std::vector<fault> found;
+  for (const sched::violation& v : sched::check(sched::read_csv(rows)))
+    found.push_back({v.code, v.rank, v.index});
+  return found;
+}
+using faults = std::vector<fault>;
+
+}  // namespace
+
+TEST_CASE("a schedule without a fault has no violation") {
+  CHECK(faults_of("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n").empty());
+  CHECK(faults_of("0F0,0F1,0I0,0I1,0W1,0W0\n1F0,1I0,1F1,1W0,1B1\n").empty());
+  CHECK(faults_of("0F0,0F1,0B0,0B1\n1F0,(1F1;1B0)OVERLAP_F_B,1B1\n").empty());
+  CHECK(faults_of("").empty());
+}
+
+TEST_CASE("what is missing is named") {
+  CHECK(faults_of("0F0,0F1,0B0,0B1\n1F0,1B0,1F1\n") == faults{{VELO_VIOLATION_MISSING, 1, -1}});
+  CHECK(faults_of("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1I1\n") == faults{{VELO_VIOLATION_MISSING, 1, -1}});
+  const auto found = sched::check(sched::read_csv("0F0,0B0\n1F0,1I0\n"));
+  REQUIRE(found.size() == 1);
+  CHECK(sched::text_of(found[0].what) == "1W0");
+  CHECK(found[0].reason == "1W0 is missing");
+}
+
+TEST_CASE("what is there twice is named") {
+  CHECK(faults_of("0F0,0F1,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n") ==
+        faults{{VELO_VIOLATION_DUPLICATE, 0, 2}});
+  CHECK(faults_of("0F0,0F1,0B0,0B1\n1F0,1B0,1W0,1F1,1B1\n") ==
+        faults{{VELO_VIOLATION_DUPLICATE, 1, 2}});
+  CHECK(faults_of("0F0,0F1,0B0,0B1\n1F0,1I0,1B0,1F1,1B1\n") ==
+        faults{{VELO_VIOLATION_DUPLICATE, 1, 2}});
+}
+
+TEST_CASE("an action before its own rank's action that it needs is named") {
+  CHECK(faults_of("0F0,0F1,0B0,0B1\n1B0,1F0,1F1,1B1\n") == faults{{VELO_VIOLATION_ORDER, 1, 0}});
+  CHECK(faults_of("0F0,0F1,0W0,0I0,0B1\n1F0,1B0,1F1,1B1\n") ==
+        faults{{VELO_VIOLATION_ORDER, 0, 2}});
+  CHECK(faults_of("0F0,0F1,0B0,0B1\n1F0,1B0,(1F1;1B1)OVERLAP_F_B\n").size() == 1);
+}
+
+TEST_CASE("a stage on two ranks or on none is named") {
+  CHECK(faults_of("0F0,0B0\n1F0,0B1\n").front() == fault{VELO_VIOLATION_PLACEMENT, 1, 1});
+  const auto found = sched::check(sched::read_csv("0F0,0B0\n2F0,2B0\n"));
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].code == VELO_VIOLATION_PLACEMENT);
+  CHECK(found[0].reason == "stage 1 is on no rank");
+}
+
+TEST_CASE("ranks that wait for each other are all named, with where they stand") {
+  CHECK(faults_of("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n") ==
+        faults{{VELO_VIOLATION_STUCK, 0, 1}, {VELO_VIOLATION_STUCK, 1, 0}});
+  // Four stages on two ranks: the second half of one forward before the first of another.
+  CHECK(faults_of("0F0,2F1,0F1,2F0,2B0,2B1,0B0,0B1\n1F0,3F0,1F1,3F1,3B0,3B1,1B0,1B1\n") ==
+        faults{{VELO_VIOLATION_STUCK, 0, 1}, {VELO_VIOLATION_STUCK, 1, 1}});
+}
+
+TEST_CASE("no more violations are kept than anyone reads") {
+  std::string row;
+  for (int i = 0; i < 3000; ++i) row += "0B" + std::to_string(i) + ",";
+  CHECK(sched::check(sched::read_csv(row + "0F0\n")).size() == sched::most_violations);
+}
+
+TEST_CASE("what the simulator cannot finish it refuses, naming who waits") {
+  const auto found =
+      test::failure_of([] { test::timed(sched::read_csv("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n")); });
+  CHECK(found.code == VELO_ERR_STATE);
+  CHECK(std::string(found.got) == "2 that do: rank 0 at 0B0, its action 1");
+  CHECK(test::failure_of([] { test::timed(sched::read_csv("2F0,2B0\n")); }).code == VELO_ERR_STATE);
+}

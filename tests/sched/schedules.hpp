@@ -1,0 +1,72 @@
+// What tests of schedules share: schedules made in one line, rows as people write them, times.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <memory>
+#include <string>
+
+#include "sched/check.hpp"
+#include "sched/pipeline/generate.hpp"
+#include "sched/timeline.hpp"
+
+namespace velo::test {
+
+struct sizes {
+  std::int32_t ranks, microbatches;
+  std::int32_t chunks = 0, group = 0;
+  std::uint32_t flags = 0;
+};
+
+inline velo_schedule_desc desc_of(velo_schedule_kind kind, const sizes& of) {
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = kind;
+  desc.ranks = of.ranks;
+  desc.microbatches = of.microbatches;
+  desc.chunks = of.chunks;
+  desc.group = of.group;
+  desc.flags = of.flags;
+  return desc;
+}
+
+inline sched::schedule made(velo_schedule_kind kind, const sizes& of) {
+  return sched::generate(desc_of(kind, of));
+}
+
+// A row as "0F0 0F1 (0F2;3B0)": an FB without its name.
+inline std::string row_of(const sched::schedule& from, std::int32_t rank) {
+  std::string all;
+  for (sched::row_reader row(from, rank); !row.done(); row.pass()) {
+    std::string one = sched::text_of(row.next());
+    if (one[0] == '(') one.erase(one.find(')') + 1);
+    all += (all.empty() ? "" : " ") + one;
+  }
+  return all;
+}
+
+// The numbers that published tables give.
+struct priced {
+  double makespan, peak, sigma, work;
+};
+
+inline sched::timeline timed(const sched::schedule& from, const sched::costs& given = {}) {
+  return sched::simulate(std::make_shared<const sched::schedule>(from), given);
+}
+
+inline priced price(const sched::schedule& from, const sched::costs& given = {}) {
+  const sched::timeline times = timed(from, given);
+  priced out{};
+  out.makespan = times.in_units(times.times.makespan());
+  out.sigma = times.in_units(times.times.sigma());
+  out.work = times.in_units(times.times.work());
+  for (const sched::rank_times& rank : times.times.ranks)
+    out.peak = std::max(out.peak, times.in_microbatches(rank.peak));
+  return out;
+}
+
+inline std::string violations_of(const sched::schedule& what) {
+  std::string all;
+  for (const sched::violation& v : sched::check(what)) all += v.reason + "\n";
+  return all;
+}
+
+}  // namespace velo::test
