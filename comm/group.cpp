@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::milliseconds glance{50};  // between looks at whether the group has ended
 
-constexpr const char* transports[] = {"auto", "self", "local"};
+constexpr const char* transports[] = {"auto", "self", "local", "shm"};
 constexpr const char* kinds_of_fault[] = {"none",    "late",     "ended",  "left",
                                           "aborted", "disagree", "dropped"};
 

@@ -1,16 +1,21 @@
 // Entries of velo/group.h.
 #include "velo/group.h"
 
+#include <algorithm>
 #include <cmath>
+#include <memory>
+#include <string_view>
 #include <vector>
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "comm/collective/calls.hpp"
 #include "comm/group.hpp"
+#include "comm/transport/launch.hpp"
 #include "comm/transport/local.hpp"
 #include "comm/transport/self.hpp"
 #include "comm/transport/shared_area.hpp"
+#include "comm/transport/shm.hpp"
 #include "core/guard.hpp"
 #include "core/round_up.hpp"
 
@@ -22,7 +27,7 @@ namespace {
 
 // The structs of ABI 1.0; later ones are longer.
 constexpr std::uint32_t reduction_size = 16;
-constexpr std::uint32_t desc_size = 32;
+constexpr std::uint32_t desc_size = 48;
 constexpr std::uint32_t info_size = 48;
 static_assert(sizeof(velo_reduction) >= reduction_size && sizeof(velo_group_desc) >= desc_size &&
               sizeof(velo_group_info) >= info_size);
@@ -44,7 +49,7 @@ velo_group_desc read_desc(const velo_group_desc* given) {
   const velo_group_desc defaults = VELO_GROUP_DESC_INIT;
   if (given == nullptr) return defaults;
   const velo_group_desc desc = capi::read_struct(given, desc_size, "desc", defaults);
-  if (desc.transport < VELO_TRANSPORT_AUTO || desc.transport > VELO_TRANSPORT_LOCAL)
+  if (desc.transport < VELO_TRANSPORT_AUTO || desc.transport > VELO_TRANSPORT_SHM)
     fail(VELO_ERR_ARGUMENT, "desc.transport", "a VELO_TRANSPORT", text("%d", desc.transport));
   if (desc.timeout_ns < 1)
     fail(VELO_ERR_ARGUMENT, "desc.timeout_ns", "1 or more",
@@ -55,10 +60,56 @@ velo_group_desc read_desc(const velo_group_desc* given) {
   return desc;
 }
 
-void require_transport(const velo_group_desc& desc, velo_transport made) {
-  if (desc.transport == VELO_TRANSPORT_AUTO || desc.transport == made) return;
-  fail(VELO_ERR_UNSUPPORTED, "desc.transport", text("%s or auto", comm::name_of(made)),
-       comm::name_of(desc.transport));
+std::size_t slot_of(const velo_group_desc& desc, int ranks) {
+  constexpr std::size_t page = 4096;
+  return core::round_up(std::max(static_cast<std::size_t>(desc.buffer) / comm::shared_area::slots,
+                                 comm::shared_area::least_slot(ranks)),
+                        page);
+}
+
+void require_name(const char* name) {
+  if (name == nullptr) fail(VELO_ERR_NULL, "desc.name", "a name that all ranks know", "NULL");
+  const std::string_view all(name);
+  const bool fits =
+      !all.empty() && all.size() <= 64 && all[0] != '.' &&
+      all.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") ==
+          std::string_view::npos;
+  if (!fits)
+    fail(VELO_ERR_ARGUMENT, "desc.name", "1 to 64 letters, digits, '.', '-', '_', not '.' first",
+         name);
+}
+
+// Which rank of how many this is: as described, else as the launcher says.
+comm::launched place_of(const velo_group_desc& desc) {
+  comm::launched found;
+  if (desc.rank == -1 && desc.size == -1) {
+    found = comm::read_launch();
+  } else {
+    if (desc.size < 1 || desc.size > comm::most_ranks)
+      fail(VELO_ERR_ARGUMENT, "desc.size", text("1 to %d", comm::most_ranks),
+           text("%d", desc.size));
+    if (desc.rank < 0 || desc.rank >= desc.size)
+      fail(VELO_ERR_ARGUMENT, "desc.rank", text("0 to %d", desc.size - 1), text("%d", desc.rank));
+    found.rank = desc.rank;
+    found.size = found.here = desc.size;
+  }
+  if (found.here != found.size || found.size > comm::most_ranks)
+    fail(VELO_ERR_UNSUPPORTED, "desc.size", text("at most %d ranks, of one host", comm::most_ranks),
+         text("%d, of which %d are here", found.size, found.here));
+  if (desc.name != nullptr) found.name = desc.name;
+  return found;
+}
+
+std::unique_ptr<comm::transport> transport_of(const velo_group_desc& desc) {
+  const comm::launched me = place_of(desc);
+  const bool alone = me.size == 1 && desc.transport != VELO_TRANSPORT_SHM;
+  if (desc.transport == VELO_TRANSPORT_LOCAL ||
+      (desc.transport == VELO_TRANSPORT_SELF && me.size != 1))
+    fail(VELO_ERR_UNSUPPORTED, "desc.transport", me.size == 1 ? "self, shm or auto" : "shm or auto",
+         comm::name_of(desc.transport));
+  if (alone) return std::make_unique<comm::self_transport>();
+  require_name(me.name.empty() ? nullptr : me.name.c_str());
+  return comm::make_shm({me.name, me.rank, me.size, desc.timeout_ns, slot_of(desc, me.size)});
 }
 
 comm::caller caller_of(const comm::group& of) {
@@ -102,11 +153,9 @@ velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
   return core::guard("velo_group_create", [&] {
     core::context& owner = core::resolve<core::context>(context, "context");
     const velo_group_desc given = read_desc(desc);
-    require_transport(given, VELO_TRANSPORT_SELF);
     capi::required(group, "group");
-    *group = core::handle_of(
-        core::make_object<comm::group>(&owner, owner, std::make_unique<comm::self_transport>(),
-                                       label_of(given), given.timeout_ns));
+    *group = core::handle_of(core::make_object<comm::group>(&owner, owner, transport_of(given),
+                                                            label_of(given), given.timeout_ns));
   });
 }
 
@@ -118,14 +167,10 @@ velo_status velo_group_create_local(const velo_context* contexts, int32_t count,
       fail(VELO_ERR_ARGUMENT, "count", text("1 to %d", comm::most_ranks), text("%d", count));
     const std::vector<core::context*> owners = owners_of(contexts, count);
     const velo_group_desc given = read_desc(desc);
-    require_transport(given, VELO_TRANSPORT_LOCAL);
+    if (given.transport != VELO_TRANSPORT_AUTO && given.transport != VELO_TRANSPORT_LOCAL)
+      fail(VELO_ERR_UNSUPPORTED, "desc.transport", "local or auto", comm::name_of(given.transport));
     capi::required(groups, "groups");
-    constexpr std::size_t page = 4096;
-    const std::size_t slot =
-        core::round_up(std::max(static_cast<std::size_t>(given.buffer) / comm::shared_area::slots,
-                                comm::shared_area::least_slot(count)),
-                       page);
-    auto links = comm::make_local(count, slot, given.timeout_ns);
+    auto links = comm::make_local(count, slot_of(given, count), given.timeout_ns);
     std::vector<velo_group> made;
     made.reserve(owners.size());
     try {

@@ -1,30 +1,13 @@
 // Waiting for peers, and what can come instead of them.
 #include "comm/transport/meeting.hpp"
 
-#include <sched.h>
-#include <time.h>
-
 #include <algorithm>
 #include <cstring>
 
 namespace velo::comm {
 namespace {
 
-constexpr std::int64_t yield_ns = 200000;     // after spinning, before sleeping
-constexpr std::int64_t around_from = 4096;    // bytes staged around the cache
-constexpr std::int64_t glance_ns = 50000000;  // the longest sleep
-
-std::int64_t now_ns() noexcept {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
-}
-
-void pause() noexcept {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
+constexpr std::int64_t around_from = 4096;  // bytes staged around the cache
 
 }  // namespace
 
@@ -69,9 +52,7 @@ void meeting::compare() {
   why.sequence = sequence_;
   why.terms = box(right).terms;
   why.other = box(why.culprits.lowest()).terms;
-  at_.area.note(why);
-  at_.area.noted(why);
-  why.raise();
+  end_group(at_, why);
 }
 
 meeting::opening meeting::opening_of(int by) const noexcept {
@@ -114,9 +95,7 @@ void meeting::disagree(int with, std::int64_t wanted, std::int64_t got) {
   why.terms = why.other = what.terms;
   why.terms.count = wanted;
   why.other.count = got;
-  at_.area.note(why);
-  at_.area.noted(why);
-  why.raise();
+  end_group(at_, why);
 }
 
 void meeting::begin_step() {
@@ -131,46 +110,28 @@ void meeting::await_step() {
   for (int peer = 0; peer < size; ++peer) wait(peer, at_.area.state(peer).steps, at_.steps + 1);
 }
 
-void meeting::wait_longer(int peer, std::atomic<std::uint64_t>& word, std::uint64_t wanted) {
-  const auto there = [&] { return word.load(std::memory_order_acquire) >= wanted; };
-  for (int i = 0; i < 256; ++i) {  // a few microseconds
-    if (there()) return;
-    pause();
-  }
-  const std::int64_t begin = now_ns();
-  while (!there()) {
-    const std::int64_t waited = now_ns() - begin;
-    if (waited < at_.spin_ns) {
-      for (int i = 0; i < 32 && !there(); ++i) pause();
-      continue;
-    }
-    look_around(peer, word, wanted, waited);
-    if (waited < at_.spin_ns + yield_ns) {
-      sched_yield();
-    } else {
-      at_.area.sleep(peer, word, wanted, std::min(glance_ns, at_.timeout_ns - waited));
-    }
-  }
+fault meeting::fault_now() const {
+  fault why;
+  why.sequence = sequence_;
+  why.terms = what.terms;
+  why.timeout_ns = at_.timeout_ns;
+  return why;
 }
 
-// Whether there is anything left to wait for.
-void meeting::look_around(int peer, const std::atomic<std::uint64_t>& word, std::uint64_t wanted,
-                          std::int64_t waited_ns) {
-  fault known;
-  if (at_.area.noted(known)) known.raise();
-  const bool gone = at_.area.state(peer).left.load(std::memory_order_acquire) != 0;
-  if (word.load(std::memory_order_acquire) >= wanted) return;
-  rank_set culprits;
-  if (gone) {
-    culprits.add(peer);
-    end_group(fault::how::left, culprits);
-  }
-  char cause[128] = "";
-  if (at_.watch != nullptr && waited_ns >= yield_ns && at_.watch->find_gone(culprits, cause))
-    end_group(fault::how::ended, culprits, cause);
-  if (waited_ns < at_.timeout_ns) return;
-  culprits = late_ranks();
-  if (culprits.lowest() >= 0) end_group(fault::how::late, culprits);
+void meeting::wait_longer(int peer, std::atomic<std::uint64_t>& word, std::uint64_t wanted) {
+  const auto there = [&] { return word.load(std::memory_order_acquire) >= wanted; };
+  const auto around = [&](std::int64_t waited) {
+    raise_if_noted(at_);
+    const bool left = at_.area.state(peer).left.load(std::memory_order_acquire) != 0;
+    if (there()) return;
+    if (left || waited >= yield_ns) raise_if_gone(at_, peer, waited, fault_now());
+    if (waited < at_.timeout_ns) return;
+    fault why = fault_now();
+    why.kind = fault::how::late;
+    why.culprits = late_ranks();
+    if (why.culprits.lowest() >= 0) end_group(at_, why);
+  };
+  wait_until(at_, there, around, [&](std::int64_t ns) { at_.area.sleep(peer, word, wanted, ns); });
 }
 
 // Those that did not arrive; when all did, those that are furthest behind.
@@ -186,19 +147,6 @@ rank_set meeting::late_ranks() const noexcept {
     if (peer != rank && at_.area.state(peer).steps.load(std::memory_order_acquire) == least)
       late.add(peer);
   return late;
-}
-
-void meeting::end_group(fault::how kind, const rank_set& culprits, const char* cause) {
-  fault why;
-  why.kind = kind;
-  why.sequence = sequence_;
-  why.terms = what.terms;
-  why.timeout_ns = at_.timeout_ns;
-  why.culprits = culprits;
-  core::copy_text(why.cause, sizeof why.cause, cause);
-  at_.area.note(why);
-  at_.area.noted(why);  // another's, if that came first
-  why.raise();
 }
 
 }  // namespace velo::comm

@@ -8,24 +8,10 @@
 // from each peer.
 #pragma once
 
-#include <vector>
-
-#include "comm/transport/shared_area.hpp"
+#include "comm/transport/waiting.hpp"
 #include "core/context.hpp"
 
 namespace velo::comm {
-
-// What a rank keeps between meetings.
-struct place {
-  shared_area area;
-  int rank;
-  std::int64_t timeout_ns;
-  std::int64_t spin_ns;              // 0: more ranks than processors
-  peer_watch* watch;                 // nullptr: peers cannot be gone without a word
-  std::vector<const void*> sources;  // a place for each rank
-  std::uint64_t met = 0;             // operations begun
-  std::uint64_t steps = 0;           // taken
-};
 
 class meeting {
  public:
@@ -94,11 +80,9 @@ class meeting {
     if (word.load(std::memory_order_acquire) < wanted) wait_longer(peer, word, wanted);
   }
   void wait_longer(int peer, std::atomic<std::uint64_t>& word, std::uint64_t wanted);
-  void look_around(int peer, const std::atomic<std::uint64_t>& word, std::uint64_t wanted,
-                   std::int64_t waited_ns);
   rank_set late_ranks() const noexcept;
   void compare();
-  [[noreturn]] void end_group(fault::how kind, const rank_set& culprits, const char* cause = "");
+  fault fault_now() const;
 
   place& at_;
   const std::uint64_t sequence_;

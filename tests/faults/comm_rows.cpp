@@ -19,6 +19,15 @@ void open_one(world& w) {
   w.open();
   must(create_one(w));
 }
+// By way of a rendezvous, at which nobody else is awaited.
+velo_status create_met(world& w) {
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  desc.transport = VELO_TRANSPORT_SHM;
+  desc.name = "a-row-of-the-faults";
+  desc.rank = 0;
+  desc.size = 1;
+  return velo_group_create(w.context, &desc, &w.groups[0]);
+}
 velo_status create_two(world& w) {
   const velo_context both[] = {w.context, w.peer};
   return velo_group_create_local(both, 2, nullptr, w.groups);
@@ -124,6 +133,7 @@ velo_status scatter_v(velo_stream stream, velo_group group, int rank) {
 std::vector<entry> comm_rows() {
   return {
       {"velo_group_create", open, create_one, close_all},
+      {"velo_group_create", open, create_met, close_all},
       {"velo_group_create_local", open_peer, create_two, close_all},
       {"velo_group_destroy", open_one,
        [](world& w) {

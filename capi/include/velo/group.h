@@ -1,8 +1,8 @@
 /* Groups: ranks that work on one thing together, and their collectives.
  *
  * A group has `size` ranks, numbered from 0; a handle is one of them, in a context of its own: two
- * ranks never share a context. The ranks of a group are threads of one process (LOCAL), or one rank is
- * all there is (SELF).
+ * ranks never share a context. The ranks of a group are threads of one process (LOCAL), or processes of
+ * one host (SHM), or one rank is all there is (SELF).
  *
  * Order. A collective is work of the stream that it is called on: done when the call returns on an
  * inline stream; queued on others, whose later work comes after it. To compute meanwhile, give
@@ -35,9 +35,10 @@ typedef struct velo_group_s* velo_group;
 /* How ranks reach each other. */
 typedef int32_t velo_transport;
 enum {
-  VELO_TRANSPORT_AUTO = 0, /* what fits */
-  VELO_TRANSPORT_SELF = 1, /* one rank */
-  VELO_TRANSPORT_LOCAL = 2 /* threads of one process */
+  VELO_TRANSPORT_AUTO = 0,  /* what fits */
+  VELO_TRANSPORT_SELF = 1,  /* one rank */
+  VELO_TRANSPORT_LOCAL = 2, /* threads of one process */
+  VELO_TRANSPORT_SHM = 3    /* processes of one host, through shared memory */
 };
 
 /* How elements of several ranks become one. */
@@ -63,16 +64,25 @@ typedef struct velo_group_desc {
   velo_transport transport;
   const char* label;  /* what the group is called in messages: "tp"; NULL = "group" */
   int64_t timeout_ns; /* a rank that was waited for so long is at fault */
-  uint64_t buffer;    /* bytes in which a rank stages what others read; rounded up */
+  uint64_t buffer;    /* bytes in which a rank stages what others read; rounded up; rank 0's hold */
+  const char* name;   /* by which processes find each other: 1 to 64 letters, digits, '.', '-', '_';
+                         NULL = the job's, where a launcher started it */
+  int32_t rank;       /* -1 = as the launcher says */
+  int32_t size;       /* -1 = as the launcher says; without one: 1 */
 } velo_group_desc;
 
 #define VELO_GROUP_DESC_INIT \
-  { sizeof(velo_group_desc), VELO_TRANSPORT_AUTO, 0, 600000000000, 512 << 10 }
+  { sizeof(velo_group_desc), VELO_TRANSPORT_AUTO, 0, 600000000000, 512 << 10, 0, -1, -1 }
 
-/* Makes a group of one rank. desc: copied; may be NULL for all defaults. group: receives the handle;
- * destroy it with velo_group_destroy.
- * Thread class: any. Errors: NULL (context, group), HANDLE, STRUCT, ARGUMENT, UNSUPPORTED (a field of
- * newer headers; a transport that this call does not make), STATE, MEMORY. */
+/* Makes a rank of a group, and meets the others: it returns when all have come, or within the deadline.
+ * Which rank it is, of how many, the description says, or the environment of mpirun or torchrun, or it
+ * is the only one. Processes of one host meet through a socket in a folder /tmp/velo-UID that is the
+ * user's alone, and leave nothing there. desc: copied; may be NULL for all defaults. group: receives
+ * the handle; destroy it with velo_group_destroy.
+ * Thread class: any. Errors: NULL (context, group, desc.name), HANDLE, STRUCT, ARGUMENT (also of the
+ * launcher's variables), UNSUPPORTED (a field of newer headers; ranks on several hosts; a transport
+ * that this call does not make), STATE (others meet by that name now), MEMORY, IO, PEER (ranks that
+ * did not come, or came twice, or with another size or release). */
 VELO_API velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
                                        velo_group* group);
 

@@ -81,6 +81,7 @@ VELO_VALUE_TENSORS = 8
 VELO_TRANSPORT_AUTO = 0
 VELO_TRANSPORT_SELF = 1
 VELO_TRANSPORT_LOCAL = 2
+VELO_TRANSPORT_SHM = 3
 VELO_REDUCE_SUM = 0
 VELO_REDUCE_AVG = 1
 VELO_REDUCE_MIN = 2
@@ -685,6 +686,9 @@ velo_group_desc._fields_ = [
     ("label", c_char_p),
     ("timeout_ns", c_int64),
     ("buffer", c_uint64),
+    ("name", c_char_p),
+    ("rank", c_int32),
+    ("size", c_int32),
 ]
 velo_group_info._fields_ = [
     ("struct_size", c_uint32),

@@ -1,0 +1,57 @@
+// Sockets between processes of one host that carry descriptors, with a deadline on every wait.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace velo::comm {
+
+// A descriptor that is closed in the end.
+class descriptor {
+ public:
+  explicit descriptor(int number = -1) noexcept : number_(number) {}
+  descriptor(descriptor&& from) noexcept : number_(from.release()) {}
+  descriptor& operator=(descriptor&& from) noexcept;
+  ~descriptor();
+
+  int get() const noexcept { return number_; }
+  explicit operator bool() const noexcept { return number_ >= 0; }
+  int release() noexcept;
+
+ private:
+  int number_;
+};
+
+// A point in time at which waiting ends.
+class deadline {
+ public:
+  static deadline after(std::int64_t ns) noexcept;
+  std::int64_t left_ns() const noexcept;
+  bool is_over() const noexcept { return left_ns() <= 0; }
+  int left_ms() const noexcept;  // rounded up; at least 0
+
+ private:
+  std::int64_t at_ = 0;
+};
+
+inline constexpr std::size_t most_descriptors = 128;  // in one packet
+
+descriptor listen_at(const std::string& path) noexcept;  // none: errno says why
+// None when the deadline comes first.
+descriptor accept_by(int listening, const deadline& until) noexcept;
+descriptor connect_by(const std::string& path, const deadline& until) noexcept;
+bool is_own_user(int line) noexcept;
+
+bool send_packet(int line, const void* bytes, std::size_t size, const int* descriptors,
+                 std::size_t count) noexcept;
+// Of at least `size` bytes. False: the other side is gone, or the deadline came first.
+bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& handed,
+             const deadline& until);
+
+int open_process(pid_t process) noexcept;  // a descriptor; -1: errno says why
+bool has_ended(int process) noexcept;      // of such a descriptor
+
+}  // namespace velo::comm

@@ -1,0 +1,318 @@
+// The two sides of a rendezvous, over a socket that keeps messages apart.
+#include "comm/transport/rendezvous.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "comm/transport/shared_area.hpp"
+#include "core/failure.hpp"
+
+namespace velo::comm {
+
+using core::fail;
+using core::text;
+
+namespace {
+
+constexpr char magic[8] = {'v', 'e', 'l', 'o', ' ', 's', 'h', 'm'};
+constexpr char release[] = VELO_RELEASE;
+
+// What a rank says of itself. Fields may be added at the end; the first three keep their places, so
+// that any two releases can tell each other apart.
+struct hello {
+  char magic[8];
+  char release[24];
+  std::int32_t rank, size;
+  std::uint64_t layout;  // of the area: sizes of what lies in it
+};
+
+// What rank 0 answers: a refusal, which is a text, or the terms of the area.
+struct welcome {
+  std::int32_t refused;
+  std::int32_t rank;  // at fault
+  std::uint64_t slot_bytes;
+  char expected[96], got[96];
+};
+
+constexpr std::uint64_t layout = sizeof(rank_state) << 32 | sizeof(area_head);
+
+[[noreturn]] void fail_io(const char* what, int error) {
+  fail(VELO_ERR_IO, "desc.name", what, "another answer of the system", std::strerror(error));
+}
+
+[[noreturn]] void fail_peer(int rank, const char* expected, const char* got) {
+  core::failure f;
+  f.code = VELO_ERR_PEER;
+  f.rank = rank;
+  core::copy_text(f.argument, sizeof f.argument, "desc.name");
+  core::copy_text(f.expected, sizeof f.expected, expected);
+  core::copy_text(f.got, sizeof f.got, got);
+  throw f;
+}
+
+[[noreturn]] void fail_late(const meeting_place& at, const rank_set& missing) {
+  fail_peer(missing.lowest(),
+            text("%d ranks at '%s' within %.6g ms", at.size, at.name.c_str(),
+                 static_cast<double>(at.timeout_ns) / 1e6),
+            (missing.text() + " not there").c_str());
+}
+
+descriptor own_process() {
+  descriptor mine(open_process(getpid()));
+  if (!mine) fail_io("a descriptor of this process", errno);
+  return mine;
+}
+
+hello hello_of(const meeting_place& at) {
+  hello mine{};
+  std::memcpy(mine.magic, magic, sizeof magic);
+  core::copy_text(mine.release, sizeof mine.release, release);
+  mine.rank = at.rank;
+  mine.size = at.size;
+  mine.layout = layout;
+  return mine;
+}
+
+// Rank 0's files, for as long as it listens. The lock tells whether the socket's owner lives.
+class open_place {
+ public:
+  explicit open_place(const meeting_place& at)
+      : socket_(rendezvous_folder() + "/" + at.name + ".socket"),
+        file_(rendezvous_folder() + "/" + at.name + ".lock") {
+    take_lock(at);
+    unlink(socket_.c_str());
+    listening_ = listen_at(socket_);
+    if (!listening_) fail_io("a socket in the rendezvous folder", errno);
+  }
+  ~open_place() {
+    unlink(socket_.c_str());
+    unlink(file_.c_str());
+  }
+  open_place(const open_place&) = delete;
+  open_place& operator=(const open_place&) = delete;
+
+  int listening() const { return listening_.get(); }
+
+ private:
+  // A lock on a file that somebody takes away meanwhile is none.
+  void take_lock(const meeting_place& at) {
+    while (true) {
+      descriptor file(open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+      if (!file) fail_io("a lock in the rendezvous folder", errno);
+      if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+        fail(VELO_ERR_STATE, "desc.name", "a name at which nobody is met now",
+             text("'%s', at which rank 0 of others waits", at.name.c_str()));
+      struct stat held {
+      }, named{};
+      if (fstat(file.get(), &held) == 0 && stat(file_.c_str(), &named) == 0 &&
+          held.st_ino == named.st_ino) {
+        lock_ = std::move(file);
+        return;
+      }
+    }
+  }
+
+  const std::string socket_, file_;
+  descriptor lock_, listening_;
+};
+
+// Rank 0: all who came.
+class host {
+ public:
+  explicit host(const meeting_place& at) : at_(at), until_(deadline::after(at.timeout_ns)) {
+    open_.emplace(at);
+    for (int rank = 0; rank < at.size; ++rank) guests_.emplace_back();
+    guests_[0].process = own_process();
+  }
+
+  company gather() {
+    rank_set missing = missing_ranks();
+    while (missing.lowest() >= 0) {
+      descriptor coming = accept_by(open_->listening(), until_);
+      if (!coming && !until_.is_over()) fail_io("the next rank", errno);
+      if (!coming) fail_late(at_, missing);
+      admit(std::move(coming));
+      missing = missing_ranks();
+    }
+    return seat();
+  }
+
+ private:
+  struct guest {
+    descriptor line, process;
+  };
+
+  rank_set missing_ranks() const {
+    rank_set missing;
+    for (int rank = 0; rank < at_.size; ++rank)
+      if (!guests_[static_cast<std::size_t>(rank)].process) missing.add(rank);
+    return missing;
+  }
+
+  // A stranger is sent away; a rank of ours that is not as it should be ends the rendezvous for all.
+  void admit(descriptor line) {
+    hello theirs{};
+    std::vector<descriptor> handed;
+    if (!is_own_user(line.get()) || !receive(line.get(), &theirs, sizeof theirs, handed, until_) ||
+        std::memcmp(theirs.magic, magic, sizeof magic) != 0)
+      return;
+    theirs.release[sizeof theirs.release - 1] = 0;
+    if (std::strcmp(theirs.release, release) != 0 || theirs.layout != layout)
+      refuse_all(line, theirs.rank, text("ranks of velo %s", release),
+                 text("rank %d with velo %s", theirs.rank, theirs.release));
+    if (theirs.size != at_.size || theirs.rank < 1 || theirs.rank >= at_.size)
+      refuse_all(line, theirs.rank, text("ranks 1 to %d of %d", at_.size - 1, at_.size),
+                 text("rank %d of %d", theirs.rank, theirs.size));
+    guest& place = guests_[static_cast<std::size_t>(theirs.rank)];
+    if (handed.empty()) fail_io("a descriptor of each rank's process", EMFILE);
+    if (place.process) {
+      refuse(line.get(), theirs.rank, "each rank once", text("rank %d again", theirs.rank));
+      return;
+    }
+    place.line = std::move(line);
+    place.process = std::move(handed[0]);
+  }
+
+  static void refuse(int line, int rank, const char* expected, const char* got) {
+    welcome no{};
+    no.refused = 1;
+    no.rank = rank;
+    core::copy_text(no.expected, sizeof no.expected, expected);
+    core::copy_text(no.got, sizeof no.got, got);
+    send_packet(line, &no, sizeof no, nullptr, 0);
+  }
+  [[noreturn]] void refuse_all(const descriptor& line, int rank, const char* expected,
+                               const char* got) {
+    refuse(line.get(), rank, expected, got);
+    for (const guest& one : guests_)
+      if (one.line) refuse(one.line.get(), rank, expected, got);
+    fail_peer(rank, expected, got);
+  }
+
+  // Who came is met from here on: whoever calls by this name is at another rendezvous. That a rank
+  // is gone again, the others find in the group.
+  company seat() {
+    open_.reset();
+    company all;
+    all.slot_bytes = at_.slot_bytes;
+    all.memory = make_memory();
+    std::vector<int> processes;
+    for (guest& one : guests_) processes.push_back(one.process.get());
+    welcome yes{};
+    yes.slot_bytes = at_.slot_bytes;
+    const int memory = all.memory.get();
+    for (int rank = 1; rank < at_.size; ++rank) {
+      const int line = guests_[static_cast<std::size_t>(rank)].line.get();
+      send_packet(line, &yes, sizeof yes, &memory, 1);
+      for (std::size_t first = 0; first < processes.size(); first += most_descriptors)
+        send_packet(line, "+", 1, processes.data() + first,
+                    std::min(most_descriptors, processes.size() - first));
+    }
+    for (guest& one : guests_) all.processes.push_back(std::move(one.process));
+    return all;
+  }
+
+  // Of a size that nobody changes any more, and taken from the system now: a page that is not there
+  // later would end the process that touches it.
+  descriptor make_memory() const {
+    descriptor memory(memfd_create("velo", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    if (!memory) fail_io("a file in memory", errno);
+    const auto bytes = static_cast<off_t>(shared_area::bytes_for(at_.size, at_.slot_bytes));
+    int refused = ftruncate(memory.get(), bytes) != 0 ? errno : 0;
+    if (refused == 0) refused = posix_fallocate(memory.get(), 0, bytes);
+    if (refused != 0)
+      fail(VELO_ERR_MEMORY, "desc.buffer",
+           text("%lld bytes of shared memory", static_cast<long long>(bytes)), "no more",
+           std::strerror(refused));
+    fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
+    return memory;
+  }
+
+  const meeting_place& at_;
+  const deadline until_;
+  std::optional<open_place> open_;
+  std::vector<guest> guests_;
+};
+
+// Any other rank.
+class visitor {
+ public:
+  explicit visitor(const meeting_place& at)
+      : at_(at),
+        until_(deadline::after(at.timeout_ns)),
+        path_(rendezvous_folder() + "/" + at.name + ".socket"),
+        process_(own_process()) {
+    host_.add(0);
+  }
+
+  company join() {
+    welcome answer{};
+    std::vector<descriptor> handed;
+    while (!knock(answer, handed))
+      if (until_.is_over()) fail_late(at_, host_);
+    answer.expected[sizeof answer.expected - 1] = answer.got[sizeof answer.got - 1] = 0;
+    if (answer.refused != 0) fail_peer(answer.rank, answer.expected, answer.got);
+    company all;
+    if (handed.empty()) fail_io("a descriptor of the group's memory", EMFILE);
+    all.memory = std::move(handed[0]);
+    all.slot_bytes = answer.slot_bytes;
+    while (all.processes.size() < static_cast<std::size_t>(at_.size)) {
+      char plus;
+      handed.clear();
+      if (!receive(line_.get(), &plus, 1, handed, until_) || handed.empty()) break;
+      for (descriptor& one : handed) all.processes.push_back(std::move(one));
+    }
+    if (all.processes.size() != static_cast<std::size_t>(at_.size))
+      fail_peer(0, "rank 0 until all have come", "rank 0 gone");
+    return all;
+  }
+
+ private:
+  // False: rank 0 is not there, or was of another rendezvous that is over.
+  bool knock(welcome& answer, std::vector<descriptor>& handed) {
+    line_ = connect_by(path_, until_);
+    if (!line_ && !until_.is_over()) fail_io("a socket", errno);
+    if (!line_) fail_late(at_, host_);
+    const hello mine = hello_of(at_);
+    const int own = process_.get();
+    handed.clear();
+    return send_packet(line_.get(), &mine, sizeof mine, &own, 1) &&
+           receive(line_.get(), &answer, sizeof answer, handed, until_);
+  }
+
+  const meeting_place& at_;
+  const deadline until_;
+  const std::string path_;
+  const descriptor process_;
+  descriptor line_;
+  rank_set host_;
+};
+
+}  // namespace
+
+std::string rendezvous_folder() {
+  const std::string folder = "/tmp/velo-" + std::to_string(geteuid());
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail_io("a folder for sockets", errno);
+  struct stat is {};
+  if (lstat(folder.c_str(), &is) != 0) fail_io("a folder for sockets", errno);
+  if (!S_ISDIR(is.st_mode) || is.st_uid != geteuid() || (is.st_mode & 077) != 0)
+    fail(VELO_ERR_IO, "desc.name", text("%s, a folder that is this user's alone", folder.c_str()),
+         text("mode %o of user %u", static_cast<unsigned>(is.st_mode),
+              static_cast<unsigned>(is.st_uid)));
+  return folder;
+}
+
+company rendezvous(const meeting_place& at) {
+  return at.rank == 0 ? host(at).gather() : visitor(at).join();
+}
+
+}  // namespace velo::comm

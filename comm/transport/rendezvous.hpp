@@ -1,0 +1,39 @@
+// A rendezvous: ranks that are processes of one host find each other by a name, and leave with
+// memory that all of them see and a descriptor of each other's process.
+//
+// Rank 0 listens on a socket in a folder that is this user's alone; the others connect, say who they
+// are and hand over a descriptor of their process; when all have come, rank 0 makes a file in memory
+// that has no name and hands its descriptor to all. Nothing is left behind: the socket goes before
+// anybody leaves. What an earlier rank 0 left when it was killed is taken away by the next, which a
+// lock tells from one that lives. Nobody waits beyond the deadline, and who does not come is named.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/transport/packet.hpp"
+
+namespace velo::comm {
+
+struct meeting_place {
+  std::string name;  // of letters, digits, '.', '-' and '_'
+  int rank, size;
+  std::int64_t timeout_ns;
+  std::uint64_t slot_bytes;  // rank 0's holds for all
+};
+
+struct company {
+  descriptor memory;  // of shared_area::bytes_for
+  std::uint64_t slot_bytes = 0;
+  std::vector<descriptor> processes;  // of each rank
+};
+
+// Throws PEER (ranks that did not come, or have other terms), STATE (a rendezvous of that name is
+// under way), IO, MEMORY.
+company rendezvous(const meeting_place& at);
+
+// Where sockets are: of this user alone. Throws IO when it is not.
+std::string rendezvous_folder();
+
+}  // namespace velo::comm

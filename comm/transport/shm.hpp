@@ -1,0 +1,14 @@
+// The transport of ranks that are processes of one host: shared memory that a rendezvous handed out.
+#pragma once
+
+#include <memory>
+
+#include "comm/transport/rendezvous.hpp"
+#include "comm/transport/transport.hpp"
+
+namespace velo::comm {
+
+// Meets the other ranks; throws as rendezvous does.
+std::unique_ptr<transport> make_shm(const meeting_place& at);
+
+}  // namespace velo::comm

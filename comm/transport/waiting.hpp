@@ -1,0 +1,67 @@
+// How a rank waits for its peers in shared memory: it spins, where each rank has a processor of its
+// own, then yields, then sleeps; and looks for what ends a group.
+#pragma once
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "comm/transport/shared_area.hpp"
+
+namespace velo::comm {
+
+// A rank's place in an area, and what it keeps from one operation to the next.
+struct place {
+  shared_area area;
+  int rank;
+  std::int64_t timeout_ns;
+  std::int64_t spin_ns;              // 0: more ranks than processors
+  peer_watch* watch;                 // nullptr: peers cannot be gone without a word
+  std::vector<const void*> sources;  // a place for each rank
+  std::uint64_t met = 0;             // operations begun
+  std::uint64_t steps = 0;           // taken
+};
+
+inline constexpr std::int64_t yield_ns = 200000;     // after spinning, before sleeping
+inline constexpr std::int64_t glance_ns = 50000000;  // the longest sleep
+
+inline std::int64_t now_ns() noexcept {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
+}
+
+// Until there(). around(waited_ns): whether there is anything left to wait for, throws when not.
+// sleep(ns): at most so long, on what is awaited. The deadline is around's.
+template <class There, class Around, class Sleep>
+void wait_until(const place& at, There&& there, Around&& around, Sleep&& sleep) {
+  for (int i = 0; i < 256; ++i) {  // a few microseconds
+    if (there()) return;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  const std::int64_t begin = now_ns();
+  while (!there()) {
+    const std::int64_t waited = now_ns() - begin;
+    if (waited < at.spin_ns) continue;
+    around(waited);
+    if (waited < at.spin_ns + yield_ns) {
+      sched_yield();
+    } else {
+      sleep(std::min(glance_ns, std::max(at.timeout_ns - waited, std::int64_t{1})));
+    }
+  }
+}
+
+// Ends the group, unless another fault came first; raises the one that holds.
+[[noreturn]] void end_group(const place& at, fault why);
+
+// Raises what ended the group: a fault somebody noted, `peer` that left, a process that is gone.
+// there(): what is awaited came before that.
+void raise_if_noted(const place& at);
+void raise_if_gone(const place& at, int peer, std::int64_t waited_ns, const fault& why);
+
+}  // namespace velo::comm
