@@ -15,8 +15,8 @@
 #include "caching_model.hpp"
 #include "commands.hpp"
 #include "json.hpp"
-#include "text_file.hpp"
 #include "table.hpp"
+#include "text_file.hpp"
 
 namespace command {
 

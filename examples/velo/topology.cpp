@@ -6,8 +6,8 @@
 #include <velo/velo.hpp>
 
 #include "commands.hpp"
-#include "text_file.hpp"
 #include "table.hpp"
+#include "text_file.hpp"
 
 namespace command {
 

@@ -89,9 +89,9 @@ typedef struct velo_plan_desc {
 
 typedef struct velo_plan_options {
   uint32_t struct_size;
-  int32_t threads;   /* that search, the calling one of them: 1 to 64 */
-  double seconds;    /* of search at most; 0 = heuristics alone */
-  uint64_t seed;     /* of the choices that are left to chance */
+  int32_t threads; /* that search, the calling one of them: 1 to 64 */
+  double seconds;  /* of search at most; 0 = heuristics alone */
+  uint64_t seed;   /* of the choices that are left to chance */
 } velo_plan_options;
 
 #define VELO_PLAN_OPTIONS_INIT \
