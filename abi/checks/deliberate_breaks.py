@@ -58,6 +58,18 @@ BREAKS = {
         ("capi/adapters/mindspore.cpp", "const char* op, const char* attributes_json,\n", "const char* attributes_json, const char* op,\n")],
     "the adapters' log swapped": [
         ("capi/adapters/failure.cpp", "VELO_LOG_ERROR, host, failed.text", "VELO_LOG_ERROR, failed.text, host")],
+    "a region's seed left out": [("memory/recompute/regions.cpp", "what.seed = r.seed;", "what.seed = 0;")],
+    "an object that is out may leave again": [("memory/swap/swap.cpp", "if (o.resident_later != leaves)\n    fail(", "if (false)\n    fail(")],
+    "another code for an object that is out": [
+        ("memory/swap/swap.cpp", "if (o.resident_later != leaves)\n    fail(VELO_ERR_STATE", "if (o.resident_later != leaves)\n    fail(VELO_ERR_ARGUMENT")],
+    "slices of an update told from the wrong place": [
+        ("memory/swap/update.cpp", "return function(user, slice * step_,", "return function(user, (slice + 1) * step_,")],
+    "what is made again chosen past the budget": [
+        ("memory/recompute/adaptive.cpp", "std::int64_t high = static_cast<std::int64_t>(budget_.bytes);",
+         "std::int64_t high = static_cast<std::int64_t>(2 * budget_.bytes);")],
+    "kinds of recomputing renumbered": [("capi/include/velo/recompute.h", "VELO_RECOMPUTE_SELECTIVE = 2", "VELO_RECOMPUTE_SELECTIVE = 32")],
+    "a swap without checksums unless told": [("abi/spec/memory.json", '"doc": "disk tier: 1 = the CRC of every page is compared when it returns", "initial": 1',
+                                              '"doc": "disk tier: 1 = the CRC of every page is compared when it returns", "initial": 0')],
     # What was noticed from the start.
     "an error code renumbered": [("capi/include/velo/status.h", "VELO_ERR_RANK = 5", "VELO_ERR_RANK = 25")],
     "fields of a struct swapped": [
