@@ -19,7 +19,7 @@ using core::text;
 namespace {
 
 // The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t rule_size = 56;
+constexpr std::uint32_t rule_size = 60;
 constexpr std::uint32_t budget_size = 40;
 constexpr std::uint32_t choice_size = 56;
 constexpr std::uint32_t desc_size = 16;

@@ -58,6 +58,11 @@ void check_numbers(const velo_recompute_rule& rule) {
   require_range(rule.norm, 0, 1, "norm");
   require_range(rule.norm_layers, -1, most_layers, "norm_layers");
   require_range(rule.beside, 0, 2 * VELO_RECOMPUTE_BESIDE_BALANCE - 1, "beside");
+  require_range(rule.feed_forward_layers, -1, most_layers, "feed_forward_layers");
+}
+
+bool swaps_attention(const velo_recompute_rule& rule) {
+  return (rule.beside & VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION) != 0;
 }
 
 // Activations and norms are recomputed in layers that are not recomputed otherwise.
@@ -136,6 +141,26 @@ bool is_next(std::int64_t priority, std::int64_t from, std::int32_t count) {
   return priority >= from && (count < 0 || priority < from + count);
 }
 
+// Where attention is swapped block says in how many layers, and recomputes none whole.
+void give_kinds(const velo_recompute_rule& rule, std::int64_t priority,
+                velo_recompute_layer& layer) {
+  const bool block = rule.method == VELO_RECOMPUTE_METHOD_BLOCK, swaps = swaps_attention(rule);
+  const bool listed = block && is_next(priority, 0, rule.count);
+  const std::int64_t whole = !block || swaps ? 0 : rule.count < 0 ? rule.layers : rule.count;
+  if (rule.method == VELO_RECOMPUTE_METHOD_SELECTIVE) layer.kinds = VELO_RECOMPUTE_SELECTIVE;
+  if (rule.method == VELO_RECOMPUTE_METHOD_FULL || rule.method == VELO_RECOMPUTE_METHOD_UNIFORM ||
+      priority < whole)
+    layer.kinds = VELO_RECOMPUTE_FULL;
+  layer.swap = swaps && layer.kinds != VELO_RECOMPUTE_FULL && (listed || !block) ? 1 : 0;
+  if (layer.swap != 0 && is_next(priority, 0, rule.feed_forward_layers)) {
+    layer.kinds |= VELO_RECOMPUTE_FEED_FORWARD;
+  } else if (rule.activation != 0 && is_next(priority, whole, rule.activation_layers)) {
+    layer.kinds |= VELO_RECOMPUTE_ACTIVATION;
+  }
+  if (rule.norm != 0 && is_next(priority, whole, rule.norm_layers))
+    layer.kinds |= VELO_RECOMPUTE_NORM;
+}
+
 }  // namespace
 
 void check_rule(const velo_recompute_rule& rule) {
@@ -145,14 +170,14 @@ void check_rule(const velo_recompute_rule& rule) {
   if ((rule.beside & VELO_RECOMPUTE_BESIDE_BUBBLE) != 0) check_bubble(rule);
   if ((rule.beside & VELO_RECOMPUTE_BESIDE_ADVANCE) != 0) check_advance(rule);
   if ((rule.beside & VELO_RECOMPUTE_BESIDE_BALANCE) != 0) check_balance(rule);
+  if (rule.feed_forward_layers != 0 && !swaps_attention(rule))
+    refuse_beside("feed_forward_layers", "0 without VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION",
+                  text("%d", rule.feed_forward_layers));
 }
 
 std::vector<velo_recompute_layer> layers_of(const velo_recompute_rule& rule) {
   check_rule(rule);
   const std::int32_t each = rule.layers / (rule.pipeline_size * rule.chunks);
-  const std::int64_t blocks = rule.method != VELO_RECOMPUTE_METHOD_BLOCK ? 0
-                              : rule.count < 0                           ? rule.layers
-                                                                         : rule.count;
   std::vector<velo_recompute_layer> all;
   all.reserve(static_cast<std::size_t>(each) * rule.chunks);
   for (std::int32_t chunk = 0; chunk < rule.chunks; ++chunk) {
@@ -166,17 +191,8 @@ std::vector<velo_recompute_layer> layers_of(const velo_recompute_rule& rule) {
       layer.chunk = chunk;
       layer.first = index;
       layer.in_flight = flying;
-      if (rule.method == VELO_RECOMPUTE_METHOD_SELECTIVE) layer.kinds = VELO_RECOMPUTE_SELECTIVE;
-      if (rule.method == VELO_RECOMPUTE_METHOD_FULL || priority < blocks)
-        layer.kinds = VELO_RECOMPUTE_FULL;
-      if (rule.method == VELO_RECOMPUTE_METHOD_UNIFORM) {
-        layer.kinds = VELO_RECOMPUTE_FULL;
-        layer.first = index - place % rule.count;
-      }
-      if (rule.activation != 0 && is_next(priority, blocks, rule.activation_layers))
-        layer.kinds |= VELO_RECOMPUTE_ACTIVATION;
-      if (rule.norm != 0 && is_next(priority, blocks, rule.norm_layers))
-        layer.kinds |= VELO_RECOMPUTE_NORM;
+      if (rule.method == VELO_RECOMPUTE_METHOD_UNIFORM) layer.first = index - place % rule.count;
+      give_kinds(rule, priority, layer);
       all.push_back(layer);
     }
   }

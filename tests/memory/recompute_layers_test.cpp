@@ -126,6 +126,44 @@ TEST_CASE("activations and norms are recomputed in the layers that follow the wh
   CHECK(kinds(staged) == numbers{full, norm, none, norm, none, none});
 }
 
+TEST_CASE(
+    "where attention is swapped all layers do, of block the first, and some recompute the rest") {
+  constexpr std::int32_t rest = VELO_RECOMPUTE_FEED_FORWARD;
+  const auto swaps = [](const rule& r) {
+    return each(r, [](const velo_recompute_layer& l) { return l.swap; });
+  };
+  rule r = rule_of(VELO_RECOMPUTE_METHOD_NONE, 4);
+  CHECK(swaps(r) == numbers{0, 0, 0, 0});
+  r.beside = VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION;
+  CHECK(swaps(r) == numbers{1, 1, 1, 1});
+  CHECK(kinds(r) == numbers{none, none, none, none});
+  r.feed_forward_layers = 2;
+  r.activation = 1, r.activation_layers = 3;
+  r.norm = 1, r.norm_layers = 1;
+  CHECK(kinds(r) == numbers{rest | norm, rest, activation, none});
+  r.method = VELO_RECOMPUTE_METHOD_BLOCK, r.count = 3, r.norm = r.activation = 0;
+  CHECK(swaps(r) == numbers{1, 1, 1, 0});
+  CHECK(kinds(r) == numbers{rest, rest, none, none});
+  r.count = 1, r.feed_forward_layers = -1;
+  CHECK(swaps(r) == numbers{1, 0, 0, 0});
+  CHECK(kinds(r) == numbers{rest, none, none, none});
+  r.count = -1;
+  CHECK(swaps(r) == numbers{1, 1, 1, 1});
+  r.method = VELO_RECOMPUTE_METHOD_SELECTIVE, r.feed_forward_layers = 0;
+  CHECK(swaps(r) == numbers{1, 1, 1, 1});
+  for (const velo_recompute_method whole :
+       {VELO_RECOMPUTE_METHOD_FULL, VELO_RECOMPUTE_METHOD_UNIFORM}) {
+    r.method = whole, r.count = 2, r.feed_forward_layers = 1;
+    CHECK(swaps(r) == numbers{0, 0, 0, 0});
+    CHECK(kinds(r) == numbers{full, full, full, full});
+  }
+  rule staged = rule_of(VELO_RECOMPUTE_METHOD_BLOCK, 24, 4, 0, 2);
+  staged.beside = VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION;
+  staged.per_stage = 1, staged.count = 3, staged.feed_forward_layers = 2;
+  CHECK(swaps(staged) == numbers{1, 1, 0, 1, 0, 0});
+  CHECK(kinds(staged) == numbers{rest, none, none, rest, none, none});
+}
+
 TEST_CASE("micro-batches in flight follow the schedule") {
   const auto plain = VELO_RECOMPUTE_METHOD_NONE;
   for (std::int32_t rank = 0; rank < 4; ++rank)
@@ -159,6 +197,10 @@ TEST_CASE("numbers that make no sense are refused by their field") {
   refused(r, "activation", [](rule& x) { x.activation = -1; });
   refused(r, "norm_layers", [](rule& x) { x.norm_layers = -2; });
   refused(r, "beside", [](rule& x) { x.beside = 64; });
+  refused(r, "feed_forward_layers", [](rule& x) { x.feed_forward_layers = 1; });
+  refused(r, "feed_forward_layers", [](rule& x) {
+    x.beside = VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION, x.feed_forward_layers = -2;
+  });
   velo_recompute_layer layer{};
   CHECK(velo_recompute_layers(&r, &layer, -1, nullptr) == VELO_ERR_ARGUMENT);
   CHECK(velo_recompute_layers(&r, nullptr, 1, nullptr) == VELO_ERR_NULL);

@@ -30,14 +30,16 @@ enum {
   VELO_RECOMPUTE_METHOD_ADAPTIVE = 5   /* what velo_recompute_choose finds */
 };
 
-/* What is recomputed of a layer: bits, of which the last two may stand together. */
+/* What is recomputed of a layer: bits; norms may stand beside the activation or the feed-forward
+ * block. */
 typedef int32_t velo_recompute_kind;
 enum {
   VELO_RECOMPUTE_NONE = 0,
   VELO_RECOMPUTE_FULL = 1,      /* the whole layer, from its input */
   VELO_RECOMPUTE_SELECTIVE = 2, /* core attention: scores, softmax, their product with the values */
-  VELO_RECOMPUTE_ACTIVATION = 4, /* the output of the feed-forward block's activation function */
-  VELO_RECOMPUTE_NORM = 8        /* the outputs of the layer's norms */
+  VELO_RECOMPUTE_ACTIVATION = 4,   /* the output of the feed-forward block's activation function */
+  VELO_RECOMPUTE_NORM = 8,         /* the outputs of the layer's norms */
+  VELO_RECOMPUTE_FEED_FORWARD = 16 /* the feed-forward block, from its input */
 };
 
 /* What else the host does, as far as it does not go with every method: bits. */
@@ -67,10 +69,15 @@ typedef struct velo_recompute_rule {
   int32_t norm;              /* 1 = the same for norms */
   int32_t norm_layers;       /* in so many of them; -1 = in all */
   velo_recompute_beside beside;
+  int32_t feed_forward_layers; /* beside SWAP_ATTENTION: of the layers that swap, recompute the
+                                  feed-forward block in the first so many; -1 = in all */
 } velo_recompute_rule;
 
-#define VELO_RECOMPUTE_RULE_INIT \
-  { sizeof(velo_recompute_rule), VELO_RECOMPUTE_METHOD_NONE, 1, 1, 0, 1, 0, 1, 0, 0, -1, 0, -1, 0 }
+#define VELO_RECOMPUTE_RULE_INIT                                                                   \
+  {                                                                                                \
+    sizeof(velo_recompute_rule), VELO_RECOMPUTE_METHOD_NONE, 1, 1, 0, 1, 0, 1, 0, 0, -1, 0, -1, 0, \
+        0                                                                                          \
+  }
 
 /* What a rule makes of a layer. */
 typedef struct velo_recompute_layer {
@@ -81,15 +88,19 @@ typedef struct velo_recompute_layer {
   int32_t in_flight; /* most micro-batches of it in flight: of stage r of P in one chunk P - r; in
                         V chunks 2 (P - 1 - r) + (V - 1) P + 1 forward passes, the chunks taking
                         turns, P at a time */
-  int32_t reserved;  /* 0 */
+  int32_t swap;      /* 1 = its attention's activations are moved: beside SWAP_ATTENTION */
 } velo_recompute_layer;
 
 /* The layers of a stage, chunk by chunk, and the kinds a rule gives them. Where numbers count for
- * the stage, the first layers of all chunks come before the second ones. Refused are:
+ * the stage, the first layers of all chunks come before the second ones. Beside SWAP_ATTENTION
+ * the attention of every layer is swapped; of block that of the first `count` layers, none of which
+ * is then recomputed whole; of full and uniform none, since nothing of it is kept.
+ * Refused are:
  *   ACTIVATION and norm beside a method other than none and block;
  *   BUBBLE with one chunk, beside a method other than none, ADVANCE or BALANCE;
  *   ADVANCE with one chunk or several layers in a chunk, beside a method other than block or AMPIPE;
  *   BALANCE beside full, block and uniform;
+ *   layers of the feed-forward block without SWAP_ATTENTION;
  *   adaptive beside BUBBLE, ADVANCE, SWAP_ATTENTION, LIFETIMES or AMPIPE.
  * layers: receives `capacity` of them at most; NULL with capacity 0 asks for their number alone.
  * count: receives their number; may be NULL.

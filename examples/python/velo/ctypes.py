@@ -134,6 +134,7 @@ VELO_RECOMPUTE_FULL = 1
 VELO_RECOMPUTE_SELECTIVE = 2
 VELO_RECOMPUTE_ACTIVATION = 4
 VELO_RECOMPUTE_NORM = 8
+VELO_RECOMPUTE_FEED_FORWARD = 16
 VELO_RECOMPUTE_BESIDE_BUBBLE = 1
 VELO_RECOMPUTE_BESIDE_ADVANCE = 2
 VELO_RECOMPUTE_BESIDE_SWAP_ATTENTION = 4
@@ -915,6 +916,7 @@ velo_recompute_rule._fields_ = [
     ("norm", c_int32),
     ("norm_layers", c_int32),
     ("beside", c_int32),
+    ("feed_forward_layers", c_int32),
 ]
 velo_recompute_layer._fields_ = [
     ("layer", c_int32),
@@ -922,7 +924,7 @@ velo_recompute_layer._fields_ = [
     ("kinds", c_int32),
     ("first", c_int32),
     ("in_flight", c_int32),
-    ("reserved", c_int32),
+    ("swap", c_int32),
 ]
 velo_recompute_module._fields_ = [
     ("layer", c_int32),
