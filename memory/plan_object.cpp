@@ -152,7 +152,7 @@ void plan::fill(std::int64_t index, velo_plan_swap& swap) const {
          text("%lld", static_cast<long long>(index)));
   }
   const swap_transfer& t = swaps_->transfers[index];
-  swap.out = t.out ? 1 : 0;
+  swap.action = t.action;
   swap.buffer = t.buffer;
   swap.after = t.after;
   swap.before = t.before;
@@ -171,6 +171,7 @@ void plan::fill(velo_plan_swap_stats& stats) const {
   stats.compute_seconds = swaps_->compute;
   stats.stall_seconds = swaps_->stall;
   stats.bound_seconds = swaps_->bound;
+  stats.make_seconds = swaps_->remaking;
 }
 
 void plan::fill(velo_plan_stats& stats) const {

@@ -1,21 +1,19 @@
 // Which buffers go to another tier when, for a step whose uses are known to fit a budget of memory.
 //
-// The step is a row of stages, each the computing between two points and what it needs at once. A
-// stage begins when what it needs is there and the budget holds what is alive; until then the step
-// stalls. Two links move buffers, one each way, one buffer at a time. The planner runs the step in
-// its mind: whenever the link out is idle and a coming stage will not fit, the buffer whose next use
-// lies furthest goes (Belady); whenever the link in is idle, the one needed first comes back, if
-// nothing until its use will miss the room. The smart policy chooses by how many crowded stages a
-// buffer's absence relieves and by its size, and takes one that would be late only if there is no
-// other.
+// The step is a row of stages, each the computing between two points and what it needs at once; it is
+// run in the planner's mind (swap_simulation.hpp). Of buffers the one whose next use lies furthest
+// goes (Belady); the smart policy chooses by how many crowded stages a buffer's absence relieves and
+// by its size, and takes one that would be late only if there is no other. The joint policy runs the
+// step many times, swapping alone, making again alone and both with more or less readiness to drop,
+// and keeps the run with the least stall.
 //
-// No plan stalls less than the bound. Between the end of one stage and the beginning of another the
+// No plan that only swaps stalls less than the bound. Between the end of one stage and the beginning of another the
 // links have to bring what is used in between and could not all stay, and to take away what was used
 // in between and cannot all be there: what that takes longer than the computing in between is lost.
 // The bound is the largest sum of such losses over stretches of the step that do not overlap, a
 // longest path. Buffers count as divisible in it.
 //
-// Cost: O(stages * (stages + buffers alive)).
+// Cost: that of a run, of nine and more for the joint policy.
 #pragma once
 
 #include <cstdint>
@@ -28,9 +26,9 @@
 
 namespace velo::memory {
 
-// One transfer. Seconds are those of the planned step, stalls included.
+// One transfer, drop or making. Seconds are those of the planned step, stalls included.
 struct swap_transfer {
-  bool out;
+  velo_swap_action action;
   std::int64_t buffer;
   std::int64_t after;   // the plan's time that has to be over
   std::int64_t before;  // the first time at which the buffer is needed again
@@ -40,6 +38,7 @@ struct swap_transfer {
 struct swap_schedule {
   std::vector<swap_transfer> transfers;  // in the order of their beginnings
   double compute = 0, stall = 0, bound = 0;
+  double remaking = 0;  // of the stall
   std::int64_t bytes_out = 0, bytes_in = 0;
   std::int64_t peak = 0;       // bytes resident at most
   std::int64_t peak_live = 0;  // without swaps

@@ -26,7 +26,7 @@ constexpr std::uint32_t step_size = 112;
 constexpr std::uint32_t allocator_size = 32;
 constexpr std::uint32_t swap_options_size = 56;
 constexpr std::uint32_t swap_size = 48;
-constexpr std::uint32_t swap_stats_size = 72;
+constexpr std::uint32_t swap_stats_size = 80;
 static_assert(sizeof(velo_plan_desc) >= desc_size && sizeof(velo_plan_options) >= options_size &&
               sizeof(velo_plan_buffer) >= buffer_size && sizeof(velo_plan_stats) >= stats_size &&
               sizeof(velo_plan_use_info) >= use_size && sizeof(velo_plan_step) >= step_size &&
@@ -85,9 +85,7 @@ void require_rate(double rate, const char* argument) {
 velo_swap_options read_swap_options(const velo_swap_options* given) {
   const velo_swap_options defaults = VELO_SWAP_OPTIONS_INIT;
   const velo_swap_options o = capi::read_struct(given, swap_options_size, "options", defaults);
-  if (o.policy != VELO_SWAP_FURTHEST && o.policy != VELO_SWAP_SMART)
-    fail(VELO_ERR_ARGUMENT, "options.policy", "VELO_SWAP_FURTHEST or VELO_SWAP_SMART",
-         text("%d", o.policy));
+  capi::require_range(o.policy, VELO_SWAP_JOINT, "options.policy");
   if (o.budget == 0 || o.budget > most_bytes)
     fail(VELO_ERR_ARGUMENT, "options.budget", "1 to 2^63 - 1",
          text("%llu", static_cast<unsigned long long>(o.budget)));

@@ -68,6 +68,13 @@ velo_status solve_swaps(world& w) {
   options.least_bytes = 0;
   return velo_plan_solve_swaps(w.plan, &options);
 }
+velo_status solve_jointly(world& w) {
+  velo_swap_options options = VELO_SWAP_OPTIONS_INIT;
+  options.policy = VELO_SWAP_JOINT;
+  options.budget = 800;
+  options.least_bytes = 0;
+  return velo_plan_solve_swaps(w.plan, &options);
+}
 void open_swaps(world& w) {
   open_filled_plan(w);
   must(velo_plan_add(w.plan, 0, 90, 64, nullptr));
@@ -161,6 +168,7 @@ std::vector<entry> plan_rows() {
        },
        close_step_plan},
       {"velo_plan_solve_swaps", open_filled_plan, solve_swaps, close_plan},
+      {"velo_plan_solve_swaps", open_filled_plan, solve_jointly, close_plan},
       {"velo_plan_get_swap_stats", open_swaps,
        [](world& w) {
          velo_plan_swap_stats stats = VELO_PLAN_SWAP_STATS_INIT;

@@ -270,8 +270,9 @@ VELO_API velo_status velo_plan_get_step(velo_plan plan, velo_plan_step* step);
 typedef int32_t velo_swap_policy;
 enum {
   VELO_SWAP_FURTHEST = 0, /* the one whose next use lies furthest (Belady) */
-  VELO_SWAP_SMART = 1     /* by how many crowded stages its absence relieves, and its size; one that
+  VELO_SWAP_SMART = 1,    /* by how many crowded stages its absence relieves, and its size; one that
                              would be late only when there is no other */
+  VELO_SWAP_JOINT = 2     /* as it stalls least: buffers may also be dropped and made again */
 };
 
 typedef struct velo_swap_options {
@@ -293,16 +294,27 @@ typedef struct velo_swap_options {
 
 /* Plans which buffers are away when, so that the step fits the budget: by the plan's lifetimes, uses
  * and computing, whether it is solved or not. A stage of the step is the computing of one
- * velo_plan_work; without any, each time of the plan is one. Swaps found before are gone, and so are
+ * velo_plan_work; without any, each time of the plan is one. With VELO_SWAP_JOINT a buffer that nothing
+ * wrote since may be made again by the stage in which its life began, from what is used in that stage,
+ * and what of that is not there before it; that is part of the stall. Swaps found before are gone, and so are
  * these when the plan's buffers, uses or computing change.
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (a stage needs more than the budget
  * at once; policy, rates, seconds, stages), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_plan_solve_swaps(velo_plan plan, const velo_swap_options* options);
 
+/* What happens to a buffer. */
+typedef int32_t velo_swap_action;
+enum {
+  VELO_SWAP_ACTION_IN = 0,   /* it comes back */
+  VELO_SWAP_ACTION_OUT = 1,  /* it goes to the other tier */
+  VELO_SWAP_ACTION_DROP = 2, /* its memory is free at once, its contents are lost */
+  VELO_SWAP_ACTION_MAKE = 3  /* the computing of the stage in which its life began makes it again */
+};
+
 /* A transfer of planned swaps. */
 typedef struct velo_plan_swap {
   uint32_t struct_size;
-  int32_t out;    /* 1 = away, 0 = back */
+  velo_swap_action action;
   int64_t buffer; /* its index */
   int64_t after;  /* the time of the plan that is over when it begins */
   int64_t before; /* the time at which the buffer is used next */
@@ -324,11 +336,12 @@ typedef struct velo_plan_swap_stats {
   uint64_t bytes_live;    /* most bytes alive: in memory without swaps */
   double compute_seconds; /* of the step without stalls */
   double stall_seconds;   /* that the step waits for transfers */
-  double bound_seconds;   /* that any plan within the budget waits at least */
+  double bound_seconds;   /* that any plan within the budget waits at least; 0 of the joint policy */
+  double make_seconds;    /* of stall_seconds, in which dropped buffers are made again */
 } velo_plan_swap_stats;
 
 #define VELO_PLAN_SWAP_STATS_INIT \
-  { sizeof(velo_plan_swap_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_plan_swap_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills the caller's struct, at most stats->struct_size bytes of it.
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */

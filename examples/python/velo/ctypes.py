@@ -119,6 +119,11 @@ VELO_PLAN_SVG = 2
 VELO_PLAN_SWAPS = 3
 VELO_SWAP_FURTHEST = 0
 VELO_SWAP_SMART = 1
+VELO_SWAP_JOINT = 2
+VELO_SWAP_ACTION_IN = 0
+VELO_SWAP_ACTION_OUT = 1
+VELO_SWAP_ACTION_DROP = 2
+VELO_SWAP_ACTION_MAKE = 3
 VELO_PLAN_RECORD = 0
 VELO_PLAN_REPLAY = 1
 VELO_ACCESS_READ = 0
@@ -859,7 +864,7 @@ velo_swap_options._fields_ = [
 ]
 velo_plan_swap._fields_ = [
     ("struct_size", c_uint32),
-    ("out", c_int32),
+    ("action", c_int32),
     ("buffer", c_int64),
     ("after", c_int64),
     ("before", c_int64),
@@ -877,6 +882,7 @@ velo_plan_swap_stats._fields_ = [
     ("compute_seconds", c_double),
     ("stall_seconds", c_double),
     ("bound_seconds", c_double),
+    ("make_seconds", c_double),
 ]
 velo_plan_use_info._fields_ = [
     ("struct_size", c_uint32),
