@@ -8,7 +8,9 @@ log). Rows: `place`, each instance on one thread and on two, seconds until it fi
 placed within a second, and `pipeline`, a million buffers of a pipeline's stage within five, the height over the bound; `mismatch`, a
 replay in which 5 % of the tensors have other sizes and 1 % are new, the most bytes reserved over the most alive (worst of four seeds);
 `swap`, half of the peak as the budget and two links of 12 GB/s, the stall over the bound that no plan is below (worst of six lengths of the
-step, since a trace does not tell how long it computes). One JSON object a row with --json. Goals: goals.json, plans. Needs nothing
+step, since a trace does not tell how long it computes); `joint`, 40 % of the peak and steps of 0.5 s, the stall of swapping and making
+again together over the better of either alone. For it each allocation of the trace is an operation that takes as long as the others,
+and reads what was allocated before it and what is freed before the next. One JSON object a row with --json. Goals: goals.json, plans. Needs nothing
 but Python; VELO_LIBRARY names the library, else the build's is taken.
 """
 import argparse
@@ -220,6 +222,75 @@ def swaps(plan, name):
     return row
 
 
+def swapped(plan, policy, budget, rate):
+    """Stall, and seconds of it in making again."""
+    options = v.velo_swap_options(policy=policy, budget=budget, out_bytes_per_second=rate, in_bytes_per_second=rate, least_bytes=1 << 20)
+    plan.call("solve_swaps", ctypes.byref(options))
+    found = v.velo_plan_swap_stats()
+    plan.call("get_swap_stats", ctypes.byref(found))
+    return found.stall_seconds, found.make_seconds
+
+
+def operations(text):
+    """Buffers (lower, upper, bytes) and reads (buffer, time) of a trace whose allocations are operations at times 3 * i."""
+    buffers, reads, alive, count = [], [], {}, 0
+    for line in text.decode().splitlines()[1:]:
+        _, _, action, pointer, size, _ = line.split(",")
+        if int(size) == 0:
+            continue
+        if action == "allocate":
+            if buffers and buffers[-1][1] is None:
+                reads.append((len(buffers) - 1, 3 * count + 1))
+            alive[pointer] = len(buffers)
+            buffers.append([3 * count, None, -(-int(size) // 512) * 512])
+            count += 1
+        else:
+            index, time = alive.pop(pointer), 3 * (count - 1) + 1
+            buffers[index][1] = time + 2
+            if buffers[index][0] < time - 1:
+                reads.append((index, time))
+    return [(a, 3 * count if b is None else b, size) for a, b, size in buffers], reads, count
+
+
+def made_again(library, buffers, reads, count, seconds, budget):
+    """Seconds that velo_recompute_plan adds to such a step; infinite where it finds no plan."""
+    inputs = [set() for _ in buffers]
+    for index, time in reads:
+        inputs[time // 3].add(index)
+    handle, found = v.velo_recompute_plan(), v.velo_recompute_plan_stats()
+    v.check(library, library.velo_recompute_plan_create(ctypes.byref(handle)))
+    try:
+        for (_, upper, size), used in zip(buffers, inputs):
+            listed = (ctypes.c_int64 * len(used))(*sorted(used))
+            op = v.velo_recompute_op(keep=int(upper == 3 * count), seconds=seconds / count, bytes=size, inputs=listed, input_count=len(used))
+            v.check(library, library.velo_recompute_plan_add(handle, ctypes.byref(op), None))
+        options = v.velo_recompute_plan_options(budget=budget, seed=1)
+        if library.velo_recompute_plan_solve(handle, ctypes.byref(options)) != v.VELO_OK:
+            return float("inf")
+        v.check(library, library.velo_recompute_plan_get_stats(handle, ctypes.byref(found)))
+        return found.seconds_more
+    finally:
+        library.velo_recompute_plan_destroy(handle)
+
+
+def joint(library, name, text, seconds=0.5):
+    buffers, reads, count = operations(text)
+    with plan_of(library) as plan:
+        for lower, upper, size in buffers:
+            plan.call("add", lower, upper, size, None)
+        for index, time in reads:
+            plan.call("add_use", index, time, v.VELO_ACCESS_READ)
+        for i in range(count):
+            plan.call("add_work", 3 * i + 2, seconds / count)
+        budget = int(0.4 * plan.stats().lower_bound)
+        swap = min(swapped(plan, policy, budget, LINK)[0] for policy in (v.VELO_SWAP_FURTHEST, v.VELO_SWAP_SMART))
+        none = swapped(plan, v.VELO_SWAP_JOINT, budget, 1.0)  # no link to speak of
+        made = min(none[0] if none[0] < 1e6 else float("inf"), made_again(library, buffers, reads, count, seconds, budget))
+        both = swapped(plan, v.VELO_SWAP_JOINT, budget, LINK)
+    return {"name": "joint", "instance": name, "threads": 1, "overshoot": both[0] / (min(swap, made) or 1), "swap": swap, "made_again": made,
+            "joint": both[0], "of_it_made_again": both[1]}
+
+
 def rows_of(library, data, wanted):
     if wanted("place"):
         yield from placements(library, sorted((data / "placement").glob("*.csv")))
@@ -232,6 +303,8 @@ def rows_of(library, data, wanted):
                 yield mismatches(library, file.stem, plan.buffers())
             if wanted("swap"):
                 yield swaps(plan, file.stem)
+        if wanted("joint"):
+            yield joint(library, file.stem, file.read_bytes())
     if wanted("pipeline"):
         rows = "".join(f"{i},{a},{b},{size}\n" for i, (a, b, size) in enumerate(pipeline(1000000)))
         with plan_of(library) as plan:
