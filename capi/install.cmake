@@ -47,7 +47,7 @@ install(FILES ${PROJECT_BINARY_DIR}/velo-config.cmake ${PROJECT_BINARY_DIR}/velo
         DESTINATION ${package_dir})
 
 # The directories may be relative to the prefix or absolute. The files are made while installing, so that the prefix given to
-# `cmake --install --prefix` is the one they name.
+# `cmake --install --prefix` is the one they name; in a folder of that installation alone, as several may run at once.
 foreach(kind LIBDIR INCLUDEDIR)
   if(IS_ABSOLUTE ${CMAKE_INSTALL_${kind}})
     set(VELO_PC_${kind} ${CMAKE_INSTALL_${kind}})
@@ -63,7 +63,10 @@ foreach(name velo velo-adapters)
     set(PROJECT_VERSION ${PROJECT_VERSION})
     set(VELO_PC_LIBDIR [[${VELO_PC_LIBDIR}]])
     set(VELO_PC_INCLUDEDIR [[${VELO_PC_INCLUDEDIR}]])
-    configure_file(\"${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in\" \"${PROJECT_BINARY_DIR}/${name}.pc\" @ONLY)
-    file(INSTALL \"${PROJECT_BINARY_DIR}/${name}.pc\" DESTINATION \"${place_LIBDIR}/pkgconfig\")
+    string(RANDOM LENGTH 16 installation)
+    set(made \"${PROJECT_BINARY_DIR}/pkgconfig-\${installation}\")
+    configure_file(\"${CMAKE_CURRENT_LIST_DIR}/${name}.pc.in\" \"\${made}/${name}.pc\" @ONLY)
+    file(INSTALL \"\${made}/${name}.pc\" DESTINATION \"${place_LIBDIR}/pkgconfig\")
+    file(REMOVE_RECURSE \"\${made}\")
   " COMPONENT pkgconfig)
 endforeach()
