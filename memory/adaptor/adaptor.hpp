@@ -4,6 +4,7 @@
 // gives what is below the same request it got, so any order of them works. Thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -58,6 +59,12 @@ struct adaptor_counters {
   void raise_peak(std::uint64_t now) {
     std::uint64_t highest = peak;
     while (now > highest && !peak.compare_exchange_weak(highest, now)) {
+    }
+  }
+  // Never below 0, whatever sizes a caller's frees come with.
+  void lower(std::uint64_t bytes) {
+    std::uint64_t now = live;
+    while (!live.compare_exchange_weak(now, now - std::min(now, bytes))) {
     }
   }
   void fill(velo_adaptor_stats& stats) const {

@@ -15,11 +15,11 @@ class limit final : public adaptor {
     try {
       memory = ask(what);
     } catch (...) {
-      counters_.live -= what.bytes;
+      counters_.lower(what.bytes);
       throw;
     }
     if (memory == nullptr) {
-      counters_.live -= what.bytes;
+      counters_.lower(what.bytes);
       ++counters_.failures;
       return nullptr;
     }
@@ -28,7 +28,7 @@ class limit final : public adaptor {
   }
   void deallocate(void* memory, const memory_request& what) override {
     give(memory, what);
-    counters_.live -= what.bytes;
+    counters_.lower(what.bytes);
     ++counters_.frees;
   }
   void fill(velo_adaptor_stats& stats) const override { counters_.fill(stats); }

@@ -17,8 +17,7 @@ class statistics final : public adaptor {
     return memory;
   }
   void deallocate(void* memory, const memory_request& what) override {
-    counters_.live -=
-        what.bytes;  // before others can have the memory: the peak holds no byte twice
+    counters_.lower(what.bytes);  // before others can have the memory: the peak holds no byte twice
     ++counters_.frees;
     give(memory, what);
   }

@@ -167,6 +167,25 @@ TEST_CASE("statistics count, and their peak holds no byte twice") {
   CHECK(statistics.stats().frees == 10);
 }
 
+TEST_CASE("frees of too many bytes leave a limit and statistics at 0, and both go on") {
+  for (const velo_adaptor_kind kind : {VELO_ADAPTOR_LIMIT, VELO_ADAPTOR_STATISTICS}) {
+    const live_pool pool;
+    const live_adaptor counting(desc_of(kind, of_pool(pool), ""));
+    const velo_allocator a = counting.allocator();
+    void* first = take(a, 1000);
+    give(a, first, 5000);
+    CHECK(counting.stats().bytes_live == 0);
+    give(a, first, 1000);  // freed before
+    CHECK(counting.stats().bytes_live == 0);
+    void* second = take(a, 2000);
+    REQUIRE(second != nullptr);
+    CHECK(counting.stats().bytes_live == 2000);
+    CHECK(counting.stats().bytes_peak == 2000);
+    give(a, second, 2000);
+    CHECK(counting.stats().bytes_live == 0);
+  }
+}
+
 TEST_CASE("a trace has a line for each call, for its owner alone, and follows no link") {
   const scratch_file file;
   const live_pool pool;

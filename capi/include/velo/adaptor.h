@@ -66,7 +66,8 @@ VELO_API void velo_adaptor_destroy(velo_adaptor adaptor);
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_adaptor_allocator(velo_adaptor adaptor, velo_allocator* allocator);
 
-/* What has gone through an adaptor; bytes as requested. */
+/* What has gone through an adaptor; bytes as requested. A free is counted as its caller says: one of
+ * another size, or of what was freed before, makes bytes_live wrong, but never less than 0. */
 typedef struct velo_adaptor_stats {
   uint32_t struct_size;
   uint32_t reserved;
