@@ -13,6 +13,7 @@
 namespace velo::sched {
 
 using action = velo_action;
+inline constexpr velo_action_kind last_kind = VELO_ACTION_REDUCE_GRAD;
 
 inline action make_action(velo_action_kind kind, std::int32_t stage, std::int32_t microbatch) {
   return {kind, stage, microbatch, -1, -1};

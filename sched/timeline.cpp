@@ -18,7 +18,15 @@ timeline simulate(std::shared_ptr<const schedule> of, const costs& given) {
          text("%zu that do: rank %d at %s, its action %lld", stuck.size(), stuck[0].rank,
               text_of(a).c_str(), static_cast<long long>(stuck[0].index)));
   }
-  return {std::move(of), std::move(times)};
+  return {std::move(of), std::move(times), nullptr};
+}
+
+std::shared_ptr<const spans> spans_of(const timeline& of) {
+  if (of.measured != nullptr) return of.measured;
+  auto all = std::make_shared<spans>();
+  std::vector<stuck_rank> stuck;
+  simulate(*of.of, of.times.scale, stuck, all.get());
+  return all;
 }
 
 }  // namespace velo::sched

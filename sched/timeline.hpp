@@ -12,6 +12,7 @@ namespace velo::sched {
 struct timeline {
   std::shared_ptr<const schedule> of;
   simulation times;
+  std::shared_ptr<const spans> measured;  // of a run, in nanoseconds; null where simulated
 
   double in_units(std::int64_t ticks) const { return times.scale.value(ticks); }
   // Stages and units as micro-batches through a whole rank.
@@ -25,8 +26,17 @@ struct timeline {
 // The timeline of a schedule; throws STATE naming the first rank that would wait for ever.
 timeline simulate(std::shared_ptr<const schedule> of, const costs& given);
 
+// By rank and action, in ticks. A simulated timeline keeps none: they are worked out again, in the
+// time that the simulation took.
+std::shared_ptr<const spans> spans_of(const timeline& of);
+
 // The numbers as a text, for people and as JSON.
 std::string write_summary(const timeline& of);
 std::string write_summary_json(const timeline& of);
+
+// Pictures; throw ARGUMENT where there are more actions than anyone could look at.
+std::string draw_svg(const timeline& of);
+std::string draw_grid(const timeline& of);    // for terminals
+std::string write_trace(const timeline& of);  // for Perfetto and chrome://tracing
 
 }  // namespace velo::sched

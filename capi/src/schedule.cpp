@@ -217,10 +217,11 @@ velo_status velo_timeline_write(velo_timeline timeline, velo_timeline_format for
                                 uint64_t capacity, uint64_t* needed) {
   return core::guard("velo_timeline_write", [&] {
     const sched::timeline& from = timeline_of(timeline);
-    require_format(format, VELO_TIMELINE_SUMMARY_JSON,
-                   "VELO_TIMELINE_SUMMARY or VELO_TIMELINE_SUMMARY_JSON");
-    const std::string all = format == VELO_TIMELINE_SUMMARY ? sched::write_summary(from)
-                                                            : sched::write_summary_json(from);
+    require_format(format, VELO_TIMELINE_GRID, "one of VELO_TIMELINE_*");
+    constexpr std::string (*writers[])(const sched::timeline&) = {
+        &sched::write_summary, &sched::write_summary_json, &sched::draw_svg, &sched::write_trace,
+        &sched::draw_grid};
+    const std::string all = writers[format](from);
     capi::write_text(all.c_str(), buffer, capacity, needed);
   });
 }

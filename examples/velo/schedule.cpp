@@ -23,7 +23,8 @@ const char* const schedule_help =
     "                    (1,1,1); a chunk of V costs a V-th\n"
     "  --fused-cost T    of a forward and a backward at once (the sum of its parts)\n"
     "  --comm C          from the end of an action until another rank has its result (0)\n"
-    "  --format FORMAT   summary, summary-json, csv (PyTorch's rows)\n"
+    "  --format FORMAT   summary, summary-json, csv (PyTorch's rows), svg (a picture), trace (for\n"
+    "                    Perfetto), grid (for a terminal, with less -S)\n"
     "  -o FILE           instead of the standard output\n\n"
     "--check says whether the rows of a file are a schedule that can run.\n\n"
     "Exit codes: 0 done; 2 the file's schedule is none, with what is wrong; 1 bad input.\n";
@@ -125,9 +126,10 @@ struct format_row {
   bool of_timeline;
   std::int32_t format;
 };
-constexpr format_row formats[] = {{"summary", true, VELO_TIMELINE_SUMMARY},
-                                  {"summary-json", true, VELO_TIMELINE_SUMMARY_JSON},
-                                  {"csv", false, VELO_SCHEDULE_CSV}};
+constexpr format_row formats[] = {
+    {"summary", true, VELO_TIMELINE_SUMMARY}, {"summary-json", true, VELO_TIMELINE_SUMMARY_JSON},
+    {"csv", false, VELO_SCHEDULE_CSV},        {"svg", true, VELO_TIMELINE_SVG},
+    {"trace", true, VELO_TIMELINE_TRACE},     {"grid", true, VELO_TIMELINE_GRID}};
 
 template <class Row, std::size_t count>
 const Row& row_called(const std::string& word, const Row (&table)[count], const char* what) {

@@ -1,18 +1,8 @@
 // Numbers of a timeline, as few digits as say them exactly.
-#include <charconv>
-#include <cmath>
-
-#include "sched/timeline.hpp"
+#include "sched/render/text.hpp"
 
 namespace velo::sched {
 namespace {
-
-void append_number(std::string& to, double value) {
-  char text[64];
-  const bool plain = value == 0 || (std::fabs(value) >= 1e-4 && std::fabs(value) < 1e15);
-  const auto form = plain ? std::chars_format::fixed : std::chars_format::scientific;
-  to.append(text, std::to_chars(text, text + sizeof text, value, form).ptr);
-}
 
 void append_peaks(std::string& to, const timeline& of, const char* separator) {
   for (std::size_t rank = 0; rank < of.times.ranks.size(); ++rank) {

@@ -176,9 +176,14 @@ typedef struct velo_timeline_rank {
 /* A text of a timeline. */
 typedef int32_t velo_timeline_format;
 enum {
-  VELO_TIMELINE_SUMMARY = 0,     /* the numbers, for people */
-  VELO_TIMELINE_SUMMARY_JSON = 1 /* {"makespan", "work", "beta", "sigma", "peak_activations": [by
-                                    rank]} */
+  VELO_TIMELINE_SUMMARY = 0,      /* the numbers, for people */
+  VELO_TIMELINE_SUMMARY_JSON = 1, /* {"makespan", "work", "beta", "sigma", "peak_activations": [by
+                                     rank]} */
+  VELO_TIMELINE_SVG = 2,          /* a picture: ranks from top to bottom, time to the right, a
+                                     rectangle an action with its micro-batch; hatched: waiting */
+  VELO_TIMELINE_TRACE = 3,        /* Chrome's trace events, JSON, for Perfetto; a unit of the costs
+                                     is shown as a microsecond */
+  VELO_TIMELINE_GRID = 4          /* the picture in characters */
 };
 
 /* A schedule of a kind. desc: copied. schedule: receives the handle; destroy it with
@@ -258,9 +263,10 @@ VELO_API velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank
                                             velo_timeline_rank* stats);
 
 /* A timeline as a text. buffer: the caller's, `capacity` bytes, zero-terminated; NULL with capacity
- * 0 asks for the size alone. needed: receives the size with its terminator; may be NULL.
- * Thread class: per-handle. Errors: NULL (timeline, buffer), HANDLE, ARGUMENT (format), STATE,
- * MEMORY. */
+ * 0 asks for the size alone. needed: receives the size with its terminator; may be NULL. Pictures
+ * and trace are of at most 1048576 actions.
+ * Thread class: per-handle. Errors: NULL (timeline, buffer), HANDLE, ARGUMENT (format, also for too
+ * many actions), STATE, MEMORY. */
 VELO_API velo_status velo_timeline_write(velo_timeline timeline, velo_timeline_format format,
                                          char* buffer, uint64_t capacity, uint64_t* needed);
 

@@ -1,0 +1,252 @@
+// A timeline as a picture: a row a rank, time to the right, a rectangle an action with its
+// micro-batch, one shade a chunk. An FB is cut in two, its F above its B; communication that takes
+// time is a strip below what the rank computes. Where a rank waits it is hatched, thickly between its
+// own first and last action, thinly outside. Beside each row: the most activations held, and how
+// much of the time was spent waiting.
+//
+// The shortest action is wide enough for its number, as long as that keeps the picture below
+// `most_width`; then numbers go where they fit and rectangles narrower than `least` are not drawn.
+#include <algorithm>
+#include <cmath>
+
+#include "memory/svg.hpp"
+#include "sched/render/text.hpp"
+
+namespace velo::sched {
+
+using memory::svg::append;
+
+namespace {
+
+constexpr double left = 64, top = 62;        // room for names of ranks, for title and headings
+constexpr double row_height = 30, bar = 24;  // the rest of a row is a gap, and communication
+constexpr double strip_height = 4;
+constexpr double least_width = 640, most_width = 12000, least = 0.2;
+constexpr double digit = 5.7, margin = 3;  // of a number, at font size 10
+constexpr double beside = 210, peak_width = 80;
+
+// The color of a chunk: the first as it is, later ones paler.
+std::uint32_t shade(std::uint32_t color, std::int32_t chunk, std::size_t chunks) {
+  if (chunks < 2) return color;
+  const double pale = 0.62 * chunk / static_cast<double>(chunks - 1);
+  std::uint32_t mixed = 0;
+  for (const int shift : {16, 8, 0}) {
+    const double part = static_cast<double>(color >> shift & 0xff);
+    mixed |= static_cast<std::uint32_t>(std::lround(part + (255 - part) * pale)) << shift;
+  }
+  return mixed;
+}
+bool is_pale(std::uint32_t color) {
+  return 0.3 * (color >> 16) + 0.59 * (color >> 8 & 0xff) + 0.11 * (color & 0xff) > 150;
+}
+
+class picture {
+ public:
+  explicit picture(const timeline& of)
+      : of_(of),
+        schedule_(*of.of),
+        shape_(schedule_.what()),
+        chunk_of_(chunks_of(schedule_)),
+        spans_(spans_of(of)) {
+    const std::int64_t makespan = of_.times.makespan();
+    width_ = std::clamp(static_cast<double>(makespan) * wanted_scale(), least_width, most_width);
+    per_tick_ = makespan == 0 ? 0 : width_ / static_cast<double>(makespan);
+  }
+
+  std::string draw() {
+    begin();
+    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) draw_row(rank);
+    draw_axis();
+    draw_legend();
+    return std::move(out_ += "</svg>\n");
+  }
+
+ private:
+  double x(std::int64_t ticks) const { return left + static_cast<double>(ticks) * per_tick_; }
+  double y(std::int32_t rank) const { return top + row_height * rank; }
+  double bottom() const { return y(shape_.ranks); }
+
+  // Pixels a tick, with which the shortest action has room for the longest number.
+  double wanted_scale() {
+    std::int64_t shortest = 0;
+    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
+      std::size_t index = 0;
+      for (row_reader row(schedule_, rank); !row.done(); row.pass(), ++index) {
+        const span& when = spans_of_rank(rank)[index];
+        const action& a = row.next();
+        if (when.end > when.begin) seen_[a.kind] = true;
+        if (!computes(a.kind) || when.end == when.begin) continue;
+        if (shortest == 0 || when.end - when.begin < shortest) shortest = when.end - when.begin;
+      }
+    }
+    if (shortest == 0) return 0;
+    const std::string longest = unit_text(shape_, std::max(shape_.units() - 1, 0));
+    return (digit * static_cast<double>(longest.size()) + margin) / static_cast<double>(shortest);
+  }
+  const std::vector<span>& spans_of_rank(std::int32_t rank) const {
+    return (*spans_)[static_cast<std::size_t>(rank)];
+  }
+
+  void begin() {
+    const double wide = left + width_ + beside, high = bottom() + 88;
+    append(out_,
+           "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
+           "viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"12\">\n",
+           wide, high, wide, high);
+    out_ +=
+        "<defs><pattern id=\"wait\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+        "patternTransform=\"rotate(45)\"><path d=\"M0 0V6\" stroke=\"#999\" "
+        "stroke-width=\"2\"/></pattern>\n"
+        "<pattern id=\"outside\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
+        "patternTransform=\"rotate(45)\"><path d=\"M0 0V6\" stroke=\"#ccc\"/></pattern></defs>\n"
+        "<style>.n{font-size:10px;text-anchor:middle;pointer-events:none}.w{fill:#fff}"
+        ".h{font-size:9px}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+    append(out_, "<text x=\"%.0f\" y=\"24\" font-size=\"16\">", left);
+    out_ += memory::svg::escaped(title_of(of_));
+    out_ += "</text>\n";
+    append(out_, "<text x=\"%.1f\" y=\"%.0f\">peak activations</text>\n", left + width_ + 10,
+           top - 8);
+    append(out_, "<text x=\"%.1f\" y=\"%.0f\">waits</text>\n", left + width_ + beside - 60,
+           top - 8);
+  }
+
+  void rect(double from, double to, double upper, double height, const char* fill) {
+    append(out_, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"%s\"/>\n", from,
+           upper, to - from, height, fill);
+  }
+
+  void draw_row(std::int32_t rank) {
+    const rank_times& times = of_.times.ranks[static_cast<std::size_t>(rank)];
+    append(out_, "<text x=\"%.0f\" y=\"%.1f\" text-anchor=\"end\">rank %d</text>\n", left - 8,
+           y(rank) + 16, rank);
+    rect(x(0), x(of_.times.makespan()), y(rank), bar, "url(#outside)");
+    rect(x(times.first), x(times.last), y(rank), bar, "url(#wait)");
+    std::size_t index = 0;
+    for (row_reader row(schedule_, rank); !row.done(); row.pass(), ++index)
+      draw_action(rank, row.next(), spans_of_rank(rank)[index]);
+    draw_numbers(rank, times);
+  }
+
+  void draw_action(std::int32_t rank, const action& a, const span& when) {
+    if ((static_cast<double>(when.end - when.begin)) * per_tick_ < least) return;
+    out_ += "<g><title>";
+    sched::append(out_, a);
+    out_ += ": ";
+    append_number(out_, shown(of_, when.begin));
+    out_ += " to ";
+    append_number(out_, shown(of_, when.end));
+    out_ += "</title>";
+    if (!computes(a.kind)) {
+      draw_box(a, when, y(rank) + bar, strip_height);
+    } else if (a.kind == VELO_ACTION_FB) {
+      draw_box(make_action(VELO_ACTION_F, a.stage, a.microbatch), when, y(rank), bar / 2);
+      draw_box(make_action(VELO_ACTION_B, a.other_stage, a.other_microbatch), when,
+               y(rank) + bar / 2, bar / 2);
+    } else {
+      draw_box(a, when, y(rank), bar);
+    }
+    out_ += "</g>\n";
+  }
+
+  // A rectangle, with its micro-batch if there is room.
+  void draw_box(const action& a, const span& when, double upper, double height) {
+    const auto stage = static_cast<std::size_t>(a.stage);
+    const std::size_t chunks = schedule_.stages_of(schedule_.rank_of(a.stage)).size();
+    const std::uint32_t color = shade(look_of(a.kind).color, chunk_of_[stage], chunks);
+    const double from = x(when.begin), to = x(when.end);
+    append(out_, "<rect x=\"%.2f\" y=\"%.1f\" width=\"%.2f\" height=\"%.1f\" fill=\"#%06x\"%s/>",
+           from, upper, to - from, height, color,
+           to - from > 4 ? " stroke=\"#fff\" stroke-width=\"0.6\"" : "");
+    const std::string number = unit_text(shape_, a.microbatch);
+    if (height < 10 || digit * static_cast<double>(number.size()) > to - from) return;
+    append(out_, "<text class=\"n%s%s\" x=\"%.2f\" y=\"%.1f\">%s</text>",
+           is_pale(color) ? "" : " w", height < bar ? " h" : "", (from + to) / 2,
+           upper + height / 2 + 3.5, number.c_str());
+  }
+
+  void draw_numbers(std::int32_t rank, const rank_times& times) {
+    std::int64_t most = 1;
+    for (const rank_times& other : of_.times.ranks) most = std::max(most, other.peak);
+    const double from = left + width_ + 10;
+    const double wide = peak_width * static_cast<double>(times.peak) / static_cast<double>(most);
+    rect(from, from + wide, y(rank) + 4, bar - 8, "#b0c4d8");
+    append(out_, "<text x=\"%.1f\" y=\"%.1f\">", from + 4, y(rank) + 16);
+    append_number(out_, of_.in_microbatches(times.peak));
+    append(out_, "</text>\n<text x=\"%.1f\" y=\"%.1f\">%.1f %%</text>\n",
+           left + width_ + beside - 60, y(rank) + 16, idle_percent(of_, rank));
+  }
+
+  // A mark at every 1, 2 or 5 times a power of ten, some 80 pixels apart.
+  void draw_axis() {
+    const double all = shown(of_, of_.times.makespan());
+    append(out_, "<path d=\"M%.2f %.1fH%.2f\" stroke=\"#000\"/>\n", left, bottom() + 2,
+           left + width_);
+    if (!(all > 0)) return;
+    const double raw = all / (width_ / 80), power = std::pow(10, std::floor(std::log10(raw)));
+    const double step = power * (raw <= power       ? 1
+                                 : raw <= 2 * power ? 2
+                                 : raw <= 5 * power ? 5
+                                                    : 10);
+    for (std::int64_t i = 0; static_cast<double>(i) * step <= all; ++i) {
+      const double at = left + width_ * (static_cast<double>(i) * step / all);
+      append(out_, "<path d=\"M%.2f %.1fv5\" stroke=\"#000\"/>", at, bottom() + 2);
+      append(out_, "<text x=\"%.2f\" y=\"%.1f\" text-anchor=\"middle\">%.6g</text>\n", at,
+             bottom() + 20, static_cast<double>(i) * step);
+    }
+    append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", left + width_ + 10, bottom() + 20,
+           of_.measured != nullptr ? "ms" : "in the unit of the costs");
+  }
+
+  // What is there of it, a swatch and a word each.
+  void draw_legend() {
+    double at = left;
+    const double upper = bottom() + 34;
+    const auto entry = [&](const char* fill, const std::string& said) {
+      rect(at, at + 22, upper, 14, fill);
+      append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", at + 28, upper + 11, said.c_str());
+      at += 28 + 6.4 * static_cast<double>(said.size()) + 18;
+    };
+    char fill[16];
+    for (velo_action_kind kind = 0; kind <= last_kind; ++kind) {
+      const bool part_of_fused =
+          seen_[VELO_ACTION_FB] && (kind == VELO_ACTION_F || kind == VELO_ACTION_B);
+      if (kind == VELO_ACTION_FB || (!seen_[kind] && !part_of_fused)) continue;
+      const look& of_kind = look_of(kind);
+      std::snprintf(fill, sizeof fill, "#%06x", of_kind.color);
+      entry(fill, std::string(of_kind.name) + ", " + of_kind.meaning);
+    }
+    at = left;
+    draw_second_legend(upper + 22);
+  }
+  void draw_second_legend(double upper) {
+    double at = left;
+    if (shape_.stages > shape_.ranks)
+      append(out_, "<text x=\"%.1f\" y=\"%.1f\">paler: later stages of the rank</text>\n",
+             left + 2 * 310, upper + 11);
+    for (const auto& [fill, said] :
+         {std::pair("url(#wait)", "waits between its own first and last action"),
+          std::pair("url(#outside)", "before and behind them")}) {
+      rect(at, at + 22, upper, 14, fill);
+      append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", at + 28, upper + 11, said);
+      at += 310;
+    }
+  }
+
+  const timeline& of_;
+  const schedule& schedule_;
+  const shape& shape_;
+  const std::vector<std::int32_t> chunk_of_;
+  const std::shared_ptr<const spans> spans_;
+  bool seen_[last_kind + 1] = {};  // kinds that take time
+  double width_ = 0, per_tick_ = 0;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string draw_svg(const timeline& of) {
+  require_drawable(of);
+  return picture(of).draw();
+}
+
+}  // namespace velo::sched

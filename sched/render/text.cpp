@@ -1,0 +1,108 @@
+// Names and numbers of pictures.
+#include "sched/render/text.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+
+#include "core/failure.hpp"
+
+namespace velo::sched {
+namespace {
+
+// About 100 bytes each in a picture.
+constexpr std::int64_t most_drawn = std::int64_t{1} << 20;
+
+constexpr look looks[] = {{VELO_ACTION_F, "F", "forward", 0x4e79a7},
+                          {VELO_ACTION_I, "I", "gradient of inputs", 0xf28e2b},
+                          {VELO_ACTION_W, "W", "gradient of weights", 0x59a14f},
+                          {VELO_ACTION_B, "B", "both gradients", 0xd1615d},
+                          {VELO_ACTION_SEND_F, "SEND_F", "output sent", 0x6f6f6f},
+                          {VELO_ACTION_RECV_F, "RECV_F", "input received", 0xa5a5a5},
+                          {VELO_ACTION_SEND_B, "SEND_B", "gradient sent", 0x857661},
+                          {VELO_ACTION_RECV_B, "RECV_B", "gradient received", 0xbfae94},
+                          {VELO_ACTION_UNSHARD, "UNSHARD", "parameters gathered", 0x76b7b2},
+                          {VELO_ACTION_RESHARD, "RESHARD", "parameters let go", 0xa0cbe8},
+                          {VELO_ACTION_REDUCE_GRAD, "REDUCE_GRAD", "gradients summed", 0xb07aa1}};
+
+struct kind_name {
+  velo_schedule_kind kind;
+  const char* name;
+};
+constexpr kind_name kind_names[] = {{VELO_SCHEDULE_CUSTOM, "custom"},
+                                    {VELO_SCHEDULE_GPIPE, "gpipe"},
+                                    {VELO_SCHEDULE_1F1B, "1f1b"},
+                                    {VELO_SCHEDULE_INTERLEAVED, "interleaved"}};
+
+const char* name_of(velo_schedule_kind kind) {
+  for (const kind_name& row : kind_names)
+    if (row.kind == kind) return row.name;
+  return "schedule";
+}
+
+}  // namespace
+
+void append_number(std::string& to, double value) {
+  char text[64];
+  const bool plain = value == 0 || (std::fabs(value) >= 1e-4 && std::fabs(value) < 1e15);
+  const auto form = plain ? std::chars_format::fixed : std::chars_format::scientific;
+  to.append(text, std::to_chars(text, text + sizeof text, value, form).ptr);
+}
+
+const look& look_of(velo_action_kind kind) {
+  for (const look& row : looks)
+    if (row.kind == kind) return row;
+  return looks[0];
+}
+
+std::vector<std::int32_t> chunks_of(const schedule& what) {
+  std::vector<std::int32_t> chunks(static_cast<std::size_t>(what.what().stages));
+  for (std::int32_t rank = 0; rank < what.what().ranks; ++rank) {
+    const std::vector<std::int32_t>& stages = what.stages_of(rank);
+    for (std::size_t c = 0; c < stages.size(); ++c)
+      chunks[static_cast<std::size_t>(stages[c])] = static_cast<std::int32_t>(c);
+  }
+  return chunks;
+}
+
+std::string unit_text(const shape& what, std::int32_t unit) {
+  if (what.splits == 1) return std::to_string(unit);
+  return std::to_string(unit / what.splits) + '.' + std::to_string(unit % what.splits);
+}
+
+std::string title_of(const timeline& of) {
+  const shape& what = of.of->what();
+  std::string out = name_of(what.kind);
+  out += ": " + std::to_string(what.ranks) + " ranks, " + std::to_string(what.stages) +
+         " stages, " + std::to_string(what.microbatches) + " micro-batches; makespan ";
+  const std::int64_t makespan = of.times.makespan(), bubble = makespan - of.times.work();
+  append_number(out, shown(of, makespan));
+  if (of.measured != nullptr) out += " ms";
+  char percent[40];
+  std::snprintf(
+      percent, sizeof percent, ", bubble %.1f %%",
+      makespan == 0 ? 0.0 : 100 * static_cast<double>(bubble) / static_cast<double>(makespan));
+  return out + percent;
+}
+
+double idle_percent(const timeline& of, std::int32_t rank) {
+  const std::int64_t makespan = of.times.makespan();
+  const std::int64_t work = of.times.ranks[static_cast<std::size_t>(rank)].work;
+  if (makespan == 0) return 0;
+  return 100 * static_cast<double>(makespan - work) / static_cast<double>(makespan);
+}
+
+double shown(const timeline& of, std::int64_t ticks) {
+  return of.measured != nullptr ? static_cast<double>(ticks) / 1e6 : of.in_units(ticks);
+}
+
+void require_drawable(const timeline& of) {
+  const std::int64_t actions = of.of->actions();
+  if (actions > most_drawn)
+    core::fail(VELO_ERR_ARGUMENT, "format",
+               core::text("one without pictures for more than %lld actions",
+                          static_cast<long long>(most_drawn)),
+               core::text("a picture of %lld", static_cast<long long>(actions)));
+}
+
+}  // namespace velo::sched

@@ -1,0 +1,101 @@
+// A timeline as Chrome's trace events, which Perfetto and chrome://tracing show: a process for each
+// rank, in it what it computes, its communication, and how many activations it holds. Every action is
+// one event with a begin and a duration, so that none lacks its end.
+//
+// Times are microseconds: of simulated timelines, the unit of the costs is taken for one.
+#include <algorithm>
+
+#include "sched/render/text.hpp"
+
+namespace velo::sched {
+namespace {
+
+constexpr int compute_lane = 0, message_lane = 1;
+
+class trace {
+ public:
+  explicit trace(const timeline& of) : of_(of), spans_(spans_of(of)) {}
+
+  std::string write() {
+    out_ = "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"title\": \"" + title_of(of_) +
+           "\"},\n\"traceEvents\": [\n";
+    for (std::int32_t rank = 0; rank < of_.of->what().ranks; ++rank) write_rank(rank);
+    return std::move(out_ += "\n]}\n");
+  }
+
+ private:
+  void begin(const char* name, const char* phase, std::int32_t rank, int lane) {
+    out_ += first_ ? "" : ",\n";
+    first_ = false;
+    out_ += "{\"name\": \"";
+    out_ += name;
+    out_ += "\", \"ph\": \"";
+    out_ += phase;
+    out_ += "\", \"pid\": " + std::to_string(rank) + ", \"tid\": " + std::to_string(lane);
+  }
+  void time(const char* name, std::int64_t ticks) {
+    out_ += ", \"";
+    out_ += name;
+    out_ += "\": ";
+    append_number(out_,
+                  of_.measured != nullptr ? static_cast<double>(ticks) / 1e3 : of_.in_units(ticks));
+  }
+
+  void write_rank(std::int32_t rank) {
+    begin("process_name", "M", rank, compute_lane);
+    out_ += ", \"args\": {\"name\": \"rank " + std::to_string(rank) + "\"}}";
+    begin("process_sort_index", "M", rank, compute_lane);
+    out_ += ", \"args\": {\"sort_index\": " + std::to_string(rank) + "}}";
+    for (const auto& [lane, name] :
+         {std::pair(compute_lane, "computes"), std::pair(message_lane, "communicates")}) {
+      begin("thread_name", "M", rank, lane);
+      out_ += std::string(", \"args\": {\"name\": \"") + name + "\"}}";
+    }
+    std::size_t index = 0;
+    std::int64_t held = 0;
+    for (row_reader row(*of_.of, rank); !row.done(); row.pass(), ++index) {
+      const action& a = row.next();
+      const span& when = (*spans_)[static_cast<std::size_t>(rank)][index];
+      write_action(rank, a, when);
+      if (!computes(a.kind)) continue;
+      if (has_forward(a.kind)) write_held(rank, when.begin, ++held);
+      if (a.kind == VELO_ACTION_W || a.kind == VELO_ACTION_B || a.kind == VELO_ACTION_FB)
+        write_held(rank, when.end, --held);
+    }
+  }
+
+  void write_action(std::int32_t rank, const action& a, const span& when) {
+    begin(text_of(a).c_str(), "X", rank, computes(a.kind) ? compute_lane : message_lane);
+    out_ += ", \"cat\": \"";
+    out_ += a.kind == VELO_ACTION_FB ? "FB" : look_of(a.kind).name;
+    out_ += '"';
+    time("ts", when.begin);
+    time("dur", when.end - when.begin);
+    out_ += ", \"args\": {\"stage\": " + std::to_string(a.stage);
+    if (a.microbatch >= 0)
+      out_ += ", \"microbatch\": \"" + unit_text(of_.of->what(), a.microbatch) + '"';
+    out_ += "}}";
+  }
+
+  void write_held(std::int32_t rank, std::int64_t when, std::int64_t held) {
+    begin("activations held", "C", rank, compute_lane);
+    time("ts", when);
+    out_ += ", \"args\": {\"micro-batches\": ";
+    append_number(out_, of_.in_microbatches(held));
+    out_ += "}}";
+  }
+
+  const timeline& of_;
+  const std::shared_ptr<const spans> spans_;
+  bool first_ = true;
+  std::string out_;
+};
+
+}  // namespace
+
+std::string write_trace(const timeline& of) {
+  require_drawable(of);
+  return trace(of).write();
+}
+
+}  // namespace velo::sched

@@ -1,0 +1,75 @@
+"""Schedules as `velo schedule` draws them, read back: the picture is XML whose rectangles are the actions of the rows, in place and apart,
+and the trace is JSON whose events are.
+
+    schedule_pictures_test.py VELO README_PICTURE
+"""
+import json
+import re
+import subprocess
+import sys
+import xml.etree.ElementTree as xml
+
+SVG = "{http://www.w3.org/2000/svg}"
+SCHEDULES = ("gpipe --ranks 2 --microbatches 3", "1f1b --ranks 1 --microbatches 1", "1f1b --ranks 8 --microbatches 32 --costs 1,1.2,0.8",
+             "interleaved --ranks 8 --microbatches 32", "interleaved --ranks 3 --microbatches 7 --group 4 --comm 0.3",
+             "1f1b --ranks 2 --microbatches 2 --costs 0,0,0")
+IN_README = "interleaved --ranks 4 --microbatches 8"
+
+
+def velo(words, form):
+    return subprocess.run([sys.argv[1], "schedule", *words.split(), "--format", form], check=True, capture_output=True, text=True).stdout
+
+
+def apart(spans):
+    ordered = sorted(spans)
+    return all(before[1] <= after[0] + 1e-9 for before, after in zip(ordered, ordered[1:]))
+
+
+def check_trace(words, rows):
+    events = json.loads(velo(words, "trace"))["traceEvents"]
+    assert {e["ph"] for e in events} == {"M", "X", "C"}, words
+    for rank, row in enumerate(rows):
+        mine = [e for e in events if e["pid"] == rank]
+        actions = [e for e in mine if e["ph"] == "X"]
+        assert [e["name"] for e in actions] == row, (words, rank)
+        assert all(e["dur"] >= 0 for e in actions) and apart((e["ts"], e["ts"] + e["dur"]) for e in actions), (words, rank)
+        held = [e["args"]["micro-batches"] for e in mine if e["ph"] == "C"]
+        assert held[-1] == 0 and min(held) == 0, (words, rank)
+    return {e["name"]: (e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"}
+
+
+def check_svg(words, rows, times):
+    picture = xml.fromstring(velo(words, "svg"))
+    drawn = {}
+    for group in picture.iter(SVG + "g"):
+        name, begin, end = re.fullmatch(r"(\S+): (\S+) to (\S+)", group.find(SVG + "title").text).groups()
+        box = group.find(SVG + "rect")
+        x, width = float(box.get("x")), float(box.get("width"))
+        drawn[name] = (float(box.get("y")), x, x + width)
+        assert (float(begin), float(end)) == times[name], (words, name)
+        assert 0 <= x and x + width <= float(picture.get("width")), (words, name)
+        number = group.find(SVG + "text")
+        assert number is not None and number.text == re.search(r"\d+$", name).group(), (words, name)
+    lasting = [{name for name in row if times[name][0] < times[name][1]} for row in rows]
+    assert set(drawn) == set().union(*lasting), words
+    for rank, names in enumerate(lasting):
+        assert len({drawn[name][0] for name in names}) <= 1, (words, rank)
+        assert all(b[0] - a[1] > -0.011 for a, b in zip(*[sorted(drawn[n][1:] for n in names)[i:] for i in (0, 1)])), (words, rank)
+    texts = [text.text for text in picture.iter(SVG + "text")]
+    peaks = json.loads(velo(words, "summary-json"))["peak_activations"]
+    at = texts.index("rank 0")
+    shown = [text for text in texts if re.fullmatch(r"[\d.]+ %", text or "")]
+    assert len(shown) == len(rows) and at >= 0, words
+    for rank, peak in enumerate(peaks):
+        assert f"rank {rank}" in texts and f"{peak:g}" in texts, (words, rank)
+
+
+def main():
+    for words in SCHEDULES:
+        rows = [line.split(",") for line in velo(words, "csv").splitlines()]
+        check_svg(words, rows, check_trace(words, rows))
+    with open(sys.argv[2], encoding="utf-8") as file:
+        assert file.read() == velo(IN_README, "svg"), f"{sys.argv[2]} is not `{IN_README}`: cmake --build build --target schedule_picture"
+
+
+main()

@@ -1,0 +1,104 @@
+// Pictures of timelines: the grid by its characters, what is cut and what is refused. That SVG and
+// trace are well formed and hold every action is tested where a parser is at hand
+// (tests/examples/velo/schedule_pictures_test.py).
+#include "sched/csv.hpp"
+#include "sched/render/text.hpp"
+#include "schedules.hpp"
+#include "velo/velo.h"
+
+using namespace velo;
+using sched::draw_grid;
+using sched::draw_svg;
+using test::made;
+using test::timed;
+
+namespace {
+
+std::size_t count(const std::string& in, const std::string& what) {
+  std::size_t found = 0;
+  for (std::size_t at = in.find(what); at != std::string::npos; at = in.find(what, at + 1)) ++found;
+  return found;
+}
+
+// Two ranks, one F and one B at once in the middle of each.
+sched::timeline fused_timeline() {
+  sched::costs given;
+  given.fused = 2;
+  return timed(sched::read_csv("0F0,0F1,0B0,0B1\n1F0,(1F1;1B0)OVERLAP_F_B,1B1\n"), given);
+}
+
+}  // namespace
+
+TEST_CASE("a grid shows when each rank does what") {
+  CHECK(draw_grid(timed(made(VELO_SCHEDULE_1F1B, {2, 3}))) ==
+        "1f1b: 2 ranks, 2 stages, 3 micro-batches; makespan 12, bubble 25.0 %\n"
+        "0 |F0 F1 ......B0--- F2 B1--- ...B2--- | peak 2\n"
+        "1 |...F0 B0--- F1 B1--- F2 B2--- ......| peak 1\n");
+  CHECK(draw_grid(timed(made(VELO_SCHEDULE_INTERLEAVED, {2, 2}))).find("\n0 |0F0 0F1 2F0 2F1 ") !=
+        std::string::npos);
+  CHECK(
+      draw_grid(fused_timeline()).find("\n1 |......F0--- F1+B0------ B1--------- ............|") !=
+      std::string::npos);
+}
+
+TEST_CASE("words that do not fit are cut to a letter") {
+  const std::string grid = draw_grid(timed(made(VELO_SCHEDULE_1F1B, {2, 2000})));
+  CHECK(grid.find("FB") != std::string::npos);
+  CHECK(grid.size() < 2 * 4100 + 200);
+}
+
+TEST_CASE("a forward and a backward at once are drawn as two halves") {
+  const std::string picture = draw_svg(fused_timeline());
+  const std::size_t at = picture.find("<title>(1F1;1B0)OVERLAP_F_B: 2 to 4</title>");
+  REQUIRE(at != std::string::npos);
+  const std::string group = picture.substr(at, picture.find("</g>", at) - at);
+  CHECK(count(group, "<rect") == 2);
+  CHECK(count(group, "height=\"12.0\"") == 2);
+  CHECK(count(group, ">1</text>") + count(group, ">0</text>") == 2);
+}
+
+TEST_CASE(
+    "a measured timeline is shown in milliseconds, its communication below what is computed") {
+  sched::timeline times =
+      timed(sched::read_csv("0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n"));
+  times.measured = std::make_shared<const sched::spans>(sched::spans{
+      {{0, 2000000}, {2000000, 2500000}, {9000000, 9500000}, {9500000, 12000000}},
+      {{2500000, 2500000}, {2500000, 5000000}, {5000000, 9000000}, {9000000, 9000000}}});
+  times.times.ranks = {{0, 12000000, 4500000, 1}, {2500000, 9000000, 6500000, 1}};
+  const std::string picture = draw_svg(times);
+  CHECK(picture.find("<title>0B0: 9.5 to 12</title>") != std::string::npos);
+  CHECK(picture.find("makespan 12 ms, bubble 45.8 %") != std::string::npos);
+  const std::size_t sent = picture.find("<title>0SEND_F0: 2 to 2.5</title>");
+  REQUIRE(sent != std::string::npos);
+  CHECK(picture.substr(sent, 200).find("height=\"4.0\"") != std::string::npos);
+  CHECK(count(picture, "RECV_F0:") == 0);  // took no time
+  const std::string trace = write_trace(times);
+  CHECK(trace.find("{\"name\": \"0SEND_F0\", \"ph\": \"X\", \"pid\": 0, \"tid\": 1, \"cat\": "
+                   "\"SEND_F\", \"ts\": 2000, \"dur\": 500,") != std::string::npos);
+}
+
+TEST_CASE("nothing is drawn as nothing") {
+  const sched::timeline nothing = timed(sched::schedule{});
+  CHECK(draw_grid(nothing) ==
+        "custom: 0 ranks, 0 stages, 0 micro-batches; makespan 0, bubble 0.0 %\n");
+  CHECK(draw_svg(nothing).find("</svg>\n") != std::string::npos);
+}
+
+TEST_CASE("more actions than anyone looks at are refused before anything is drawn") {
+  velo_schedule_desc desc = test::desc_of(VELO_SCHEDULE_1F1B, {129, 4096});
+  velo_schedule order = nullptr;
+  REQUIRE(velo_schedule_create(&desc, &order) == VELO_OK);
+  velo_timeline times = nullptr;
+  REQUIRE(velo_schedule_simulate(order, nullptr, &times) == VELO_OK);
+  std::uint64_t needed = 7;
+  for (const velo_timeline_format format :
+       {VELO_TIMELINE_SVG, VELO_TIMELINE_TRACE, VELO_TIMELINE_GRID})
+    CHECK(velo_timeline_write(times, format, nullptr, 0, &needed) == VELO_ERR_ARGUMENT);
+  CHECK(velo_timeline_write(times, VELO_TIMELINE_GRID + 1, nullptr, 0, &needed) ==
+        VELO_ERR_ARGUMENT);
+  CHECK(velo_timeline_write(times, -1, nullptr, 0, &needed) == VELO_ERR_ARGUMENT);
+  CHECK(needed == 7);
+  CHECK(velo_timeline_write(times, VELO_TIMELINE_SUMMARY, nullptr, 0, &needed) == VELO_OK);
+  velo_timeline_destroy(times);
+  velo_schedule_destroy(order);
+}
