@@ -336,8 +336,8 @@ typedef struct velo_plan_swap_stats {
   uint64_t bytes_live;    /* most bytes alive: in memory without swaps */
   double compute_seconds; /* of the step without stalls */
   double stall_seconds;   /* that the step waits for transfers */
-  double bound_seconds;   /* that any plan within the budget waits at least; 0 of the joint policy */
-  double make_seconds;    /* of stall_seconds, in which dropped buffers are made again */
+  double bound_seconds; /* that any plan within the budget waits at least; 0 of the joint policy */
+  double make_seconds;  /* of stall_seconds, in which dropped buffers are made again */
 } velo_plan_swap_stats;
 
 #define VELO_PLAN_SWAP_STATS_INIT \
