@@ -68,7 +68,21 @@ class checker {
       report(VELO_VIOLATION_ORDER, rank, at, a,
              name() + " comes before " + text_of(make_action(needed, stage, unit)));
     }
+    check_splits(rank, at, a, kind, stage, unit);
     done |= makes;
+  }
+
+  // Attention looks back: a split needs those before it, and its gradient those behind it.
+  void check_splits(std::int32_t rank, std::int64_t at, const action& a, velo_action_kind kind,
+                    std::int32_t stage, std::int32_t unit) {
+    const bool forward = kind == VELO_ACTION_F;
+    const std::int32_t other = forward ? unit - 1 : unit + 1;
+    if (kind == VELO_ACTION_W || other < 0 || other / shape_.splits != unit / shape_.splits) return;
+    const std::uint8_t done = done_[static_cast<std::size_t>(stage) * units_ + other];
+    if ((done & (forward ? did_f : did_i)) == 0)
+      report(VELO_VIOLATION_ORDER, rank, at, a,
+             text_of(make_action(kind, stage, unit)) + " comes before split " +
+                 std::to_string(other % shape_.splits) + " of the same micro-batch");
   }
 
   void check_complete(std::int32_t stage) {

@@ -52,6 +52,14 @@ std::vector<list> read_rows(std::string_view left) {
   return rows;
 }
 
+// Whether micro-batches come in from both ends, each end with stages of its own: stages are down the
+// ranks and up again, and the last rank begins with the first stage on the way up.
+bool has_two_chains(const shape& what, const std::vector<std::vector<std::int32_t>>& stages,
+                    const std::vector<list>& rows) {
+  if (what.ranks == 0 || what.stages != 2 * what.ranks || rows.back().empty()) return false;
+  return rows.back()[0].stage == what.ranks && stages == place_in_v(what.ranks, 2);
+}
+
 // The schedule that rows make: its sizes, and where its stages are.
 schedule assemble(std::vector<list> rows) {
   shape what;
@@ -81,6 +89,10 @@ schedule assemble(std::vector<list> rows) {
       place(rank, a.other_stage);
     }
     std::sort(stages[rank].begin(), stages[rank].end());
+  }
+  if (has_two_chains(what, stages, rows)) {
+    what.chains = 2;
+    what.microbatches *= 2;
   }
   return {what, std::move(stages), {rows.begin(), rows.end()}};
 }

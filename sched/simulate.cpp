@@ -168,9 +168,9 @@ std::int64_t simulation::makespan() const {
 }
 
 std::int64_t simulation::work() const {
-  std::int64_t most = 0;
-  for (const rank_times& r : ranks) most = std::max(most, r.work);
-  return most;
+  std::int64_t least = ranks.empty() ? 0 : ranks[0].work;
+  for (const rank_times& r : ranks) least = std::min(least, r.work);
+  return least;
 }
 
 std::int64_t simulation::sigma() const {

@@ -32,7 +32,7 @@ struct simulation {
   ticks scale;
   std::vector<rank_times> ranks;
   std::int64_t makespan() const;  // all begin at 0
-  std::int64_t work() const;      // of the busiest rank
+  std::int64_t work() const;      // of the rank that works least
   std::int64_t sigma() const;     // the most a rank is idle between its first and last action
 };
 

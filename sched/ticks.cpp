@@ -96,14 +96,14 @@ double ticks::value(std::int64_t count) const {
   return static_cast<double>(static_cast<long double>(count) / unit);
 }
 
-ticks ticks_of(const costs& given, const schedule& what) {
-  if (what.what().stages == 0) return {};
+ticks ticks_of(const costs& given, const shape& what, std::int64_t actions) {
+  if (what.stages == 0) return {};
   const double fused =
       given.fused < 0 ? 0 : given.fused;  // the sum is formed below, of what was scaled
   const double all[kinds] = {given.forward, given.input, given.weight, fused, given.latency};
   // No time exceeds all actions and messages one after another.
-  const double most = std::ldexp(1.0, 61) / (3.0 * static_cast<double>(what.actions() + 1));
-  const share of = share_of(what.what());
+  const double most = std::ldexp(1.0, 61) / (3.0 * static_cast<double>(actions + 1));
+  const share of = share_of(what);
   std::int64_t scaled[kinds];
   ticks made;
   if (!scale_exactly(all, of, most, scaled, made.unit))

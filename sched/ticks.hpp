@@ -28,6 +28,7 @@ struct ticks {
   double value(std::int64_t count) const;  // in the costs' unit
 };
 
-ticks ticks_of(const costs& given, const schedule& what);
+// actions: all that a simulation adds up.
+ticks ticks_of(const costs& given, const shape& what, std::int64_t actions);
 
 }  // namespace velo::sched

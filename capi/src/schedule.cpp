@@ -17,7 +17,7 @@ using core::text;
 namespace {
 
 // The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t desc_size = 32;
+constexpr std::uint32_t desc_size = 48;
 constexpr std::uint32_t info_size = 32;
 constexpr std::uint32_t violation_size = 216;
 constexpr std::uint32_t costs_size = 48;
@@ -46,20 +46,20 @@ void require_format(std::int32_t format, std::int32_t most, const char* expected
   if (format < 0 || format > most) fail(VELO_ERR_ARGUMENT, "format", expected, text("%d", format));
 }
 
-void require_cost(double cost, const char* field) {
-  if (!(cost >= 0) || cost > most_cost)
-    fail(VELO_ERR_ARGUMENT, field, text("0 to %g", most_cost), text("%g", cost));
-}
-
-sched::costs read_costs(const velo_schedule_costs* given) {
+sched::costs read_costs(const velo_schedule_costs* given, const char* argument) {
   const velo_schedule_costs defaults = VELO_SCHEDULE_COSTS_INIT;
   const velo_schedule_costs read =
-      given == nullptr ? defaults : capi::read_struct(given, costs_size, "costs", defaults);
-  require_cost(read.forward, "costs.forward");
-  require_cost(read.input, "costs.input");
-  require_cost(read.weight, "costs.weight");
-  if (read.fused != -1) require_cost(read.fused, "costs.fused");
-  require_cost(read.latency, "costs.latency");
+      given == nullptr ? defaults : capi::read_struct(given, costs_size, argument, defaults);
+  const auto require = [&](double cost, const char* field) {
+    if (!(cost >= 0) || cost > most_cost)
+      fail(VELO_ERR_ARGUMENT, text("%s.%s", argument, field), text("0 to %g", most_cost),
+           text("%g", cost));
+  };
+  require(read.forward, "forward");
+  require(read.input, "input");
+  require(read.weight, "weight");
+  if (read.fused != -1) require(read.fused, "fused");
+  require(read.latency, "latency");
   return {read.forward, read.input, read.weight, read.fused, read.latency};
 }
 
@@ -72,8 +72,9 @@ velo_status velo_schedule_create(const velo_schedule_desc* desc, velo_schedule* 
     capi::required(schedule, "schedule");
     const velo_schedule_desc wanted =
         capi::read_struct(desc, desc_size, "desc", velo_schedule_desc VELO_SCHEDULE_DESC_INIT);
+    const sched::costs costs = read_costs(wanted.costs, "desc.costs");
     *schedule = core::handle_of(
-        core::make_object<sched::schedule_object>(nullptr, sched::generate(wanted)));
+        core::make_object<sched::schedule_object>(nullptr, sched::generate(wanted, costs)));
   });
 }
 
@@ -177,7 +178,7 @@ velo_status velo_schedule_simulate(velo_schedule schedule, const velo_schedule_c
     const sched::schedule_object& from = schedule_of(schedule);
     capi::required(timeline, "timeline");
     *timeline = core::handle_of(core::make_object<sched::timeline>(
-        nullptr, sched::simulate(from.shared(), read_costs(costs))));
+        nullptr, sched::simulate(from.shared(), read_costs(costs, "costs"))));
   });
 }
 

@@ -14,10 +14,15 @@ const char* const schedule_help =
     "usage: velo schedule KIND --ranks P --microbatches M [options]\n"
     "       velo schedule --check FILE.csv\n\n"
     "The order in which P ranks work on the stages of a model, for M micro-batches, and what it\n"
-    "costs. KIND: gpipe, 1f1b, interleaved.\n\n"
-    "  --chunks V        stages a rank has (interleaved: 2)\n"
+    "costs. KIND: gpipe, 1f1b, interleaved, looped-bfs, zbh1, zbh2, zb1p, zbv,\n"
+    "zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, seq1f1b.\n\n"
+    "  --chunks V        stages a rank has (interleaved, looped-bfs, zb1p: 2)\n"
     "  --group N         micro-batches that go through a chunk before the next has its turn (P)\n"
     "  --extra-warmup    interleaved: one forward more before the first backward\n"
+    "  --splits S        seq1f1b: parts of a micro-batch's sequence (1)\n"
+    "  --no-dw-detach    dualpipe, dualpipev: gradients of weights are never put off\n"
+    "  --cap K           zbh2, zbv-greedy: most activations held, in micro-batches of a rank\n"
+    "                    (2P - 1, P)\n"
     "  --costs F,I,W     of a whole rank and a micro-batch: forward, gradient of inputs, of "
     "weights\n"
     "                    (1,1,1); a chunk of V costs a V-th\n"
@@ -27,7 +32,8 @@ const char* const schedule_help =
     "                    Perfetto), grid (for a terminal, with less -S)\n"
     "  -o FILE           instead of the standard output\n\n"
     "--check says whether the rows of a file are a schedule that can run.\n\n"
-    "Exit codes: 0 done; 2 the file's schedule is none, with what is wrong; 1 bad input.\n";
+    "Exit codes: 0 done; 2 the file's schedule is none, with what is wrong, or there is none\n"
+    "within the cap; 1 bad input.\n";
 
 namespace {
 
@@ -71,6 +77,11 @@ void set_costs(schedule_arguments& given, const char*, const std::string& word) 
     throw input_error("--costs wants three numbers from 0, as in --costs 1,1.2,0.8");
 }
 
+void set_cap(schedule_arguments& given, const char* option, const std::string& word) {
+  set_cost(given.desc.cap, word, option);
+  if (given.desc.cap == 0) throw input_error("--cap wants a number above 0, not 0");
+}
+
 // A row that sets a count, a cost, the name of a file, a bit.
 using row = option<schedule_arguments>;
 template <std::int32_t velo_schedule_desc::*field>
@@ -104,7 +115,10 @@ constexpr row options[] = {count<&velo_schedule_desc::ranks>("--ranks"),
                            count<&velo_schedule_desc::microbatches>("--microbatches"),
                            count<&velo_schedule_desc::chunks>("--chunks"),
                            count<&velo_schedule_desc::group>("--group"),
+                           count<&velo_schedule_desc::splits>("--splits"),
                            flag<VELO_SCHEDULE_EXTRA_WARMUP>("--extra-warmup"),
+                           flag<VELO_SCHEDULE_NO_DW_DETACH>("--no-dw-detach"),
+                           {"--cap", &set_cap},
                            {"--costs", &set_costs},
                            cost<&velo_schedule_costs::fused>("--fused-cost"),
                            cost<&velo_schedule_costs::latency>("--comm"),
@@ -115,10 +129,23 @@ constexpr row options[] = {count<&velo_schedule_desc::ranks>("--ranks"),
 struct kind_row {
   const char* name;
   velo_schedule_kind kind;
+  bool has_cap = false;
 };
 constexpr kind_row kinds[] = {{"gpipe", VELO_SCHEDULE_GPIPE},
                               {"1f1b", VELO_SCHEDULE_1F1B},
-                              {"interleaved", VELO_SCHEDULE_INTERLEAVED}};
+                              {"interleaved", VELO_SCHEDULE_INTERLEAVED},
+                              {"looped-bfs", VELO_SCHEDULE_LOOPED_BFS},
+                              {"zbh1", VELO_SCHEDULE_ZBH1},
+                              {"zbh2", VELO_SCHEDULE_ZBH2, true},
+                              {"zb1p", VELO_SCHEDULE_ZB1P},
+                              {"zbv", VELO_SCHEDULE_ZBV},
+                              {"zbv-greedy", VELO_SCHEDULE_ZBV_GREEDY, true},
+                              {"vhalf", VELO_SCHEDULE_VHALF},
+                              {"vmin", VELO_SCHEDULE_VMIN},
+                              {"1f1b-v", VELO_SCHEDULE_1F1B_V},
+                              {"dualpipe", VELO_SCHEDULE_DUALPIPE},
+                              {"dualpipev", VELO_SCHEDULE_DUALPIPEV},
+                              {"seq1f1b", VELO_SCHEDULE_SEQ1F1B}};
 
 // What is made of a schedule, or of its timeline.
 struct format_row {
@@ -160,6 +187,15 @@ const char* name_of(velo_violation_code code) {
   }
 }
 
+// What a schedule is to be written as.
+std::string written(const schedule_arguments& given, const format_row& format) {
+  velo_schedule_desc desc = given.desc;
+  desc.costs = &given.costs;
+  const velo::schedule made = velo::schedule::create(desc);
+  return format.of_timeline ? made.simulate(given.costs).write<std::string>(format.format)
+                            : made.write<std::string>(format.format);
+}
+
 int check_file(const std::string& file) {
   const velo::schedule read = velo::schedule::create({});
   read_into(read, VELO_SCHEDULE_CSV, file);
@@ -184,16 +220,23 @@ int schedule(const std::vector<std::string>& words) {
   parse_options(words, options, given);
   if (!given.check.empty()) return check_file(given.check);
   if (given.words.size() != 1) throw input_error("schedule wants one KIND; velo help schedule");
-  given.desc.kind = row_called(given.words[0], kinds, "kind").kind;
+  const kind_row& kind = row_called(given.words[0], kinds, "kind");
+  given.desc.kind = kind.kind;
   if (given.desc.ranks == 0) throw input_error("schedule wants --ranks P; velo help schedule");
   if (given.desc.microbatches == 0)
     throw input_error("schedule wants --microbatches M; velo help schedule");
+  if (given.desc.cap != 0 && !kind.has_cap)
+    throw input_error("--cap is for zbh2 and zbv-greedy, not for " + given.words[0]);
   const format_row& format = row_called(given.format, formats, "format");
 
-  const velo::schedule made = velo::schedule::create(given.desc);
-  const std::string text = format.of_timeline
-                               ? made.simulate(given.costs).write<std::string>(format.format)
-                               : made.write<std::string>(format.format);
+  std::string text;
+  try {
+    text = written(given, format);
+  } catch (const velo::error& failure) {
+    if (std::string(failure.argument()) != "desc.cap") throw;
+    std::fprintf(stderr, "velo: %s\n", sentence_of(failure).c_str());
+    return no_solution;
+  }
   if (given.output.empty())
     std::fputs(text.c_str(), stdout);
   else

@@ -9,18 +9,33 @@ namespace {
 using core::fail;
 using core::text;
 
+// What a kind takes beyond ranks and micro-batches.
+enum takes : unsigned { group = 1, splits = 2, cap = 4 };
+
 struct kind_row {
   velo_schedule_kind kind;
   std::int32_t chunks, most_chunks;  // V where none is given, and at most
-  bool has_group;
+  unsigned takes;
   std::uint32_t flags;  // that mean something
   schedule (*make)(const request& wanted);
 };
-constexpr std::int32_t any_chunks = 127;  // of a slot's int8_t
+constexpr std::int32_t any = 1024;
 constexpr kind_row kinds[] = {
-    {VELO_SCHEDULE_GPIPE, 1, 1, false, 0, &make_gpipe},
-    {VELO_SCHEDULE_1F1B, 1, 1, false, 0, &make_1f1b},
-    {VELO_SCHEDULE_INTERLEAVED, 2, any_chunks, true, VELO_SCHEDULE_EXTRA_WARMUP, &make_interleaved},
+    {VELO_SCHEDULE_GPIPE, 1, 1, 0, 0, &make_gpipe},
+    {VELO_SCHEDULE_1F1B, 1, 1, 0, 0, &make_1f1b},
+    {VELO_SCHEDULE_INTERLEAVED, 2, any, group, VELO_SCHEDULE_EXTRA_WARMUP, &make_interleaved},
+    {VELO_SCHEDULE_LOOPED_BFS, 2, any, 0, 0, &make_looped_bfs},
+    {VELO_SCHEDULE_ZBH1, 1, 1, 0, 0, &make_zb1p},
+    {VELO_SCHEDULE_ZBH2, 1, 1, cap, 0, &make_zbh2},
+    {VELO_SCHEDULE_ZB1P, 2, any, 0, 0, &make_zb1p},
+    {VELO_SCHEDULE_ZBV, 2, 2, 0, 0, &make_zbv},
+    {VELO_SCHEDULE_ZBV_GREEDY, 2, 2, cap, 0, &make_zbv_greedy},
+    {VELO_SCHEDULE_VHALF, 2, 2, 0, 0, &make_vhalf},
+    {VELO_SCHEDULE_VMIN, 2, 2, 0, 0, &make_vmin},
+    {VELO_SCHEDULE_1F1B_V, 2, 2, 0, 0, &make_1f1b_v},
+    {VELO_SCHEDULE_DUALPIPE, 2, 2, 0, VELO_SCHEDULE_NO_DW_DETACH, &make_dualpipe},
+    {VELO_SCHEDULE_DUALPIPEV, 2, 2, 0, VELO_SCHEDULE_NO_DW_DETACH, &make_dualpipev},
+    {VELO_SCHEDULE_SEQ1F1B, 1, 1, splits, 0, &make_seq1f1b},
 };
 
 std::int32_t in_range(std::int32_t value, std::int32_t most, const char* field) {
@@ -39,13 +54,26 @@ schedule make_custom(const velo_schedule_desc& desc) {
   require_none(desc.microbatches != 0, "desc.microbatches", desc.microbatches);
   require_none(desc.chunks != 0, "desc.chunks", desc.chunks);
   require_none(desc.group != 0, "desc.group", desc.group);
+  require_none(desc.splits != 0, "desc.splits", desc.splits);
   require_none(desc.flags != 0, "desc.flags", static_cast<std::int32_t>(desc.flags));
+  require_none(desc.cap != 0, "desc.cap", 1);
   return {};
 }
 
 }  // namespace
 
-schedule generate(const velo_schedule_desc& desc) {
+shape shape_of(const request& wanted) {
+  shape what;
+  what.kind = wanted.kind;
+  what.ranks = wanted.ranks;
+  what.stages = wanted.ranks * wanted.chunks;
+  what.chains = wanted.kind == VELO_SCHEDULE_DUALPIPE ? 2 : 1;
+  what.microbatches = wanted.microbatches;
+  what.splits = wanted.splits;
+  return what;
+}
+
+schedule generate(const velo_schedule_desc& desc, const costs& given) {
   if (desc.kind == VELO_SCHEDULE_CUSTOM) return make_custom(desc);
   const kind_row* kind = nullptr;
   for (const kind_row& row : kinds)
@@ -56,20 +84,35 @@ schedule generate(const velo_schedule_desc& desc) {
 
   request wanted;
   wanted.kind = desc.kind;
+  wanted.costs = given;
   wanted.ranks = in_range(desc.ranks, most_ranks, "desc.ranks");
   wanted.microbatches = in_range(desc.microbatches, most_index, "desc.microbatches");
   wanted.chunks =
       desc.chunks == 0 ? kind->chunks : in_range(desc.chunks, kind->most_chunks, "desc.chunks");
-  require_none(desc.group != 0 && !kind->has_group, "desc.group", desc.group);
+  if (desc.chunks > 0 && desc.chunks < kind->chunks && kind->chunks == kind->most_chunks)
+    fail(VELO_ERR_ARGUMENT, "desc.chunks", text("%d for this kind", kind->chunks),
+         text("%d", desc.chunks));
+  require_none(desc.group != 0 && (kind->takes & group) == 0, "desc.group", desc.group);
   wanted.group = desc.group == 0 ? wanted.ranks : in_range(desc.group, most_index, "desc.group");
+  require_none(desc.splits != 0 && (kind->takes & splits) == 0, "desc.splits", desc.splits);
+  wanted.splits = desc.splits == 0 ? 1 : in_range(desc.splits, most_index, "desc.splits");
   require_none((desc.flags & ~kind->flags) != 0, "desc.flags",
                static_cast<std::int32_t>(desc.flags));
   wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;
-  if (std::int64_t{wanted.ranks} * wanted.chunks * wanted.microbatches > most_cells)
+  wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) == 0;
+  if (desc.cap != 0 && (kind->takes & cap) == 0)
+    fail(VELO_ERR_ARGUMENT, "desc.cap", "0 for this kind", text("%g", desc.cap));
+  if (!(desc.cap >= 0) || desc.cap > most_index)
+    fail(VELO_ERR_ARGUMENT, "desc.cap", text("0 to %d", most_index), text("%g", desc.cap));
+  wanted.cap = desc.cap;
+  if (std::int64_t{wanted.ranks} * wanted.chunks > most_index ||
+      std::int64_t{wanted.microbatches} * wanted.splits > most_index ||
+      std::int64_t{wanted.ranks} * wanted.chunks * wanted.microbatches * wanted.splits > most_cells)
     fail(
         VELO_ERR_ARGUMENT, "desc.microbatches",
         text("at most %lld pairs of a stage and a micro-batch", static_cast<long long>(most_cells)),
-        text("%d stages, %d micro-batches", wanted.ranks * wanted.chunks, wanted.microbatches));
+        text("%d ranks of %d stages, %d micro-batches", wanted.ranks, wanted.chunks,
+             wanted.microbatches * wanted.splits));
   return kind->make(wanted);
 }
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/failure.hpp"
-#include "sched/schedule.hpp"
+#include "sched/ticks.hpp"
 
 namespace velo::sched {
 
@@ -18,25 +18,44 @@ struct request {
   std::int32_t microbatches = 0;  // M
   std::int32_t chunks = 1;        // V
   std::int32_t group = 0;         // N
+  std::int32_t splits = 1;        // S
   bool extra_warmup = false;
+  bool detach = true;  // of W at the end of DualPipe(V)
+  double cap = 0;      // most activations, in micro-batches of a whole rank; 0: as the kind has it
+  sched::costs costs;
+
+  // The cap in activations of one stage.
+  std::int32_t room_or(std::int32_t otherwise) const {
+    return cap == 0 ? otherwise : static_cast<std::int32_t>(cap * chunks);
+  }
 };
+
+// Sizes of the schedule that is wanted.
+shape shape_of(const request& wanted);
 
 schedule make_gpipe(const request& wanted);
 schedule make_1f1b(const request& wanted);
 schedule make_interleaved(const request& wanted);
+schedule make_looped_bfs(const request& wanted);
+schedule make_zbh2(const request& wanted);
+schedule make_zb1p(const request& wanted);
+schedule make_zbv(const request& wanted);
+schedule make_zbv_greedy(const request& wanted);
+schedule make_vhalf(const request& wanted);
+schedule make_vmin(const request& wanted);
+schedule make_1f1b_v(const request& wanted);
+schedule make_dualpipe(const request& wanted);
+schedule make_dualpipev(const request& wanted);
+schedule make_seq1f1b(const request& wanted);
 
-// The schedule that a desc asks for; throws ARGUMENT naming the field.
-schedule generate(const velo_schedule_desc& desc);
+// The schedule that a desc asks for, its costs aside, which come checked; throws ARGUMENT naming the
+// field.
+schedule generate(const velo_schedule_desc& desc, const costs& given);
 
-// A schedule in loops with a program for every rank: fill(rank, program).
+// A schedule with a program for every rank: fill(rank, program).
 template <class Fill>
 schedule by_programs(const request& wanted, const turns& order,
                      std::vector<std::vector<std::int32_t>> stages, Fill&& fill) {
-  shape what;
-  what.kind = wanted.kind;
-  what.ranks = wanted.ranks;
-  what.stages = wanted.ranks * wanted.chunks;
-  what.microbatches = wanted.microbatches;
   std::vector<row> rows;
   rows.reserve(wanted.ranks);
   for (std::int32_t rank = 0; rank < wanted.ranks; ++rank) {
@@ -44,7 +63,7 @@ schedule by_programs(const request& wanted, const turns& order,
     fill(rank, actions);
     rows.emplace_back(std::move(actions));
   }
-  return {what, std::move(stages), std::move(rows)};
+  return {shape_of(wanted), std::move(stages), std::move(rows)};
 }
 
 }  // namespace velo::sched

@@ -40,9 +40,9 @@ std::string write_summary(const timeline& of) {
     out += meaning;
   };
   line("makespan  ", times.makespan(), "\n");
-  line("work      ", times.work(), "  of the busiest rank\n");
-  line("beta      ", times.makespan() - times.work(), "  makespan - work\n");
-  line("sigma     ", times.sigma(), "  the most a rank idles between its first and last action\n");
+  line("work      ", times.work(), "  of the rank that works least\n");
+  line("beta      ", times.makespan() - times.work(), "  makespan - work: the most a rank idles\n");
+  line("sigma     ", times.sigma(), "  the same between its own first and last action\n");
   out += "peak activations by rank, in micro-batches of a whole rank:\n ";
   append_peaks(out, of, " ");
   return out += '\n';

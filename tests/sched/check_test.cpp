@@ -71,6 +71,24 @@ TEST_CASE("a stage on two ranks or on none is named") {
   CHECK(found[0].reason == "stage 1 is on no rank");
 }
 
+TEST_CASE("splits out of the order of their sequence are named") {
+  sched::shape what;
+  what.ranks = what.stages = 1;
+  what.microbatches = what.splits = 2;
+  const auto found_in = [&](const char* rows) {
+    std::vector<sched::action> row(8);
+    sched::schedule read = sched::read_csv(rows);
+    read.read(0, 0, 8, row.data());
+    std::vector<fault> found;
+    for (const sched::violation& v : sched::check({what, {{0}}, {row}}))
+      found.push_back({v.code, v.rank, v.index});
+    return found;
+  };
+  CHECK(found_in("0F0,0F1,0B1,0B0,0F2,0F3,0B3,0B2\n").empty());
+  CHECK(found_in("0F1,0F0,0B1,0B0,0F2,0F3,0B3,0B2\n") == faults{{VELO_VIOLATION_ORDER, 0, 0}});
+  CHECK(found_in("0F0,0F1,0B1,0B0,0F2,0F3,0B2,0B3\n") == faults{{VELO_VIOLATION_ORDER, 0, 6}});
+}
+
 TEST_CASE("ranks that wait for each other are all named, with where they stand") {
   CHECK(faults_of("0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n") ==
         faults{{VELO_VIOLATION_STUCK, 0, 1}, {VELO_VIOLATION_STUCK, 1, 0}});

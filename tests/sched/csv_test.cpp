@@ -9,10 +9,14 @@ using sched::read_csv;
 using sched::write_csv;
 
 TEST_CASE("what is written is read as the same schedule") {
-  for (const sched::schedule& order : {test::made(VELO_SCHEDULE_1F1B, {4, 6}),
-                                       test::made(VELO_SCHEDULE_INTERLEAVED, {2, 5, 2, 3})}) {
+  for (const sched::schedule& order :
+       {test::made(VELO_SCHEDULE_1F1B, {4, 6}), test::made(VELO_SCHEDULE_INTERLEAVED, {2, 5, 2, 3}),
+        test::made(VELO_SCHEDULE_ZBV, {3, 6}), test::made(VELO_SCHEDULE_VHALF, {4, 6}),
+        test::made(VELO_SCHEDULE_DUALPIPEV, {3, 6}), test::made(VELO_SCHEDULE_DUALPIPE, {2, 4}),
+        test::made(VELO_SCHEDULE_DUALPIPE, {6, 16})}) {
     const sched::schedule again = read_csv(write_csv(order));
     CHECK(again.what().stages == order.what().stages);
+    CHECK(again.what().microbatches == order.what().microbatches);
     CHECK(write_csv(again) == write_csv(order));
     CHECK(test::violations_of(again).empty());
     CHECK(test::price(again).makespan == test::price(order).makespan);

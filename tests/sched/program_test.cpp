@@ -5,10 +5,19 @@
 using namespace velo;
 
 TEST_CASE("reading from any place gives what reading through gives") {
-  const sched::schedule orders[] = {
-      test::made(VELO_SCHEDULE_GPIPE, {3, 4}), test::made(VELO_SCHEDULE_1F1B, {5, 3}),
-      test::made(VELO_SCHEDULE_1F1B, {4, 9}), test::made(VELO_SCHEDULE_INTERLEAVED, {3, 11, 3, 4}),
-      test::made(VELO_SCHEDULE_INTERLEAVED, {2, 5, 2, 3, 1})};
+  const sched::schedule orders[] = {test::made(VELO_SCHEDULE_GPIPE, {3, 4}),
+                                    test::made(VELO_SCHEDULE_1F1B, {5, 3}),
+                                    test::made(VELO_SCHEDULE_1F1B, {4, 9}),
+                                    test::made(VELO_SCHEDULE_INTERLEAVED, {3, 11, 3, 4}),
+                                    test::made(VELO_SCHEDULE_INTERLEAVED, {2, 5, 2, 3, 1}),
+                                    test::made(VELO_SCHEDULE_ZB1P, {3, 6, 2}),
+                                    test::made(VELO_SCHEDULE_ZBH1, {5, 3}),
+                                    test::made(VELO_SCHEDULE_ZBV, {3, 7}),
+                                    test::made(VELO_SCHEDULE_ZBV, {4, 2}),
+                                    test::made(VELO_SCHEDULE_DUALPIPEV, {4, 8}),
+                                    test::made(VELO_SCHEDULE_DUALPIPEV, {3, 6, 0, 0, 2}),
+                                    test::made(VELO_SCHEDULE_SEQ1F1B, {3, 3, 0, 0, 0, 3}),
+                                    test::made(VELO_SCHEDULE_VHALF, {3, 5})};
   for (const sched::schedule& order : orders) {
     for (std::int32_t rank = 0; rank < order.what().ranks; ++rank) {
       const std::int64_t length = order.length(rank);

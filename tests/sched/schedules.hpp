@@ -15,6 +15,8 @@ struct sizes {
   std::int32_t ranks, microbatches;
   std::int32_t chunks = 0, group = 0;
   std::uint32_t flags = 0;
+  std::int32_t splits = 0;
+  double cap = 0;
 };
 
 inline velo_schedule_desc desc_of(velo_schedule_kind kind, const sizes& of) {
@@ -25,11 +27,14 @@ inline velo_schedule_desc desc_of(velo_schedule_kind kind, const sizes& of) {
   desc.chunks = of.chunks;
   desc.group = of.group;
   desc.flags = of.flags;
+  desc.splits = of.splits;
+  desc.cap = of.cap;
   return desc;
 }
 
-inline sched::schedule made(velo_schedule_kind kind, const sizes& of) {
-  return sched::generate(desc_of(kind, of));
+inline sched::schedule made(velo_schedule_kind kind, const sizes& of,
+                            const sched::costs& costs = {}) {
+  return sched::generate(desc_of(kind, of), costs);
 }
 
 // A row as "0F0 0F1 (0F2;3B0)": an FB without its name.

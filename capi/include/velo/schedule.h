@@ -61,32 +61,65 @@ typedef struct velo_action {
 /* How an order is made; P ranks, M micro-batches, V chunks (stages) a rank. */
 typedef int32_t velo_schedule_kind;
 enum {
-  VELO_SCHEDULE_CUSTOM = 0,     /* by the caller: empty until velo_schedule_read */
-  VELO_SCHEDULE_GPIPE = 1,      /* all F, then all B */
-  VELO_SCHEDULE_1F1B = 2,       /* F and B by turns: at most P - r activations on rank r */
-  VELO_SCHEDULE_INTERLEAVED = 3 /* 1F1B over V chunks a rank: a bubble of a V-th */
+  VELO_SCHEDULE_CUSTOM = 0,      /* by the caller: empty until velo_schedule_read */
+  VELO_SCHEDULE_GPIPE = 1,       /* all F, then all B */
+  VELO_SCHEDULE_1F1B = 2,        /* F and B by turns: at most P - r activations on rank r */
+  VELO_SCHEDULE_INTERLEAVED = 3, /* 1F1B over V chunks a rank: a bubble of a V-th */
+  VELO_SCHEDULE_LOOPED_BFS = 4,  /* GPipe over V chunks a rank, all micro-batches through each */
+  VELO_SCHEDULE_ZBH1 = 5,        /* 1F1B with W apart, in its memory */
+  VELO_SCHEDULE_ZBH2 = 6,        /* W apart, in twice the memory: no rank idles; by costs and cap */
+  VELO_SCHEDULE_ZB1P = 7,        /* interleaved with W apart */
+  VELO_SCHEDULE_ZBV = 8,         /* two chunks a rank, down the ranks and up, W apart: no rank idles
+                                    at equal costs, in 1F1B's memory */
+  VELO_SCHEDULE_ZBV_GREEDY = 9,  /* the same by costs and cap */
+  VELO_SCHEDULE_VHALF = 10,      /* the same in half of the memory */
+  VELO_SCHEDULE_VMIN = 11,       /* the same in a third of the memory, at equal costs */
+  VELO_SCHEDULE_1F1B_V = 12,     /* two chunks, down and up, B whole: two thirds of the memory */
+  VELO_SCHEDULE_DUALPIPE = 13,   /* from both ends, FB; a rank has a stage of both directions */
+  VELO_SCHEDULE_DUALPIPEV = 14,  /* the same on half of the ranks, as two chunks down and up */
+  VELO_SCHEDULE_SEQ1F1B = 15     /* 1F1B over splits of sequences */
 };
 
 /* Bits of velo_schedule_desc.flags. */
 enum {
-  VELO_SCHEDULE_EXTRA_WARMUP = 1 /* INTERLEAVED: one F more before the first B, so that an F and the
-                                    B next to it are of different micro-batches */
+  VELO_SCHEDULE_EXTRA_WARMUP =
+      1,                         /* INTERLEAVED: one F more before the first B, so that an F and the
+                                     B next to it are of different micro-batches */
+  VELO_SCHEDULE_NO_DW_DETACH = 2 /* DUALPIPE, DUALPIPEV: B whole at the end, too, for less memory */
 };
+
+/* What actions take, in any unit of time. A whole rank's, for one micro-batch: a stage takes its
+ * share of that, a V-th where a rank has V of them. */
+typedef struct velo_schedule_costs {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  double forward;    /* F */
+  double input;      /* I */
+  double weight;     /* W; B takes input + weight */
+  double fused;      /* FB; -1 = forward + input + weight */
+  double latency;    /* from the end of an action until another rank has what it made */
+} velo_schedule_costs;
+
+#define VELO_SCHEDULE_COSTS_INIT \
+  { sizeof(velo_schedule_costs), 0, 1, 1, 1, -1, 0 }
 
 typedef struct velo_schedule_desc {
   uint32_t struct_size;
   velo_schedule_kind kind;
   int32_t ranks;        /* P; 0 for CUSTOM */
-  int32_t microbatches; /* M; 0 for CUSTOM */
-  int32_t chunks;       /* V; 0 = as the kind has it: 1, and 2 for INTERLEAVED */
-  int32_t group;        /* INTERLEAVED: micro-batches that go through a chunk before the next
-                                chunk's turn, P to M; 0 = P */
-  uint32_t flags;       /* bits: VELO_SCHEDULE_EXTRA_WARMUP */
-  uint32_t reserved;    /* 0 */
+  int32_t microbatches; /* M, of both directions together; 0 for CUSTOM */
+  int32_t chunks;       /* V; 0 = as the kind has it: 2 for INTERLEAVED, LOOPED_BFS, ZB1P */
+  int32_t group;  /* INTERLEAVED: micro-batches that go through a chunk before the next chunk's
+                           turn, P to M; 0 = P */
+  int32_t splits; /* SEQ1F1B: parts of a micro-batch's sequence; 0 = 1 */
+  uint32_t flags; /* bits: VELO_SCHEDULE_EXTRA_WARMUP.. */
+  double cap;     /* ZBH2, ZBV_GREEDY: most activations held, in micro-batches of a whole rank;
+                           0 = 2P - 1, P */
+  const velo_schedule_costs* costs; /* what ZBH2, ZBV_GREEDY order by; NULL = all 1; copied */
 } velo_schedule_desc;
 
 #define VELO_SCHEDULE_DESC_INIT \
-  { sizeof(velo_schedule_desc), 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_schedule_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct velo_schedule_info {
   uint32_t struct_size;
@@ -134,28 +167,13 @@ typedef struct velo_violation {
     }                                                      \
   }
 
-/* What actions take, in any unit of time. A whole rank's, for one micro-batch: a stage takes its
- * share of that, a V-th where a rank has V of them. */
-typedef struct velo_schedule_costs {
-  uint32_t struct_size;
-  uint32_t reserved; /* 0 */
-  double forward;    /* F */
-  double input;      /* I */
-  double weight;     /* W; B takes input + weight */
-  double fused;      /* FB; -1 = forward + input + weight */
-  double latency;    /* from the end of an action until another rank has what it made */
-} velo_schedule_costs;
-
-#define VELO_SCHEDULE_COSTS_INIT \
-  { sizeof(velo_schedule_costs), 0, 1, 1, 1, -1, 0 }
-
 typedef struct velo_timeline_stats {
   uint32_t struct_size;
   uint32_t reserved; /* 0 */
   double makespan;   /* from the first action of any rank to the end of the last */
-  double work;       /* what the busiest rank's actions take */
-  double beta;       /* makespan - work: the bubble by the clock */
-  double sigma;      /* the longest that a rank is idle between its own first and last action */
+  double work;       /* what the actions of the rank take that works least */
+  double beta;       /* makespan - work: the most that a rank is idle, by the clock */
+  double sigma;      /* the most that a rank is idle between its own first and last action */
 } velo_timeline_stats;
 
 #define VELO_TIMELINE_STATS_INIT \
@@ -189,7 +207,7 @@ enum {
 /* A schedule of a kind. desc: copied. schedule: receives the handle; destroy it with
  * velo_schedule_destroy.
  * Thread class: any. Errors: NULL, STRUCT, ARGUMENT (what makes no sense in desc, or not for its
- * kind), UNSUPPORTED (a field of newer headers), MEMORY. */
+ * kind; a cap in which no order is found), UNSUPPORTED (a field of newer headers), MEMORY. */
 VELO_API velo_status velo_schedule_create(const velo_schedule_desc* desc, velo_schedule* schedule);
 
 /* Ends a schedule. Timelines made of it stay. NULL is ignored.

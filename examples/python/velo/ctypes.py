@@ -180,7 +180,20 @@ VELO_SCHEDULE_CUSTOM = 0
 VELO_SCHEDULE_GPIPE = 1
 VELO_SCHEDULE_1F1B = 2
 VELO_SCHEDULE_INTERLEAVED = 3
+VELO_SCHEDULE_LOOPED_BFS = 4
+VELO_SCHEDULE_ZBH1 = 5
+VELO_SCHEDULE_ZBH2 = 6
+VELO_SCHEDULE_ZB1P = 7
+VELO_SCHEDULE_ZBV = 8
+VELO_SCHEDULE_ZBV_GREEDY = 9
+VELO_SCHEDULE_VHALF = 10
+VELO_SCHEDULE_VMIN = 11
+VELO_SCHEDULE_1F1B_V = 12
+VELO_SCHEDULE_DUALPIPE = 13
+VELO_SCHEDULE_DUALPIPEV = 14
+VELO_SCHEDULE_SEQ1F1B = 15
 VELO_SCHEDULE_EXTRA_WARMUP = 1
+VELO_SCHEDULE_NO_DW_DETACH = 2
 VELO_SCHEDULE_CSV = 0
 VELO_VIOLATION_MISSING = 1
 VELO_VIOLATION_DUPLICATE = 2
@@ -511,6 +524,10 @@ class velo_action(ctypes.Structure):
     """One action of a rank."""
 
 
+class velo_schedule_costs(Sized):
+    """What actions take, in any unit of time: a whole rank's, for one micro-batch."""
+
+
 class velo_schedule_desc(Sized):
     """What a schedule is made from."""
 
@@ -521,10 +538,6 @@ class velo_schedule_info(Sized):
 
 class velo_violation(Sized):
     """What a schedule does that it must not."""
-
-
-class velo_schedule_costs(Sized):
-    """What actions take, in any unit of time: a whole rank's, for one micro-batch."""
 
 
 class velo_timeline_stats(Sized):
@@ -1088,6 +1101,15 @@ velo_action._fields_ = [
     ("other_stage", c_int32),
     ("other_microbatch", c_int32),
 ]
+velo_schedule_costs._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("forward", c_double),
+    ("input", c_double),
+    ("weight", c_double),
+    ("fused", c_double),
+    ("latency", c_double),
+]
 velo_schedule_desc._fields_ = [
     ("struct_size", c_uint32),
     ("kind", c_int32),
@@ -1095,8 +1117,10 @@ velo_schedule_desc._fields_ = [
     ("microbatches", c_int32),
     ("chunks", c_int32),
     ("group", c_int32),
+    ("splits", c_int32),
     ("flags", c_uint32),
-    ("reserved", c_uint32),
+    ("cap", c_double),
+    ("costs", POINTER(velo_schedule_costs)),
 ]
 velo_schedule_info._fields_ = [
     ("struct_size", c_uint32),
@@ -1115,15 +1139,6 @@ velo_violation._fields_ = [
     ("index", c_int64),
     ("action", velo_action),
     ("reason", c_char * 172),
-]
-velo_schedule_costs._fields_ = [
-    ("struct_size", c_uint32),
-    ("reserved", c_uint32),
-    ("forward", c_double),
-    ("input", c_double),
-    ("weight", c_double),
-    ("fused", c_double),
-    ("latency", c_double),
 ]
 velo_timeline_stats._fields_ = [
     ("struct_size", c_uint32),

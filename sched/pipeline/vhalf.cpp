@@ -1,0 +1,19 @@
+// V-Half: half the memory of 1F1B, and no rank idles in the steady part at costs that are near equal.
+//
+// Forwards go down the ranks in two slots a rank and up in one, gradients the same way; with an even
+// number of ranks three slots are left between, so that no two actions want the same slot. At most
+// floor((P + 2) / 2) micro-batches are held.
+#include "sched/pipeline/building_block.hpp"
+
+namespace velo::sched {
+
+schedule make_vhalf(const request& wanted) {
+  const std::int64_t ranks = wanted.ranks, apart = ranks % 2 == 0 ? 3 : 0;
+  std::vector<block> blocks;
+  for (std::int64_t r = 0; r < ranks; ++r)
+    blocks.push_back(
+        {2 * r, 3 * ranks - 2 - r, 3 * ranks + apart + 2 * r - 1, 6 * ranks + apart - 2 - r});
+  return repeat_block(wanted, blocks);
+}
+
+}  // namespace velo::sched
