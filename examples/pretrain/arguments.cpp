@@ -58,6 +58,7 @@ split_words split(const std::vector<std::string>& words, const configuration& se
 
 void parse_arguments(const std::vector<std::string>& words, arguments& into) {
   split_words given = split(words, into.config);
+  into.words = words;
   into.help = given.help;
   if (into.help) return;
   const auto has = [&](const char* mode) { return given.modes.count(mode) > 0; };

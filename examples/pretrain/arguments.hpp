@@ -16,6 +16,7 @@ struct arguments {
   bool generate = false;  // --generate: sample from --load, do not train
   bool resume = false;    // --resume: go on with the run that left the checkpoint
   std::string prompt;
+  std::vector<std::string> words;  // all that was given
   configuration config;
   std::unique_ptr<checkpoint_reader> checkpoint;  // of --resume or --load
 };

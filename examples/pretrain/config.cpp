@@ -276,6 +276,19 @@ void configuration::check() {
   if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
   if (r.out.empty()) refuse("out", "must name a directory");
   check_memory();
+  if (r.transport != "auto" && r.transport != "local" && r.transport != "shm")
+    refuse("transport", "must be auto, local or shm");
+  if (r.ranks > 0) require_fit(r.ranks);
+}
+
+void configuration::require_fit(std::int64_t ranks) const {
+  const std::string count = std::to_string(ranks);
+  if (values.run.ranks != 0 && values.run.ranks != ranks)
+    refuse("ranks", ("must be 0, or the " + count + " that were started").c_str());
+  if (values.data.batch % ranks != 0)
+    refuse("batch", ("must be a multiple of the " + count + " ranks").c_str());
+  if (ranks > 1 && !values.run.trace.empty())
+    refuse("trace", ("is of one rank, not of " + count).c_str());
 }
 
 void configuration::check_memory() const {

@@ -42,6 +42,9 @@ class configuration {
   // A warm-up that nobody asked for gives way to a run that is shorter.
   void check();
 
+  // Refuses what a run of so many ranks cannot do.
+  void require_fit(std::int64_t ranks) const;
+
   // Refuses if the two differ in a setting of `section`; `whose` says whose settings `other` are.
   void require_same(const configuration& other, const std::string& section,
                     const std::string& whose) const;

@@ -11,14 +11,15 @@
 
 namespace pretrain {
 
-console::console() {
+console::console(bool speaks) : speaks_(speaks) {
+  if (!speaks) return;
   const char* kind = std::getenv("TERM");
   terminal_ = ::isatty(STDOUT_FILENO) == 1 && kind && *kind && std::strcmp(kind, "dumb") != 0;
 }
 
 console::~console() {
   if (shown_) std::puts("");
-  std::fflush(stdout);
+  if (speaks_) std::fflush(stdout);
 }
 
 void console::clear() {
@@ -27,6 +28,7 @@ void console::clear() {
 }
 
 void console::say(const char* format, ...) {
+  if (!speaks_) return;
   clear();
   va_list arguments;
   va_start(arguments, format);

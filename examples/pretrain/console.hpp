@@ -10,7 +10,7 @@ namespace pretrain {
 
 class console {
  public:
-  console();
+  explicit console(bool speaks = true);
   console(const console&) = delete;
   console& operator=(const console&) = delete;
   ~console();  // what comes next, a failure's sentence, begins on a line of its own
@@ -26,7 +26,7 @@ class console {
  private:
   void clear();
 
-  bool terminal_, shown_ = false;
+  bool speaks_, terminal_ = false, shown_ = false;
 };
 
 }  // namespace pretrain

@@ -1,18 +1,20 @@
 // The one signal handler, for three signals.
 #include "interrupt.hpp"
 
+#include <atomic>
 #include <csignal>
 
 namespace pretrain {
 namespace {
 
-volatile std::sig_atomic_t caught = 0;
+std::atomic<int> caught{0};  // read by the threads of several ranks
+static_assert(std::atomic<int>::is_always_lock_free);
 
 }  // namespace
 
 void catch_interrupts() {
   struct sigaction action {};
-  action.sa_handler = [](int signal) { caught = signal; };
+  action.sa_handler = [](int signal) { caught.store(signal, std::memory_order_relaxed); };
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
@@ -21,12 +23,8 @@ void catch_interrupts() {
   if (hangup.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);  // nohup's wish stands
 }
 
-bool interrupted() {
-  return caught != 0;
-}
-
-int interrupted_exit_code() {
-  return 128 + caught;
+int interrupt() {
+  return caught.load(std::memory_order_relaxed);
 }
 
 }  // namespace pretrain

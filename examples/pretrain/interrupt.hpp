@@ -7,7 +7,9 @@
 namespace pretrain {
 
 void catch_interrupts();
-bool interrupted();
-int interrupted_exit_code();  // the shell's for that signal: 130, 143, 129
+int interrupt();  // the signal; 0: none
+inline bool interrupted() {
+  return interrupt() != 0;
+}
 
 }  // namespace pretrain

@@ -8,11 +8,11 @@
 
 namespace pretrain {
 
-machine_rates measure_machine(const velo::context& context, element type) {
+machine_rates measure_machine(const velo::context& context, element type, int ranks) {
   using velo::bench::limit;
   const velo::bench::machine here = velo::bench::identify_machine(isa_of(context));
   // More threads than processors add nothing to what the processors can do.
-  const int threads = std::min(threads_of(context), static_cast<int>(here.cpus.size()));
+  const int threads = std::min(ranks * threads_of(context), static_cast<int>(here.cpus.size()));
   const velo::bench::calibration found =
       velo::bench::calibrate(here, {threads}, velo::bench::brief);
   const auto best = [&](std::initializer_list<limit> of) {

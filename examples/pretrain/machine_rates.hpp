@@ -3,7 +3,7 @@
 //
 // So shares of these rates are shares of the machine, also where velo is slow. Arithmetic
 // is that of the widest unit the context's instruction set offers for the model's dtype, on
-// the context's threads.
+// the threads of all ranks.
 #pragma once
 
 #include <array>
@@ -29,6 +29,7 @@ struct machine_rates {
   double cache_bytes;  // what fits in here moves at the cache's rates
 };
 
-machine_rates measure_machine(const velo::context& context, element type);
+// For so many ranks with contexts alike.
+machine_rates measure_machine(const velo::context& context, element type, int ranks);
 
 }  // namespace pretrain

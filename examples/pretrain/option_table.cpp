@@ -44,7 +44,7 @@ void configuration::add_data() {
   auto& d = values.data;
   add("data", "paths", &d.paths, "file or directory of text; give it again for more");
   add("data", "sequence", &d.sequence, "bytes a window", 2, 1048576);
-  add("data", "batch", &d.batch, "windows a micro-batch", 1, many);
+  add("data", "batch", &d.batch, "windows a micro-batch, of all ranks together", 1, many);
   add("data", "accumulation", &d.accumulation, "micro-batches whose gradients one step sums", 1,
       many);
   add("data", "validation_bytes", &d.validation_bytes,
@@ -99,8 +99,15 @@ void configuration::add_run() {
   auto& r = values.run;
   add("run", "seed", &r.seed, "of initial weights, window order and sampling", 0,
       static_cast<double>(1LL << 53));
-  add("run", "threads", &r.threads, "0: all the machine lends; results do not depend on it", 0,
-      1024);
+  add("run", "threads", &r.threads,
+      "of each rank; 0: all the machine lends, divided by the ranks; results do not depend on it",
+      0, 1024);
+  add("run", "ranks", &r.ranks,
+      "that train together, each on its part of the batch; 0: those that mpirun or torchrun "
+      "started, else one",
+      0, 1024);
+  add("run", "transport", &r.transport,
+      "of ranks that nobody started: local (threads of one process), shm (processes), auto (shm)");
   add("run", "out", &r.out, "directory for checkpoint/ and loss.svg");
   add("run", "log", &r.log, "FILE.jsonl that receives a line a step and a validation");
   add("run", "log_every", &r.log_every, "steps between the lines that stay on the screen", 1, many);

@@ -29,7 +29,7 @@ struct model_settings {
 struct data_settings {
   std::vector<std::string> paths = {"/usr/share/common-licenses"};
   std::int64_t sequence = 256;    // bytes a window
-  std::int64_t batch = 16;        // windows a micro-batch
+  std::int64_t batch = 16;        // windows a micro-batch, of all ranks together
   std::int64_t accumulation = 1;  // micro-batches a step
   std::int64_t validation_bytes = 262144;
 
@@ -62,7 +62,9 @@ struct memory_settings {
 
 struct run_settings {
   std::int64_t seed = 1;
-  std::int64_t threads = 0;  // 0: as many as the machine lends us
+  std::int64_t threads = 0;  // of a rank; 0: as many as the machine lends us, divided by the ranks
+  std::int64_t ranks = 0;    // 0: those that mpirun or torchrun started, else one
+  std::string transport = "auto";
   std::string out = "runs/pretrain";
   std::string log;
   std::string trace;

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 
 #include "baseline.hpp"
 #include "console.hpp"
@@ -14,6 +15,7 @@
 #include "flops.hpp"
 #include "generate.hpp"
 #include "interrupt.hpp"
+#include "launch.hpp"
 #include "loss_curve.hpp"
 #include "machine_rates.hpp"
 #include "out_folder.hpp"
@@ -36,31 +38,30 @@ const char* plural(std::size_t count) {
 
 class run {
  public:
-  explicit run(arguments& with)
+  run(const arguments& with, member& rank)
       : values_(with.config.values),
         config_(with.config),
-        memory_(values_.memory),
-        context_(make_context(values_.run, memory_)),
+        rank_(after_the_first(rank)),
+        memory_(rank.memory()),
+        context_(rank.context()),
         text_(read_corpus(values_.data.paths, static_cast<std::size_t>(values_.data.sequence),
                           static_cast<std::size_t>(values_.data.validation_bytes))),
-        trainer_(memory_, context_, values_, text_),
+        trainer_(rank, values_, text_),
         promise_(keep_to_budget()),
-        out_(values_.run.out) {
-    std::error_code ignored;
-    if (!values_.run.log.empty()) out_.require_apart("--log", values_.run.log);
-    if (!values_.memory.memory_trace.empty())
-      out_.require_apart("--memory_trace", values_.memory.memory_trace);
-    if (!values_.memory.memory_snapshot.empty())
-      out_.require_apart("--memory_snapshot", values_.memory.memory_snapshot);
+        console_(rank.leads()) {
+    if (rank.leads()) claim_places();
     if (with.resume) {
       with.checkpoint->require_unchanged();
       trainer_.resume(*with.checkpoint);
       validations_ = with.checkpoint->validations();
-      ours_ = std::filesystem::equivalent(with.checkpoint->path(), out_.checkpoint(), ignored);
+      std::error_code ignored;
+      ours_ =
+          out_ && std::filesystem::equivalent(with.checkpoint->path(), out_->checkpoint(), ignored);
     } else {
       trainer_.start(with.checkpoint.get());
     }
     first_ = trainer_.steps_done();
+    if (rank.leads()) rank.barrier();
   }
 
   int operator()() {
@@ -73,10 +74,34 @@ class run {
   }
 
  private:
+  // What is wrong with a run is found by rank 0, which prepares before the others, and told once.
+  static member& after_the_first(member& rank) {
+    if (!rank.leads()) rank.barrier();
+    return rank;
+  }
+
+  void claim_places() {
+    out_.emplace(values_.run.out);
+    if (!values_.run.log.empty()) out_->require_apart("--log", values_.run.log);
+    if (!values_.memory.memory_trace.empty())
+      out_->require_apart("--memory_trace", values_.memory.memory_trace);
+    if (!values_.memory.memory_snapshot.empty())
+      out_->require_apart("--memory_snapshot", values_.memory.memory_snapshot);
+  }
+
+  // Whether any rank was told to stop: all ask, and all hear the same.
+  bool stopped() {
+    signal_ = rank_.most(interrupt());
+    return signal_ != 0;
+  }
+
   int go() {
-    const machine_rates machine = measure_machine(context_, trainer_.weights().type());
+    rank_.barrier();
+    machine_rates machine = {};
+    if (rank_.leads())
+      machine = measure_machine(context_, trainer_.weights().type(), rank_.ranks());
     introduce(machine);
-    if (interrupted()) return leave();
+    if (stopped()) return leave();
     if (first_ > 0 && first_ >= values_.schedule.steps)
       console_.say("done   step %lld of %lld already; --steps asks for more",
                    static_cast<long long>(first_), static_cast<long long>(values_.schedule.steps));
@@ -87,11 +112,11 @@ class run {
         values_.run.stop_after ? values_.run.stop_after : values_.schedule.steps;
     progress report(console_,
                     {values_.schedule.steps, trainer_.steps_done(), last, values_.run.log_every},
-                    work, values_.run.log);
+                    work, rank_.leads() ? values_.run.log : "");
     // What an interrupt kept the run before this one from measuring.
     if (validation_due() && !validate(report)) return leave();
     while (trainer_.steps_done() < last) {
-      if (interrupted()) return leave();
+      if (stopped()) return leave();
       if (trainer_.steps_done() == first_) memory_.begin_steps();
       one_step(report);
       if (trainer_.steps_done() == first_ + 3) end_records();
@@ -102,7 +127,7 @@ class run {
     save();
     if (trainer_.steps_done() < values_.schedule.steps) return 0;
     if (!finish(report)) return leave();
-    return interrupted() ? interrupted_exit_code() : 0;
+    return interrupted() ? 128 + interrupt() : 0;
   }
 
   std::int64_t keep_to_budget() {
@@ -149,7 +174,11 @@ class run {
                    plural(text_.binary_files));
     console_.say("to     %s", values_.run.out.c_str());
     if (promise_ != 0) tell_promise();
-    console_.say("velo   %s, %d threads", isa_of(context_).c_str(), threads_of(context_));
+    if (rank_.ranks() > 1)
+      console_.say("ranks  %d, each with %lld of a micro-batch's windows", rank_.ranks(),
+                   static_cast<long long>(values_.data.batch / rank_.ranks()));
+    console_.say("velo   %s, %d threads%s", isa_of(context_).c_str(), threads_of(context_),
+                 rank_.ranks() > 1 ? " a rank" : "");
     console_.say("       this machine: %s at its peak, copies %s",
                  scaled(machine.flops, "FLOP/s").c_str(),
                  scaled(machine.memory[static_cast<std::size_t>(walk::copy)], "B/s").c_str());
@@ -173,7 +202,7 @@ class run {
     const trainer::result done = trainer_.step();
     report.step({trainer_.steps_done(), done.loss, done.learning_rate, done.grad_norm,
                  seconds_since(begin)});
-    if (!std::isfinite(done.loss) || !std::isfinite(done.grad_norm))
+    if (rank_.leads() && (!std::isfinite(done.loss) || !std::isfinite(done.grad_norm)))
       fail("step %lld: the %s is not finite; a lower learning_rate may help",
            static_cast<long long>(trainer_.steps_done()),
            std::isfinite(done.loss) ? "gradient" : "loss");
@@ -199,10 +228,10 @@ class run {
   bool measure() {
     console_.show("validating ..");
     memory_.note("validation");
-    const std::optional<double> bits = validation_bits_per_byte(
-        context_.inline_stream(), trainer_.model(), trainer_.activations(), text_.validation);
-    if (!bits) return false;
-    if (!std::isfinite(*bits))
+    const std::optional<double> bits =
+        validation_bits_per_byte(rank_, trainer_.model(), trainer_.activations(), text_.validation);
+    if (!bits) return stopped(), false;
+    if (rank_.leads() && !std::isfinite(*bits))
       fail("step %lld: the validation is not finite; a lower learning_rate may help",
            static_cast<long long>(trainer_.steps_done()));
     validations_.push_back({trainer_.steps_done(), *bits});
@@ -218,13 +247,14 @@ class run {
   }
 
   void save() {
-    const std::string place = out_.checkpoint();
-    const std::string earlier = ours_ ? "" : out_.place_for_earlier();
+    saved_ = trainer_.steps_done();
+    if (!rank_.leads()) return;
+    const std::string place = out_->checkpoint();
+    const std::string earlier = ours_ ? "" : out_->place_for_earlier();
     checkpoint now = trainer_.state(config_.json());
     now.validations = validations_;
     save_checkpoint(place, now, earlier);
     ours_ = true;
-    saved_ = trainer_.steps_done();
     if (!earlier.empty()) console_.say("kept an earlier run's checkpoint as %s", earlier.c_str());
     console_.say("saved %s after step %lld", place.c_str(),
                  static_cast<long long>(trainer_.steps_done()));
@@ -234,11 +264,11 @@ class run {
     end_records();
     if (trainer_.steps_done() == first_ && saved_ < 0) {
       console_.say("interrupted before the first step; there was nothing to save");
-      return interrupted_exit_code();
+      return 128 + signal_;
     }
     if (saved_ != trainer_.steps_done()) save();
     console_.say("interrupted; go on with --resume %s", values_.run.out.c_str());
-    return interrupted_exit_code();
+    return 128 + signal_;
   }
 
   // False when it was interrupted.
@@ -249,6 +279,7 @@ class run {
     tell_swap("activations", trainer_.swapped_activations());
     tell_swap("optimizer", trainer_.swapped_optimizer());
     if (!measure()) return false;
+    if (!rank_.leads()) return true;
     const double bits = validations_.back().bits, zlib = zlib_bits_per_byte(text_.validation);
     const double primed = zlib_bits_per_byte(text_.validation, text_.training);
     console_.say("validation: %.4f bits/byte after step %lld", bits,
@@ -300,7 +331,7 @@ class run {
       curve.training.push_back(static_cast<double>(nats) / std::log(2.0));
     curve.validation = validations_;
     curve.zlib = zlib;
-    const std::string path = out_.curve();
+    const std::string path = out_->curve();
     ::unlink(path.c_str());
     durable_file file(path);
     file.write(svg(curve));
@@ -310,16 +341,18 @@ class run {
 
   const settings& values_;
   const configuration& config_;
-  run_memory memory_;
-  velo::context context_;
+  member& rank_;
+  run_memory& memory_;
+  const velo::context& context_;
   corpus text_;
   trainer trainer_;
-  std::int64_t promise_;  // the most bytes that memory will hold; 0: none was made
-  out_folder out_;
+  std::int64_t promise_;           // the most bytes that memory will hold; 0: none was made
+  std::optional<out_folder> out_;  // of rank 0
   std::vector<loss_point> validations_;
   std::int64_t first_ = 0;   // steps done before this run
   std::int64_t saved_ = -1;  // the step of the last checkpoint saved
   bool ours_ = false;  // what lies at the checkpoint's place is this run's, and may be replaced
+  int signal_ = 0;     // that told a rank to stop
   console console_;
 };
 
@@ -327,7 +360,7 @@ class run {
 
 int train(arguments& with) {
   catch_interrupts();  // first: preparing takes seconds, and a shell's background job ignores Ctrl-C
-  return run(with)();
+  return on_all_ranks(with, [&](member& rank) { return run(with, rank)(); });
 }
 
 }  // namespace pretrain

@@ -10,27 +10,25 @@ namespace pretrain {
 
 namespace {
 
-std::unique_ptr<swapper> make_swapper(const velo::context& context, run_memory& memory,
-                                      const std::string& where, const std::string& directory) {
+std::unique_ptr<swapper> make_swapper(member& rank, const std::string& where,
+                                      const std::string& directory) {
   if (where == "off") return nullptr;
-  return std::make_unique<swapper>(context, memory, where, directory);
+  return std::make_unique<swapper>(rank.context(), rank.memory(), where, directory);
 }
 
 }  // namespace
 
-trainer::trainer(run_memory& memory, const velo::context& context, const settings& values,
-                 const corpus& text)
+trainer::trainer(member& rank, const settings& values, const corpus& text)
     : values_(values),
-      memory_(memory),
+      rank_(rank),
+      memory_(rank.memory()),
       text_(text),
-      stream_(context.inline_stream()),
-      activations_away_(
-          make_swapper(context, memory, values.memory.swap_activations, values.memory.swap_dir)),
-      optimizer_away_(
-          make_swapper(context, memory, values.memory.swap_optimizer, values.memory.swap_dir)),
-      weights_(memory, values.model, true),
-      model_(memory, context, weights_, values.model, values.data.sequence, true),
-      batch_(memory, values.model, {values.data.batch, values.data.sequence}),
+      stream_(rank.stream()),
+      activations_away_(make_swapper(rank, values.memory.swap_activations, values.memory.swap_dir)),
+      optimizer_away_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir)),
+      weights_(memory_, values.model, true),
+      model_(memory_, rank.context(), weights_, values.model, values.data.sequence, true),
+      batch_(memory_, values.model, {windows_here(), values.data.sequence}),
       optimizer_(values.optimizer),
       windows_(static_cast<std::int64_t>(text.training.size()), values.data.sequence,
                values.run.seed),
@@ -118,8 +116,9 @@ void trainer::bring_state_back() {
 
 void trainer::write_batch(std::int64_t micro_batch) {
   const std::int64_t length = values_.data.sequence;
-  for (std::int64_t i = 0; i < values_.data.batch; ++i) {
-    const std::int64_t begin = windows_.begin(micro_batch * values_.data.batch + i);
+  const std::int64_t first = micro_batch * values_.data.batch + rank_.rank() * windows_here();
+  for (std::int64_t i = 0; i < windows_here(); ++i) {
+    const std::int64_t begin = windows_.begin(first + i);
     const std::string_view bytes(&text_.training[static_cast<std::size_t>(begin)],
                                  static_cast<std::size_t>(length));
     write_sequence(bytes, batch_.inputs() + i * length, batch_.targets() + i * length);
@@ -127,7 +126,7 @@ void trainer::write_batch(std::int64_t micro_batch) {
 }
 
 trainer::result trainer::step() {
-  const std::int64_t pieces = values_.data.accumulation, sequences = values_.data.batch;
+  const std::int64_t pieces = values_.data.accumulation, sequences = windows_here();
   double loss = 0;
   send_state_away();
   weights_.clear_gradients();
@@ -141,6 +140,8 @@ trainer::result trainer::step() {
     memory_.note("backward");
     model_.backward(stream_, batch_, 1 / static_cast<double>(pieces));
   }
+  rank_.average(weights_.gradient(0, {weights_.layout().total}));
+  loss = rank_.sum(loss) / rank_.ranks();
   memory_.note("optimizer");
   if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
   const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);

@@ -2,11 +2,13 @@
 //
 // What a step does depends on its number, the settings and the state that `checkpoint` names, and
 // on nothing else: a run that was stopped and resumed has the same bits as one that was not. A step
-// allocates nothing.
+// of one rank allocates nothing. Of several each takes its part of every micro-batch; the gradients'
+// average has the same bits on all, and so have the weights.
 #pragma once
 
 #include "checkpoint.hpp"
 #include "corpus.hpp"
+#include "member.hpp"
 #include "model.hpp"
 #include "optimizer.hpp"
 #include "trace.hpp"
@@ -16,10 +18,9 @@ namespace pretrain {
 
 class trainer {
  public:
-  // Memory, text and settings must outlive the trainer. A trace, if settings ask for one, begins with the
-  // first step.
-  trainer(run_memory& memory, const velo::context& context, const settings& values,
-          const corpus& text);
+  // Rank, text and settings must outlive the trainer. A trace, if settings ask for one, begins with
+  // the first step.
+  trainer(member& rank, const settings& values, const corpus& text);
 
   // The most bytes that the run's memory will hold if these settings rule it.
   std::int64_t promise(const memory_settings& with);
@@ -58,10 +59,12 @@ class trainer {
   std::int64_t promise(const std::vector<layer_recompute>& with);
   void send_state_away();
   void bring_state_back();
+  std::int64_t windows_here() const { return values_.data.batch / rank_.ranks(); }
   void write_batch(std::int64_t micro_batch);
   std::vector<named_tensor> training_files(std::int64_t steps);
 
   const settings& values_;
+  member& rank_;
   run_memory& memory_;
   const corpus& text_;
   velo::stream_ref stream_;

@@ -56,13 +56,16 @@ class gatherer {
 
 }  // namespace
 
-std::optional<double> validation_bits_per_byte(const velo::stream_ref& stream, model& model,
-                                               activations& batch, std::string_view text) {
+std::optional<double> validation_bits_per_byte(const member& rank, model& model, activations& batch,
+                                               std::string_view text) {
+  const auto ranks = static_cast<std::size_t>(rank.ranks());
   const auto length = static_cast<std::size_t>(batch.largest().length);
   const std::size_t stride = length / 2;
+  const velo::stream_ref stream = rank.stream();
   gatherer windows(stream, model, batch);
-  for (std::size_t block = 0; block < text.size(); block += block_bytes) {
-    if (interrupted()) return std::nullopt;
+  for (std::size_t block = static_cast<std::size_t>(rank.rank()) * block_bytes; block < text.size();
+       block += ranks * block_bytes) {
+    if (interrupted()) break;
     const std::string_view bytes = text.substr(block, block_bytes);
     std::size_t counted = 0;
     for (std::size_t begin = 0; counted < bytes.size(); begin += stride) {
@@ -71,7 +74,8 @@ std::optional<double> validation_bits_per_byte(const velo::stream_ref& stream, m
       counted = begin + window.size();
     }
   }
-  return windows.nats() / std::log(2.0) / static_cast<double>(text.size());
+  if (rank.most(interrupt()) != 0) return std::nullopt;
+  return rank.sum(windows.nats()) / std::log(2.0) / static_cast<double>(text.size());
 }
 
 }  // namespace pretrain

@@ -23,15 +23,15 @@ command_of() { # command_of <n>: the n-th shell block of the README, less what n
 tests_configured() { ctest --test-dir build -N | sed -n 's/^Total Tests: //p'; }
 
 first=$(command_of 1) second=$(command_of 2)
-grep -q 'examples/pretrain/pretrain$' <<<"$first" || fail "the first command does not end with the main job: $first"
+grep -q 'examples/pretrain/pretrain --ranks 2$' <<<"$first" || fail "the first command does not end with the main job: $first"
 [ "$second" = "cmake --workflow --preset release" ] || fail "the second command is not what this test expects: $second"
 
-bash -e -c "${first%build/examples/pretrain/pretrain}" >"$work/first.log" 2>&1 || fail "$(tail -5 "$work/first.log")"
+bash -e -c "${first%build/examples/pretrain/pretrain*}" >"$work/first.log" 2>&1 || fail "$(tail -5 "$work/first.log")"
 build/examples/pretrain/pretrain --help >/dev/null || fail "the main job does not start"
 cmake --install build --prefix "$work/prefix" >"$work/install.log" || fail "no installation after the first command"
 [ -f "$work/prefix/share/doc/velo/LICENSE" ] || fail "the installation lacks its notices"
 [ "$(tests_configured)" = 0 ] || fail "the first command configures tests, which need more packages"
 cmake --preset release >"$work/second.log" || fail "$(cat "$work/second.log")" # what the workflow does first
 [ "$(tests_configured)" -gt 100 ] || fail "after the first command the second finds $(tests_configured) tests"
-bash -e -c "${first%build/examples/pretrain/pretrain}" >"$work/again.log" 2>&1 || fail "$(tail -5 "$work/again.log")"
+bash -e -c "${first%build/examples/pretrain/pretrain*}" >"$work/again.log" 2>&1 || fail "$(tail -5 "$work/again.log")"
 echo "both orders hold; $(cmake --preset release >/dev/null && tests_configured) tests configured"

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <catch2/catch.hpp>
 
-#include "context.hpp"
+#include "member.hpp"
 #include "temporary.hpp"
 #include "trainer.hpp"
 
@@ -67,18 +67,17 @@ TEST_CASE("a training step after the first asks the system for no memory") {
     s.model.hidden = 64, s.model.inner = 128, s.model.layers = 2, s.model.dtype = dtype;
     s.data.sequence = 64, s.data.batch = 4, s.data.accumulation = 2;
     s.run.threads = 2;
-    run_memory memory;
-    const velo::context context = make_context(s.run, memory);
+    member one(s);
     const corpus text = split_text(some_text(60000), 1 << 20);
-    trainer t(memory, context, s, text);
+    trainer t(one, s, text);
     t.start();
     t.step();
     const long before = allocations;
-    const auto in_velo = context.stats().allocations;
-    const auto reserved = memory.stats().bytes_reserved_peak;
+    const auto in_velo = one.context().stats().allocations;
+    const auto reserved = one.memory().stats().bytes_reserved_peak;
     for (int i = 0; i < 5; ++i) t.step();
     CHECK(allocations == before);
-    CHECK(context.stats().allocations == in_velo);
-    CHECK(memory.stats().bytes_reserved_peak == reserved);
+    CHECK(one.context().stats().allocations == in_velo);
+    CHECK(one.memory().stats().bytes_reserved_peak == reserved);
   }
 }

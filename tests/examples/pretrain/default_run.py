@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The main job on its defaults: as many steps as it says, and a model that needs fewer bits a byte than zlib -9.
+"""The main job as the README first runs it: as many steps as it says, and a model that needs fewer bits a byte than zlib -9.
 
     default_run.py PRETRAIN
 
@@ -15,7 +15,7 @@ KEYS = ["step", "loss", "lr", "grad_norm", "tokens_per_s", "flops_per_s", "mfu",
 
 with tempfile.TemporaryDirectory() as folder:
     log = os.path.join(folder, "log.jsonl")
-    subprocess.run([sys.argv[1], "--out", folder, "--log", log], check=True)
+    subprocess.run([sys.argv[1], "--ranks", "2", "--out", folder, "--log", log], check=True)
     with open(log, encoding="utf-8") as file:
         *steps, last = [json.loads(line) for line in file]
     assert len(steps) == 200 and all(list(line) == KEYS for line in steps), f"{len(steps)} steps: {steps[0]}"

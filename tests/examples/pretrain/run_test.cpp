@@ -1,45 +1,11 @@
 // The program from end to end: it trains, stops, goes on, samples; and its bits depend on nothing
 // but its settings.
-#include <jansson.h>
-
 #include <catch2/catch.hpp>
 
-#include "program.hpp"
 #include "safetensors.hpp"
-#include "temporary.hpp"
+#include "workplace.hpp"
 
 using Catch::Matchers::Contains;
-
-namespace {
-
-struct workplace : temporary {
-  workplace() { put(path + "/text", some_text(60000)); }
-
-  outcome run(std::vector<std::string> more) const {
-    return run_program(tiny(path, std::move(more)));
-  }
-
-  // "step loss grad_norm" of every line of a log; the rest of a line is time.
-  std::string losses(const std::string& log) const {
-    std::istringstream lines(get(*this / log));
-    std::string line, result;
-    while (std::getline(lines, line)) {
-      json_t* root = json_loads(line.c_str(), 0, nullptr);
-      for (const char* key : {"step", "loss", "grad_norm", "val_bits_per_byte"}) {
-        char buffer[64];
-        if (const json_t* value = json_object_get(root, key)) {
-          std::snprintf(buffer, sizeof buffer, "%.17g ", json_number_value(value));
-          result += buffer;
-        }
-      }
-      json_decref(root);
-      result += '\n';
-    }
-    return result;
-  }
-};
-
-}  // namespace
 
 TEST_CASE("a short run learns, reports, saves and samples") {
   for (const char* dtype : {"bf16", "f32"}) {

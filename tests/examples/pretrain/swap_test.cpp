@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "context.hpp"
 #include "program.hpp"
 #include "trained.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "context.hpp"
+#include "member.hpp"
 #include "temporary.hpp"
 #include "trainer.hpp"
 
@@ -28,16 +28,15 @@ inline pretrain::settings small_settings(const char* dtype) {
 
 inline trained train(const pretrain::settings& s, std::int64_t steps = 3) {
   using namespace pretrain;
-  run_memory memory;
-  const velo::context context = make_context(s.run, memory);
+  member one(s);
   const corpus text = split_text(some_text(60000), 1 << 20);
-  trainer t(memory, context, s, text);
+  trainer t(one, s, text);
   trained result;
   result.promise = static_cast<double>(t.promise(s.memory));
   t.start();
   for (std::int64_t i = 0; i < steps; ++i) t.step();
   result.losses = t.losses();
-  const velo_pool_stats now = memory.stats();
+  const velo_pool_stats now = one.memory().stats();
   result.activations = now.purpose_peak[VELO_PURPOSE_ACTIVATION];
   result.peak = static_cast<double>(now.bytes_peak);
   for (const swapper* each : {t.swapped_activations(), t.swapped_optimizer()})

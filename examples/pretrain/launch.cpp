@@ -1,0 +1,101 @@
+// One rank, ranks as threads, or this process's place among others.
+#include "launch.hpp"
+
+#include <cstdlib>
+#include <exception>
+#include <thread>
+
+#include "failure.hpp"
+#include "processes.hpp"
+
+namespace pretrain {
+namespace {
+
+// What velo_group_create looks at, too.
+const char* launched_rank() {
+  const auto text_of = [](const char* variable) {
+    const char* value = std::getenv(variable);
+    return value != nullptr && *value != 0 ? value : nullptr;
+  };
+  for (const auto& [rank, size] :
+       {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), std::pair("RANK", "WORLD_SIZE")})
+    if (text_of(rank) && text_of(size)) return text_of(rank);
+  return nullptr;
+}
+
+// Whose failure tells why: that of a rank that did not merely miss another.
+bool tells_why(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const velo::error& e) {
+    return e.status() != VELO_ERR_PEER;
+  } catch (...) {
+    return true;
+  }
+}
+
+int on_threads(const settings& values, const std::function<int(member&)>& job) {
+  const auto count = static_cast<std::size_t>(values.run.ranks);
+  std::vector<std::unique_ptr<member>> members;
+  std::vector<velo_context> contexts;
+  for (std::size_t i = 0; i < count; ++i) {
+    members.push_back(std::make_unique<member>(values, i == 0));
+    contexts.push_back(members[i]->context().get());
+  }
+  auto groups = velo::group::create_local<std::vector<velo::group>>(
+      contexts.data(), static_cast<std::int32_t>(count));
+  std::vector<int> codes(count);
+  std::vector<std::exception_ptr> failures(count);
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < count; ++i) {
+    members[i]->join(std::move(groups[i]));
+    threads.emplace_back([&, i] {
+      try {
+        codes[i] = job(*members[i]);
+      } catch (...) {
+        failures[i] = std::current_exception();
+        members[i]->abort();
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  for (const bool any : {false, true})
+    for (const std::exception_ptr& each : failures)
+      if (each && (any || tells_why(each))) std::rethrow_exception(each);
+  return codes[0];
+}
+
+// This process, one of those that a launcher started.
+int as_launched(const arguments& with, const char* rank, const std::function<int(member&)>& job) {
+  const settings& values = with.config.values;
+  member me(values, std::atoi(rank) == 0);
+  me.join(velo::group::create(me.context().get()));
+  with.config.require_fit(me.ranks());
+  try {
+    return job(me);
+  } catch (const velo::error& e) {
+    if (me.leads() || e.status() != VELO_ERR_PEER) throw;
+    return 1;  // rank 0, or who started it, says why
+  } catch (const failure& why) {
+    if (me.leads()) throw;
+    fail("rank %d: %s", me.rank(), why.what());
+  }
+}
+
+}  // namespace
+
+int on_all_ranks(const arguments& with, const std::function<int(member&)>& job) {
+  const settings& values = with.config.values;
+  const char* rank = launched_rank();
+  if (rank != nullptr && values.run.transport != "local") return as_launched(with, rank, job);
+  if (rank != nullptr)
+    with.config.refuse("transport", "has ranks that are threads, but a launcher started processes");
+  if (values.run.ranks <= 1) {
+    member me(values);
+    return job(me);
+  }
+  return values.run.transport == "local" ? on_threads(values, job)
+                                         : start_processes(values.run.ranks, with.words);
+}
+
+}  // namespace pretrain

@@ -1,0 +1,161 @@
+// Several ranks train as one does, end together, and say why.
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstring>
+#include <fstream>
+
+#include "workplace.hpp"
+
+using Catch::Matchers::Contains;
+
+namespace {
+
+std::vector<double> numbers(const std::string& text) {
+  std::istringstream from(text);
+  std::vector<double> all;
+  for (double each; from >> each;) all.push_back(each);
+  return all;
+}
+
+// Steps, losses, norms and validations within 1e-5 of each other.
+void compare_logs(const std::string& one, const std::string& other) {
+  const std::vector<double> expected = numbers(one), found = numbers(other);
+  REQUIRE(expected.size() >= 3);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(found[i] == Approx(expected[i]).epsilon(1e-5).margin(0));
+}
+
+// The processes that a launcher started, in the order of their ranks.
+std::vector<pid_t> children_of(pid_t parent) {
+  const std::string own = std::to_string(parent);
+  std::ifstream list("/proc/" + own + "/task/" + own + "/children");
+  std::vector<pid_t> all;
+  for (pid_t each; list >> each;) all.push_back(each);
+  return all;
+}
+
+void train_alike(const char* steps) {
+  workplace w;
+  const auto run = [&](const char* name, std::vector<std::string> more) {
+    more.insert(more.end(), {"--dtype", "f32", "--steps", steps, "--log", w / name, "--out",
+                             w / name + ".out"});
+    const outcome done = w.run(more);
+    INFO(done.text);
+    REQUIRE(done.code == 0);
+    return w.losses(name);
+  };
+  const std::string one = run("one", {});
+  for (const char* transport : {"local", "shm"})
+    compare_logs(one, run(transport, {"--ranks", "2", "--transport", transport}));
+}
+
+}  // namespace
+
+TEST_CASE("ranks as threads and as processes have the losses of one rank") {
+  train_alike("6");
+}
+
+TEST_CASE("over 50 steps ranks have the losses of one rank", "[.long]") {
+  train_alike("50");
+}
+
+TEST_CASE("ranks that a launcher started train together, and rank 0 alone tells") {
+  for (const bool fits : {true, false}) {
+    workplace w;
+    const auto words = tiny(w.path, {"--threads", "1", "--batch", fits ? "4" : "3"});
+    const auto rank = [&](const char* number) {
+      return [&w, number] {
+        ::setenv("RANK", number, 1), ::setenv("WORLD_SIZE", "2", 1);
+        ::setenv("TORCHELASTIC_RUN_ID", w.path.c_str(), 1);
+      };
+    };
+    child first(words, rank("0")), second(words, rank("1"));
+    const outcome one = first.finish(), two = second.finish();
+    INFO(one.text << two.text);
+    CHECK((one.code == !fits && two.code == !fits));
+    if (fits) {
+      CHECK_THAT(one.text, Contains("ranks  2, each with 2 of") && Contains("model writes"));
+      CHECK(two.text.empty());
+    } else {
+      CHECK_THAT(one.text, Contains("batch = 3 must be a multiple of the 2 ranks"));
+    }
+  }
+}
+
+TEST_CASE("what several ranks began one goes on with, and the other way") {
+  workplace w;
+  REQUIRE(w.run({"--dtype", "f32", "--log", w / "whole", "--out", w / "other"}).code == 0);
+  REQUIRE(w.run({"--dtype", "f32", "--log", w / "log", "--ranks", "2", "--stop_after", "2"}).code ==
+          0);
+  REQUIRE(run_program({"--resume", w / "out", "--ranks", "1", "--stop_after", "4"}).code == 0);
+  const outcome last = run_program({"--resume", w / "out", "--ranks", "2", "--transport", "local"});
+  INFO(last.text);
+  REQUIRE(last.code == 0);
+  compare_logs(w.losses("whole"), w.losses("log"));
+}
+
+TEST_CASE("what ranks cannot do is refused once") {
+  workplace w;
+  for (const char* transport : {"local", "shm"}) {
+    const auto refused = [&](std::vector<std::string> more, const char* why) {
+      more.insert(more.end(), {"--ranks", "2", "--transport", transport});
+      const outcome done = w.run(more);
+      INFO(done.text);
+      CHECK(done.code == 1);
+      CHECK_THAT(done.text, Contains(why));
+      CHECK(done.text.find("pretrain: ") == done.text.rfind("pretrain: "));
+    };
+    refused({"--batch", "5"}, "--batch: batch = 5 must be a multiple of the 2 ranks");
+    refused({"--trace", w / "trace"}, "is of one rank, not of 2");
+    refused({"--paths", w / "nothing"}, "nothing");
+  }
+  const outcome diverged = w.run({"--learning_rate", "1e3", "--clip", "0", "--ranks", "2"});
+  CHECK(diverged.code == 1);
+  CHECK_THAT(diverged.text, Contains("is not finite"));
+  CHECK(diverged.text.find("pretrain: ") == diverged.text.rfind("pretrain: "));
+  const outcome wrong = w.run({"--transport", "pigeon"});
+  CHECK(wrong.code == 1);
+  CHECK_THAT(wrong.text, Contains("must be auto, local or shm"));
+}
+
+TEST_CASE("a rank that is killed ends the others, who say so") {
+  for (const std::size_t victim : {0, 1}) {
+    workplace w;
+    child running(tiny(w.path, {"--steps", "400000", "--ranks", "2", "--transport", "shm"}));
+    running.wait_for("3/400000  ");
+    const std::vector<pid_t> ranks = children_of(running.id());
+    REQUIRE(ranks.size() == 2);
+    const auto begin = std::chrono::steady_clock::now();
+    ::kill(ranks[victim], SIGKILL);
+    const outcome ended = running.finish();
+    INFO(ended.text);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+    CHECK(ended.code == 128 + SIGKILL);
+    CHECK_THAT(ended.text, Contains("rank " + std::to_string(victim) + " was ended by signal 9"));
+    if (victim == 1) CHECK_THAT(ended.text, Contains("the process of rank 1 ended in the group"));
+    for (const pid_t each : ranks) CHECK(::kill(each, 0) != 0);
+  }
+}
+
+TEST_CASE("an interrupt of ranks saves once, exits with 130, and they can go on") {
+  for (const char* transport : {"local", "shm"}) {
+    workplace w;
+    child running(tiny(w.path, {"--steps", "400000", "--ranks", "2", "--transport", transport}));
+    running.wait_for("3/400000  ");
+    running.send(SIGINT);
+    const outcome stopped = running.finish();
+    INFO(stopped.text);
+    CHECK(stopped.code == 130);
+    CHECK_THAT(stopped.text, Contains("interrupted; go on with --resume " + (w / "out")));
+    CHECK(stopped.text.find("saved ") == stopped.text.rfind("saved "));
+    if (*transport == 'l') continue;
+    const char* words = "after step ";
+    const long step = std::atol(&stopped.text[stopped.text.find(words) + std::strlen(words)]);
+    const outcome resumed =
+        run_program({"--resume", w / "out", "--stop_after", std::to_string(step + 1)});
+    INFO(resumed.text);
+    CHECK(resumed.code == 0);
+    CHECK_THAT(resumed.text, Contains("ranks  2"));
+  }
+}

@@ -1,0 +1,39 @@
+// A directory with a text, where the program trains a tiny model; and what its log says.
+#pragma once
+
+#include <jansson.h>
+
+#include <cstdio>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "program.hpp"
+#include "temporary.hpp"
+
+struct workplace : temporary {
+  workplace() { put(path + "/text", some_text(60000)); }
+
+  outcome run(std::vector<std::string> more) const {
+    return run_program(tiny(path, std::move(more)));
+  }
+
+  // "step loss grad_norm" of every line of a log; the rest of a line is time.
+  std::string losses(const std::string& log) const {
+    std::istringstream lines(get(*this / log));
+    std::string line, result;
+    while (std::getline(lines, line)) {
+      json_t* root = json_loads(line.c_str(), 0, nullptr);
+      for (const char* key : {"step", "loss", "grad_norm", "val_bits_per_byte"}) {
+        char buffer[64];
+        if (const json_t* value = json_object_get(root, key)) {
+          std::snprintf(buffer, sizeof buffer, "%.17g ", json_number_value(value));
+          result += buffer;
+        }
+      }
+      json_decref(root);
+      result += '\n';
+    }
+    return result;
+  }
+};
