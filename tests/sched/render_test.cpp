@@ -67,7 +67,7 @@ TEST_CASE(
   times.times.ranks = {{0, 12000000, 4500000, 1}, {2500000, 9000000, 6500000, 1}};
   const std::string picture = draw_svg(times);
   CHECK(picture.find("<title>0B0: 9.5 to 12</title>") != std::string::npos);
-  CHECK(picture.find("makespan 12 ms, bubble 45.8 %") != std::string::npos);
+  CHECK(picture.find("makespan 12 ms, bubble 62.5 %") != std::string::npos);
   const std::size_t sent = picture.find("<title>0SEND_F0: 2 to 2.5</title>");
   REQUIRE(sent != std::string::npos);
   CHECK(picture.substr(sent, 200).find("height=\"4.0\"") != std::string::npos);
