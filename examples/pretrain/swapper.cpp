@@ -9,8 +9,8 @@
 namespace pretrain {
 namespace {
 
-// A place among the smallest pages, below which moving costs more than it gives.
-constexpr std::int64_t smallest = 4096;
+constexpr std::int64_t page = 4096;
+constexpr std::int64_t smallest = page;                 // below it moving costs more than it gives
 constexpr std::uint64_t rehearsed = ~std::uint64_t{0};  // the object of a rehearsal
 
 // A file that cannot be made, written or read is the user's to put right.
@@ -40,6 +40,7 @@ swapper::swapper(const velo::context& context, run_memory& memory, const std::st
                  const std::string& directory)
     : memory_(memory),
       stream_(context.inline_stream()),
+      granule_(where == "disk" ? block : page),
       swap_(make_swap(context, where, directory, block)) {}
 
 void swapper::update_slices(const std::vector<buffer*>& all, void* user,
@@ -54,10 +55,11 @@ void swapper::update_slices(const std::vector<buffer*>& all, void* user,
   });
 }
 
-// Three slices of each are in memory, whole blocks.
-std::int64_t swapper::update_bytes(std::int64_t count, std::int64_t bytes) {
-  const std::int64_t slice = (bytes / slices + block) / block * block;
-  return 3 * count * std::min(slice, bytes);
+// Three slices of each are in memory, whole blocks of a file and whole pages of memory.
+std::int64_t swapper::update_bytes(std::int64_t count, std::int64_t bytes) const {
+  const auto up = [](std::int64_t to, std::int64_t unit) { return (to + unit - 1) / unit * unit; };
+  const std::int64_t slice = up((bytes + slices - 1) / slices, granule_);
+  return 3 * count * up(std::min(slice, bytes), page) + page;
 }
 
 void swapper::out(buffer& which) {

@@ -35,7 +35,7 @@ class swapper {
                   });
   }
   // The most memory that an update of `count` buffers takes, each of so many bytes.
-  static std::int64_t update_bytes(std::int64_t count, std::int64_t bytes);
+  std::int64_t update_bytes(std::int64_t count, std::int64_t bytes) const;
 
   // Bytes copied so far, and the seconds spent waiting.
   struct totals {
@@ -54,6 +54,7 @@ class swapper {
 
   run_memory& memory_;
   velo::stream_ref stream_;
+  std::int64_t granule_;  // of slices
   velo::swap_space swap_;
   double stalled_ = 0;
 };

@@ -65,13 +65,17 @@ std::int64_t trainer::promise(const std::vector<layer_recompute>& with) {
   model_.recompute(with);
   const std::int64_t of_a_step = most_alive(model_.rehearse(stream_, batch_));
   model_.recompute(recompute_);
-  const auto now = static_cast<std::int64_t>(memory_.stats().bytes_live);
-  if (!optimizer_away_) return now + of_a_step;
+  const velo_pool_stats held = memory_.stats();
+  const auto now = static_cast<std::int64_t>(held.bytes_live);
+  // Scratch that grows holds the old and the new for a moment, more than a step of a tiny model.
+  const auto before = static_cast<std::int64_t>(held.bytes_peak);
+  if (!optimizer_away_) return std::max(before, now + of_a_step);
   // Between steps, to be saved, the state is where activations were.
   const std::vector<buffer*> state = weights_.state();
   const auto count = static_cast<std::int64_t>(state.size());
   const std::int64_t bytes = state[0]->bytes();
-  return now + std::max({of_a_step, count * bytes, swapper::update_bytes(count, bytes)});
+  return std::max(before, now + std::max({of_a_step, count * bytes,
+                                          optimizer_away_->update_bytes(count, bytes)}));
 }
 
 void trainer::start(const checkpoint_reader* from) {

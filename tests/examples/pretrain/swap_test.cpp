@@ -39,6 +39,22 @@ TEST_CASE("losses and weights have the same bits whatever is swapped, and the pr
   CHECK(std::filesystem::is_empty(t.path));
 }
 
+TEST_CASE("the promise is kept where scratch and slices outweigh the model") {
+  settings s;
+  s.model.hidden = 32, s.model.inner = 48, s.model.layers = 3;
+  s.model.heads = 2, s.model.kv_heads = 1;
+  s.data.sequence = 32, s.data.batch = 2;
+  s.run.threads = 2;
+  for (const char* dtype : {"bf16", "f32"})
+    for (const char* state : {"off", "host"}) {
+      s.model.dtype = dtype;
+      s.memory.swap_optimizer = state;
+      INFO(dtype << ", " << state);
+      const trained done = train(s);
+      CHECK(done.peak == Approx(done.promise).epsilon(0.02));
+    }
+}
+
 TEST_CASE("micro-batches of a run that swaps may be smaller than the largest, and alone") {
   run_memory memory;
   const settings s = small_settings("bf16");
