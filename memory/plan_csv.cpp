@@ -17,6 +17,7 @@ using core::fail;
 using core::text;
 using std::string_view;
 
+constexpr std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t highest = std::numeric_limits<std::int64_t>::max();
 
 struct field {
@@ -24,10 +25,22 @@ struct field {
   std::size_t line, column;
 };
 
+// The beginning of a field for a message, where bytes that nobody sees, or that end it, are \x0d.
+std::string shown(string_view field) {
+  std::string all;
+  for (const char c : field.substr(0, 80)) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 32 || byte == 127)
+      all += text("\\x%02x", byte);
+    else
+      all += c;
+  }
+  return all;
+}
+
 [[noreturn]] void refuse(const field& at, const char* expected) {
-  const int length = static_cast<int>(std::min<std::size_t>(at.text.size(), 80));
   fail(VELO_ERR_ARGUMENT, text("text, line %zu, column %zu", at.line, at.column), expected,
-       at.text.empty() ? "nothing" : text("%.*s", length, at.text.data()));
+       at.text.empty() ? "nothing" : shown(at.text).c_str());
 }
 
 // The rows of a text as fields, one row at a time.
@@ -146,8 +159,8 @@ void read_placement(string_view text, std::int64_t most, plan_table& table) {
     if (name.text.empty()) refuse(name, "an id");
     if (!seen.emplace(name.text).second) refuse(name, "an id that is not there before");
     lifetime b{};
-    b.lower = number(columns.of(row, lower), -highest, highest);
-    b.upper = number(columns.of(row, upper), -highest, highest);
+    b.lower = number(columns.of(row, lower), lowest, highest);
+    b.upper = number(columns.of(row, upper), lowest, highest);
     if (b.upper <= b.lower) refuse(columns.of(row, upper), "upper above lower");
     b.size = number(columns.of(row, size), 1, most);
     total.add(columns.of(row, size), b.size);

@@ -40,7 +40,7 @@ plane plane_of(const std::vector<lifetime>& buffers, std::int64_t highest) {
     p.begin = std::min(p.begin, static_cast<double>(b.lower));
     end = std::max(end, static_cast<double>(b.upper));
   }
-  p.per_time = width / (end - p.begin);
+  p.per_time = width / std::max(end - p.begin, 1.0);  // far from 0 neighbors are one number
   p.per_byte = height / static_cast<double>(highest);
   return p;
 }

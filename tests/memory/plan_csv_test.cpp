@@ -86,6 +86,30 @@ TEST_CASE("a row that makes no sense is refused with its line and column") {
   }
 }
 
+TEST_CASE("bytes that cannot be seen are told by their numbers") {
+  const auto got = [](const std::string& field) {
+    return std::string(failure_of([&] { placement_of(head + "a,0," + field + ",1\n"); }).got);
+  };
+  CHECK(got(std::string("5\0x", 3)) == "5\\x00x");
+  CHECK(got("5\r") == "5\\x0d");
+  CHECK(got("\x1b[2J\x7f") == "\\x1b[2J\\x7f");
+  CHECK(got(std::string(5000, '\0')).substr(0, 8) == "\\x00\\x00");
+}
+
+TEST_CASE("every time that a number can say is read, written and drawn") {
+  const std::string least = std::to_string(std::numeric_limits<std::int64_t>::min());
+  const std::string most = std::to_string(any);
+  const std::string row = "a," + least + "," + most + ",7";
+  const plan_table table = placement_of(head + row + "\n");
+  CHECK(write_placement(table, {0}) == "id,lower,upper,size,offset\n" + row + ",0\n");
+  const plan_table late = placement_of(head + "a," + std::to_string(any - 1) + "," + most + ",7\n");
+  for (const plan_table* each : {&table, &late}) {
+    const std::string picture = draw_placement(*each, {0}, 7);
+    CHECK(picture.find("nan") == std::string::npos);
+    CHECK(picture.find("inf") == std::string::npos);
+  }
+}
+
 TEST_CASE("columns that are missing, unknown or there twice are refused") {
   CHECK(place_of([] { placement_of(""); }) == "text, line 1, column 1");
   CHECK(place_of([] { placement_of("id,lower,upper\n"); }) == "text, line 1, column 1");
