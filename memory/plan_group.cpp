@@ -119,7 +119,8 @@ void plan_group::try_both_ends(const plan_sweep& sweep, std::int64_t goal,
   std::int64_t low = goal, ceiling = goal;
   while (height_ > low + std::max(goal / closeness, grain_) && !end.over()) {
     for (const double part : {0.5, 0.7, 0.8, 0.9, 0.95, 0.98}) {
-      std::vector<std::int64_t> offsets = sweep.from_both_ends(sweep.length_of(part), ceiling);
+      std::vector<std::int64_t> offsets =
+          sweep.from_both_ends(sweep.length_of(part), ceiling, [&] { return end.over(); });
       if (offsets.empty()) return;
       keep(std::move(offsets));
       if (height_ <= ceiling || end.over()) break;

@@ -12,7 +12,8 @@
 namespace velo::memory {
 namespace {
 
-constexpr std::size_t most_looks = 256;  // at holes, for each buffer on average
+constexpr std::size_t most_looks = 256;        // at holes, for each buffer on average
+constexpr std::size_t between_questions = 16;  // buffers, whose looks may be at all the holes
 
 // Free ranges below the top, by address and by size.
 class holes {
@@ -163,17 +164,18 @@ std::vector<std::int64_t> plan_sweep::by_best_fit() const {
   return offsets;
 }
 
-std::vector<std::int64_t> plan_sweep::from_both_ends(std::int64_t brief,
-                                                     std::int64_t ceiling) const {
+std::vector<std::int64_t> plan_sweep::from_both_ends(std::int64_t brief, std::int64_t ceiling,
+                                                     const std::function<bool()>& over) const {
   std::vector<std::int64_t> offsets(buffers_.size());
   range_holes free;
-  std::size_t ended = 0;
+  std::size_t ended = 0, placed = 0;
   for (const std::int32_t i : begins_) {
     for (; buffers_[ends_[ended]].upper <= buffers_[i].lower; ++ended)
       free.give(offsets[ends_[ended]], buffers_[ends_[ended]].size);
     offsets[i] = length(buffers_[i]) > brief ? free.take_lowest(buffers_[i].size)
                                              : free.take_below(ceiling, buffers_[i].size);
     if (free.looks() > most_looks * (buffers_.size() + 1000)) return {};
+    if (placed++ % between_questions == 0 && over()) return {};
   }
   return offsets;
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "memory/plan.hpp"
@@ -23,8 +24,10 @@ class plan_sweep {
   std::vector<std::int64_t> by_best_fit() const;
 
   // Those that live longer than `brief` from the bottom, others from the ceiling. What finds no hole
-  // below it lies above. Empty: there were so many holes that the pass was not worth its end.
-  std::vector<std::int64_t> from_both_ends(std::int64_t brief, std::int64_t ceiling) const;
+  // below it lies above. Empty: there were so many holes that the pass was not worth its end, or it
+  // was over(), which is asked every few buffers, before that.
+  std::vector<std::int64_t> from_both_ends(std::int64_t brief, std::int64_t ceiling,
+                                           const std::function<bool()>& over) const;
 
   // The length that so large a part of the buffers, 0 to 1, does not exceed.
   std::int64_t length_of(double part) const;

@@ -169,10 +169,13 @@ TEST_CASE("buffers that live long and briefly go to ends of their own") {
   const std::int64_t bound = largest_live(buffers);
   const plan_sweep sweep(buffers);
   const std::int64_t ceiling = (bound + bound / 100) / 512 * 512;
-  const std::vector<std::int64_t> offsets = sweep.from_both_ends(10, ceiling);
+  const std::vector<std::int64_t> offsets = sweep.from_both_ends(10, ceiling, [] { return false; });
   REQUIRE(lies_apart(buffers, offsets));
   CHECK(height_of(buffers, offsets) <= ceiling);
   CHECK(height_of(buffers, sweep.by_best_fit()) > ceiling);
+  int asked = 0;
+  CHECK(sweep.from_both_ends(10, ceiling, [&] { return ++asked == 100; }).empty());
+  CHECK(asked == 100);
   CHECK(sweep.length_of(0.8) == 6);
   CHECK(sweep.length_of(1) == 4000);
 }
