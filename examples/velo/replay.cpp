@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "caching_model.hpp"
 #include "commands.hpp"
 #include "json.hpp"
+#include "messages.hpp"
 #include "table.hpp"
 #include "text_file.hpp"
 
@@ -39,6 +42,8 @@ struct event {
 };
 
 struct trace {
+  std::string file;
+  std::vector<std::int64_t> rows;    // by buffer: where it is allocated
   std::vector<std::uint64_t> sizes;  // by buffer, rounded
   std::vector<event> events;         // in the order of time
   velo::plan plan = velo::plan::create();
@@ -49,15 +54,25 @@ struct outcome {
   double seconds = 0;
 };
 
+[[noreturn]] void refuse(const trace& all, std::size_t buffer, const std::string& why) {
+  throw input_error(all.file + ": line " + std::to_string(line_of_row(all.file, all.rows[buffer])) +
+                    ": " + std::to_string(all.sizes[buffer]) + " bytes: " + why);
+}
+
 trace read_trace(const std::string& file) {
   const velo::plan log = velo::plan::create();
   read_into(log, VELO_PLAN_RMM_LOG, file);
   trace all;
+  all.file = file;
+  std::uint64_t sum = 0;
   const auto count = static_cast<int64_t>(log.stats().buffers);
   std::vector<std::pair<std::int64_t, event>> timed;
   for (int64_t i = 0; i < count; ++i) {
     const velo_plan_buffer b = log.buffer(i);
     all.sizes.push_back((b.bytes + 511) / 512 * 512);
+    all.rows.push_back(b.lower);
+    if ((sum += all.sizes.back()) >> 63 != 0)
+      refuse(all, all.rows.size() - 1, "with the sizes before it 2^63 or more, rounded up to 512");
     all.plan.add(b.lower, b.upper, all.sizes.back());
     timed.push_back({b.lower, {static_cast<std::size_t>(i), true}});
     timed.push_back({b.upper, {static_cast<std::size_t>(i), false}});
@@ -82,7 +97,14 @@ outcome by_velo(const trace& all) {
   std::vector<void*> blocks(all.sizes.size());
   outcome o;
   o.seconds = run(
-      all, [&](std::size_t i) { blocks[i] = pool.allocate(all.sizes[i]); },
+      all,
+      [&](std::size_t i) {
+        try {
+          blocks[i] = pool.allocate(all.sizes[i]);
+        } catch (const velo::error& failure) {
+          refuse(all, i, sentence_of(failure));
+        }
+      },
       [&](std::size_t i) { pool.free(blocks[i], all.sizes[i]); });
   o.reserved = velo_pool_stats(pool.stats()).bytes_reserved_peak;
   return o;
@@ -96,7 +118,9 @@ outcome by_plan(const trace& all) {
   if (o.reserved == 0) return o;
   void* memory = mmap(nullptr, o.reserved, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw input_error("no addresses for the plan's block");
+  if (memory == MAP_FAILED)
+    throw input_error(all.file + ": the plan's " + std::to_string(o.reserved) +
+                      " bytes: " + std::strerror(errno));
   std::vector<std::int64_t> offsets;
   for (std::size_t i = 0; i < all.sizes.size(); ++i)
     offsets.push_back(velo_plan_buffer(all.plan.buffer(static_cast<int64_t>(i))).offset);

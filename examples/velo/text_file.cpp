@@ -1,6 +1,7 @@
 // Whole files, read and written at once.
 #include "text_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -29,6 +30,18 @@ std::string read_file(const std::string& file) {
     all.append(part, n);
   if (std::ferror(in.get()) != 0) refuse(file, "read");
   return all;
+}
+
+std::size_t line_of_row(const std::string& file, std::int64_t row) {
+  const std::string all = read_file(file);
+  std::size_t line = 0;
+  for (std::size_t begin = 0; row >= -1 && begin < all.size(); ++line) {
+    const std::size_t end = std::min(all.find('\n', begin), all.size());
+    const std::string text = all.substr(begin, end - begin);
+    if (!text.empty() && text != "\r") --row;
+    begin = end + 1;
+  }
+  return line;
 }
 
 void refuse_text(const std::string& file, const velo::error& failure) {

@@ -1,6 +1,8 @@
 // Files of the commands: texts read into plans and schedules, and written.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <velo/velo.hpp>
 
@@ -9,6 +11,10 @@ namespace command {
 // Throw input_error when the file cannot be read or written whole.
 std::string read_file(const std::string& file);
 void write_file(const std::string& file, const std::string& text);
+
+// The line that holds a row of a table; rows are counted from 0 behind the names of the columns, and
+// empty lines are none.
+std::size_t line_of_row(const std::string& file, std::int64_t row);
 
 // What makes no sense in a file: an input_error with file, line and column.
 [[noreturn]] void refuse_text(const std::string& file, const velo::error& failure);

@@ -96,6 +96,12 @@ TEST_CASE("place ends with 2 and the numbers when it does not fit") {
   CHECK(integer(numbers, "lower_bound") == 192);
   CHECK(integer(numbers, "capacity") == 191);
   CHECK(in.read("out.csv").empty());
+  std::ofstream(in / "out.csv") << "earlier";
+  CHECK(velo(in, "place " + in.write(rows) + " --capacity 191 --time 0 -o " + (in / "out.csv") +
+                     " --svg " + (in / "picture.svg"))
+            .code == 2);
+  CHECK(in.read("out.csv") == "earlier");
+  CHECK(in.read("picture.svg").find("b7: 64 bytes at") != std::string::npos);
 }
 
 TEST_CASE("bad input ends with 1 and is named with file, line and column") {
@@ -154,6 +160,28 @@ TEST_CASE("replay names the row of a free without an allocation") {
   CHECK(velo(in, "replay " + trace).code == 1);
   CHECK(in.read("errors").find("line 6, column 10: expected a pointer that is allocated") !=
         std::string::npos);
+}
+
+TEST_CASE("replay names the row of what no memory has room for") {
+  const folder in;
+  const std::string head = "Thread,Time,Action,Pointer,Size,Stream\n\r\n0,0,allocate,0x1,600,0\n";
+  const auto refused = [&](const std::string& row, const std::string& pool) {
+    CHECK(velo(in, "replay " + in.write(head + row) + " --pool " + pool).code == 1);
+    return in.read("errors");
+  };
+  const std::string place = "velo: " + (in / "in.csv") + ": line 4: ";
+  for (const char* pool : {"velo", "plan", "model"}) {
+    const std::string all = refused("0,1,allocate,0x2,9223372036854775000,0\n", pool);
+    CHECK(all == place +
+                     "9223372036854775296 bytes: with the sizes before it 2^63 or more, rounded "
+                     "up to 512\n");
+  }
+  const std::string much = "0,1,allocate,0x2,4611686018427387904,0\n";
+  CHECK(refused(much, "velo").rfind(place + "4611686018427387904 bytes: ", 0) == 0);
+  CHECK(refused(much, "plan") == "velo: " + (in / "in.csv") +
+                                     ": the plan's 4611686018427392000 bytes: Cannot allocate "
+                                     "memory\n");
+  CHECK(velo(in, "replay " + in.write(head + much) + " --pool model").code == 0);
 }
 
 TEST_CASE("an empty trace reserves nothing") {
