@@ -18,7 +18,10 @@ const char* const place_help =
     "come\n"
     "out in their order with a column offset, to OUT.csv or the standard output. Search ends when\n"
     "it fits, or after S seconds (10); several threads (1) search in different ways.\n\n"
-    "--svg draws the placement found, time to the right, addresses upwards.\n\n"
+    "Reading, writing and a first placement, of buffers in the order of time, come on top.\n\n"
+    "--svg draws the placement found, time to the right, addresses upwards: one that does not "
+    "fit,\n"
+    "too, to show where. Rows come out only when they fit; else OUT.csv stays as it was.\n\n"
     "Exit codes: 0 fits; 2 does not, with height, lower_bound and capacity as JSON on the "
     "standard\n"
     "error; 1 bad input, named with line and column.\n";
