@@ -27,9 +27,8 @@ std::string rank_set::text() const {
 
 std::string fault::expected() const {
   if (kind == how::aborted && sequence == 0) return "a group that was not aborted";
-  if (kind == how::dropped) return terms.text();
-  if (sequence == 0) return "a group whose ranks are all there";
-  std::string all = terms.text() + " (operation " + std::to_string(sequence) + ")";
+  std::string all = terms.text();
+  if (sequence > 0) all += " (operation " + std::to_string(sequence) + ")";
   if (kind == how::late)
     all += core::text(" within %.6g ms", static_cast<double>(timeout_ns) / 1e6);
   return all;

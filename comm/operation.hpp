@@ -25,7 +25,8 @@ enum class collective : std::uint8_t {
   gather,
   scatter,
   send,
-  receive
+  receive,
+  exchange
 };
 
 // What all ranks of an operation must agree on; what a kind does not use is 0.
@@ -48,6 +49,16 @@ struct part {
   std::int64_t begin = 0, count = 0;
 };
 
+// What one rank has for another, or expects of it.
+struct message {
+  char* data = nullptr;
+  std::int64_t bytes = 0;
+  int peer = 0;
+  bool receives = false;
+  comm::terms terms;
+  mutable std::int64_t moved = -1;  // bytes so far, -1: none; here, so that run needs no memory
+};
+
 struct operation {
   comm::terms terms;
   const void* in = nullptr;
@@ -55,6 +66,7 @@ struct operation {
   std::int64_t count = 0;                 // elements of what is one piece: of `in`, `out`, or both
   std::int64_t out_count = 0;             // elements of all of `out`
   std::vector<part> in_parts, out_parts;  // of each rank; empty: `count` elements for each
+  std::vector<message> messages;          // of an exchange
   reduce_fn kernel = nullptr;             // of a reduction
   const char* function = "";              // static: the C function that asked for it
 

@@ -70,6 +70,12 @@ static void two_ranks(velo_stream stream, velo_context context) {
   const velo_tensor first = TENSOR(low, VELO_DTYPE_INT, 32, 1, 2);
   const velo_tensor second = TENSOR(high, VELO_DTYPE_INT, 32, 1, 2);
   const velo_tensor sum = TENSOR(sums, VELO_DTYPE_INT, 32, 1, 2);
+  int32_t kept[2] = {4, -4};
+  const velo_tensor copy = TENSOR(kept, VELO_DTYPE_INT, 32, 1, 2);
+  const velo_group_message forth[2] = {{&first, 1, VELO_MESSAGE_SEND},
+                                       {&sum, 1, VELO_MESSAGE_RECEIVE}};
+  const velo_group_message back[2] = {{&copy, 0, VELO_MESSAGE_SEND},
+                                      {&second, 0, VELO_MESSAGE_RECEIVE}};
   WORKS(velo_context_create(NULL, &contexts[1]));
   WORKS(velo_stream_create(contexts[1], &queue));
   desc.label = "pair";
@@ -78,6 +84,14 @@ static void two_ranks(velo_stream stream, velo_context context) {
   WORKS(velo_group_all_reduce(stream, groups[0], NULL, &first, &sum));
   WORKS(velo_stream_synchronize(queue));
   EXPECT(sums[0] == 4 && sums[1] == -4 && high[0] == 4 && high[1] == -4 && low[0] == 5);
+  WORKS(velo_group_send(queue, groups[1], 0, &second));
+  WORKS(velo_group_receive(stream, groups[0], 1, &sum));
+  EXPECT(sums[0] == 4 && sums[1] == -4);
+  WORKS(velo_group_exchange(queue, groups[1], back, 2));
+  WORKS(velo_group_exchange(stream, groups[0], forth, 2));
+  WORKS(velo_stream_synchronize(queue));
+  EXPECT(sums[0] == 4 && high[0] == 5 && high[1] == -7);
+  EXPECT(velo_group_send(stream, groups[0], 0, &first) == VELO_ERR_ARGUMENT);
   WORKS(velo_group_abort(groups[1]));
   EXPECT(velo_group_barrier(stream, groups[0]) == VELO_ERR_PEER);
   velo_group_destroy(groups[0]);

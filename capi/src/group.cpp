@@ -353,4 +353,31 @@ velo_status velo_group_scatter_v(velo_stream stream, velo_group group, int32_t r
     of.submit(on, comm::scatter_call(caller_of(of), root, in, out, &parts));
   });
 }
+
+velo_status velo_group_send(velo_stream stream, velo_group group, int32_t to,
+                            const velo_tensor* x) {
+  return core::guard("velo_group_send", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::send_call(caller_of(of), to, x));
+  });
+}
+
+velo_status velo_group_receive(velo_stream stream, velo_group group, int32_t from,
+                               const velo_tensor* x) {
+  return core::guard("velo_group_receive", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::receive_call(caller_of(of), from, x));
+  });
+}
+
+velo_status velo_group_exchange(velo_stream stream, velo_group group,
+                                const velo_group_message* messages, int64_t count) {
+  return core::guard("velo_group_exchange", [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = stream_of(stream, of);
+    of.submit(on, comm::exchange_call(caller_of(of), messages, count));
+  });
+}
 }

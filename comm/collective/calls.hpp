@@ -33,6 +33,11 @@ operation gather_call(const caller& by, std::int32_t root, const velo_tensor* in
 operation scatter_call(const caller& by, std::int32_t root, const velo_tensor* in,
                        const velo_tensor* out, const uneven* parts);
 
+inline constexpr int most_messages = 4096;
+operation send_call(const caller& by, std::int32_t to, const velo_tensor* x);
+operation receive_call(const caller& by, std::int32_t from, const velo_tensor* x);
+operation exchange_call(const caller& by, const velo_group_message* messages, std::int64_t count);
+
 // What calls share.
 operation call_of(collective kind, const char* function, const buffer& in, const buffer& out);
 void set_reduction(operation& what, const caller& by, const velo_reduction& how);

@@ -5,11 +5,6 @@
 #include <cstring>
 
 namespace velo::comm {
-namespace {
-
-constexpr std::int64_t around_from = 4096;  // bytes staged around the cache
-
-}  // namespace
 
 meeting::meeting(place& at, const operation& what, core::execution& state)
     : what(what),
@@ -69,8 +64,6 @@ std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
   return steps;
 }
 
-// What others read goes around the cache, whose lines they would have to wait for; small pieces go
-// through it, for the fence would cost more.
 void meeting::stage(const void* from, char* to, std::int64_t bytes) const {
   if (bytes >= around_from) {
     kernels().copy_around_cache({from, to, bytes});

@@ -3,9 +3,9 @@
 // Every operation begins with all ranks there: arrive puts what this rank has to say, meet waits for
 // the others and compares their terms. What does not fit a mailbox goes through the staging places in
 // steps, which all ranks take together: in each a rank writes mine(), and reads of(rank) of any. The
-// first step is written before the ranks meet and costs no wait of its own. Invariant: who begins a step knows that all have ended the step before the last, whose slot
-// it writes again; all ranks take the same number of steps in an operation. Cost of a step: a line
-// from each peer.
+// first step is written before the ranks meet and costs no wait of its own. Invariant: who begins a
+// step knows that all have ended the step before the last, whose slot it writes again; all ranks take
+// the same number of steps in an operation. Cost of a step: a line from each peer.
 #pragma once
 
 #include "comm/transport/waiting.hpp"
@@ -98,5 +98,8 @@ void reduce_scatter(meeting& m);
 void all_to_all(meeting& m);
 void gather(meeting& m);
 void scatter(meeting& m);
+
+// Messages, which need no meeting.
+void carry(place& at, const operation& what, core::execution& state);
 
 }  // namespace velo::comm

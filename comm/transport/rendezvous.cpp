@@ -43,7 +43,8 @@ struct welcome {
   char expected[96], got[96];
 };
 
-constexpr std::uint64_t layout = sizeof(rank_state) << 32 | sizeof(area_head);
+constexpr std::uint64_t layout =
+    sizeof(rank_state) << 40 | sizeof(channel) << 20 | sizeof(area_head);
 
 [[noreturn]] void fail_io(const char* what, int error) {
   fail(VELO_ERR_IO, "desc.name", what, "another answer of the system", std::strerror(error));

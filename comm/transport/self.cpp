@@ -1,5 +1,5 @@
 // Collectives of one rank: a reduction of one source, or a copy. What is not for this rank alone
-// (messages) does not come here.
+// (messages) does not come here, but for an exchange of none.
 #include "comm/transport/self.hpp"
 
 #include <cstring>

@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <climits>
 
 #include "core/round_up.hpp"
@@ -12,6 +13,16 @@ namespace {
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
+
+// Of a slot of a channel: all of a rank's take four staging slots together.
+std::size_t channel_slot_bytes(int ranks, std::size_t slot_bytes) {
+  const std::size_t share = 4 * slot_bytes / static_cast<std::size_t>(ranks) / page * page;
+  return std::max(page, std::min(slot_bytes, share));
+}
+
+std::size_t pairs(int ranks) {
+  return static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
+}
 
 std::size_t control_bytes(int ranks) {
   return core::round_up(head_bytes + static_cast<std::size_t>(ranks) * sizeof(rank_state), page);
@@ -30,8 +41,13 @@ std::size_t shared_area::least_slot(int ranks) noexcept {
   return core::round_up((static_cast<std::size_t>(ranks) + 1) * 128 * 8, page);
 }
 
-std::size_t shared_area::bytes_for(int ranks, std::size_t slot_bytes) noexcept {
+std::size_t shared_area::needed_for(int ranks, std::size_t slot_bytes) noexcept {
   return control_bytes(ranks) + static_cast<std::size_t>(ranks) * slots * slot_bytes;
+}
+
+std::size_t shared_area::bytes_for(int ranks, std::size_t slot_bytes) noexcept {
+  return needed_for(ranks, slot_bytes) + core::round_up(pairs(ranks) * sizeof(channel), page) +
+         pairs(ranks) * slots * channel_slot_bytes(ranks, slot_bytes);
 }
 
 shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
@@ -39,8 +55,13 @@ shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
     : head_(static_cast<area_head*>(memory)),
       states_(reinterpret_cast<rank_state*>(static_cast<char*>(memory) + head_bytes)),
       staging_(static_cast<char*>(memory) + control_bytes(ranks)),
+      channels_(
+          reinterpret_cast<channel*>(static_cast<char*>(memory) + needed_for(ranks, slot_bytes))),
+      channel_slots_(reinterpret_cast<char*>(channels_) +
+                     core::round_up(pairs(ranks) * sizeof(channel), page)),
       ranks_(ranks),
       slot_bytes_(slot_bytes),
+      channel_bytes_(channel_slot_bytes(ranks, slot_bytes)),
       who_(who) {}
 
 void shared_area::sleep(int on, std::atomic<std::uint64_t>& word, std::uint64_t wanted,
@@ -60,11 +81,19 @@ void shared_area::wake(std::atomic<std::uint64_t>& word) const noexcept {
   core::futex_wake(low_half(word), INT_MAX, who_);
 }
 
+void shared_area::ring(int peer) const noexcept {
+  rank_state& there = state(peer);
+  if (there.listening.load(std::memory_order_seq_cst) == 0) return;
+  there.bell.fetch_add(1, std::memory_order_seq_cst);
+  wake(there.bell);
+}
+
 void shared_area::wake_all() const noexcept {
   for (int rank = 0; rank < ranks_; ++rank) {
     wake(state(rank).boxes[0].sequence);
     wake(state(rank).boxes[1].sequence);
     wake(state(rank).steps);
+    wake(state(rank).bell);
   }
 }
 

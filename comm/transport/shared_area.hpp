@@ -3,8 +3,8 @@
 // Each rank has two mailboxes, used in turn by operations, a counter of steps, and a place to stage
 // what others read. Only the owner writes them; everybody reads. An operation begins when every
 // rank has put its terms, and what little it has to say, into its mailbox; whatever is longer goes
-// through the staging place in steps (engine.hpp). All atomics that different ranks write lie in
-// lines of their own.
+// through the staging place in steps (meeting.hpp). Messages between two ranks have channels of their
+// own. All atomics that different ranks write lie in lines of their own.
 //
 // Waiting spins, where each rank has a processor of its own, then yields, then sleeps on the word
 // awaited, and looks every 50 ms at the latest for what ends a group: a fault that somebody noted, a
@@ -36,8 +36,16 @@ struct rank_state {
   mailbox boxes[2];
   alignas(line) std::atomic<std::uint64_t> steps;   // posted, since the group began
   alignas(line) std::atomic<std::uint32_t> asleep;  // ranks that sleep on a word of ours
-  alignas(line) std::atomic<std::uint64_t> done;    // the last operation completed
+  alignas(line) std::atomic<std::uint64_t> bell;    // rung by peers while we listen (messages.cpp)
+  alignas(line) std::atomic<std::uint32_t> listening;
+  alignas(line) std::atomic<std::uint64_t> done;  // the last operation completed
   std::atomic<std::uint32_t> left;
+};
+
+// Messages from one rank to another: slots that the sender filled, and those that the reader emptied.
+struct channel {
+  alignas(line) std::atomic<std::uint64_t> put;
+  alignas(line) std::atomic<std::uint64_t> taken;
 };
 
 // A fault for all to see. state: 0 none, 1 being written, 2 there.
@@ -61,12 +69,14 @@ class peer_watch {
 // The area as one rank sees it: its address differs between processes, its contents do not.
 class shared_area {
  public:
-  static constexpr int slots = 2;  // of each rank's staging place, used in turn by steps
+  static constexpr int slots = 2;  // of a staging place or channel, used in turn
 
   // The smallest slot that every algorithm works with, and the bytes of an area: of slots of a
   // multiple of 4096 bytes.
   static std::size_t least_slot(int ranks) noexcept;
   static std::size_t bytes_for(int ranks, std::size_t slot_bytes) noexcept;
+  // Of these the first that every collective needs; the channels behind them only messages do.
+  static std::size_t needed_for(int ranks, std::size_t slot_bytes) noexcept;
 
   // memory: zeros, when the first rank comes.
   shared_area(void* memory, int ranks, std::size_t slot_bytes, core::sleepers who) noexcept;
@@ -77,6 +87,15 @@ class shared_area {
   char* slot(int rank, std::uint64_t step) const noexcept {
     return staging_ + (static_cast<std::size_t>(rank) * slots + step % slots) * slot_bytes_;
   }
+
+  // Of messages: slots are of channel_bytes.
+  std::size_t channel_bytes() const noexcept { return channel_bytes_; }
+  channel& way(int from, int to) const noexcept { return channels_[from * ranks_ + to]; }
+  char* channel_slot(int from, int to, std::uint64_t number) const noexcept {
+    return channel_slots_ +
+           (static_cast<std::size_t>(from * ranks_ + to) * slots + number % slots) * channel_bytes_;
+  }
+  void ring(int peer) const noexcept;  // if it listens
 
   // Stores, and wakes whoever sleeps on it.
   void post(int rank, std::atomic<std::uint64_t>& word, std::uint64_t value) const noexcept {
@@ -97,8 +116,10 @@ class shared_area {
   area_head* head_;
   rank_state* states_;
   char* staging_;
+  channel* channels_;
+  char* channel_slots_;
   int ranks_;
-  std::size_t slot_bytes_;
+  std::size_t slot_bytes_, channel_bytes_;
   core::sleepers who_;
 };
 

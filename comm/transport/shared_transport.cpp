@@ -32,7 +32,8 @@ void carry_out(meeting& m) {
       return scatter(m);
     case collective::send:
     case collective::receive:
-      return;
+    case collective::exchange:
+      return;  // not by meetings
   }
 }
 
@@ -50,7 +51,8 @@ shared_transport::shared_transport(const setting& set, const shared_area& area,
           watch_.get(),
           std::vector<const void*>(static_cast<std::size_t>(area.ranks())),
           0,
-          0} {}
+          0,
+          std::vector<char>(2 * static_cast<std::size_t>(area.ranks()))} {}
 
 // Those that wait for us learn of it at once.
 shared_transport::~shared_transport() {
@@ -61,6 +63,7 @@ shared_transport::~shared_transport() {
 void shared_transport::run(const operation& what, core::execution& state) {
   fault known;
   if (at_.area.noted(known)) known.raise();
+  if (what.terms.kind >= collective::send) return carry(at_, what, state);
   meeting m(at_, what, state);
   carry_out(m);
   at_.area.state(at_.rank).done.store(at_.met, std::memory_order_release);

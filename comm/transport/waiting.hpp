@@ -22,10 +22,15 @@ struct place {
   std::vector<const void*> sources;  // a place for each rank
   std::uint64_t met = 0;             // operations begun
   std::uint64_t steps = 0;           // taken
+  std::vector<char> blocked = {};    // of messages: two for each rank, by direction
 };
 
 inline constexpr std::int64_t yield_ns = 200000;     // after spinning, before sleeping
 inline constexpr std::int64_t glance_ns = 50000000;  // the longest sleep
+
+// What is copied for others to read, from so many bytes on around the cache, whose lines they would
+// have to wait for; less goes through it, for the fence would cost more.
+inline constexpr std::int64_t around_from = 4096;
 
 inline std::int64_t now_ns() noexcept {
   timespec now;

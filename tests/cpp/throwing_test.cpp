@@ -456,7 +456,15 @@ TEST_CASE("ranks of a group combine what they have") {
                       velo::tensor_view(out, {3}), VELO_REDUCE_AVG);
   ranks[0].barrier(first.inline_stream());
   CHECK(out[2] == 4);
-  CHECK(ranks[0].info().finished == 2);
+  ranks[1].receive(queue, 0, theirs);
+  ranks[1].send(queue, 0, theirs);
+  const velo::stream_ref now = first.inline_stream();
+  const velo::tensor_view have(mine, {3}), get(out, {3});
+  ranks[0].send(now, 1, have);
+  const velo_group_message last = {get, 1, VELO_MESSAGE_RECEIVE};
+  ranks[0].exchange(now, &last, 1);
+  CHECK(out[2] == 3);
+  CHECK(ranks[0].info().finished == 4);
   CHECK(ranks[1].describe<std::string>().find("\"local\"") != std::string::npos);
   ranks[1].abort();
   CHECK_THROWS_AS(ranks[0].barrier(first.inline_stream()), velo::error);

@@ -128,6 +128,23 @@ velo_status scatter_v(velo_stream stream, velo_group group, int rank) {
   return velo_group_scatter_v(stream, group, 1, &in, counts, nullptr, &out);
 }
 
+velo_status sent(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor x = tensor(from[rank], most);
+  return rank == 0 ? velo_group_send(stream, group, 1, &x)
+                   : velo_group_receive(stream, group, 0, &x);
+}
+velo_status received(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor x = tensor(from[rank], most);
+  return rank == 0 ? velo_group_receive(stream, group, 1, &x)
+                   : velo_group_send(stream, group, 0, &x);
+}
+velo_status exchange(velo_stream stream, velo_group group, int rank) {
+  const velo_tensor mine = tensor(from[rank], most), theirs = tensor(to[rank], most);
+  const velo_group_message both[] = {{&mine, 1 - rank, VELO_MESSAGE_SEND},
+                                     {&theirs, 1 - rank, VELO_MESSAGE_RECEIVE}};
+  return velo_group_exchange(stream, group, both, 2);
+}
+
 }  // namespace
 
 std::vector<entry> comm_rows() {
@@ -166,6 +183,9 @@ std::vector<entry> comm_rows() {
       row_of<gather_v>("velo_group_gather_v"),
       row_of<scatter>("velo_group_scatter"),
       row_of<scatter_v>("velo_group_scatter_v"),
+      row_of<sent>("velo_group_send"),
+      row_of<received>("velo_group_receive"),
+      row_of<exchange>("velo_group_exchange"),
       {"velo_group_all_to_all_v",
        [](world& w) {
          open_for<all_to_all_v>(w);

@@ -347,6 +347,11 @@ struct velo_api {
   velo_status (*group_scatter_v)(velo_stream stream, velo_group group, int32_t root,
                                  const velo_tensor* in, const int64_t* counts,
                                  const int64_t* offsets, const velo_tensor* out);
+  velo_status (*group_send)(velo_stream stream, velo_group group, int32_t to, const velo_tensor* x);
+  velo_status (*group_receive)(velo_stream stream, velo_group group, int32_t from,
+                               const velo_tensor* x);
+  velo_status (*group_exchange)(velo_stream stream, velo_group group,
+                                const velo_group_message* messages, int64_t count);
 };
 
 VELO_END_C

@@ -253,6 +253,39 @@ VELO_API velo_status velo_group_scatter_v(velo_stream stream, velo_group group, 
                                           const velo_tensor* in, const int64_t* counts,
                                           const int64_t* offsets, const velo_tensor* out);
 
+/* Sends `x` to the rank `to`, which receives it. It returns, or is done on its stream, when x may be
+ * changed: when the other has it, or memory between the two. Messages from one rank to another keep
+ * their order; other ranks have no part in them. x: compact, of any dtype of whole bytes.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (to, a stream of another context), RANK, SHAPE,
+ * DTYPE, LAYOUT, DEVICE, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_send(velo_stream stream, velo_group group, int32_t to,
+                                     const velo_tensor* x);
+
+/* Receives into `x` what the rank `from` sends next. x: of the size and dtype that were sent.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (from, a stream of another context), RANK, SHAPE,
+ * DTYPE, LAYOUT, DEVICE, STATE, FULL, MEMORY, PEER. */
+VELO_API velo_status velo_group_receive(velo_stream stream, velo_group group, int32_t from,
+                                        const velo_tensor* x);
+
+/* Which way a message goes. */
+typedef int32_t velo_message_direction;
+enum { VELO_MESSAGE_SEND = 0, VELO_MESSAGE_RECEIVE = 1 };
+
+/* One of several messages. */
+typedef struct velo_group_message {
+  const velo_tensor* x;
+  int32_t rank; /* to which, or from which */
+  velo_message_direction direction;
+} velo_group_message;
+
+/* Sends and receives all at the same time, so that ranks may send to each other without waiting for
+ * each other. messages: `count` of them, at most 4096; copied.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (count, ranks, directions, a stream of another
+ * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP (what is received, with another), STATE, FULL,
+ * MEMORY, PEER. */
+VELO_API velo_status velo_group_exchange(velo_stream stream, velo_group group,
+                                         const velo_group_message* messages, int64_t count);
+
 VELO_END_C
 
 #endif

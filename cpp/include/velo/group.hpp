@@ -147,6 +147,17 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
         VELO_FN(group_scatter_v)(stream.get(), get(), root, in, counts, offsets, &out));
   }
 
+  // Messages to and from another rank, in their order; several at the same time.
+  outcome<> send(stream_ref stream, int32_t to, const velo_tensor& x) const {
+    return detail::check(VELO_FN(group_send)(stream.get(), get(), to, &x));
+  }
+  outcome<> receive(stream_ref stream, int32_t from, const velo_tensor& x) const {
+    return detail::check(VELO_FN(group_receive)(stream.get(), get(), from, &x));
+  }
+  outcome<> exchange(stream_ref stream, const velo_group_message* messages, int64_t count) const {
+    return detail::check(VELO_FN(group_exchange)(stream.get(), get(), messages, count));
+  }
+
  private:
   static outcome<group> create_from(velo_context context, const velo_group_desc* desc) {
     velo_group handle = nullptr;

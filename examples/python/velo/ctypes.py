@@ -82,6 +82,8 @@ VELO_TRANSPORT_AUTO = 0
 VELO_TRANSPORT_SELF = 1
 VELO_TRANSPORT_LOCAL = 2
 VELO_TRANSPORT_SHM = 3
+VELO_MESSAGE_SEND = 0
+VELO_MESSAGE_RECEIVE = 1
 VELO_REDUCE_SUM = 0
 VELO_REDUCE_AVG = 1
 VELO_REDUCE_MIN = 2
@@ -366,6 +368,10 @@ class velo_reduction(Sized):
 
 class velo_group_desc(Sized):
     """What a group is made from."""
+
+
+class velo_group_message(ctypes.Structure):
+    """One of several messages."""
 
 
 class velo_group_info(Sized):
@@ -706,6 +712,11 @@ velo_group_desc._fields_ = [
     ("name", c_char_p),
     ("rank", c_int32),
     ("size", c_int32),
+]
+velo_group_message._fields_ = [
+    ("x", POINTER(velo_tensor)),
+    ("rank", c_int32),
+    ("direction", c_int32),
 ]
 velo_group_info._fields_ = [
     ("struct_size", c_uint32),
@@ -1612,6 +1623,9 @@ FUNCTIONS = {
     "velo_group_gather_v": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor), POINTER(c_int64), POINTER(c_int64), POINTER(velo_tensor)),
     "velo_group_scatter": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor), POINTER(velo_tensor)),
     "velo_group_scatter_v": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor), POINTER(c_int64), POINTER(c_int64), POINTER(velo_tensor)),
+    "velo_group_send": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
+    "velo_group_receive": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
+    "velo_group_exchange": (c_int32, velo_stream, velo_group, POINTER(velo_group_message), c_int64),
 }
 
 

@@ -1,0 +1,247 @@
+// Messages: what one rank has for another, several at once, in any direction.
+//
+// Each pair of ranks has a channel in each direction: two slots that the sender fills and the reader
+// empties. The messages of a call move along together, whichever can, so that ranks that send to each
+// other do not wait for each other; those from one rank to another keep their order, also across
+// calls. A message begins with its terms, which must be what the reader expects. Who finds nothing to
+// move listens for its bell, which a peer rings. Cost of a slot full: a line in each direction.
+#include <algorithm>
+#include <cstring>
+
+#include "comm/collective/calls.hpp"
+#include "comm/transport/waiting.hpp"
+#include "core/context.hpp"
+
+namespace velo::comm {
+namespace {
+
+message message_of(const caller& by, const velo_tensor* given, std::int32_t peer, bool receives,
+                   const char* tensor, const char* rank) {
+  const buffer x = buffer_of(by.owner, given, tensor);
+  if (peer < 0 || peer >= by.size || peer == by.rank)
+    core::fail(VELO_ERR_ARGUMENT, rank,
+               core::text("0 to %d, another than %d, which calls", by.size - 1, by.rank),
+               core::text("%d", peer));
+  message made;
+  made.data = x.data;
+  made.bytes = x.bytes();
+  made.peer = peer;
+  made.receives = receives;
+  made.terms.kind = receives ? collective::receive : collective::send;
+  made.terms.in_code = made.terms.out_code = x.dtype.code;
+  made.terms.in_bits = made.terms.out_bits = x.dtype.bits;
+  made.terms.count = x.count;
+  made.terms.root = static_cast<std::uint16_t>(peer);
+  return made;
+}
+
+operation one_message(const caller& by, const velo_tensor* x, std::int32_t peer, bool receives) {
+  operation what;
+  what.function = receives ? "velo_group_receive" : "velo_group_send";
+  what.messages.push_back(message_of(by, x, peer, receives, "x", receives ? "from" : "to"));
+  what.terms = what.messages[0].terms;
+  return what;
+}
+
+bool share_bytes(const message& a, const message& b) {
+  return a.bytes > 0 && b.bytes > 0 && a.data < b.data + b.bytes && b.data < a.data + a.bytes;
+}
+
+}  // namespace
+
+operation send_call(const caller& by, std::int32_t to, const velo_tensor* x) {
+  return one_message(by, x, to, false);
+}
+
+operation receive_call(const caller& by, std::int32_t from, const velo_tensor* x) {
+  return one_message(by, x, from, true);
+}
+
+operation exchange_call(const caller& by, const velo_group_message* messages, std::int64_t count) {
+  if (count < 0 || count > most_messages)
+    core::fail(VELO_ERR_ARGUMENT, "count", core::text("0 to %d", most_messages),
+               core::text("%lld", static_cast<long long>(count)));
+  if (messages == nullptr && count > 0)
+    core::fail(VELO_ERR_NULL, "messages", "as many as count says", "NULL");
+  operation what;
+  what.function = "velo_group_exchange";
+  what.terms.kind = collective::exchange;
+  what.terms.count = count;
+  for (int i = 0; i < count; ++i) {
+    const velo_group_message& given = messages[i];
+    if (given.direction != VELO_MESSAGE_SEND && given.direction != VELO_MESSAGE_RECEIVE)
+      core::fail(VELO_ERR_ARGUMENT, core::text("messages[%d].direction", i), "a VELO_MESSAGE",
+                 core::text("%d", given.direction));
+    const message made =
+        message_of(by, given.x, given.rank, given.direction == VELO_MESSAGE_RECEIVE,
+                   core::text("messages[%d].x", i), core::text("messages[%d].rank", i));
+    for (int k = 0; k < i; ++k) {
+      const message& other = what.messages[static_cast<std::size_t>(k)];
+      if ((made.receives || other.receives) && share_bytes(made, other))
+        core::fail(VELO_ERR_OVERLAP, core::text("messages[%d].x", i), "memory of its own",
+                   core::text("memory shared with messages[%d].x", k));
+    }
+    what.messages.push_back(made);
+  }
+  return what;
+}
+
+namespace {
+
+// A slot begins with the terms of the message, where it is the first of one.
+constexpr std::int64_t head_bytes = 64;
+static_assert(sizeof(terms) <= head_bytes);
+
+class traffic {
+ public:
+  traffic(place& at, const operation& what, core::execution& state)
+      : at_(at),
+        messages_(what.messages),
+        kernels_(reductions_for(state.isa)),
+        room_(static_cast<std::int64_t>(at.area.channel_bytes()) - head_bytes) {}
+
+  void run() {
+    while (!all_done()) {
+      progress_ = false;
+      wait_until(
+          at_, [this] { return progress_ || move(); },
+          [this](std::int64_t waited) { look_around(waited); },
+          [this](std::int64_t ns) { listen(ns); });
+    }
+  }
+
+ private:
+  // A message without bytes has a slot, too.
+  bool is_done(std::size_t i) const { return messages_[i].moved == messages_[i].bytes; }
+  bool all_done() const {
+    for (std::size_t i = 0; i < messages_.size(); ++i)
+      if (!is_done(i)) return false;
+    return true;
+  }
+
+  // Whatever can: of messages in one direction of one channel, the first that is not done.
+  bool move() {
+    bool any = false;
+    std::fill(at_.blocked.begin(), at_.blocked.end(), char{0});
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      const message& m = messages_[i];
+      char& blocked = at_.blocked[static_cast<std::size_t>(2 * m.peer + (m.receives ? 1 : 0))];
+      if (is_done(i) || blocked != 0) continue;
+      while (!is_done(i) && (m.receives ? take(i) : put(i))) any = true;
+      if (!is_done(i)) blocked = 1;
+    }
+    return any;
+  }
+
+  bool put(std::size_t i) {
+    const message& m = messages_[i];
+    channel& c = at_.area.way(at_.rank, m.peer);
+    const std::uint64_t number = c.put.load(std::memory_order_relaxed);
+    if (number - c.taken.load(std::memory_order_acquire) == shared_area::slots) return false;
+    char* slot = at_.area.channel_slot(at_.rank, m.peer, number);
+    if (m.moved < 0) std::memcpy(slot, &m.terms, sizeof m.terms);
+    const std::int64_t from = std::max<std::int64_t>(m.moved, 0);
+    const std::int64_t bytes = std::min(room_, m.bytes - from);
+    copy(m.data + from, slot + head_bytes, bytes);
+    m.moved = from + bytes;
+    c.put.store(number + 1, std::memory_order_seq_cst);
+    at_.area.ring(m.peer);
+    return true;
+  }
+
+  bool take(std::size_t i) {
+    const message& m = messages_[i];
+    channel& c = at_.area.way(m.peer, at_.rank);
+    const std::uint64_t number = c.taken.load(std::memory_order_relaxed);
+    if (c.put.load(std::memory_order_acquire) == number) return false;
+    const char* slot = at_.area.channel_slot(m.peer, at_.rank, number);
+    if (m.moved < 0) compare(m, slot);
+    const std::int64_t from = std::max<std::int64_t>(m.moved, 0);
+    const std::int64_t bytes = std::min(room_, m.bytes - from);
+    if (bytes > 0) std::memcpy(m.data + from, slot + head_bytes, static_cast<std::size_t>(bytes));
+    m.moved = from + bytes;
+    c.taken.store(number + 1, std::memory_order_seq_cst);
+    at_.area.ring(m.peer);
+    return true;
+  }
+
+  void copy(const char* from, char* to, std::int64_t bytes) const {
+    if (bytes >= around_from) {
+      kernels_.copy_around_cache({from, to, bytes});
+    } else if (bytes > 0) {
+      std::memcpy(to, from, static_cast<std::size_t>(bytes));
+    }
+  }
+
+  void compare(const message& m, const char* slot) const {
+    terms theirs;
+    std::memcpy(&theirs, slot, sizeof theirs);
+    const terms& mine = m.terms;
+    if (theirs.count == mine.count && theirs.in_code == mine.in_code &&
+        theirs.in_bits == mine.in_bits)
+      return;
+    fault why = fault_of(m);
+    why.kind = fault::how::disagree;
+    why.other = theirs;
+    why.culprits.add(m.peer);
+    end_group(at_, why);
+  }
+
+  fault fault_of(const message& m) const {
+    fault why;
+    why.terms = m.terms;
+    why.timeout_ns = at_.timeout_ns;
+    return why;
+  }
+
+  // Peers that left may have sent all before: whether they left is read first.
+  void look_around(std::int64_t waited) {
+    raise_if_noted(at_);
+    const message* gone = nullptr;
+    for (std::size_t i = 0; i < messages_.size(); ++i)
+      if (!is_done(i) &&
+          at_.area.state(messages_[i].peer).left.load(std::memory_order_acquire) != 0)
+        gone = &messages_[i];
+    if (move()) {
+      progress_ = true;
+      return;
+    }
+    const message& first = gone != nullptr ? *gone : first_open();
+    if (gone != nullptr || waited >= yield_ns)
+      raise_if_gone(at_, first.peer, waited, fault_of(first));
+    if (waited < at_.timeout_ns) return;
+    fault why = fault_of(first);
+    why.kind = fault::how::late;
+    for (std::size_t i = 0; i < messages_.size(); ++i)
+      if (!is_done(i)) why.culprits.add(messages_[i].peer);
+    end_group(at_, why);
+  }
+  const message& first_open() const {
+    std::size_t i = 0;
+    while (is_done(i)) ++i;
+    return messages_[i];
+  }
+
+  void listen(std::int64_t ns) {
+    rank_state& me = at_.area.state(at_.rank);
+    const std::uint64_t rung = me.bell.load(std::memory_order_acquire);
+    me.listening.store(1, std::memory_order_seq_cst);
+    progress_ = move();
+    if (!progress_) at_.area.sleep(at_.rank, me.bell, rung + 1, ns);
+    me.listening.store(0, std::memory_order_relaxed);
+  }
+
+  place& at_;
+  const std::vector<message>& messages_;
+  const reduction_kernels& kernels_;
+  const std::int64_t room_;  // of a slot
+  bool progress_ = false;
+};
+
+}  // namespace
+
+void carry(place& at, const operation& what, core::execution& state) {
+  traffic(at, what, state).run();
+}
+
+}  // namespace velo::comm

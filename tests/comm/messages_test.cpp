@@ -1,0 +1,234 @@
+// Messages: in order, of any size, many at the same time, and what ends them.
+#include "comm/processes.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+constexpr velo_dtype i32{VELO_DTYPE_INT, 32, 1};
+
+velo_tensor ints(std::vector<std::int32_t>& data, const std::int64_t& size) {
+  return {data.data(), {VELO_DEVICE_CPU, 0}, 1, i32, &size, nullptr, 0};
+}
+
+std::int32_t word(int from, int to, std::size_t i) {
+  return static_cast<std::int32_t>(from * 1000003 + to * 7919 + static_cast<int>(i));
+}
+
+}  // namespace
+
+TEST_CASE("what one rank sends another receives, in order and of any size") {
+  const local_ranks ranks(2);
+  std::atomic<int> wrong{0};
+  ranks.require([&](int rank) {
+    for (const std::int64_t size : {0, 1, 13, 5000, 70000, 700001, 3}) {
+      std::vector<std::int32_t> x(static_cast<std::size_t>(size) + 1, -1);
+      for (std::size_t i = 0; rank == 0 && i < x.size(); ++i) x[i] = word(0, 1, i);
+      const velo_tensor view = ints(x, size);
+      const velo_status done = rank == 0
+                                   ? velo_group_send(ranks.stream(0), ranks.group(0), 1, &view)
+                                   : velo_group_receive(ranks.stream(1), ranks.group(1), 0, &view);
+      if (done != VELO_OK) return done;
+      for (std::size_t i = 0; i < static_cast<std::size_t>(size); ++i)
+        wrong += x[i] != word(0, 1, i);
+      wrong += rank == 1 && x.back() != -1;
+    }
+    return velo_status{VELO_OK};
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("ranks that send to each other at the same time do not wait for each other") {
+  for (const int count : {2, 3, 5, 8}) {
+    const local_ranks ranks(count);
+    std::atomic<int> wrong{0};
+    ranks.require([&](int rank) {
+      // Two messages to and from every other rank, one of them large, the second of another size.
+      std::vector<std::vector<std::int32_t>> sent, got;
+      std::vector<std::int64_t> sizes;
+      std::vector<velo_tensor> views;
+      std::vector<velo_group_message> all;
+      sent.reserve(64), got.reserve(64), views.reserve(64), sizes.reserve(64);
+      for (int peer = 0; peer < count; ++peer) {
+        if (peer == rank) continue;
+        for (const int size : {300000, 17}) {
+          sizes.push_back(size);
+          sent.emplace_back(static_cast<std::size_t>(size));
+          got.emplace_back(static_cast<std::size_t>(size));
+          for (std::size_t i = 0; i < sent.back().size(); ++i)
+            sent.back()[i] = word(rank, peer, i + static_cast<std::size_t>(size));
+          views.push_back(ints(sent.back(), sizes.back()));
+          all.push_back({&views.back(), peer, VELO_MESSAGE_SEND});
+          views.push_back(ints(got.back(), sizes.back()));
+          all.push_back({&views.back(), peer, VELO_MESSAGE_RECEIVE});
+        }
+      }
+      const velo_status done = velo_group_exchange(
+          ranks.stream(rank), ranks.group(rank), all.data(), static_cast<std::int64_t>(all.size()));
+      if (done != VELO_OK) return done;
+      std::size_t at = 0;
+      for (int peer = 0; peer < count; ++peer) {
+        if (peer == rank) continue;
+        for (const std::size_t size : {300000, 17}) {
+          for (std::size_t i = 0; i < size; ++i) wrong += got[at][i] != word(peer, rank, i + size);
+          ++at;
+        }
+      }
+      return velo_status{VELO_OK};
+    });
+    CHECK(wrong == 0);
+  }
+}
+
+TEST_CASE("messages and collectives of a group go side by side") {
+  const local_ranks ranks(3);
+  std::atomic<int> wrong{0};
+  ranks.require([&](int rank) {
+    for (int round = 0; round < 50; ++round) {
+      const std::int64_t one = 1;
+      std::vector<std::int32_t> x{rank + round};
+      const velo_tensor view = ints(x, one);
+      velo_status done = VELO_OK;
+      if (rank == round % 3)
+        done = velo_group_send(ranks.stream(rank), ranks.group(rank), (rank + 1) % 3, &view);
+      if (rank == (round + 1) % 3)
+        done = velo_group_receive(ranks.stream(rank), ranks.group(rank), round % 3, &view);
+      if (done == VELO_OK)
+        done = velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), nullptr, &view, &view);
+      if (done != VELO_OK) return done;
+      // Of the three numbers the receiver's is the sender's.
+      const int sender = round % 3, receiver = (round + 1) % 3;
+      wrong += x[0] != 3 + 3 * round + sender - receiver;
+    }
+    return velo_status{VELO_OK};
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("messages between processes wake who sleeps for them") {
+  processes ranks;
+  ranks.start_all(2, group_desc(), [](const member& me) {
+    ending all;
+    std::vector<std::int32_t> x(100000);
+    const std::int64_t size = 100000;
+    const velo_tensor view = ints(x, size);
+    for (int round = 0; round < 10; ++round) {
+      if (me.rank == 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      for (std::size_t i = 0; me.rank == 0 && i < x.size(); ++i) x[i] = word(round, 0, i);
+      const velo_status done = me.rank == 0 ? velo_group_send(me.stream, me.group, 1, &view)
+                                            : velo_group_receive(me.stream, me.group, 0, &view);
+      if (done != VELO_OK) return ending_of(done);
+      for (std::size_t i = 0; i < x.size(); ++i) all.value += x[i] != word(round, 0, i);
+    }
+    all.code = VELO_OK;
+    return all;
+  });
+  const std::int64_t begin = monotonic_ns();
+  for (const ending& one : ranks.wait()) {
+    CHECK(one.code == VELO_OK);
+    CHECK(one.value == 0);
+  }
+  CHECK(monotonic_ns() - begin < 400000000);  // ten times 5 ms, and not ten times 50
+}
+
+TEST_CASE("a message that is not as expected, does not come or is not taken ends the group") {
+  std::vector<std::int32_t> x(100), y(100);
+  const std::int64_t hundred = 100, ten = 10;
+  const velo_tensor all = ints(x, hundred), few = ints(y, ten);
+  SECTION("another size") {
+    const local_ranks ranks(2);
+    const std::vector<said> told_all = ranks.run([&](int rank) {
+      return rank == 0 ? velo_group_send(ranks.stream(0), ranks.group(0), 1, &all)
+                       : velo_group_receive(ranks.stream(1), ranks.group(1), 0, &few);
+    });
+    CHECK(told_all[0].code == VELO_OK);  // what was sent is between the two
+    CHECK(told_all[1].code == VELO_ERR_PEER);
+    CHECK(told_all[1].rank == 0);
+    CHECK(told_all[1].expected == "receive of 10 int32 from rank 0");
+    CHECK(told_all[1].got == "rank 0 with send of 100 int32 to rank 1");
+    CHECK(velo_group_barrier(ranks.stream(0), ranks.group(0)) == VELO_ERR_PEER);
+  }
+  SECTION("none") {
+    const local_ranks ranks(3, group_desc(120));
+    const said late = told(velo_group_receive(ranks.stream(1), ranks.group(1), 2, &all));
+    CHECK(late.code == VELO_ERR_PEER);
+    CHECK(late.rank == 2);
+    CHECK(late.expected == "receive of 100 int32 from rank 2 within 120 ms");
+    CHECK(late.got == "rank 2 not there");
+  }
+  SECTION("nobody who takes it") {
+    const local_ranks ranks(2, group_desc(120));
+    std::vector<std::int32_t> large(1 << 20);
+    const std::int64_t size = 1 << 20;
+    const velo_tensor view = ints(large, size);
+    const said late = told(velo_group_send(ranks.stream(0), ranks.group(0), 1, &view));
+    CHECK(late.code == VELO_ERR_PEER);
+    CHECK(late.rank == 1);
+  }
+  SECTION("a rank that left") {
+    const local_ranks ranks(2);
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<said> told_all = ranks.run([&](int rank) {
+      if (rank == 0) {
+        velo_group_send(ranks.stream(0), ranks.group(0), 1, &all);
+        velo_group_destroy(ranks.group(0));
+        return velo_status{VELO_OK};
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      const velo_status first = velo_group_receive(ranks.stream(1), ranks.group(1), 0, &all);
+      if (first != VELO_OK) return velo_status{-1};  // it was sent before
+      return velo_group_receive(ranks.stream(1), ranks.group(1), 0, &all);
+    });
+    CHECK(told_all[1].code == VELO_ERR_PEER);
+    CHECK(told_all[1].got == "rank 0 that left the group");
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(150));
+  }
+  SECTION("a killed process") {
+    processes ranks;
+    ranks.start_all(2, group_desc(), [](const member& me) {
+      std::vector<std::int32_t> data(1000);
+      const std::int64_t size = 1000;
+      const velo_tensor view = ints(data, size);
+      if (me.rank == 0) pause();
+      return ending_of(velo_group_receive(me.stream, me.group, 0, &view));
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    const std::int64_t killed = monotonic_ns();
+    REQUIRE(kill(ranks.pid(0), SIGKILL) == 0);
+    const ending one = ranks.wait()[1];
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.rank == 0);
+    CHECK(one.at_ns - killed < 150000000);
+  }
+}
+
+TEST_CASE("messages that make no sense are refused by name") {
+  const local_ranks ranks(3);
+  std::vector<std::int32_t> x(100);
+  const std::int64_t hundred = 100, ten = 10;
+  const velo_tensor all = ints(x, hundred), few = ints(x, ten);
+  const velo_stream stream = ranks.stream(1);
+  const velo_group group = ranks.group(1);
+  const auto refused = [&](velo_status code, const char* argument, velo_status got) {
+    CHECK(got == code);
+    CHECK(last_record().argument == argument);
+  };
+  refused(VELO_ERR_ARGUMENT, "to", velo_group_send(stream, group, 1, &all));
+  refused(VELO_ERR_ARGUMENT, "to", velo_group_send(stream, group, 3, &all));
+  refused(VELO_ERR_ARGUMENT, "from", velo_group_receive(stream, group, -1, &all));
+  refused(VELO_ERR_NULL, "x", velo_group_receive(stream, group, 0, nullptr));
+  velo_group_message some[] = {{&few, 0, VELO_MESSAGE_SEND}, {&all, 2, VELO_MESSAGE_RECEIVE}};
+  refused(VELO_ERR_OVERLAP, "messages[1].x", velo_group_exchange(stream, group, some, 2));
+  some[1].x = nullptr;
+  refused(VELO_ERR_NULL, "messages[1].x", velo_group_exchange(stream, group, some, 2));
+  some[0].rank = 1;
+  refused(VELO_ERR_ARGUMENT, "messages[0].rank", velo_group_exchange(stream, group, some, 2));
+  some[0].direction = 2;
+  refused(VELO_ERR_ARGUMENT, "messages[0].direction", velo_group_exchange(stream, group, some, 2));
+  refused(VELO_ERR_ARGUMENT, "count", velo_group_exchange(stream, group, some, -1));
+  refused(VELO_ERR_ARGUMENT, "count", velo_group_exchange(stream, group, some, 4097));
+  refused(VELO_ERR_NULL, "messages", velo_group_exchange(stream, group, nullptr, 1));
+  CHECK(velo_group_exchange(stream, group, nullptr, 0) == VELO_OK);
+  ranks.require(
+      [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });
+}
