@@ -28,6 +28,7 @@ std::uint64_t buffer_sink::finish() {
 }
 
 file_sink::file_sink(const char* path) : path_(path), written_as_(path_ + ".XXXXXX") {
+  if (*path == 0) core::fail(VELO_ERR_ARGUMENT, "path", "the name of a file", "an empty one");
   struct stat there {};
   if (lstat(path, &there) == 0 && !S_ISREG(there.st_mode))
     core::fail(VELO_ERR_IO, "path", "an ordinary file, or none yet", path,

@@ -102,6 +102,8 @@ TEST_CASE("a file that cannot be written is named, and nothing is left behind") 
   refused(here.at("link"), "a symbolic link");
   CHECK(here.files() == 1);
   CHECK(velo_pool_save(f.pool, VELO_SNAPSHOT_JSON, nullptr) == VELO_ERR_NULL);
+  CHECK(velo_pool_save(f.pool, VELO_SNAPSHOT_JSON, "") == VELO_ERR_ARGUMENT);
+  CHECK(std::string(last_failure().got) == "an empty one");
 }
 
 TEST_CASE("a full disk, a failing close and a failing rename leave the older file as it was") {

@@ -12,7 +12,9 @@
  * their blocks; `device_traces` has one trace, the history, each entry with the action's name,
  * address, size as requested, stream (0 = the host's order), time, and as its one frame the purpose
  * and what was last said. Of an `oom`, device_free is what the pool had in all and largest_hole in
- * one piece. `velo` has the counters. The timeline is a picture (SVG) of live bytes by purpose and of
+ * one piece. Times are the system clock's as it is when the snapshot is taken: if that is set or runs
+ * unevenly, an event's time differs a little from one snapshot to the next; the order never does.
+ * `velo` has the counters. The timeline is a picture (SVG) of live bytes by purpose and of
  * reserved bytes over the time that the history holds.
  *
  * What other threads do meanwhile may be in one part of a snapshot and not yet in another.
@@ -52,8 +54,8 @@ VELO_API velo_status velo_pool_snapshot(velo_pool pool, velo_snapshot_format for
 
 /* The same into a file, for its owner alone to read, which takes the place of an ordinary file that
  * was at `path`. It is there whole or not at all: after a failure what was there is there still.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (format), STATE, MEMORY, IO (no such folder, no
- * right, disk full, or something else than an ordinary file at `path`: a link, a device). */
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (format; an empty path), STATE, MEMORY, IO (no such
+ * folder, no right, disk full, or something else than an ordinary file at `path`: a link, a device). */
 VELO_API velo_status velo_pool_save(velo_pool pool, velo_snapshot_format format, const char* path);
 
 /* What a pool holds for one stream; bytes in whole blocks. */
