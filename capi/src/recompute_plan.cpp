@@ -1,12 +1,12 @@
 // Entries of velo/recompute_plan.h.
 #include "velo/recompute_plan.h"
 
-#include <cmath>
 #include <limits>
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
+#include "memory/recompute/graph.hpp"
 #include "memory/recompute/plan.hpp"
 
 using namespace velo;
@@ -34,8 +34,9 @@ memory::recompute_plan& plan_of(velo_recompute_plan handle) {
 velo_recompute_op read_op(const velo_recompute_op* given) {
   const velo_recompute_op op = capi::read_struct(given, op_size, "op", {});
   if (op.keep < 0 || op.keep > 1) fail(VELO_ERR_ARGUMENT, "op.keep", "0 or 1", text("%d", op.keep));
-  if (!(op.seconds >= 0) || std::isinf(op.seconds))
-    fail(VELO_ERR_ARGUMENT, "op.seconds", "0 or more", text("%g", op.seconds));
+  if (!(op.seconds >= 0 && op.seconds <= memory::most_seconds))
+    fail(VELO_ERR_ARGUMENT, "op.seconds", text("0 to %g", memory::most_seconds),
+         text("%g", op.seconds));
   if (op.input_count < 0 || op.input_count > most_inputs)
     fail(VELO_ERR_ARGUMENT, "op.input_count",
          text("0 to %lld", static_cast<long long>(most_inputs)),

@@ -2,10 +2,10 @@
 #include "memory/recompute/adaptive.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "core/failure.hpp"
+#include "memory/recompute/graph.hpp"
 #include "memory/recompute/knapsack.hpp"
 #include "memory/recompute/layers.hpp"
 
@@ -37,8 +37,8 @@ void check_module(const velo_recompute_module* modules, std::int64_t i,
   if (m.parent < -1 || m.parent >= i || (m.parent >= 0 && modules[m.parent].layer != m.layer))
     refuse(i, "parent", "-1, or the index of a module of the same layer before this one",
            text("%d", m.parent));
-  if (!(m.seconds >= 0) || std::isinf(m.seconds))
-    refuse(i, "seconds", "0 or more", text("%g", m.seconds));
+  if (!(m.seconds >= 0 && m.seconds <= most_seconds))
+    refuse(i, "seconds", text("0 to %g", most_seconds), text("%g", m.seconds));
   for (const bool input : {false, true}) {
     const std::uint64_t bytes = input ? m.bytes_input : m.bytes;
     if (bytes > static_cast<std::uint64_t>(most_bytes))

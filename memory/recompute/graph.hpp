@@ -15,6 +15,9 @@
 
 namespace velo::memory {
 
+// Of an operation at most: more than anything takes, and sums of them stay numbers.
+inline constexpr double most_seconds = 1e18;
+
 struct op_graph {
   std::vector<double> seconds;
   std::vector<std::int64_t> bytes;

@@ -62,7 +62,11 @@ regions::region& regions::live(std::int64_t index, const char* argument) const {
 void regions::check_inputs(const velo_recompute_region& given) const {
   for (std::int64_t i = 0; i < given.input_count; ++i) {
     const velo_recompute_input& in = given.inputs[i];
-    if (in.region == -1) continue;
+    if (in.region == -1) {
+      if (in.memory != nullptr) continue;
+      fail(VELO_ERR_NULL, text("region.inputs[%lld].memory", number(i)), "memory of the host's",
+           "NULL");
+    }
     const auto from = all_.find(in.region);
     if (from == all_.end() || from->second->ended)
       fail(VELO_ERR_ARGUMENT, text("region.inputs[%lld].region", number(i)),

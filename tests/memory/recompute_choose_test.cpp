@@ -367,6 +367,7 @@ TEST_CASE("modules and budgets that make no sense are refused by name") {
   refused({good, {0, -1, 1, 1, -1}}, "modules[1].seconds");
   refused({good, {0, -1, 1, 1, std::nan("")}}, "modules[1].seconds");
   refused({good, {0, -1, 1, 1, HUGE_VAL}}, "modules[1].seconds");
+  refused({good, {0, -1, 1, 1, 2e18}}, "modules[1].seconds");
   refused({good, {0, 0, 1001, 1, 1}}, "modules[1].bytes");  // a part of more than the whole
   refused({good, {0, -1, ~std::uint64_t{0}, 1, 1}}, "modules[1].bytes");
   refused({good, {0, -1, 1, ~std::uint64_t{0}, 1}}, "modules[1].bytes_input");

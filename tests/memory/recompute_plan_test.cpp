@@ -257,6 +257,7 @@ TEST_CASE("operations that make no sense are refused by the field, and add nothi
   refused({-1, 10, {0}}, "op.seconds");
   refused({std::nan(""), 10, {0}}, "op.seconds");
   refused({HUGE_VAL, 10, {0}}, "op.seconds");
+  refused({2e18, 10, {0}}, "op.seconds");
   refused({1, -1, {0}}, "op.bytes");
   refused({1, INT64_MAX - 10, {0}}, "op.bytes");  // the sum
   refused({1, 10, {0}, false, INT64_MAX - 20}, "op.workspace");

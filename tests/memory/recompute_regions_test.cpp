@@ -367,6 +367,8 @@ TEST_CASE("regions that make no sense are refused by the field") {
   refused({from(a, 2)}, -1, {64}, "region.inputs[0].output");
   refused({from(a, -1)}, -1, {64}, "region.inputs[0].output");
   refused({}, 7, {64}, "region.parent");
+  CHECK(h.add(m, "b", {from_host(&x), from_host(nullptr)}, &index, -1, {64}) == VELO_ERR_NULL);
+  CHECK(std::string(last_failure().argument) == "region.inputs[1].memory");
   refused({}, -1, {64, 0}, "region.output_bytes[1]");
   velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
   CHECK(velo_recompute_add(h, &region, nullptr, &index) == VELO_ERR_NULL);

@@ -116,7 +116,7 @@ typedef struct velo_recompute_module {
   int32_t parent;       /* index of the module it is a part of, before this one; -1 = none */
   uint64_t bytes;       /* it keeps for the backward pass of one micro-batch, parts included */
   uint64_t bytes_input; /* kept in their place when it is recomputed; 0 if others keep its input */
-  double seconds;       /* of recomputing it once, parts included */
+  double seconds;       /* of recomputing it once, parts included; 0 to 1e18 */
 } velo_recompute_module;
 
 /* Bytes for what the stage's layers keep, and what trials have shown so far. */
@@ -225,7 +225,7 @@ typedef struct velo_recompute_call {
 typedef velo_status (*velo_recompute_fn)(void* user, const velo_recompute_call* call);
 
 typedef struct velo_recompute_input {
-  const void* memory; /* the host's, when region is -1 */
+  const void* memory; /* the host's, when region is -1, and not NULL then */
   int64_t region;     /* whose output it is; -1 = the host's memory */
   int64_t output;     /* which one */
 } velo_recompute_input;

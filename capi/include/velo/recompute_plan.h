@@ -28,7 +28,7 @@ typedef struct velo_recompute_plan_s* velo_recompute_plan;
 typedef struct velo_recompute_op {
   uint32_t struct_size;
   int32_t keep;       /* 1 = the output is there at the end of the step */
-  double seconds;     /* of running it once */
+  double seconds;     /* of running it once, 0 to 1e18 */
   uint64_t bytes;     /* of its output */
   uint64_t workspace; /* bytes it needs beside while it runs */
   const int64_t*
