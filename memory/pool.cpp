@@ -244,13 +244,18 @@ bool pool::take_in() noexcept {
   for (thread_cache* c = caches_; c != nullptr; c = c->next)
     c->empty_pockets([&](block& b) { give(b); });
   exchange_.empty([&](block& b) { give(b); });
+  take_in_passed();
+  return free_bytes() != before;
+}
+
+// A stream that is destroyed has passed all.
+void pool::take_in_passed() noexcept {
   for (stream_frees& s : streams_) {
     s.collect([&](block& b) {
       if (is_recorded()) note_passed(b);
       retire(b);
     });
   }
-  return free_bytes() != before;
 }
 
 std::uint64_t pool::trim_free(std::uint64_t bytes, block* but) noexcept {

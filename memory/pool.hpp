@@ -92,15 +92,15 @@ class pool {
   std::uint64_t trim(std::uint64_t keep) noexcept;  // until so many free bytes are left; let go
   void set_limit(std::uint64_t bytes) noexcept;
   void check() const;  // throws ARGUMENT naming the first damaged block
-  void fill(velo_pool_stats& stats) const noexcept;
-  void fill(velo_stream of, velo_pool_stream_stats& stats) const noexcept;
+  void fill(velo_pool_stats& stats) noexcept;
+  void fill(velo_stream of, velo_pool_stream_stats& stats) noexcept;
 
   // Keeps the last so many events from now on; 0: no more are added. Throws bad_alloc.
   void record(std::uint64_t events);
   // Says something of a block, or with nullptr of all that follows. Throws ARGUMENT for what is no
   // block in use, STATE when nothing is recorded, bad_alloc.
   void say(const void* memory, const char* text);
-  snapshot look() const;  // throws bad_alloc
+  snapshot look();  // throws bad_alloc
 
   // Memory that a plan has behind its addresses counts as the pool's, and within the limit.
   bool lend(std::uint64_t bytes) noexcept;  // false: the limit
@@ -134,6 +134,7 @@ class pool {
   block* obtain(const wanted& what, std::uint64_t size) noexcept;
   block* obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept;
   bool take_in() noexcept;
+  void take_in_passed() noexcept;
   std::uint64_t bytes_to_recycle(const heap::growth& planned) const noexcept;
   bool supplied(block& grown, heap& of, const heap::growth& planned, std::uint64_t bytes) noexcept;
   std::uint64_t trim_free(std::uint64_t bytes, block* but) noexcept;

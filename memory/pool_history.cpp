@@ -129,9 +129,10 @@ void pool::say(const void* memory, const char* text) {
   if (!history_.add(e, text)) throw std::bad_alloc();
 }
 
-snapshot pool::look() const {
+snapshot pool::look() {
   snapshot seen;
   const std::lock_guard<brief_lock> lock(lock_);
+  take_in_passed();
   seen.taken = instant::now();
   seen.events = history_.copy();
   fill_with_lock(seen.stats);

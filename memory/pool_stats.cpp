@@ -106,8 +106,9 @@ pool::usage pool::in_use() const noexcept {
   return all;
 }
 
-void pool::fill(velo_pool_stats& stats) const noexcept {
+void pool::fill(velo_pool_stats& stats) noexcept {
   const std::lock_guard<brief_lock> lock(lock_);
+  take_in_passed();
   fill_with_lock(stats);
 }
 
@@ -151,8 +152,9 @@ void pool::fill_with_lock(velo_pool_stats& stats) const noexcept {
 }
 
 // No counter is kept for each stream: a walk finds the blocks in use by their streams.
-void pool::fill(velo_stream of, velo_pool_stream_stats& stats) const noexcept {
+void pool::fill(velo_stream of, velo_pool_stream_stats& stats) noexcept {
   const std::lock_guard<brief_lock> lock(lock_);
+  take_in_passed();
   for (const heap& h : heaps_) {
     for (const block* b = h.first(); b != nullptr; b = b->after) {
       if (!b->is(block_state::in_use) || b->on.load(std::memory_order_relaxed) != of) continue;

@@ -78,7 +78,7 @@ velo_status velo_pool_note(velo_pool pool, const void* memory, const char* text)
 velo_status velo_pool_snapshot(velo_pool pool, velo_snapshot_format format, char* buffer,
                                uint64_t capacity, uint64_t* needed) {
   return core::guard("velo_pool_snapshot", [&] {
-    const memory::pool& of = pool_of(pool);
+    memory::pool& of = pool_of(pool);
     require_format(format);
     if (buffer == nullptr && capacity > 0)
       fail(VELO_ERR_NULL, "buffer", "a buffer of `capacity` bytes", "NULL");
@@ -91,7 +91,7 @@ velo_status velo_pool_snapshot(velo_pool pool, velo_snapshot_format format, char
 
 velo_status velo_pool_save(velo_pool pool, velo_snapshot_format format, const char* path) {
   return core::guard("velo_pool_save", [&] {
-    const memory::pool& of = pool_of(pool);
+    memory::pool& of = pool_of(pool);
     require_format(format);
     if (path == nullptr) fail(VELO_ERR_NULL, "path", "a path", "NULL");
     memory::file_sink to(path);
@@ -103,7 +103,7 @@ velo_status velo_pool_save(velo_pool pool, velo_snapshot_format format, const ch
 velo_status velo_pool_get_stream_stats(velo_pool pool, velo_stream stream,
                                        velo_pool_stream_stats* stats) {
   return core::guard("velo_pool_get_stream_stats", [&] {
-    const memory::pool& of = pool_of(pool);
+    memory::pool& of = pool_of(pool);
     const bool queued = memory::queued_stream(stream, "stream") != nullptr;
     velo_pool_stream_stats now{};
     of.fill(queued ? stream : nullptr, now);

@@ -224,7 +224,7 @@ velo_status velo_pool_locate(velo_pool pool, const void* memory, int32_t* file, 
 
 velo_status velo_pool_get_stats(velo_pool pool, velo_pool_stats* stats) {
   return core::guard("velo_pool_get_stats", [&] {
-    const memory::pool& from = pool_of(pool);
+    memory::pool& from = pool_of(pool);
     velo_pool_stats now{};
     from.fill(now);
     capi::write_struct(stats, stats_size, "stats", now);

@@ -131,6 +131,27 @@ TEST_CASE("a stream that has failed or is gone holds nothing back") {
   CHECK(pool.stats().bytes_reserved == 0);
 }
 
+TEST_CASE("what a stream has passed, by its end too, is pending for nobody") {
+  const live_pool pool;
+  {
+    held_stream busy;
+    char* first = pool.take(mib, busy.handle);
+    char* second = pool.take(mib, busy.handle);
+    pool.give(first, mib, busy.handle);
+    CHECK(pool.stats().bytes_pending == mib);
+    busy.release();
+    velo_pool_stream_stats of = VELO_POOL_STREAM_STATS_INIT;
+    REQUIRE(velo_pool_get_stream_stats(pool, busy.handle, &of) == VELO_OK);
+    CHECK(of.bytes_pending == 0);
+    busy.open = false;
+    busy.hold();
+    pool.give(second, mib, busy.handle);
+    CHECK(pool.stats().bytes_pending == mib);
+  }
+  CHECK(pool.stats().bytes_pending == 0);
+  CHECK(pool.stats().bytes_cached == pool.stats().bytes_reserved);
+}
+
 TEST_CASE("where the stream's queue is full, nothing is freed and the caller hears it") {
   const live_pool pool;
   live_context context;
