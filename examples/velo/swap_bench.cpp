@@ -12,6 +12,7 @@
 
 #include "commands.hpp"
 #include "json.hpp"
+#include "messages.hpp"
 #include "table.hpp"
 
 namespace command {
@@ -174,6 +175,22 @@ json measure_all(const settings& s) {
                         "depth", s.depth, "rows", rows.get()));
 }
 
+// What stands in the way, in words of the command: its objects and requests have no names.
+template <class F>
+auto told(const settings& s, F&& measure) {
+  try {
+    return measure();
+  } catch (const velo::error& failure) {
+    const std::string expected = failure.expected(), why = sentence_of(failure);
+    if (failure.status() == VELO_ERR_MEMORY)
+      throw input_error("--size " + std::to_string(s.bytes) + ": no memory for two objects of it" +
+                        (expected.empty() ? "" : ": expected " + expected));
+    const std::string object = "object 1: ";
+    if (why.compare(0, object.size(), object) != 0) throw;
+    throw input_error(s.directories + ": " + why.substr(object.size()));
+  }
+}
+
 void show(const json_t* all) {
   std::printf("%s: %lld bytes in blocks of %lld, %lld at a time\n",
               text(all, "directories").c_str(), json_integer_value(member(all, "bytes")),
@@ -207,7 +224,7 @@ int swap_bench(const arguments& given) {
   s.block = given.block != 0 ? given.block : std::uint64_t{1} << 20;
   s.depth = static_cast<int>(std::min<std::uint64_t>(given.depth != 0 ? given.depth : 8, 1000));
   s.seconds = given.seconds < 0 ? 2 : given.seconds;
-  const json all = measure_all(s);
+  const json all = told(s, [&] { return measure_all(s); });
   given.json ? print(all.get()) : show(all.get());
   return done;
 }

@@ -1,4 +1,5 @@
 // velo place, velo replay and velo swap-bench, run as programs: files in, files out, exit codes.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
@@ -230,6 +231,19 @@ TEST_CASE("swap-bench names the folder that it cannot use") {
   CHECK(velo(in, "swap-bench " + (in / "none")).code == 1);
   CHECK(in.read("errors").find(in / "none") != std::string::npos);
   CHECK(velo(in, "swap-bench").code == 1);
+  CHECK(velo(in, "swap-bench " + (in / "") + " --size 1000000000000000000").code == 1);
+  CHECK(in.read("errors").rfind(
+            "velo: --size 1000000000000000000: no memory for two objects of it: expected at most ",
+            0) == 0);
+  struct rlimit files {};
+  REQUIRE(getrlimit(RLIMIT_FSIZE, &files) == 0);
+  const struct rlimit small = {1 << 16, files.rlim_max};
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &small) == 0);
+  const int code = velo(in, "swap-bench " + (in / "") + " --size 1000000 --time 0").code;
+  REQUIRE(setrlimit(RLIMIT_FSIZE, &files) == 0);
+  CHECK(code == 1);
+  CHECK(in.read("errors").rfind("velo: " + (in / "") + ": expected ", 0) == 0);
+  CHECK(in.read("errors").find(": File too large\n") != std::string::npos);
   CHECK(velo(in, "swap-bench " + (in / "") + " --depth 1000 --size 4096").code == 1);
   CHECK(velo(in, "swap-bench " + (in / "") + " --block 0").code == 1);
 }
