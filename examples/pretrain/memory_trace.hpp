@@ -2,7 +2,7 @@
 // `velo replay` holds pools and plans against.
 //
 // From the beginning of the run to the end of its third step; what is not freed by then stays. A
-// write that fails ends the trace, not the run.
+// write that fails ends the trace, and the run goes on; its exit code tells.
 #pragma once
 
 #include <cstdio>

@@ -65,12 +65,16 @@ class run {
   }
 
   int operator()() {
+    int code = 0;
     try {
-      return go();
+      code = go();
     } catch (...) {
       end_records();  // they may show why
       throw;
     }
+    if (!unwritten_.empty() && code == 0)
+      fail("%s; all else of the run is there", unwritten_.c_str());
+    return code;
   }
 
  private:
@@ -209,8 +213,10 @@ class run {
   }
 
   void end_records() {
-    for (const std::string& why : memory_.end_records())
-      console_.say("%s; the run goes on without it", why.c_str());
+    for (const std::string& why : memory_.end_records()) {
+      console_.say("%s; the run goes on without it, and fails in the end", why.c_str());
+      unwritten_ = why;
+    }
   }
 
   bool due(std::int64_t every) const {
@@ -349,6 +355,7 @@ class run {
   std::int64_t promise_;           // the most bytes that memory will hold; 0: none was made
   std::optional<out_folder> out_;  // of rank 0
   std::vector<loss_point> validations_;
+  std::string unwritten_;    // what went wrong with a record of memory; empty: nothing
   std::int64_t first_ = 0;   // steps done before this run
   std::int64_t saved_ = -1;  // the step of the last checkpoint saved
   bool ours_ = false;  // what lies at the checkpoint's place is this run's, and may be replaced

@@ -87,7 +87,7 @@ TEST_CASE(
   CHECK(get(w / "trace.csv") != text);
 }
 
-TEST_CASE("a trace that cannot be written is refused, or ends alone") {
+TEST_CASE("a trace that cannot be written is refused, or ends alone and fails the run in the end") {
   workplace w;
   put(w / "mine", "precious");
   for (const auto& [place, words] :
@@ -105,9 +105,11 @@ TEST_CASE("a trace that cannot be written is refused, or ends alone") {
   CHECK_THAT(run(w, {"--memory_trace", w / "out/loss.svg"}).text,
              Contains("--memory_trace: ") && Contains("is where the run keeps"));
   const outcome full = run(w, {"--memory_trace", "/dev/full"});
-  CHECK(full.code == 0);
-  CHECK_THAT(full.text,
-             Contains("/dev/full: cannot write the trace: No space left on device; the run"));
+  CHECK(full.code == 1);
+  const std::string why = "/dev/full: cannot write the trace: No space left on device; ";
+  CHECK_THAT(full.text, Contains(why + "the run goes on") && Contains("\nthe model writes:\n") &&
+                            Contains("\npretrain: " + why + "all else of the run is there\n"));
+  CHECK(std::filesystem::exists(w / "out/checkpoint/model.safetensors"));
 }
 
 TEST_CASE("an adaptive run makes again as much as its budget needs, and no more") {
