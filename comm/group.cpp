@@ -5,6 +5,8 @@
 #include <chrono>
 #include <utility>
 
+#include "comm/transport/self.hpp"
+#include "comm/transport/waiting.hpp"
 #include "core/context.hpp"
 #include "core/json.hpp"
 
@@ -33,7 +35,7 @@ struct group::call final : core::work {
   void run(core::execution& state) override { home.serve(number, what, state, &on); }
   void skip() noexcept override {
     home.tell_peers(what, "a failure of its stream before");
-    home.finish(number, &on);
+    home.finish(number, &on, ending::dropped);
   }
 
   group& home;
@@ -55,14 +57,7 @@ void group::submit(core::stream& on, const operation& what) {
   fault known;
   if (link_->failed(known)) known.raise();
   if (on.is_inline()) {
-    on.run_waiting([&](core::execution& state) {
-      std::uint64_t number;
-      {
-        const std::lock_guard<std::mutex> lock(lock_);
-        number = ++called_;
-      }
-      serve(number, what, state, nullptr);
-    });
+    on.run_waiting([&](core::execution& state) { serve(next_number(what), what, state, nullptr); });
     return;
   }
   core::work_ptr<call> piece = on.make<call>(*this, on, what);
@@ -75,7 +70,13 @@ void group::submit(core::stream& on, const operation& what) {
     queues_.pop_back();
     throw;
   }
-  ++called_;
+  past_.call(++called_, what);
+}
+
+std::uint64_t group::next_number(const operation& what) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  past_.call(++called_, what);
+  return called_;
 }
 
 void group::serve(std::uint64_t number, const operation& what, core::execution& state,
@@ -85,10 +86,39 @@ void group::serve(std::uint64_t number, const operation& what, core::execution& 
     link_->run(what, state);
   } catch (...) {
     tell_peers(what, core::current_failure().cause);
-    finish(number, queue);
+    finish(number, queue, ending::failed);
     throw;
   }
-  finish(number, queue);
+  finish(number, queue, ending::done);
+}
+
+std::unique_ptr<transport> group::part(const part_terms& of) {
+  fault known;
+  if (link_->failed(known)) known.raise();
+  if (owner_.working_here())
+    core::fail(VELO_ERR_STATE, "parent", "a call that is not the work of its context",
+               "one that others may wait for");
+  operation what;
+  what.terms.kind = of.kind;
+  what.terms.count = static_cast<std::int64_t>(of.ranks.size());
+  const std::uint64_t number = next_number(what);
+  std::unique_ptr<transport> made;
+  try {
+    await_turn(number);
+    made = of.ranks.size() == 1 ? std::make_unique<self_transport>() : link_->part(of);
+  } catch (...) {
+    finish(number, nullptr, ending::failed);
+    throw;
+  }
+  finish(number, nullptr, ending::done);
+  return made;
+}
+
+std::unique_ptr<transport> group::shrink(const part_terms& of) {
+  fault known;
+  if (!link_->failed(known))
+    core::fail(VELO_ERR_STATE, "group", "a group that has ended", "one that works");
+  return size() == 1 ? std::make_unique<self_transport>() : link_->shrink(of);
 }
 
 void group::await_turn(std::uint64_t number) {
@@ -98,10 +128,12 @@ void group::await_turn(std::uint64_t number) {
     if (link_->failed(known)) known.raise();
     moved_.wait_for(lock, glance);
   }
+  past_.begin(number, now_ns());
 }
 
-void group::finish(std::uint64_t number, const core::stream* queue) noexcept {
+void group::finish(std::uint64_t number, const core::stream* queue, ending how) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
+  past_.end(number, how, now_ns());
   ++finished_;
   served_ = std::max(served_, number);
   if (queue != nullptr) queues_.erase(std::find(queues_.begin(), queues_.end(), queue));
@@ -178,6 +210,16 @@ std::string group::describe() const {
   }
   all += ",\"ranks\":";
   link_->describe(all);
+  return all + "}";
+}
+
+std::string group::history() const {
+  std::string all = "{\"group\":";
+  core::append_json_string(all, label_.c_str());
+  all += ",\"rank\":" + std::to_string(rank()) + ",\"size\":" + std::to_string(size());
+  all += ",\"operations\":";
+  const std::lock_guard<std::mutex> lock(lock_);
+  past_.append_json(all);
   return all + "}";
 }
 

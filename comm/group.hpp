@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/history.hpp"
 #include "comm/transport/transport.hpp"
 #include "core/handle_kinds.hpp"
 #include "core/stream.hpp"
@@ -35,22 +36,30 @@ class group {
   core::context& owner() const noexcept { return owner_; }
   int rank() const noexcept { return link_->rank(); }
   int size() const noexcept { return link_->size(); }
+  std::int64_t timeout_ns() const noexcept { return timeout_ns_; }
 
   // Throws PEER when the group has ended, and what the stream throws.
   void submit(core::stream& on, const operation& what);
+
+  // The transport of a part, or of the survivors of this group, which has ended. A part has its turn
+  // among the calls. Throws as the transport does; a part: STATE when called by work that computes.
+  std::unique_ptr<transport> part(const part_terms& of);
+  std::unique_ptr<transport> shrink(const part_terms& of);
 
   void abort() noexcept;
   bool is_waited_for_here() const;  // the caller is work of a stream with calls of ours
   void fill(velo_group_info& info) const noexcept;
   std::string describe() const;  // JSON
+  std::string history() const;   // JSON
 
  private:
   struct call;
 
+  std::uint64_t next_number(const operation& what);
   void serve(std::uint64_t number, const operation& what, core::execution& state,
              const core::stream* queue);
   void await_turn(std::uint64_t number);
-  void finish(std::uint64_t number, const core::stream* on) noexcept;
+  void finish(std::uint64_t number, const core::stream* on, ending how) noexcept;
   void tell_peers(const operation& what, const char* cause) noexcept;
 
   core::context& owner_;
@@ -64,6 +73,7 @@ class group {
   std::uint64_t finished_ = 0;               // calls that came to their end, in whatever way
   std::uint64_t served_ = 0;                 // the number of the last call that had its turn
   std::vector<const core::stream*> queues_;  // of each call that is queued or under way there
+  comm::history past_;
 };
 
 const char* name_of(velo_transport kind) noexcept;

@@ -26,7 +26,9 @@ enum class collective : std::uint8_t {
   scatter,
   send,
   receive,
-  exchange
+  exchange,
+  create_part,  // this and the next are no operations, but have a name
+  shrink
 };
 
 // What all ranks of an operation must agree on; what a kind does not use is 0.

@@ -2,7 +2,8 @@
 #include "client.h"
 
 static void one_rank(velo_stream stream, velo_context context) {
-  velo_group group = NULL;
+  velo_group group = NULL, part = NULL, rest = NULL;
+  const int32_t twice[2] = {0, 0};
   velo_group_info info = VELO_GROUP_INFO_INIT;
   velo_reduction how = VELO_REDUCTION_INIT;
   float in[3] = {1, -2, 0.5f}, out[3] = {0};
@@ -23,8 +24,20 @@ static void one_rank(velo_stream stream, velo_context context) {
   EXPECT(info.called == 2 && info.finished == 2 && info.failed == 0);
   WORKS(velo_group_describe(group, text, sizeof text, &needed));
   EXPECT(text[0] == '{' && needed == strlen(text) + 1);
+  WORKS(velo_group_history(group, text, sizeof text, &needed));
+  EXPECT(strstr(text, "all_reduce of 3 float32, avg scaled by 4") != NULL &&
+         needed == strlen(text) + 1);
+  EXPECT(velo_group_create_part(group, twice, 2, NULL, &part) == VELO_ERR_ARGUMENT);
+  WORKS(velo_group_create_part(group, twice, 1, NULL, &part));
+  EXPECT(velo_group_shrink(part, NULL, &rest) == VELO_ERR_STATE);
   velo_group_destroy(group);
   EXPECT(velo_group_barrier(stream, group) == VELO_ERR_HANDLE);
+  WORKS(velo_group_abort(part));
+  EXPECT(velo_group_barrier(stream, part) == VELO_ERR_PEER);
+  WORKS(velo_group_shrink(part, NULL, &rest));
+  WORKS(velo_group_barrier(stream, rest));
+  velo_group_destroy(part);
+  velo_group_destroy(rest);
 }
 
 /* Of one rank alone every collective leaves things where they are, or copies them. */

@@ -131,6 +131,48 @@ const char* label_of(const velo_group_desc& desc) {
   return desc.label != nullptr ? desc.label : "group";
 }
 
+// What a new group is made from where another says the rest.
+velo_group_desc read_part_desc(const velo_group_desc* given, const comm::group& parent) {
+  velo_group_desc desc = read_desc(given);
+  if (given == nullptr) desc.timeout_ns = parent.timeout_ns();
+  const char* set = desc.transport != VELO_TRANSPORT_AUTO ? "desc.transport"
+                    : desc.name != nullptr                ? "desc.name"
+                    : desc.rank != -1                     ? "desc.rank"
+                    : desc.size != -1                     ? "desc.size"
+                                                          : nullptr;
+  if (set != nullptr)
+    fail(VELO_ERR_ARGUMENT, set, "as VELO_GROUP_DESC_INIT has it", "another value");
+  return desc;
+}
+
+// The listed ranks, and the caller's place among them.
+comm::part_terms part_of(const comm::group& parent, const std::int32_t* ranks, std::int32_t count) {
+  comm::part_terms of;
+  of.place = -1;
+  comm::rank_set named;
+  for (std::int32_t i = 0; i < count; ++i) {
+    const std::int32_t rank = ranks[i];
+    if (rank < 0 || rank >= parent.size())
+      fail(VELO_ERR_ARGUMENT, text("ranks[%d]", i), text("0 to %d", parent.size() - 1),
+           text("%d", rank));
+    if (named.has(rank))
+      fail(VELO_ERR_ARGUMENT, text("ranks[%d]", i), "each rank once", text("rank %d again", rank));
+    named.add(rank);
+    if (rank == parent.rank()) of.place = i;
+    of.ranks.push_back(rank);
+  }
+  if (of.place < 0)
+    fail(VELO_ERR_ARGUMENT, "ranks", text("rank %d, which calls, among them", parent.rank()),
+         "only others");
+  return of;
+}
+
+velo_group made_of(comm::group& parent, const velo_group_desc& desc,
+                   std::unique_ptr<comm::transport> link) {
+  return core::handle_of(core::make_object<comm::group>(
+      &parent.owner(), parent.owner(), std::move(link), label_of(desc), desc.timeout_ns));
+}
+
 std::vector<core::context*> owners_of(const velo_context* contexts, std::int32_t count) {
   std::vector<core::context*> owners;
   for (std::int32_t i = 0; i < count; ++i) {
@@ -186,6 +228,35 @@ velo_status velo_group_create_local(const velo_context* contexts, int32_t count,
   });
 }
 
+velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int32_t count,
+                                   const velo_group_desc* desc, velo_group* group) {
+  return core::guard("velo_group_create_part", [&] {
+    comm::group& from = core::resolve<comm::group>(parent, "parent");
+    capi::required(ranks, "ranks");
+    if (count < 1 || count > from.size())
+      fail(VELO_ERR_ARGUMENT, "count", text("1 to %d", from.size()), text("%d", count));
+    comm::part_terms of = part_of(from, ranks, count);
+    const velo_group_desc given = read_part_desc(desc, from);
+    capi::required(group, "group");
+    of.slot_bytes = slot_of(given, count);
+    of.timeout_ns = given.timeout_ns;
+    *group = made_of(from, given, from.part(of));
+  });
+}
+
+velo_status velo_group_shrink(velo_group group, const velo_group_desc* desc,
+                              velo_group* survivors) {
+  return core::guard("velo_group_shrink", [&] {
+    comm::group& from = group_of(group);
+    const velo_group_desc given = read_part_desc(desc, from);
+    capi::required(survivors, "survivors");
+    comm::part_terms of;
+    of.slot_bytes = slot_of(given, from.size());
+    of.timeout_ns = given.timeout_ns;
+    *survivors = made_of(from, given, from.shrink(of));
+  });
+}
+
 void velo_group_destroy(velo_group group) {
   capi::destroy<comm::group>("velo_group_destroy", group, "group", [](comm::group& given) {
     if (given.is_waited_for_here())
@@ -210,6 +281,13 @@ velo_status velo_group_describe(velo_group group, char* buffer, uint64_t capacit
                                 uint64_t* needed) {
   return core::guard("velo_group_describe", [&] {
     capi::write_text(group_of(group).describe().c_str(), buffer, capacity, needed);
+  });
+}
+
+velo_status velo_group_history(velo_group group, char* buffer, uint64_t capacity,
+                               uint64_t* needed) {
+  return core::guard("velo_group_history", [&] {
+    capi::write_text(group_of(group).history().c_str(), buffer, capacity, needed);
   });
 }
 

@@ -16,6 +16,8 @@
 namespace velo::comm {
 namespace {
 
+constexpr std::int64_t glance_ms = 50;
+
 std::int64_t now_ns() noexcept {
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -37,13 +39,20 @@ descriptor new_socket() noexcept {
   return descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 }
 
-// Whether there is something to read before the deadline.
-bool readable_by(int line, const deadline& until) noexcept {
+// Whether there is something to read before the deadline. Who sent it may be gone since: a glance
+// counts only if there is still nothing.
+bool readable_by(int line, const deadline& until) {
   while (true) {
     pollfd one{line, POLLIN, 0};
     const int ready = poll(&one, 1, until.left_ms());
     if (ready > 0) return true;
     if (ready == 0 ? until.is_over() : errno != EINTR) return false;
+    try {
+      until.glance();
+    } catch (...) {
+      if (poll(&one, 1, 0) > 0) return true;
+      throw;
+    }
   }
 }
 
@@ -65,8 +74,9 @@ int descriptor::release() noexcept {
   return std::exchange(number_, -1);
 }
 
-deadline deadline::after(std::int64_t ns) noexcept {
+deadline deadline::after(std::int64_t ns, std::function<void()> glance) {
   deadline made;
+  made.glance_ = std::move(glance);
   if (__builtin_add_overflow(now_ns(), ns, &made.at_)) made.at_ = INT64_MAX;
   return made;
 }
@@ -77,7 +87,7 @@ std::int64_t deadline::left_ns() const noexcept {
 
 int deadline::left_ms() const noexcept {
   const std::int64_t ms = (left_ns() + 999999) / 1000000;
-  return static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(ms, 0), 1000));
+  return static_cast<int>(std::min<std::int64_t>(std::max<std::int64_t>(ms, 0), glance_ms));
 }
 
 descriptor listen_at(const std::string& path) noexcept {
@@ -90,7 +100,7 @@ descriptor listen_at(const std::string& path) noexcept {
   return made;
 }
 
-descriptor accept_by(int listening, const deadline& until) noexcept {
+descriptor accept_by(int listening, const deadline& until) {
   while (readable_by(listening, until)) {
     descriptor coming(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
     if (coming) return coming;
@@ -99,7 +109,7 @@ descriptor accept_by(int listening, const deadline& until) noexcept {
   return descriptor();
 }
 
-descriptor connect_by(const std::string& path, const deadline& until) noexcept {
+descriptor connect_by(const std::string& path, const deadline& until) {
   sockaddr_un address;
   if (!address_of(path, address)) return descriptor();
   std::int64_t pause_ns = 200000;
@@ -109,6 +119,7 @@ descriptor connect_by(const std::string& path, const deadline& until) noexcept {
     if (connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
       return made;
     if (until.is_over()) return descriptor();
+    until.glance();
     const timespec pause{
         0, static_cast<long>(std::min(pause_ns, std::max(until.left_ns(), std::int64_t{1})))};
     nanosleep(&pause, nullptr);

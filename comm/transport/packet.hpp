@@ -4,7 +4,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace velo::comm {
@@ -25,24 +27,29 @@ class descriptor {
   int number_;
 };
 
-// A point in time at which waiting ends.
+// A point in time at which waiting ends. glance: called now and then meanwhile; throws when there is
+// nothing to wait for any more.
 class deadline {
  public:
-  static deadline after(std::int64_t ns) noexcept;
+  static deadline after(std::int64_t ns, std::function<void()> glance = nullptr);
   std::int64_t left_ns() const noexcept;
   bool is_over() const noexcept { return left_ns() <= 0; }
-  int left_ms() const noexcept;  // rounded up; at least 0
+  int left_ms() const noexcept;  // rounded up, until the next glance; at least 0
+  void glance() const {
+    if (glance_) glance_();
+  }
 
  private:
   std::int64_t at_ = 0;
+  std::function<void()> glance_;
 };
 
 inline constexpr std::size_t most_descriptors = 128;  // in one packet
 
 descriptor listen_at(const std::string& path) noexcept;  // none: errno says why
 // None when the deadline comes first.
-descriptor accept_by(int listening, const deadline& until) noexcept;
-descriptor connect_by(const std::string& path, const deadline& until) noexcept;
+descriptor accept_by(int listening, const deadline& until);
+descriptor connect_by(const std::string& path, const deadline& until);
 bool is_own_user(int line) noexcept;
 
 bool send_packet(int line, const void* bytes, std::size_t size, const int* descriptors,

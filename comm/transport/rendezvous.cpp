@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +41,7 @@ struct welcome {
   std::int32_t refused;
   std::int32_t rank;  // at fault
   std::uint64_t slot_bytes;
+  std::uint64_t identity;
   char expected[96], got[96];
 };
 
@@ -60,17 +62,16 @@ constexpr std::uint64_t layout =
   throw f;
 }
 
-[[noreturn]] void fail_late(const meeting_place& at, const rank_set& missing) {
-  fail_peer(missing.lowest(),
-            text("%d ranks at '%s' within %.6g ms", at.size, at.name.c_str(),
-                 static_cast<double>(at.timeout_ns) / 1e6),
-            (missing.text() + " not there").c_str());
-}
-
 descriptor own_process() {
   descriptor mine(open_process(getpid()));
   if (!mine) fail_io("a descriptor of this process", errno);
   return mine;
+}
+
+std::uint64_t new_identity() {
+  std::uint64_t made = 0;
+  if (getrandom(&made, sizeof made, 0) != sizeof made) fail_io("random bytes", errno);
+  return made;
 }
 
 hello hello_of(const meeting_place& at) {
@@ -129,7 +130,8 @@ class open_place {
 // Rank 0: all who came.
 class host {
  public:
-  explicit host(const meeting_place& at) : at_(at), until_(deadline::after(at.timeout_ns)) {
+  explicit host(const meeting_place& at)
+      : at_(at), until_(deadline::after(at.timeout_ns, at.glance)) {
     open_.emplace(at);
     for (int rank = 0; rank < at.size; ++rank) guests_.emplace_back();
     guests_[0].process = own_process();
@@ -140,7 +142,7 @@ class host {
     while (missing.lowest() >= 0) {
       descriptor coming = accept_by(open_->listening(), until_);
       if (!coming && !until_.is_over()) fail_io("the next rank", errno);
-      if (!coming) fail_late(at_, missing);
+      if (!coming) throw not_there{missing};
       admit(std::move(coming));
       missing = missing_ranks();
     }
@@ -205,11 +207,13 @@ class host {
     open_.reset();
     company all;
     all.slot_bytes = at_.slot_bytes;
+    all.identity = new_identity();
     all.memory = make_memory();
     std::vector<int> processes;
     for (guest& one : guests_) processes.push_back(one.process.get());
     welcome yes{};
     yes.slot_bytes = at_.slot_bytes;
+    yes.identity = all.identity;
     const int memory = all.memory.get();
     for (int rank = 1; rank < at_.size; ++rank) {
       const int line = guests_[static_cast<std::size_t>(rank)].line.get();
@@ -229,7 +233,8 @@ class host {
     if (!memory) fail_io("a file in memory", errno);
     const auto bytes = static_cast<off_t>(shared_area::bytes_for(at_.size, at_.slot_bytes));
     int refused = ftruncate(memory.get(), bytes) != 0 ? errno : 0;
-    if (refused == 0) refused = posix_fallocate(memory.get(), 0, bytes);
+    const auto needed = static_cast<off_t>(shared_area::needed_for(at_.size, at_.slot_bytes));
+    if (refused == 0) refused = posix_fallocate(memory.get(), 0, needed);
     if (refused != 0)
       fail(VELO_ERR_MEMORY, "desc.buffer",
            text("%lld bytes of shared memory", static_cast<long long>(bytes)), "no more",
@@ -249,7 +254,7 @@ class visitor {
  public:
   explicit visitor(const meeting_place& at)
       : at_(at),
-        until_(deadline::after(at.timeout_ns)),
+        until_(deadline::after(at.timeout_ns, at.glance)),
         path_(rendezvous_folder() + "/" + at.name + ".socket"),
         process_(own_process()) {
     host_.add(0);
@@ -259,13 +264,14 @@ class visitor {
     welcome answer{};
     std::vector<descriptor> handed;
     while (!knock(answer, handed))
-      if (until_.is_over()) fail_late(at_, host_);
+      if (until_.is_over()) throw not_there{host_};
     answer.expected[sizeof answer.expected - 1] = answer.got[sizeof answer.got - 1] = 0;
     if (answer.refused != 0) fail_peer(answer.rank, answer.expected, answer.got);
     company all;
     if (handed.empty()) fail_io("a descriptor of the group's memory", EMFILE);
     all.memory = std::move(handed[0]);
     all.slot_bytes = answer.slot_bytes;
+    all.identity = answer.identity;
     while (all.processes.size() < static_cast<std::size_t>(at_.size)) {
       char plus;
       handed.clear();
@@ -282,7 +288,7 @@ class visitor {
   bool knock(welcome& answer, std::vector<descriptor>& handed) {
     line_ = connect_by(path_, until_);
     if (!line_ && !until_.is_over()) fail_io("a socket", errno);
-    if (!line_) fail_late(at_, host_);
+    if (!line_) throw not_there{host_};
     const hello mine = hello_of(at_);
     const int own = process_.get();
     handed.clear();

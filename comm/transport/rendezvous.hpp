@@ -9,10 +9,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "comm/transport/packet.hpp"
+#include "comm/transport/transport.hpp"
 
 namespace velo::comm {
 
@@ -20,17 +22,19 @@ struct meeting_place {
   std::string name;  // of letters, digits, '.', '-' and '_'
   int rank, size;
   std::int64_t timeout_ns;
-  std::uint64_t slot_bytes;  // rank 0's holds for all
+  std::uint64_t slot_bytes;           // rank 0's holds for all
+  std::function<void()> glance = {};  // as of a deadline
 };
 
 struct company {
   descriptor memory;  // of shared_area::bytes_for
   std::uint64_t slot_bytes = 0;
+  std::uint64_t identity = 0;         // another one at each rendezvous
   std::vector<descriptor> processes;  // of each rank
 };
 
-// Throws PEER (ranks that did not come, or have other terms), STATE (a rendezvous of that name is
-// under way), IO, MEMORY.
+// Throws not_there, PEER (ranks with other terms), STATE (a rendezvous of that name is under way), IO,
+// MEMORY.
 company rendezvous(const meeting_place& at);
 
 // Where sockets are: of this user alone. Throws IO when it is not.

@@ -40,6 +40,9 @@ struct rank_state {
   alignas(line) std::atomic<std::uint32_t> listening;
   alignas(line) std::atomic<std::uint64_t> done;  // the last operation completed
   std::atomic<std::uint32_t> left;
+  alignas(
+      line) std::atomic<std::uint64_t> shrinks;  // attempts to go on without those that are gone
+  rank_set proposed[2];                          // who goes on, by attempt
 };
 
 // Messages from one rank to another: slots that the sender filled, and those that the reader emptied.
@@ -56,6 +59,7 @@ struct alignas(line) fault_note {
 
 struct area_head {
   fault_note note;
+  alignas(line) std::atomic<std::uint64_t> decided;  // whose proposal holds: attempt, rank + 1
 };
 
 // Whoever knows whether peers still live.
@@ -83,6 +87,7 @@ class shared_area {
 
   int ranks() const noexcept { return ranks_; }
   std::size_t slot_bytes() const noexcept { return slot_bytes_; }
+  std::atomic<std::uint64_t>& decided() const noexcept { return head_->decided; }
   rank_state& state(int rank) const noexcept { return states_[rank]; }
   char* slot(int rank, std::uint64_t step) const noexcept {
     return staging_ + (static_cast<std::size_t>(rank) * slots + step % slots) * slot_bytes_;

@@ -33,6 +33,8 @@ void carry_out(meeting& m) {
     case collective::send:
     case collective::receive:
     case collective::exchange:
+    case collective::create_part:
+    case collective::shrink:
       return;  // not by meetings
   }
 }
@@ -40,10 +42,12 @@ void carry_out(meeting& m) {
 }  // namespace
 
 shared_transport::shared_transport(const setting& set, const shared_area& area,
-                                   std::shared_ptr<void> memory, std::unique_ptr<peer_watch> watch)
+                                   std::shared_ptr<void> memory, std::unique_ptr<peer_watch> watch,
+                                   std::shared_ptr<hall> parts)
     : kind_(set.kind),
       memory_(std::move(memory)),
       watch_(std::move(watch)),
+      parts_(std::move(parts)),
       at_{area,
           set.rank,
           set.timeout_ns,

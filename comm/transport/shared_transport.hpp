@@ -1,13 +1,23 @@
 // The transport of ranks that share memory, whoever owns that memory: the engine of `local` and `shm`.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <mutex>
 
 #include "comm/transport/meeting.hpp"
 #include "comm/transport/transport.hpp"
 
 namespace velo::comm {
+
+// Where ranks meet for a part of their group.
+class hall {
+ public:
+  virtual ~hall() = default;
+  // glance: throws when there is no hope for the part. Throws not_there, what glance throws, MEMORY,
+  // IO.
+  virtual std::unique_ptr<transport> meet(const part_terms& of,
+                                          const std::function<void()>& glance) = 0;
+};
 
 class shared_transport final : public transport {
  public:
@@ -18,7 +28,7 @@ class shared_transport final : public transport {
   };
   // memory: keeps the area mapped. watch: may be nullptr.
   shared_transport(const setting& set, const shared_area& area, std::shared_ptr<void> memory,
-                   std::unique_ptr<peer_watch> watch);
+                   std::unique_ptr<peer_watch> watch, std::shared_ptr<hall> parts);
   ~shared_transport() override;
 
   velo_transport kind() const noexcept override { return kind_; }
@@ -28,13 +38,20 @@ class shared_transport final : public transport {
   void run(const operation& what, core::execution& state) override;
   void fail(const fault& why) noexcept override { at_.area.note(why); }
   bool failed(fault& why) const noexcept override { return at_.area.noted(why); }
+  std::unique_ptr<transport> part(const part_terms& of) override;
+  std::unique_ptr<transport> shrink(const part_terms& of) override;
   void describe(std::string& json) const override;
 
  private:
+  std::unique_ptr<transport> meet(const part_terms& of);
+  void raise_if_hopeless(const part_terms& of) const;
+
   const velo_transport kind_;
   const std::shared_ptr<void> memory_;
   const std::unique_ptr<peer_watch> watch_;
+  const std::shared_ptr<hall> parts_;
   place at_;
+  std::uint64_t shrinks_ = 0;  // attempts
 };
 
 }  // namespace velo::comm

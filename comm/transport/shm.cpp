@@ -12,6 +12,8 @@
 namespace velo::comm {
 namespace {
 
+std::unique_ptr<transport> join(const meeting_place& at);
+
 // A process that ended without having left the group.
 class process_watch final : public peer_watch {
  public:
@@ -37,9 +39,27 @@ class process_watch final : public peer_watch {
   const int rank_;
 };
 
-}  // namespace
+// By a name that follows from the group and the ranks.
+class names_hall final : public hall {
+ public:
+  explicit names_hall(std::uint64_t identity) : identity_(identity) {}
 
-std::unique_ptr<transport> make_shm(const meeting_place& at) {
+  std::unique_ptr<transport> meet(const part_terms& of,
+                                  const std::function<void()>& glance) override {
+    std::vector<part> numbers{{0, static_cast<std::int64_t>(of.round)}};
+    for (const int rank : of.ranks) numbers.push_back({0, rank});
+    const std::uint64_t hash = hash_of(numbers);
+    const core::text name("part-%016llx-%016llx", static_cast<unsigned long long>(identity_),
+                          static_cast<unsigned long long>(hash));
+    return join({name.buffer, of.place, static_cast<int>(of.ranks.size()), of.timeout_ns,
+                 of.slot_bytes, glance});
+  }
+
+ private:
+  const std::uint64_t identity_;
+};
+
+std::unique_ptr<transport> join(const meeting_place& at) {
   company all = rendezvous(at);
   const auto slot = static_cast<std::size_t>(all.slot_bytes);
   const std::size_t bytes = shared_area::bytes_for(at.size, slot);
@@ -51,7 +71,25 @@ std::unique_ptr<transport> make_shm(const meeting_place& at) {
   auto watch = std::make_unique<process_watch>(std::move(all.processes), area, at.rank);
   return std::make_unique<shared_transport>(
       shared_transport::setting{VELO_TRANSPORT_SHM, at.rank, at.timeout_ns}, area, std::move(kept),
-      std::move(watch));
+      std::move(watch), std::make_shared<names_hall>(all.identity));
+}
+
+}  // namespace
+
+std::unique_ptr<transport> make_shm(const meeting_place& at) {
+  try {
+    return join(at);
+  } catch (const not_there& missing) {
+    core::failure f;
+    f.code = VELO_ERR_PEER;
+    f.rank = missing.places.lowest();
+    core::copy_text(f.argument, sizeof f.argument, "desc.name");
+    core::copy_text(f.expected, sizeof f.expected,
+                    core::text("%d ranks at '%s' within %.6g ms", at.size, at.name.c_str(),
+                               static_cast<double>(at.timeout_ns) / 1e6));
+    core::copy_text(f.got, sizeof f.got, (missing.places.text() + " not there").c_str());
+    throw f;
+  }
 }
 
 }  // namespace velo::comm

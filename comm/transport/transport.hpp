@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/fault.hpp"
 #include "comm/operation.hpp"
@@ -15,6 +16,24 @@
 #include "velo/group.h"
 
 namespace velo::comm {
+
+// A group to be made of some ranks of another: of those that are listed, or of the survivors.
+struct part_terms {
+  collective kind = collective::create_part;  // or shrink
+  std::vector<int> ranks;                     // of the parent, in the part's order
+  int place = 0;                              // of this rank among them
+  std::size_t slot_bytes = 0;
+  std::int64_t timeout_ns = 0;
+  std::uint64_t round = 0;  // of a shrink: which attempt of the group
+
+  // VELO_ERR_PEER: these ranks do not come.
+  [[noreturn]] void raise(fault::how how, const rank_set& culprits, const char* cause) const;
+};
+
+// Ranks of a new group that did not come by the deadline, as it numbers them.
+struct not_there {
+  rank_set places;
+};
 
 class transport {
  public:
@@ -32,6 +51,15 @@ class transport {
   // Ends the group on every rank, unless it has ended. Wakes all that wait.
   virtual void fail(const fault& why) noexcept = 0;
   virtual bool failed(fault& why) const noexcept = 0;  // and which fault it was
+
+  // The same for the listed ranks alone, which all call it, none while it runs an operation. Throws
+  // PEER when they do not come, which ends nothing; UNSUPPORTED.
+  virtual std::unique_ptr<transport> part(const part_terms& of);
+
+  // Once the group has ended: the group of those that are still there and call it, in the order of
+  // their ranks; `of` says how long it waits for others and what a rank stages. Throws PEER when the
+  // others went on without this rank; UNSUPPORTED.
+  virtual std::unique_ptr<transport> shrink(const part_terms& of);
 
   // What is known of each rank: an array of objects.
   virtual void describe(std::string& json) const = 0;

@@ -494,4 +494,10 @@ TEST_CASE("a rank alone has every collective") {
   group.scatter(stream, 0, x.get(), two, none, y);
   CHECK(out[1] == 2);
   CHECK_THROWS_AS(group.broadcast(stream, 7, y), velo::error);
+  const std::int32_t self[] = {0};
+  CHECK(group.part(self, 1).info().size == 1);
+  CHECK(group.history<std::string>().find("all_to_all") != std::string::npos);
+  CHECK_THROWS_AS(group.shrink(), velo::error);
+  group.abort();
+  CHECK(group.shrink().info().failed == 0);
 }

@@ -1,4 +1,7 @@
 // The rows of groups: of one rank, and of two, the second of which calls first, on a queue.
+#include <algorithm>
+#include <iterator>
+
 #include "tests/faults/rows.hpp"
 
 namespace velo::testing {
@@ -63,7 +66,7 @@ void close_all(world& w) {
   velo_context_destroy(w.peer);
   w.peer = nullptr;
   w.peer_queue = nullptr;
-  w.groups[0] = w.groups[1] = nullptr;
+  std::fill(std::begin(w.groups), std::end(w.groups), nullptr);
   w.close();
 }
 
@@ -152,6 +155,22 @@ std::vector<entry> comm_rows() {
       {"velo_group_create", open, create_one, close_all},
       {"velo_group_create", open, create_met, close_all},
       {"velo_group_create_local", open_peer, create_two, close_all},
+      {"velo_group_create_part", open_two,
+       [](world& w) {
+         const std::int32_t own[] = {0};
+         return velo_group_create_part(w.groups[0], own, 1, nullptr, &w.groups[2]);
+       },
+       close_all},
+      {"velo_group_shrink",
+       [](world& w) {
+         open_two(w);
+         velo_group_destroy(w.groups[1]);
+         must(velo_group_abort(w.groups[0]));
+       },
+       [](world& w) { return velo_group_shrink(w.groups[0], nullptr, &w.groups[2]); }, close_all},
+      {"velo_group_history", open_two,
+       [](world& w) { return velo_group_history(w.groups[0], text, sizeof text, nullptr); },
+       close_all},
       {"velo_group_destroy", open_one,
        [](world& w) {
          velo_group_destroy(w.groups[0]);

@@ -44,7 +44,7 @@ struct world {
   std::uint64_t object = 0;          // of the swap
   velo_context peer = nullptr;       // of the second rank
   velo_stream peer_queue = nullptr;  // its calls wait there
-  velo_group groups[2] = {};
+  velo_group groups[3] = {};
   velo_topology topology = nullptr;
   velo_schedule schedule = nullptr;
   velo_timeline timeline = nullptr;

@@ -94,6 +94,31 @@ VELO_API velo_status velo_group_create(velo_context context, const velo_group_de
 VELO_API velo_status velo_group_create_local(const velo_context* contexts, int32_t count,
                                              const velo_group_desc* desc, velo_group* groups);
 
+/* Makes a group of some ranks of another, all of which call it with the same list, in the order of
+ * their other calls on the parent; it returns when all have come. The others have no part in it.
+ * ranks: `count` of the parent's, each once, the caller's among them; a rank's place in the list is its
+ * rank in the new group, in the context of its parent. desc: copied; what is said of transport, name,
+ * rank and size follows from the parent, and is left as VELO_GROUP_DESC_INIT has it; NULL = all
+ * defaults, with the parent's deadline. group: receives the handle. Neither group needs the other
+ * afterwards.
+ * Thread class: any. Errors: NULL (parent, ranks, group), HANDLE, STRUCT, ARGUMENT (count, a rank that
+ * is not there, or named twice, a list without the caller, desc), UNSUPPORTED (a field of newer
+ * headers; a transport without parts), STATE (called by work of its context), MEMORY, IO, PEER (the
+ * parent has ended, or ranks did not come, which does not end it). */
+VELO_API velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int32_t count,
+                                            const velo_group_desc* desc, velo_group* group);
+
+/* Makes a group of the ranks that are left of one that has ended, in the order of their ranks. All that
+ * are left call it; it waits for each rank whose process lives and which has not destroyed its group,
+ * but for no rank that ended the group by being late, and for none beyond the deadline. desc: as of
+ * velo_group_create_part. survivors: receives the handle; the old group is still to be destroyed.
+ * After an error it may be called again, by all.
+ * Thread class: any. Errors: NULL (group, survivors), HANDLE, STRUCT, ARGUMENT (desc), UNSUPPORTED (a
+ * field of newer headers; a transport that cannot lose ranks), STATE (the group has not ended), MEMORY,
+ * IO, PEER (the others went on without this rank, or another one was lost meanwhile). */
+VELO_API velo_status velo_group_shrink(velo_group group, const velo_group_desc* desc,
+                                       velo_group* survivors);
+
 /* Finishes the rank's collectives that were called, each within its deadline, and leaves the group.
  * NULL is ignored, and so is (with a log line) a call from the work of a stream that has collectives
  * of the group queued.
@@ -132,6 +157,15 @@ VELO_API velo_status velo_group_get_info(velo_group group, velo_group_info* info
  * Thread class: any. Errors: NULL (group; buffer with a capacity), HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_group_describe(velo_group group, char* buffer, uint64_t capacity,
                                          uint64_t* needed);
+
+/* Writes the last 4096 operations that this rank called as JSON, the oldest first: the number of the
+ * call, its sequence among the collectives of all ranks (null of messages, and before its turn), what
+ * it is, bytes of this rank, state (called, begun, done, failed, dropped), and when it began and ended,
+ * in nanoseconds of CLOCK_MONOTONIC, 0 if it has not. buffer, capacity, needed: as of
+ * velo_group_describe; a text that has grown since it was asked for is cut.
+ * Thread class: any. Errors: NULL (group; buffer with a capacity), HANDLE, STATE, MEMORY. */
+VELO_API velo_status velo_group_history(velo_group group, char* buffer, uint64_t capacity,
+                                        uint64_t* needed);
 
 /* Lets no rank go on before all have come.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL, MEMORY,

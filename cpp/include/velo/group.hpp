@@ -50,6 +50,21 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     return detail::finish<Groups>(status, std::move(made));
   }
 
+  // Of some ranks of this group, all of which call it with the same list.
+  outcome<group> part(const int32_t* ranks, int32_t count,
+                      const velo_group_desc* desc = nullptr) const {
+    velo_group handle = nullptr;
+    const velo_status status = VELO_FN(group_create_part)(get(), ranks, count, desc, &handle);
+    return own(status, handle);
+  }
+
+  // Of the ranks that are left of this group, which has ended.
+  outcome<group> shrink(const velo_group_desc* desc = nullptr) const {
+    velo_group handle = nullptr;
+    const velo_status status = VELO_FN(group_shrink)(get(), desc, &handle);
+    return own(status, handle);
+  }
+
   operator velo_group() const noexcept { return get(); }
 
   // Ends the group on all ranks; waits for nobody.
@@ -68,6 +83,14 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
   outcome<String> describe() const {
     return detail::text<String>([this](char* buffer, uint64_t capacity, uint64_t* needed) {
       return VELO_FN(group_describe)(get(), buffer, capacity, needed);
+    });
+  }
+
+  // The last 4096 operations that this rank called, as JSON in any string.
+  template <class String>
+  outcome<String> history() const {
+    return detail::text<String>([this](char* buffer, uint64_t capacity, uint64_t* needed) {
+      return VELO_FN(group_history)(get(), buffer, capacity, needed);
     });
   }
 
@@ -162,6 +185,9 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
   static outcome<group> create_from(velo_context context, const velo_group_desc* desc) {
     velo_group handle = nullptr;
     const velo_status status = VELO_FN(group_create)(context, desc, &handle);
+    return own(status, handle);
+  }
+  static outcome<group> own(velo_status status, velo_group handle) {
     group made;
     made.reset(handle);
     return detail::finish<group>(status, std::move(made));

@@ -1626,6 +1626,9 @@ FUNCTIONS = {
     "velo_group_send": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_receive": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_exchange": (c_int32, velo_stream, velo_group, POINTER(velo_group_message), c_int64),
+    "velo_group_create_part": (c_int32, velo_group, POINTER(c_int32), c_int32, POINTER(velo_group_desc), POINTER(velo_group)),
+    "velo_group_shrink": (c_int32, velo_group, POINTER(velo_group_desc), POINTER(velo_group)),
+    "velo_group_history": (c_int32, velo_group, c_char_p, c_uint64, POINTER(c_uint64)),
 }
 
 

@@ -1,0 +1,68 @@
+// Writing records, and reading them.
+#include "comm/history.hpp"
+
+#include "core/json.hpp"
+
+namespace velo::comm {
+namespace {
+
+std::int64_t bytes_of(const operation& what) {
+  std::int64_t all = what.in_bytes();
+  for (const message& one : what.messages) all += one.bytes;
+  return all;
+}
+
+}  // namespace
+
+void history::call(std::uint64_t number, const operation& what) noexcept {
+  const std::size_t at = (number - 1) % most;
+  if (at == records_.size()) records_.emplace_back();
+  record& one = records_[at];
+  one = record();
+  one.number = last_ = number;
+  one.terms = what.terms;
+  one.bytes = bytes_of(what);
+}
+
+history::record* history::find(std::uint64_t number) noexcept {
+  record& one = records_[(number - 1) % most];
+  return one.number == number ? &one : nullptr;
+}
+
+void history::begin(std::uint64_t number, std::int64_t now_ns) noexcept {
+  record* one = find(number);
+  if (one == nullptr) return;
+  one->begun_ns = now_ns;
+  if (one->terms.kind < collective::send) one->sequence = ++sequence_;
+}
+
+void history::end(std::uint64_t number, ending how, std::int64_t now_ns) noexcept {
+  record* one = find(number);
+  if (one == nullptr) return;
+  one->ended_ns = now_ns;
+  one->how = how;
+}
+
+void history::append_json(std::string& json) const {
+  const std::uint64_t first = last_ > most ? last_ - most + 1 : 1;
+  json += '[';
+  for (std::uint64_t number = first; number <= last_; ++number) {
+    const record& one = records_[(number - 1) % most];
+    const char* state = one.how == ending::done      ? "done"
+                        : one.how == ending::failed  ? "failed"
+                        : one.how == ending::dropped ? "dropped"
+                        : one.begun_ns != 0          ? "begun"
+                                                     : "called";
+    json += (number == first ? "{\"call\":" : ",{\"call\":") + std::to_string(number);
+    json += ",\"sequence\":" + (one.sequence > 0 ? std::to_string(one.sequence) : "null");
+    json += ",\"operation\":";
+    core::append_json_string(json, one.terms.text().c_str());
+    json += ",\"bytes\":" + std::to_string(one.bytes);
+    json += std::string(",\"state\":\"") + state + "\"";
+    json += ",\"begun_ns\":" + std::to_string(one.begun_ns);
+    json += ",\"ended_ns\":" + std::to_string(one.ended_ns) + "}";
+  }
+  json += ']';
+}
+
+}  // namespace velo::comm

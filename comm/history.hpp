@@ -1,0 +1,46 @@
+// The last operations of a group, as one rank called them.
+//
+// Records are written over in turn; their memory is there from the beginning, so that keeping them
+// cannot fail. Not thread-safe. Cost of an operation: three times a line.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/operation.hpp"
+
+namespace velo::comm {
+
+enum class ending : std::uint8_t { none, done, failed, dropped };
+
+class history {
+ public:
+  static constexpr std::size_t most = 4096;
+
+  history() { records_.reserve(most); }
+
+  void call(std::uint64_t number, const operation& what) noexcept;
+  void begin(std::uint64_t number, std::int64_t now_ns) noexcept;
+  void end(std::uint64_t number, ending how, std::int64_t now_ns) noexcept;
+  void append_json(std::string& json) const;  // an array, the oldest first
+
+ private:
+  struct record {
+    std::uint64_t number = 0;  // of the call
+    std::uint64_t sequence =
+        0;  // of the operation among those of all ranks; 0: not begun, or not one
+    comm::terms terms;
+    std::int64_t bytes = 0;
+    std::int64_t begun_ns = 0, ended_ns = 0;
+    ending how = ending::none;
+  };
+
+  record* find(std::uint64_t number) noexcept;  // nullptr: written over
+
+  std::vector<record> records_;  // number n at (n - 1) % most
+  std::uint64_t last_ = 0;       // number
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace velo::comm

@@ -1,0 +1,384 @@
+// Groups made of others: parts, and what survives; and what a group remembers.
+#include <jansson.h>
+
+#include <mutex>
+
+#include "comm/processes.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+velo_status sum(velo_stream stream, velo_group group, std::int64_t& value) {
+  const std::int64_t one = 1;
+  const velo_tensor x{&value, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_INT, 64, 1}, &one, nullptr, 0};
+  return velo_group_all_reduce(stream, group, nullptr, &x, &x);
+}
+
+// A part as one rank has it; destroyed with it.
+struct part_of {
+  part_of(velo_group parent, const std::vector<std::int32_t>& ranks,
+          const velo_group_desc* desc = nullptr)
+      : status(velo_group_create_part(parent, ranks.data(), static_cast<std::int32_t>(ranks.size()),
+                                      desc, &group)) {}
+  ~part_of() { velo_group_destroy(group); }
+  part_of(const part_of&) = delete;
+
+  velo_group_info info() const {
+    velo_group_info all = VELO_GROUP_INFO_INIT;
+    velo_group_get_info(group, &all);
+    return all;
+  }
+
+  velo_group group = nullptr;
+  velo_status status;
+};
+
+struct survivors_of {
+  explicit survivors_of(velo_group group, const velo_group_desc* desc = nullptr)
+      : status(velo_group_shrink(group, desc, &group_)) {}
+  ~survivors_of() { velo_group_destroy(group_); }
+  survivors_of(const survivors_of&) = delete;
+  velo_group get() const { return group_; }
+
+ private:
+  velo_group group_ = nullptr;
+
+ public:
+  velo_status status;
+};
+
+velo_group_info info_of(velo_group group) {
+  velo_group_info all = VELO_GROUP_INFO_INIT;
+  velo_group_get_info(group, &all);
+  return all;
+}
+
+// Rows and columns of six ranks, and the lower three backwards: what is summed in each.
+velo_status work_in_parts(velo_stream stream, velo_group group, int rank, std::int64_t& wrong) {
+  const int row = rank / 3, column = rank % 3;
+  const part_of across(group, {3 * row, 3 * row + 1, 3 * row + 2});
+  if (across.status != VELO_OK) return across.status;
+  const part_of down(group, {column, column + 3});
+  if (down.status != VELO_OK) return down.status;
+  wrong += across.info().rank != column || across.info().size != 3;
+  wrong += down.info().rank != row || down.info().size != 2;
+  for (int round = 0; round < 20; ++round) {
+    std::int64_t in_row = rank + round, in_column = rank, in_all = 1;
+    velo_status done = sum(stream, across.group, in_row);
+    if (done == VELO_OK) done = sum(stream, down.group, in_column);
+    if (done == VELO_OK) done = sum(stream, group, in_all);
+    if (done != VELO_OK) return done;
+    wrong += in_row != 9 * row + 3 + 3 * round || in_column != 2 * column + 3 || in_all != 6;
+  }
+  if (rank > 2) return VELO_OK;
+  const part_of backwards(group, {2, 1, 0});
+  if (backwards.status != VELO_OK) return backwards.status;
+  wrong += backwards.info().rank != 2 - rank;
+  const part_of pair(backwards.group, {0, 2});  // of a part: ranks 2 and 0
+  wrong += (pair.status == VELO_OK) != (rank != 1);
+  std::int64_t value = rank;
+  wrong += rank != 1 && (sum(stream, pair.group, value) != VELO_OK || value != 2);
+  return VELO_OK;
+}
+
+struct json {
+  explicit json(const std::string& text) : root(json_loads(text.c_str(), 0, nullptr)) {
+    REQUIRE(root != nullptr);
+  }
+  ~json() { json_decref(root); }
+  json(const json&) = delete;
+  json_t* root;
+};
+
+// With room for what it may grow between two calls.
+std::string history(velo_group group) {
+  std::uint64_t needed = 0;
+  REQUIRE(velo_group_history(group, nullptr, 0, &needed) == VELO_OK);
+  std::string all(needed + 1000, 0);
+  REQUIRE(velo_group_history(group, &all[0], all.size(), &needed) == VELO_OK);
+  REQUIRE(needed <= all.size());
+  all.resize(needed - 1);
+  return all;
+}
+
+std::string text_of(json_t* object, const char* key) {
+  const char* text = json_string_value(json_object_get(object, key));
+  return text != nullptr ? text : "";
+}
+std::int64_t number_of(json_t* object, const char* key) {
+  return json_integer_value(json_object_get(object, key));
+}
+
+}  // namespace
+
+TEST_CASE("ranks of a group make groups of their own, and parts of these") {
+  SECTION("threads") {
+    const local_ranks ranks(6);
+    std::vector<std::int64_t> wrong(6);
+    ranks.require([&](int rank) {
+      return work_in_parts(ranks.stream(rank), ranks.group(rank), rank,
+                           wrong[static_cast<std::size_t>(rank)]);
+    });
+    for (const std::int64_t one : wrong) CHECK(one == 0);
+  }
+  SECTION("processes") {
+    processes ranks;
+    ranks.start_all(6, group_desc(), [](const member& me) {
+      std::int64_t wrong = 0;
+      ending all = ending_of(work_in_parts(me.stream, me.group, me.rank, wrong));
+      all.value = wrong;
+      return all;
+    });
+    for (const ending& one : ranks.wait()) {
+      INFO(one.expected << ", got " << one.got);
+      CHECK(one.code == VELO_OK);
+      CHECK(one.value == 0);
+    }
+  }
+}
+
+TEST_CASE("a part and its parent end apart") {
+  const local_ranks ranks(3);
+  ranks.require([&](int rank) {
+    const velo_stream stream = ranks.stream(rank);
+    const velo_group all = ranks.group(rank);
+    {
+      const part_of alone(all, {rank});
+      if (alone.info().transport != VELO_TRANSPORT_SELF) return velo_status{-1};
+      velo_group_abort(alone.group);
+    }
+    const part_of pair(all,
+                       rank < 2 ? std::vector<std::int32_t>{0, 1} : std::vector<std::int32_t>{2});
+    if (pair.status != VELO_OK) return pair.status;
+    if (rank == 1) velo_group_abort(pair.group);
+    const velo_status ended = rank < 2 ? velo_group_barrier(stream, pair.group) : VELO_ERR_PEER;
+    if (ended != VELO_ERR_PEER) return velo_status{-2};
+    const velo_status parent = velo_group_barrier(stream, all);
+    if (parent != VELO_OK) return parent;
+    const part_of again(all, {2, 0, 1});
+    if (again.status != VELO_OK) return again.status;
+    velo_group_destroy(all);
+    return velo_group_barrier(stream, again.group);
+  });
+}
+
+TEST_CASE("a part keeps its turn among the calls of its parent") {
+  const local_ranks ranks(2);
+  std::atomic<int> wrong{0};
+  ranks.require([&](int rank) {
+    const velo_stream queue = ranks.context(rank).new_stream();
+    std::int64_t values[40];
+    for (int i = 0; i < 40; ++i) {
+      values[i] = i;
+      const velo_status queued = sum(queue, ranks.group(rank), values[i]);
+      if (queued != VELO_OK) return queued;
+    }
+    const part_of both(ranks.group(rank), {1, 0});
+    if (both.status != VELO_OK) return both.status;
+    for (int i = 0; i < 40; ++i) wrong += values[i] != 2 * i;  // called before: done
+    return velo_stream_synchronize(queue);
+  });
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("ranks that do not come to a part are named by the parent's numbers, and end nothing") {
+  const local_ranks ranks(4);
+  const velo_group_desc soon = group_desc(120);
+  const std::vector<said> all = ranks.run([&](int rank) {
+    if (rank != 1 && rank != 3) return velo_status{VELO_OK};
+    return part_of(ranks.group(rank), {3, 0, 1, 2}, &soon).status;
+  });
+  for (const int rank : {1, 3}) {
+    CHECK(all[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
+    CHECK(all[static_cast<std::size_t>(rank)].rank == 0);
+    CHECK(all[static_cast<std::size_t>(rank)].expected == "create_part of 4 ranks within 120 ms");
+    CHECK(all[static_cast<std::size_t>(rank)].got == "ranks 0, 2 not there");
+  }
+  ranks.require([&](int rank) {
+    const part_of now(ranks.group(rank), {3, 0, 1, 2});
+    return now.status != VELO_OK ? now.status : velo_group_barrier(ranks.stream(rank), now.group);
+  });
+
+  const auto begin = std::chrono::steady_clock::now();
+  const std::vector<said> left = ranks.run([&](int rank) {
+    if (rank == 0) return part_of(ranks.group(0), {0, 2}).status;
+    if (rank == 1) return part_of(ranks.group(1), {1, 3}).status;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (rank == 2) velo_group_destroy(ranks.group(2));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    if (rank == 3) velo_group_abort(ranks.group(3));
+    return velo_status{VELO_OK};
+  });
+  CHECK(left[0].got == "rank 2 that left the group");
+  CHECK(left[1].got == "an abort by rank 3");
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(400));
+}
+
+TEST_CASE("parts that make no sense are refused by name") {
+  const local_ranks ranks(3);
+  velo_group part = nullptr;
+  const auto refused = [&](velo_status code, const char* argument, velo_status got) {
+    CHECK(got == code);
+    CHECK(last_record().argument == argument);
+    CHECK(part == nullptr);
+  };
+  const velo_group parent = ranks.group(1);
+  const std::int32_t twice[] = {1, 0, 1}, beyond[] = {1, 3}, below[] = {-1}, others[] = {0, 2};
+  refused(VELO_ERR_ARGUMENT, "ranks[2]", velo_group_create_part(parent, twice, 3, nullptr, &part));
+  CHECK(last_record().got == "rank 1 again");
+  refused(VELO_ERR_ARGUMENT, "ranks[1]", velo_group_create_part(parent, beyond, 2, nullptr, &part));
+  refused(VELO_ERR_ARGUMENT, "ranks[0]", velo_group_create_part(parent, below, 1, nullptr, &part));
+  refused(VELO_ERR_ARGUMENT, "ranks", velo_group_create_part(parent, others, 2, nullptr, &part));
+  refused(VELO_ERR_ARGUMENT, "count", velo_group_create_part(parent, twice, 0, nullptr, &part));
+  refused(VELO_ERR_ARGUMENT, "count", velo_group_create_part(parent, twice, 4, nullptr, &part));
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  desc.rank = 0;
+  refused(VELO_ERR_ARGUMENT, "desc.rank", velo_group_create_part(parent, twice, 1, &desc, &part));
+  refused(VELO_ERR_ARGUMENT, "desc.rank", velo_group_shrink(parent, &desc, &part));
+  refused(VELO_ERR_STATE, "group", velo_group_shrink(parent, nullptr, &part));
+  ranks.require(
+      [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });
+}
+
+TEST_CASE("a group remembers its last 4096 operations, and how they ended") {
+  const local_ranks ranks(2);
+  ranks.require([&](int rank) {
+    velo_status done = VELO_OK;
+    std::int64_t value = 3;
+    for (int i = 0; i < 5000 && done == VELO_OK; ++i)
+      done = velo_group_barrier(ranks.stream(rank), ranks.group(rank));
+    if (done == VELO_OK) done = sum(ranks.stream(rank), ranks.group(rank), value);
+    return done;
+  });
+  const velo_stream queue = ranks.context(0).new_stream();
+  const std::int64_t four = 4;
+  float data[4] = {};
+  const velo_tensor x{data, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &four, nullptr, 0};
+  REQUIRE(velo_group_receive(queue, ranks.group(0), 1, &x) == VELO_OK);
+  REQUIRE(velo_group_barrier(queue, ranks.group(0)) == VELO_OK);
+  {
+    const json before(history(ranks.group(0)));
+    json_t* all = json_object_get(before.root, "operations");
+    REQUIRE(json_array_size(all) == 4096);
+    CHECK(text_of(json_array_get(all, 4095), "state") == "called");
+    CHECK(json_is_null(json_object_get(json_array_get(all, 4095), "sequence")));
+  }
+  velo_group_abort(ranks.group(1));
+  CHECK(velo_stream_synchronize(queue) == VELO_ERR_PEER);
+  velo_stream_clear(queue);
+  const json told_by(history(ranks.group(0)));
+  CHECK(number_of(told_by.root, "rank") == 0);
+  json_t* all = json_object_get(told_by.root, "operations");
+  REQUIRE(json_array_size(all) == 4096);
+  json_t* first = json_array_get(all, 0);
+  CHECK(number_of(first, "call") == 5003 - 4095);
+  CHECK(number_of(first, "sequence") == 5003 - 4095);
+  CHECK(text_of(first, "operation") == "barrier");
+  json_t* reduced = json_array_get(all, 4093);
+  CHECK(text_of(reduced, "operation") == "all_reduce of 1 int64, sum");
+  CHECK(text_of(reduced, "state") == "done");
+  CHECK(number_of(reduced, "bytes") == 8);
+  CHECK(number_of(reduced, "sequence") == 5001);
+  CHECK(number_of(reduced, "ended_ns") >= number_of(reduced, "begun_ns"));
+  CHECK(number_of(reduced, "begun_ns") >= number_of(json_array_get(all, 4092), "ended_ns"));
+  json_t* received = json_array_get(all, 4094);
+  CHECK(text_of(received, "operation") == "receive of 4 float32 from rank 1");
+  CHECK(text_of(received, "state") == "failed");
+  CHECK(json_is_null(json_object_get(received, "sequence")));
+  CHECK(text_of(json_array_get(all, 4095), "state") == "dropped");
+}
+
+TEST_CASE("those that are left of a group go on without the others") {
+  SECTION("threads, of which one left") {
+    const local_ranks ranks(5);
+    std::atomic<int> wrong{0};
+    const std::vector<said> all = ranks.run([&](int rank) {
+      if (rank == 2) {
+        velo_group_destroy(ranks.group(2));
+        return velo_status{VELO_OK};
+      }
+      std::int64_t value = rank;
+      if (sum(ranks.stream(rank), ranks.group(rank), value) != VELO_ERR_PEER)
+        return velo_status{-1};
+      const survivors_of old(ranks.group(rank));
+      if (old.status != VELO_OK) return old.status;
+      wrong += info_of(old.get()).size != 4 || info_of(old.get()).rank != rank - (rank > 2);
+      value = rank;
+      const velo_status done = sum(ranks.stream(rank), old.get(), value);
+      wrong += value != 8;
+      return done;
+    });
+    for (const said& one : all) CHECK(one.code == VELO_OK);
+    CHECK(wrong == 0);
+  }
+  SECTION("processes, of which two were killed, one after the other") {
+    processes ranks;
+    ranks.start_all(4, group_desc(), [](const member& me) {
+      std::int64_t value = 1;
+      if (me.rank == 1) raise(SIGKILL);
+      if (sum(me.stream, me.group, value) != VELO_ERR_PEER) return ending_of(-2);
+      const survivors_of three(me.group);
+      if (three.status != VELO_OK) return ending_of(three.status);
+      value = 1;
+      const velo_status done = sum(me.stream, three.get(), value);
+      if (done != VELO_OK || value != 3) return ending_of(done != VELO_OK ? done : -3);
+      if (me.rank == 0) raise(SIGKILL);
+      if (sum(me.stream, three.get(), value) != VELO_ERR_PEER) return ending_of(-4);
+      const survivors_of two(three.get());
+      if (two.status != VELO_OK) return ending_of(two.status);
+      value = me.rank;
+      ending all = ending_of(sum(me.stream, two.get(), value));
+      all.value = value;
+      return all;
+    });
+    const std::vector<ending> all = ranks.wait();
+    for (const int rank : {2, 3}) {
+      INFO(all[static_cast<std::size_t>(rank)].expected << " "
+                                                        << all[static_cast<std::size_t>(rank)].got);
+      CHECK(all[static_cast<std::size_t>(rank)].code == VELO_OK);
+      CHECK(all[static_cast<std::size_t>(rank)].value == 5);
+    }
+  }
+  SECTION("a stopped process does not hold them up, and is told when it goes on") {
+    processes ranks;
+    ranks.start_all(3, group_desc(150), [](const member& me) {
+      std::int64_t value = 1;
+      if (me.rank == 2) raise(SIGSTOP);
+      if (sum(me.stream, me.group, value) != VELO_ERR_PEER) return ending_of(-2);
+      const survivors_of rest(me.group);
+      if (rest.status != VELO_OK) return ending_of(rest.status);
+      value = 1;
+      ending all = ending_of(sum(me.stream, rest.get(), value));
+      all.value = value;
+      return all;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(700));
+    kill(ranks.pid(2), SIGCONT);
+    const std::vector<ending> all = ranks.wait();
+    CHECK(all[0].code == VELO_OK);
+    CHECK(all[0].value == 2);
+    CHECK(all[1].value == 2);
+    CHECK(all[2].code == VELO_ERR_PEER);
+    CHECK(all[2].rank == 2);
+    CHECK(std::string(all[2].cause) == "the others went on without this rank");
+  }
+  SECTION("an abort, of which all are left, and one that does not come") {
+    const local_ranks ranks(3);
+    const velo_group_desc soon = group_desc(100);
+    velo_group_abort(ranks.group(1));
+    const std::vector<said> all = ranks.run([&](int rank) {
+      const survivors_of same(ranks.group(rank));
+      if (same.status != VELO_OK) return same.status;
+      if (info_of(same.get()).size != 3) return velo_status{-1};
+      velo_group_abort(same.get());
+      if (rank == 0) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(250));
+        return velo_status{VELO_OK};
+      }
+      const survivors_of fewer(same.get(), &soon);
+      return info_of(fewer.get()).size == 2 ? fewer.status : velo_status{-2};
+    });
+    for (const said& one : all) CHECK(one.code == VELO_OK);
+  }
+}
