@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds glance{50};  // between looks at whether the group has ended
 
-constexpr const char* transports[] = {"auto", "self", "local", "shm"};
+constexpr const char* transports[] = {"auto", "self", "local", "shm", "mpi"};
 constexpr const char* kinds_of_fault[] = {"none",    "late",     "ended",  "left",
                                           "aborted", "disagree", "dropped"};
 

@@ -28,6 +28,7 @@ struct settings {
   int queue = 16384;
   bool closures = true;
   velo_log_level log = VELO_LOG_OFF;
+  std::string plugin_path;  // folders of velo's own plugins, separated by ':'
 
   struct forced {
     std::string op, kernel;
@@ -41,7 +42,7 @@ struct settings {
   bool operator==(const settings& other) const {
     return threads == other.threads && isa == other.isa && optimization == other.optimization &&
            queue == other.queue && closures == other.closures && log == other.log &&
-           kernels == other.kernels;
+           plugin_path == other.plugin_path && kernels == other.kernels;
   }
 };
 

@@ -13,6 +13,8 @@
 #include "comm/group.hpp"
 #include "comm/transport/launch.hpp"
 #include "comm/transport/local.hpp"
+#include "comm/transport/mpi/load.hpp"
+#include "comm/transport/mpi/mpi.hpp"
 #include "comm/transport/self.hpp"
 #include "comm/transport/shared_area.hpp"
 #include "comm/transport/shm.hpp"
@@ -27,7 +29,7 @@ namespace {
 
 // The structs of ABI 1.0; later ones are longer.
 constexpr std::uint32_t reduction_size = 16;
-constexpr std::uint32_t desc_size = 48;
+constexpr std::uint32_t desc_size = 56;
 constexpr std::uint32_t info_size = 48;
 static_assert(sizeof(velo_reduction) >= reduction_size && sizeof(velo_group_desc) >= desc_size &&
               sizeof(velo_group_info) >= info_size);
@@ -49,7 +51,7 @@ velo_group_desc read_desc(const velo_group_desc* given) {
   const velo_group_desc defaults = VELO_GROUP_DESC_INIT;
   if (given == nullptr) return defaults;
   const velo_group_desc desc = capi::read_struct(given, desc_size, "desc", defaults);
-  if (desc.transport < VELO_TRANSPORT_AUTO || desc.transport > VELO_TRANSPORT_SHM)
+  if (desc.transport < VELO_TRANSPORT_AUTO || desc.transport > VELO_TRANSPORT_MPI)
     fail(VELO_ERR_ARGUMENT, "desc.transport", "a VELO_TRANSPORT", text("%d", desc.transport));
   if (desc.timeout_ns < 1)
     fail(VELO_ERR_ARGUMENT, "desc.timeout_ns", "1 or more",
@@ -93,23 +95,46 @@ comm::launched place_of(const velo_group_desc& desc) {
     found.rank = desc.rank;
     found.size = found.here = desc.size;
   }
-  if (found.here != found.size || found.size > comm::most_ranks)
-    fail(VELO_ERR_UNSUPPORTED, "desc.size", text("at most %d ranks, of one host", comm::most_ranks),
-         text("%d, of which %d are here", found.size, found.here));
   if (desc.name != nullptr) found.name = desc.name;
   return found;
 }
 
-std::unique_ptr<comm::transport> transport_of(const velo_group_desc& desc) {
-  const comm::launched me = place_of(desc);
-  const bool alone = me.size == 1 && desc.transport != VELO_TRANSPORT_SHM;
-  if (desc.transport == VELO_TRANSPORT_LOCAL ||
-      (desc.transport == VELO_TRANSPORT_SELF && me.size != 1))
-    fail(VELO_ERR_UNSUPPORTED, "desc.transport", me.size == 1 ? "self, shm or auto" : "shm or auto",
-         comm::name_of(desc.transport));
-  if (alone) return std::make_unique<comm::self_transport>();
+std::unique_ptr<comm::transport> over_mpi(const core::context& owner, const velo_group_desc& desc) {
+  std::unique_ptr<comm::transport> made =
+      comm::make_mpi({owner.configuration().now().plugin_path, desc.communicator, desc.timeout_ns,
+                      static_cast<std::size_t>(desc.buffer)});
+  if (desc.rank != -1 && desc.rank != made->rank())
+    fail(VELO_ERR_ARGUMENT, "desc.rank", text("-1 or %d, as MPI says", made->rank()),
+         text("%d", desc.rank));
+  if (desc.size != -1 && desc.size != made->size())
+    fail(VELO_ERR_ARGUMENT, "desc.size", text("-1 or %d, as MPI says", made->size()),
+         text("%d", desc.size));
+  return made;
+}
+
+std::unique_ptr<comm::transport> over_shm(const velo_group_desc& desc, const comm::launched& me) {
+  if (me.here != me.size || me.size > comm::most_ranks)
+    fail(VELO_ERR_UNSUPPORTED, "desc.size", text("at most %d ranks, of one host", comm::most_ranks),
+         text("%d, of which %d are here", me.size, me.here));
   require_name(me.name.empty() ? nullptr : me.name.c_str());
   return comm::make_shm({me.name, me.rank, me.size, desc.timeout_ns, slot_of(desc, me.size)});
+}
+
+std::unique_ptr<comm::transport> transport_of(const core::context& owner,
+                                              const velo_group_desc& desc) {
+  const bool chosen = desc.transport != VELO_TRANSPORT_AUTO;
+  if (desc.transport == VELO_TRANSPORT_MPI || (!chosen && desc.communicator != comm::mpi_world))
+    return over_mpi(owner, desc);
+  const comm::launched me = place_of(desc);
+  if (desc.transport == VELO_TRANSPORT_LOCAL ||
+      (desc.transport == VELO_TRANSPORT_SELF && me.size != 1))
+    fail(VELO_ERR_UNSUPPORTED, "desc.transport",
+         me.size == 1 ? "self, shm, mpi or auto" : "shm, mpi or auto",
+         comm::name_of(desc.transport));
+  if (me.size == 1 && desc.transport != VELO_TRANSPORT_SHM)
+    return std::make_unique<comm::self_transport>();
+  if (!chosen && me.of_mpi && me.here != me.size) return over_mpi(owner, desc);
+  return over_shm(desc, me);
 }
 
 comm::caller caller_of(const comm::group& of) {
@@ -196,8 +221,18 @@ velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
     core::context& owner = core::resolve<core::context>(context, "context");
     const velo_group_desc given = read_desc(desc);
     capi::required(group, "group");
-    *group = core::handle_of(core::make_object<comm::group>(&owner, owner, transport_of(given),
-                                                            label_of(given), given.timeout_ns));
+    *group = core::handle_of(core::make_object<comm::group>(
+        &owner, owner, transport_of(owner, given), label_of(given), given.timeout_ns));
+  });
+}
+
+velo_status velo_transport_query(velo_context context, velo_transport transport) {
+  return core::guard("velo_transport_query", [&] {
+    const core::context& owner = core::resolve<core::context>(context, "context");
+    if (transport < VELO_TRANSPORT_AUTO || transport > VELO_TRANSPORT_MPI)
+      fail(VELO_ERR_ARGUMENT, "transport", "a VELO_TRANSPORT", text("%d", transport));
+    if (transport == VELO_TRANSPORT_SHM) comm::require_shm();
+    if (transport == VELO_TRANSPORT_MPI) comm::load_mpi(owner.configuration().now().plugin_path);
   });
 }
 

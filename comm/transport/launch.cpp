@@ -52,6 +52,7 @@ launched read_launch() {
     found.size = number_of(one.size, 1, 1 << 24);
     found.rank = number_of(one.rank, 0, found.size - 1);
     found.here = text_of(one.here)[0] != 0 ? number_of(one.here, 1, found.size) : found.size;
+    found.of_mpi = &one == launchers;
     std::uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
     for (const char* variable : one.job)
       for (const char* at = text_of(variable);; ++at) {

@@ -2,8 +2,11 @@
 #include "comm/transport/shm.hpp"
 
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <new>
 #include <utility>
 
@@ -90,6 +93,15 @@ std::unique_ptr<transport> make_shm(const meeting_place& at) {
     core::copy_text(f.got, sizeof f.got, (missing.places.text() + " not there").c_str());
     throw f;
   }
+}
+
+void require_shm() {
+  rendezvous_folder();
+  const descriptor memory(memfd_create("velo", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  const descriptor process(memory ? open_process(getpid()) : -1);
+  if (!process)
+    core::fail(VELO_ERR_IO, "transport", "a file in memory and a descriptor of a process",
+               "refused", std::strerror(errno));
 }
 
 }  // namespace velo::comm

@@ -11,4 +11,7 @@ namespace velo::comm {
 // Meets the other ranks; throws as rendezvous does.
 std::unique_ptr<transport> make_shm(const meeting_place& at);
 
+// Whether it can be: throws IO with what is missing.
+void require_shm();
+
 }  // namespace velo::comm

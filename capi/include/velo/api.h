@@ -352,10 +352,7 @@ struct velo_api {
                                const velo_tensor* x);
   velo_status (*group_exchange)(velo_stream stream, velo_group group,
                                 const velo_group_message* messages, int64_t count);
-  velo_status (*group_create_part)(velo_group parent, const int32_t* ranks, int32_t count,
-                                   const velo_group_desc* desc, velo_group* group);
-  velo_status (*group_shrink)(velo_group group, const velo_group_desc* desc, velo_group* survivors);
-  velo_status (*group_history)(velo_group group, char* buffer, uint64_t capacity, uint64_t* needed);
+  velo_status (*transport_query)(velo_context context, velo_transport transport);
 };
 
 VELO_END_C

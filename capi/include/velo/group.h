@@ -38,7 +38,8 @@ enum {
   VELO_TRANSPORT_AUTO = 0,  /* what fits */
   VELO_TRANSPORT_SELF = 1,  /* one rank */
   VELO_TRANSPORT_LOCAL = 2, /* threads of one process */
-  VELO_TRANSPORT_SHM = 3    /* processes of one host, through shared memory */
+  VELO_TRANSPORT_SHM = 3,   /* processes of one host, through shared memory */
+  VELO_TRANSPORT_MPI = 4    /* processes of one MPI job, on one host or on many */
 };
 
 /* How elements of several ranks become one. */
@@ -69,22 +70,39 @@ typedef struct velo_group_desc {
                          NULL = the job's, where a launcher started it */
   int32_t rank;       /* -1 = as the launcher says */
   int32_t size;       /* -1 = as the launcher says; without one: 1 */
+  int64_t communicator; /* of MPI, as its Fortran integer; -1 = MPI_COMM_WORLD */
 } velo_group_desc;
 
 #define VELO_GROUP_DESC_INIT \
-  { sizeof(velo_group_desc), VELO_TRANSPORT_AUTO, 0, 600000000000, 512 << 10, 0, -1, -1 }
+  { sizeof(velo_group_desc), VELO_TRANSPORT_AUTO, 0, 600000000000, 512 << 10, 0, -1, -1, -1 }
 
 /* Makes a rank of a group, and meets the others: it returns when all have come, or within the deadline.
  * Which rank it is, of how many, the description says, or the environment of mpirun or torchrun, or it
  * is the only one. Processes of one host meet through a socket in a folder /tmp/velo-UID that is the
- * user's alone, and leave nothing there. desc: copied; may be NULL for all defaults. group: receives
- * the handle; destroy it with velo_group_destroy.
+ * user's alone, and leave nothing there. AUTO is SHM where all ranks of a launcher are on this host, and
+ * MPI where they are not or a communicator is named.
+ *
+ * MPI needs the plugin libvelo_mpi.so, in a folder of the configuration's plugin_path or beside
+ * libvelo.so. The ranks are those of the communicator, all of which make the groups over it in the same
+ * order; rank and size, where given, must be its own; name is not used. Where the host has not initialized
+ * MPI, this does, waiting for all processes of the job without a deadline, and finalizes it when the
+ * process ends; MPI of the host must allow calls from any thread (MPI_THREAD_MULTIPLE).
+ *
+ * desc: copied; may be NULL for all defaults. group: receives the handle; destroy it with
+ * velo_group_destroy.
  * Thread class: any. Errors: NULL (context, group, desc.name), HANDLE, STRUCT, ARGUMENT (also of the
- * launcher's variables), UNSUPPORTED (a field of newer headers; ranks on several hosts; a transport
- * that this call does not make), STATE (others meet by that name now), MEMORY, IO, PEER (ranks that
- * did not come, or came twice, or with another size or release). */
+ * launcher's variables, a communicator that is none), UNSUPPORTED (a field of newer headers; more than
+ * 1024 ranks; a transport that this call does not make; no plugin, or an MPI it cannot use), NOT_FOUND (a
+ * plugin that is none of velo), ABI (a plugin of another release), STATE (others meet by that name now),
+ * MEMORY, IO, PEER (ranks that did not come, or came twice, or with another size or release). */
 VELO_API velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
                                        velo_group* group);
+
+/* Says whether groups can be made by way of a transport here: VELO_OK, or a status whose record says
+ * what is missing. Meets nobody and does not initialize MPI.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (transport), STATE, MEMORY, UNSUPPORTED, NOT_FOUND,
+ * ABI, IO. */
+VELO_API velo_status velo_transport_query(velo_context context, velo_transport transport);
 
 /* Makes all ranks of a group of this process's threads: rank i in contexts[i]. contexts: `count` of
  * them, each another, on devices of one type. groups: receives `count` handles; each is its rank's

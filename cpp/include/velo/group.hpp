@@ -27,6 +27,11 @@ struct combine : velo_reduction {
   }
 };
 
+// Whether groups can be made by way of a transport here; the failure says what is missing.
+inline outcome<> query(velo_context context, velo_transport transport) {
+  return detail::check(VELO_FN(transport_query)(context, transport));
+}
+
 // Owns a rank of a group.
 class group : public detail::owner<velo_group, detail::destroy_group> {
  public:

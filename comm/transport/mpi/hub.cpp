@@ -1,0 +1,182 @@
+// Notices, and what outlives a group.
+#include "comm/transport/mpi/hub.hpp"
+
+#include <time.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "core/failure.hpp"
+
+namespace velo::comm {
+namespace {
+
+constexpr int notice_tag = 0, first_tag = 1, tags_of_group = 4;
+
+void rest(long ns) noexcept {
+  const timespec time{0, ns};
+  nanosleep(&time, nullptr);
+}
+
+[[noreturn]] void fail_mpi(const char* why) {
+  core::fail(VELO_ERR_UNSUPPORTED, "desc.transport", "MPI ready for calls from any thread", "not",
+             why);
+}
+
+}  // namespace
+
+mpi_hub::mpi_hub(loaded_plugin plugin, mpi_line* line) : plugin_(std::move(plugin)), line_(line) {}
+
+// Of the line: nobody uses it any more.
+mpi_hub::~mpi_hub() {
+  if (!mpi().cancel(&receiving_)) static_cast<void>(incoming_.release());  // MPI's for ever
+  sweep();
+  for (remains& one : buried_) static_cast<void>(new (std::nothrow) remains(std::move(one)));
+}
+
+bool mpi_hub::make(mpi_line* line, void* plugin) noexcept {
+  try {
+    std::unique_ptr<mpi_hub> made(new mpi_hub(*static_cast<const loaded_plugin*>(plugin), line));
+    made->incoming_ = std::make_unique<notice>();
+    made->expect_notice();
+    line->keep = made.release();
+    line->drop = [](void* one) { delete static_cast<mpi_hub*>(one); };
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+}
+
+std::shared_ptr<mpi_hub> mpi_hub::open(const std::string& folders, std::int64_t communicator,
+                                       std::int64_t timeout_ns) {
+  loaded_plugin plugin = load_mpi(folders);
+  const mpi_plugin& mpi = *plugin.table;
+  char why[128] = "";
+  if (!mpi.start(why)) fail_mpi(why);
+  const deadline until = deadline::after(timeout_ns);
+  mpi_line* line = nullptr;
+  for (int done = 0; done == 0;) {
+    if (!mpi.open(communicator, {make, &plugin}, &line, &done, why))
+      core::fail(VELO_ERR_ARGUMENT, "desc.communicator", "a communicator of MPI",
+                 core::text("%lld", static_cast<long long>(communicator)), why);
+    if (done != 0) break;
+    if (until.is_over())
+      core::fail(VELO_ERR_PEER, "group", "all ranks of the communicator",
+                 core::text("not all within %.6g ms", static_cast<double>(timeout_ns) / 1e6));
+    rest(20000);
+  }
+  return {static_cast<mpi_hub*>(line->keep), [line, &mpi](mpi_hub*) { mpi.close(line); }};
+}
+
+std::uint64_t mpi_hub::add(notice_reader& reader) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  readers_.emplace(next_, &reader);
+  for (const notice& one : early_)
+    if (one.group == next_) reader.read(one);
+  early_.erase(std::remove_if(early_.begin(), early_.end(),
+                              [this](const notice& one) { return one.group <= next_; }),
+               early_.end());
+  return next_++;
+}
+
+void mpi_hub::remove(std::uint64_t group) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  readers_.erase(group);
+}
+
+int mpi_hub::tag(std::uint64_t group, int kind) const {
+  const auto most = static_cast<std::uint64_t>((line_->most_tag - first_tag) / tags_of_group);
+  if (group >= most)
+    core::fail(VELO_ERR_UNSUPPORTED, "desc.communicator",
+               core::text("at most %llu groups of one", static_cast<unsigned long long>(most)),
+               "one more");
+  return first_tag + static_cast<int>(group) * tags_of_group + kind;
+}
+
+void mpi_hub::poll() noexcept {
+  const std::unique_lock<std::mutex> lock(lock_, std::try_to_lock);
+  if (!lock.owns_lock()) return;  // somebody else reads them
+  int done = 1;
+  char why[128];
+  while (receiving_.word != 0 && mpi().test(&receiving_, &done, why) && done != 0) {
+    read_notice();
+    expect_notice();
+    done = 0;
+  }
+  if (!buried_.empty()) sweep();
+}
+
+void mpi_hub::read_notice() noexcept {
+  const notice& came = *incoming_;
+  const auto meant = readers_.find(came.group);
+  if (meant != readers_.end()) {
+    meant->second->read(came);
+  } else if (came.group >= next_) {
+    try {
+      early_.push_back(came);
+    } catch (const std::bad_alloc&) {  // the group will wait for its deadline
+    }
+  }
+}
+
+void mpi_hub::expect_notice() noexcept {
+  char why[128];
+  mpi().receive(line_, incoming_.get(), sizeof *incoming_, -1, notice_tag, &receiving_, why);
+}
+
+void mpi_hub::tell(const notice& one, const std::vector<int>& ranks) noexcept {
+  try {
+    const auto kept = std::make_shared<notice>(one);
+    remains sent{{}, kept};
+    sent.requests.resize(ranks.size());
+    char why[128];
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+      if (ranks[i] != rank())
+        mpi().send(line_, kept.get(), sizeof *kept, ranks[i], notice_tag, &sent.requests[i], why);
+    bury(std::move(sent));
+  } catch (const std::bad_alloc&) {  // they will wait for their deadline
+  }
+}
+
+void mpi_hub::bury(remains all) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  try {
+    buried_.push_back(std::move(all));
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(new (std::nothrow) remains(std::move(all)));  // MPI's for ever
+  }
+  sweep();
+}
+
+void mpi_hub::sweep() noexcept {
+  char why[128];
+  const auto is_done = [&](remains& one) {
+    bool all = true;
+    for (mpi_request& of : one.requests) {
+      int done = 0;
+      all = mpi().test(&of, &done, why) && done != 0 && all;
+    }
+    return all;
+  };
+  buried_.erase(std::remove_if(buried_.begin(), buried_.end(), is_done), buried_.end());
+}
+
+void mpi_hub::watch(const std::vector<int>& processes) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (!processes_.empty()) return;
+  for (const int process : processes)
+    processes_.emplace_back(process > 0 ? open_process(process) : -1);
+}
+
+bool mpi_hub::find_gone(rank_set& gone) const noexcept {
+  bool any = false;
+  for (std::size_t peer = 0; peer < processes_.size(); ++peer) {
+    if (!processes_[peer] || !has_ended(processes_[peer].get())) continue;
+    gone.add(static_cast<int>(peer));
+    any = true;
+  }
+  return any;
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,103 @@
+// The messages of one group: sent from, and received into, memory of its own.
+//
+// What MPI reads or writes is never the caller's: an operation may end while messages are under way,
+// because a rank is gone, and their bytes then stay behind in the care of the hub. Messages of a kind
+// between two ranks arrive in the order in which they were sent; nobody waits beyond the deadline for
+// a rank from which nothing comes. The group's thread alone sends and waits; a fault may come from any.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "comm/transport/mpi/hub.hpp"
+
+namespace velo::comm {
+
+// Kinds of messages, each in an order of its own.
+enum class channel : int { opening, data };
+
+class mpi_link final : public notice_reader {
+ public:
+  struct setting {
+    std::shared_ptr<mpi_hub> hub;
+    std::int64_t timeout_ns;
+    std::size_t buffer;  // bytes, rank 0's hold
+  };
+  // Meets the other ranks. Throws PEER, MEMORY, UNSUPPORTED.
+  explicit mpi_link(setting set);
+  ~mpi_link() override;
+
+  int rank() const noexcept { return rank_; }
+  int size() const noexcept { return size_; }
+  std::int64_t timeout_ns() const noexcept { return timeout_ns_; }
+
+  // Places for messages: of an opening; of data, two for each rank and direction, used in turn.
+  static constexpr int opening_bytes = 2048;
+  std::int64_t slot_bytes() const noexcept { return static_cast<std::int64_t>(slot_); }
+  char* opening_to(int peer) const noexcept { return place(peer); }
+  char* opening_of(int peer) const noexcept { return place(size_ + peer); }
+  char* slot_to(int peer, int turn) const noexcept { return slot(2 * turn, peer); }
+  char* slot_of(int peer, int turn) const noexcept { return slot(2 * turn + 1, peer); }
+
+  // What is under way and waited for together.
+  class batch {
+   public:
+    void opens() noexcept { opens_ = true; }  // without these nobody goes on
+
+   private:
+    friend class mpi_link;
+    struct message {
+      mpi_request request;
+      int peer;
+      bool comes;
+    };
+    std::vector<message> all_;
+    bool opens_ = false;
+  };
+  void send(batch& with, channel on, int to, const char* from, std::int64_t bytes);
+  void receive(batch& with, channel on, int from, char* to, std::int64_t bytes);
+  // `doing`: what a fault that is found in the meantime says of the operation. Throws PEER.
+  void finish(batch& all, const fault& doing);
+  // The operation has failed: takes back what is under way, or leaves it to the hub.
+  void abandon(batch& all) noexcept;
+
+  void end(const fault& why) noexcept;  // for all ranks
+  bool failed(fault& why) const noexcept;
+  void raise_if_failed() const;
+  bool has_left(int peer) const noexcept {
+    return left_[static_cast<std::size_t>(peer)].load(std::memory_order_acquire);
+  }
+  void read(const notice& one) noexcept override;
+
+ private:
+  struct hello;
+  void meet(std::size_t buffer);
+  void map(std::size_t buffer);
+  void note(const fault& why) noexcept;
+  bool advance(batch& all, const fault& doing);
+  void look_around(const batch& all, const fault& doing, std::int64_t waited);
+  [[noreturn]] void end_and_raise(const fault& why);
+  char* place(int index) const noexcept {
+    return memory_.get() + static_cast<std::ptrdiff_t>(index) * opening_bytes;
+  }
+  char* slot(int set, int peer) const noexcept {
+    return place(2 * size_) + (static_cast<std::size_t>(set) * size_ + peer) * slot_;
+  }
+
+  const std::shared_ptr<mpi_hub> hub_;
+  const int rank_, size_;
+  const std::int64_t timeout_ns_;
+  const std::int64_t spin_ns_;
+  std::vector<int> members_;  // ranks of the communicator
+  std::uint64_t number_ = 0;
+  std::unique_ptr<std::atomic<bool>[]> left_;
+  std::size_t slot_ = 0;
+  std::shared_ptr<char> memory_;
+  mutable std::mutex lock_;  // guards fault_
+  fault fault_;
+  std::atomic<bool> failed_{false};
+};
+
+}  // namespace velo::comm

@@ -1,0 +1,24 @@
+// Finding the plugin for MPI and making sure that it is one of this release.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/transport/mpi/plugin.hpp"
+
+namespace velo::core {
+class library;
+}
+
+namespace velo::comm {
+
+struct loaded_plugin {
+  std::shared_ptr<const core::library> file;
+  const mpi_plugin* table = nullptr;
+};
+
+// folders: separated by ':', looked through before the folder of libvelo.so. Throws UNSUPPORTED (not
+// there), IO (what the loader cannot open), NOT_FOUND (no plugin of velo), ABI (of another release).
+loaded_plugin load_mpi(const std::string& folders);
+
+}  // namespace velo::comm

@@ -1,0 +1,60 @@
+// A group over one link.
+#include "comm/transport/mpi/mpi.hpp"
+
+#include <atomic>
+#include <utility>
+
+#include "comm/transport/mpi/round.hpp"
+
+namespace velo::comm {
+namespace {
+
+class mpi_transport final : public transport {
+ public:
+  explicit mpi_transport(mpi_link::setting set) : link_(std::move(set)) {}
+
+  velo_transport kind() const noexcept override { return VELO_TRANSPORT_MPI; }
+  int rank() const noexcept override { return link_.rank(); }
+  int size() const noexcept override { return link_.size(); }
+
+  void run(const operation& what, core::execution& state) override {
+    link_.raise_if_failed();
+    mpi_round round(link_, what, state, begun_.load(std::memory_order_relaxed) + 1);
+    begun_.fetch_add(1, std::memory_order_relaxed);
+    carry_out(round);
+    done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
+  void fail(const fault& why) noexcept override { link_.end(why); }
+  bool failed(fault& why) const noexcept override { return link_.failed(why); }
+
+  // Of others no more is known than who left.
+  void describe(std::string& json) const override {
+    json += '[';
+    for (int one = 0; one < size(); ++one) {
+      json += (one == 0 ? "{\"rank\":" : ",{\"rank\":") + std::to_string(one);
+      if (one == rank()) {
+        json += ",\"completed\":" + std::to_string(done_.load(std::memory_order_acquire));
+        json += ",\"arrived\":" + std::to_string(begun_.load(std::memory_order_relaxed));
+      }
+      json += link_.has_left(one) ? ",\"left\":true}" : ",\"left\":false}";
+    }
+    json += ']';
+  }
+
+ private:
+  mpi_link link_;
+  std::atomic<std::uint64_t> begun_{0}, done_{0};
+};
+
+}  // namespace
+
+std::unique_ptr<transport> make_mpi(const mpi_job& job) {
+  auto hub = mpi_hub::open(job.folders, job.communicator, job.timeout_ns);
+  if (hub->size() > most_ranks)
+    core::fail(VELO_ERR_UNSUPPORTED, "desc.communicator",
+               core::text("at most %d ranks", most_ranks), core::text("%d", hub->size()));
+  return std::make_unique<mpi_transport>(
+      mpi_link::setting{std::move(hub), job.timeout_ns, job.buffer});
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,21 @@
+// The transport of ranks that are processes of MPI, on one host or on many.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/transport/transport.hpp"
+
+namespace velo::comm {
+
+struct mpi_job {
+  std::string folders;        // of the plugin: the key plugin_path
+  std::int64_t communicator;  // mpi_world, or an MPI_Fint
+  std::int64_t timeout_ns;
+  std::size_t buffer;  // bytes of staging
+};
+
+// Meets the other ranks of the communicator. Throws as mpi_hub::open does, and MEMORY.
+std::unique_ptr<transport> make_mpi(const mpi_job& job);
+
+}  // namespace velo::comm

@@ -1,0 +1,247 @@
+// libvelo_mpi.so: the table of plugin.hpp over MPI 3.
+//
+// Lines hang on the host's communicators as attributes: when a host frees one, the line goes with the
+// last group that uses it. MPI that velo has initialized is finalized when the process ends in good
+// order; MPI of a host is the host's. After MPI_Finalize every call fails, whoever made it.
+#include "comm/transport/mpi/plugin.hpp"
+
+#include <mpi.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+namespace velo::comm {
+namespace {
+
+constexpr std::size_t why_bytes = 128;
+
+// What MPI keeps once for a process, this must, too.
+struct world {
+  std::mutex lock;  // guards lines, and who has them
+  std::atomic<bool> over{false};
+  std::atomic<bool> doubted{false};
+  int line_key = MPI_KEYVAL_INVALID, end_key = MPI_KEYVAL_INVALID;
+  pid_t initialized_by = 0;
+};
+world& all() {
+  static world* const one =
+      new world;  // never destroyed: the process may end in the middle of a call
+  return *one;
+}
+
+struct line final : mpi_line {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Request made = MPI_REQUEST_NULL;
+  bool ready = false;
+  int users = 1;  // of which the attribute is one
+};
+
+bool good(int code, char* why) {
+  if (code == MPI_SUCCESS) return true;
+  char text[MPI_MAX_ERROR_STRING] = "";
+  int size = 0;
+  if (!all().over) MPI_Error_string(code, text, &size);
+  std::snprintf(why, why_bytes, "%s", text);
+  return false;
+}
+
+bool refuse(char* why, const char* text) {
+  std::snprintf(why, why_bytes, "%s", text);
+  return false;
+}
+
+bool is_running(char* why) {
+  return !all().over || refuse(why, "MPI has been finalized");
+}
+
+void release(line* one) {
+  if (--one->users > 0) return;
+  if (one->drop != nullptr) one->drop(one->keep);
+  if (one->ready && !all().over) MPI_Comm_free(&one->comm);
+  delete one;
+}
+
+// Of an attribute: its communicator is freed. What MPI frees as it ends is left as it is.
+int forget_line(MPI_Comm, int, void* value, void*) {
+  if (all().over) return MPI_SUCCESS;
+  const std::lock_guard<std::mutex> lock(all().lock);
+  release(static_cast<line*>(value));
+  return MPI_SUCCESS;
+}
+
+// Of an attribute of MPI_COMM_SELF, which MPI_Finalize frees first.
+int end_all(MPI_Comm, int, void*, void*) {
+  all().over = true;
+  return MPI_SUCCESS;
+}
+
+// A rank that is gone can hold up MPI_Finalize for ever: after a moment the process ends without it.
+void* end_anyway(void* status) {
+  sleep(3);
+  _exit(*static_cast<int*>(status));
+}
+
+void finalize(int status, void*) {
+  if (all().initialized_by != getpid() || all().over) return;
+  static int kept;
+  kept = status;
+  pthread_t other;
+  if (all().doubted && pthread_create(&other, nullptr, end_anyway, &kept) != 0) return;
+  MPI_Finalize();
+}
+
+bool start(char* why) {
+  const std::lock_guard<std::mutex> lock(all().lock);
+  if (!is_running(why)) return false;
+  if (all().end_key != MPI_KEYVAL_INVALID) return true;
+  int begun = 0, ended = 0, level = MPI_THREAD_SINGLE;
+  MPI_Finalized(&ended);
+  if (ended != 0) return refuse(why, "MPI has been finalized");
+  MPI_Initialized(&begun);
+  if (begun == 0) {
+    if (!good(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), why)) return false;
+    all().initialized_by = getpid();
+    on_exit(finalize, nullptr);
+  } else {
+    MPI_Query_thread(&level);
+  }
+  if (level < MPI_THREAD_MULTIPLE)
+    return refuse(why, "MPI initialized without MPI_THREAD_MULTIPLE");
+  return good(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_line, &all().line_key, nullptr),
+              why) &&
+         good(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end_all, &all().end_key, nullptr),
+              why) &&
+         good(MPI_Comm_set_attr(MPI_COMM_SELF, all().end_key, nullptr), why);
+}
+
+bool complete(line* one, char* why) {
+  int* most = nullptr;
+  int there = 0;
+  if (!good(MPI_Comm_rank(one->comm, &one->rank), why) ||
+      !good(MPI_Comm_size(one->comm, &one->size), why) ||
+      !good(MPI_Comm_set_errhandler(one->comm, MPI_ERRORS_RETURN), why) ||
+      !good(MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &most, &there), why))
+    return false;
+  if (there != 0) one->most_tag = *most;
+  one->ready = true;
+  return true;
+}
+
+bool open(std::int64_t communicator, mpi_keeper keeper, mpi_line** found, int* done, char* why) {
+  const std::lock_guard<std::mutex> lock(all().lock);
+  *done = 0;
+  if (!is_running(why)) return false;
+  const MPI_Comm given = communicator == mpi_world
+                             ? MPI_COMM_WORLD
+                             : MPI_Comm_f2c(static_cast<MPI_Fint>(communicator));
+  int between = 0;
+  if (given == MPI_COMM_NULL || given == MPI_Comm{}) return refuse(why, "no communicator of MPI");
+  if (!good(MPI_Comm_test_inter(given, &between), why)) return false;
+  if (between != 0) return refuse(why, "an intercommunicator");
+  line* one = nullptr;
+  int there = 0;
+  if (!good(MPI_Comm_get_attr(given, all().line_key, &one, &there), why)) return false;
+  if (there == 0) {
+    one = new line;
+    if (!good(MPI_Comm_idup(given, &one->comm, &one->made), why) ||
+        !good(MPI_Comm_set_attr(given, all().line_key, one), why)) {
+      delete one;
+      return false;
+    }
+  }
+  if (!one->ready) {
+    if (!good(MPI_Test(&one->made, done, MPI_STATUS_IGNORE), why)) return false;
+    if (*done == 0) return true;
+    if (!complete(one, why)) return false;
+  }
+  if (one->keep == nullptr && !keeper.make(one, keeper.with)) return refuse(why, "no memory");
+  ++one->users;
+  *found = one;
+  *done = 1;
+  return true;
+}
+
+void close(mpi_line* of) {
+  const std::lock_guard<std::mutex> lock(all().lock);
+  release(static_cast<line*>(of));
+}
+
+static_assert(sizeof(MPI_Request) <= sizeof(mpi_request));
+
+MPI_Request request_of(const mpi_request& from) {
+  MPI_Request request;
+  std::memcpy(&request, &from.word, sizeof request);
+  return request;
+}
+void keep(mpi_request* to, MPI_Request request) {
+  to->word = 0;
+  if (request != MPI_REQUEST_NULL) std::memcpy(&to->word, &request, sizeof request);
+}
+
+bool send(mpi_line* by, const void* bytes, int count, int to, int tag, mpi_request* begun,
+          char* why) {
+  if (!is_running(why)) return false;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const bool went =
+      good(MPI_Isend(bytes, count, MPI_BYTE, to, tag, static_cast<line*>(by)->comm, &request), why);
+  keep(begun, request);
+  return went;
+}
+
+bool receive(mpi_line* by, void* bytes, int count, int from, int tag, mpi_request* begun,
+             char* why) {
+  if (!is_running(why)) return false;
+  MPI_Request request = MPI_REQUEST_NULL;
+  const bool went = good(MPI_Irecv(bytes, count, MPI_BYTE, from < 0 ? MPI_ANY_SOURCE : from, tag,
+                                   static_cast<line*>(by)->comm, &request),
+                         why);
+  keep(begun, request);
+  return went;
+}
+
+bool test(mpi_request* of, int* done, char* why) {
+  *done = 1;
+  if (of->word == 0) return true;
+  if (!is_running(why)) return false;
+  MPI_Request request = request_of(*of);
+  const bool went = good(MPI_Test(&request, done, MPI_STATUS_IGNORE), why);
+  keep(of, request);
+  return went;
+}
+
+bool cancel(mpi_request* of) {
+  char why[why_bytes];
+  int done = 0;
+  if (of->word == 0) return true;
+  if (!is_running(why)) return false;
+  MPI_Request request = request_of(*of);
+  if (MPI_Cancel(&request) != MPI_SUCCESS) return false;
+  return test(of, &done, why) && done != 0;
+}
+
+void doubt() {
+  all().doubted = true;
+}
+
+const char* engine() {
+  static char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int size = 0;
+  MPI_Get_library_version(text, &size);
+  text[std::strcspn(text, ",\n")] = 0;
+  return text;
+}
+
+}  // namespace
+}  // namespace velo::comm
+
+extern "C" __attribute__((visibility("default"))) const velo::comm::mpi_plugin* velo_mpi_plugin() {
+  using namespace velo::comm;
+  static const mpi_plugin table{VELO_RELEASE, engine(), start, open,   close,
+                                send,         receive,  test,  cancel, doubt};
+  return &table;
+}

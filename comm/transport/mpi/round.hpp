@@ -1,0 +1,77 @@
+// A round: one operation of a group over MPI, as one rank carries it out.
+//
+// It begins with an opening from each rank to each: its terms, a number meant for the reader, and what
+// little of its data the reader gets. When all have come and their terms agree, what is larger goes
+// through slots in steps, the next of which is under way while one is worked on. Both sides know what
+// a step carries between them, and nothing is sent where that is nothing. Cost: the time of a message
+// there and of one back, and of the data.
+#pragma once
+
+#include "comm/transport/mpi/link.hpp"
+#include "core/context.hpp"
+
+namespace velo::comm {
+
+class mpi_round {
+ public:
+  // Bytes of data that an opening has room for.
+  static constexpr std::int64_t room = 1920;
+
+  mpi_round(mpi_link& by, const operation& what, core::execution& state, std::uint64_t sequence);
+  ~mpi_round();
+  mpi_round(const mpi_round&) = delete;
+  mpi_round& operator=(const mpi_round&) = delete;
+
+  const operation& what;
+  core::execution& state;
+  const int rank, size;
+
+  // Before the ranks meet: what the opening to a rank says, and brings: at most `room`.
+  void say(int to, std::int64_t number, const void* payload = nullptr, std::int64_t bytes = 0);
+  void meet();  // throws PEER
+  std::int64_t said(int by) const noexcept;
+  const char* payload(int of) const noexcept;
+
+  // In a step's write: where what goes to a rank is staged, and how much of it there is (or of what
+  // was staged elsewhere for another); how much comes from a rank. In its read: where that is.
+  char* to(int peer) const noexcept { return link_.slot_to(peer, turn_); }
+  void give(int peer, const char* staged, std::int64_t bytes);
+  void expect(int peer, std::int64_t bytes);
+  const char* from(int peer) const noexcept { return link_.slot_of(peer, turn_); }
+  std::int64_t slot_bytes() const noexcept { return link_.slot_bytes(); }
+
+  template <class Write, class Read>
+  void steps(std::int64_t count, Write&& write, Read&& read) {
+    for (std::int64_t step = 0; step <= count; ++step) {
+      if (step < count) {
+        turn_ = static_cast<int>(step % 2);
+        write(step);
+      }
+      if (step == 0) continue;
+      turn_ = static_cast<int>((step - 1) % 2);
+      link_.finish(under_way_[turn_], doing_);
+      read(step - 1);
+    }
+  }
+
+  const void** sources() noexcept { return sources_.data(); }
+  void combine(void* out, std::int64_t n) {
+    if (n > 0) what.kernel({sources(), size, out, n, what.terms.scale, false});
+  }
+  // Ends the group: a rank has other terms than it should, which the terms cannot show.
+  [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
+
+ private:
+  void compare();
+  [[noreturn]] void end(const fault& why);
+
+  mpi_link& link_;
+  fault doing_;
+  int turn_ = 0;
+  mpi_link::batch openings_, under_way_[2];
+  std::vector<const void*> sources_;
+};
+
+void carry_out(mpi_round& r);
+
+}  // namespace velo::comm
