@@ -8,6 +8,9 @@ include(CMakePackageConfigHelpers)
 install(TARGETS velo velo_adapters velo_cpp velo_cpp_dynamic EXPORT velo-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT libvelo1 NAMELINK_COMPONENT libvelo-dev
         INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+if(TARGET velo_mpi)  # beside libvelo.so, which looks for it there
+  install(TARGETS velo_mpi LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT velo-mpi)
+endif()
 set_target_properties(velo_adapters PROPERTIES EXPORT_NAME adapters)
 set_target_properties(velo_cpp PROPERTIES EXPORT_NAME cpp)
 set_target_properties(velo_cpp_dynamic PROPERTIES EXPORT_NAME cpp_dynamic)

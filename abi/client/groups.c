@@ -11,6 +11,8 @@ static void one_rank(velo_stream stream, velo_context context) {
   const velo_tensor to = TENSOR(out, VELO_DTYPE_FLOAT, 32, 1, 3);
   char text[2000];
   uint64_t needed = 0;
+  WORKS(velo_transport_query(context, VELO_TRANSPORT_LOCAL));
+  EXPECT(velo_transport_query(context, 99) == VELO_ERR_ARGUMENT);
   WORKS(velo_group_create(context, NULL, &group));
   how.op = VELO_REDUCE_AVG;
   how.scale = 4;

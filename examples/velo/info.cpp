@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <utility>
 #include <velo/velo.hpp>
 
 #include "commands.hpp"
@@ -45,6 +46,26 @@ json operators() {
   return all;
 }
 
+// How ranks can reach each other here; where they cannot, what is missing.
+json transports(velo::context& context) {
+  const std::pair<const char*, velo_transport> names[] = {{"self", VELO_TRANSPORT_SELF},
+                                                          {"local", VELO_TRANSPORT_LOCAL},
+                                                          {"shm", VELO_TRANSPORT_SHM},
+                                                          {"mpi", VELO_TRANSPORT_MPI}};
+  json all(json_array());
+  for (const auto& one : names) {
+    std::string missing;
+    try {
+      velo::query(context, one.second);
+    } catch (const velo::error& why) {
+      missing = why.what();
+    }
+    json_array_append_new(all.get(), json_pack("{s:s,s:b,s:s}", "transport", one.first, "there",
+                                               missing.empty(), "missing", missing.c_str()));
+  }
+  return all;
+}
+
 json gather(velo::context& context, bool measured) {
   const velo::library_version v = velo::version();
   const std::string release = std::to_string(v.major_number) + "." +
@@ -58,12 +79,12 @@ json gather(velo::context& context, bool measured) {
                                  found.f32, "bf16_gflops", found.bf16, "read_gbytes", found.read,
                                  "copy_gbytes", found.copy));
   return json(json_pack(
-      "{s:s,s:s,s:s,s:s,s:s,s:i,s:o,s:o,s:[],s:{s:b},s:o}", "version", release.c_str(), "abi",
+      "{s:s,s:s,s:s,s:s,s:s,s:i,s:o,s:o,s:o,s:{s:b},s:o}", "version", release.c_str(), "abi",
       abi.c_str(), "library", library_file().c_str(), "processor", processor_name().c_str(), "isa",
       context.config<std::string>("isa").c_str(), "threads", context.stats().threads, "limits",
-      rates.release(), "operators", operators().release(), "transports", "capabilities", "closures",
-      velo::has(VELO_CAP_CLOSURES), "configuration",
-      parse(context.config_list<std::string>()).release()));
+      rates.release(), "operators", operators().release(), "transports",
+      transports(context).release(), "capabilities", "closures", velo::has(VELO_CAP_CLOSURES),
+      "configuration", parse(context.config_list<std::string>()).release()));
 }
 
 // One limit of every thread count measured.
@@ -96,8 +117,14 @@ void show(const json_t* all) {
   }
   const json_t* capabilities = member(all, "capabilities");
   facts.add({"closures", json_is_true(member(capabilities, "closures")) ? "yes" : "no"});
-  const std::string transports = joined(member(all, "transports"), " ");
-  if (!transports.empty()) facts.add({"transports", transports});
+  std::string there;
+  const json_t* ways = member(all, "transports");
+  for (std::size_t i = 0; i < json_array_size(ways); ++i) {
+    const json_t* one = json_array_get(ways, i);
+    there += (i > 0 ? " " : "") + text(one, "transport");
+    if (!json_is_true(member(one, "there"))) there += " (not here: " + text(one, "missing") + ")";
+  }
+  facts.add({"transports", there});
   facts.add({"operators", joined(member(all, "operators"), " ")});
   std::printf("%s\n", facts.str().c_str());
   table keys({"key", "value", "origin", "meaning"});

@@ -473,6 +473,7 @@ TEST_CASE("ranks of a group combine what they have") {
 TEST_CASE("a rank alone has every collective") {
   const velo::context context = velo::context::create();
   const velo::stream_ref stream = context.inline_stream();
+  velo::query(context, VELO_TRANSPORT_SELF);
   const velo::group group = velo::group::create(context);
   CHECK(group.info().size == 1);
   float values[2] = {1, 2}, out[2] = {};

@@ -154,6 +154,8 @@ std::vector<entry> comm_rows() {
   return {
       {"velo_group_create", open, create_one, close_all},
       {"velo_group_create", open, create_met, close_all},
+      {"velo_transport_query", open,
+       [](world& w) { return velo_transport_query(w.context, VELO_TRANSPORT_SHM); }, close_all},
       {"velo_group_create_local", open_peer, create_two, close_all},
       {"velo_group_create_part", open_two,
        [](world& w) {

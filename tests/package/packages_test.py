@@ -20,7 +20,7 @@ SOURCE, WORK, WHEELS = (os.path.abspath(a) for a in sys.argv[1:4])
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKOUT = os.path.join(WORK, "checkout")
 PACKAGES = os.path.join(CHECKOUT, "build-packages", "packages")
-NAMES = ("libvelo1", "libvelo-dev", "velo-tools")
+NAMES = ("libvelo1", "libvelo-dev", "velo-tools") + (("velo-mpi",) if glob.glob(PACKAGES + "/velo-mpi_*") else ())
 
 
 def said(*command, **options):
@@ -61,7 +61,7 @@ class Packages(unittest.TestCase):
 
     def test_the_fields_say_what_a_package_is_and_needs(self):
         self.assertEqual(set(glob.glob(PACKAGES + "/*.deb")), set(self.debs.values()))
-        sections = {"libvelo1": "libs", "libvelo-dev": "libdevel", "velo-tools": "utils"}
+        sections = {"libvelo1": "libs", "libvelo-dev": "libdevel", "velo-tools": "utils", "velo-mpi": "libs"}
         for name in NAMES:
             self.assertEqual([self.field(name, f) for f in ("Package", "Version", "Architecture", "Section", "Priority")],
                              [name, self.version + "-1", "amd64", sections[name], "optional"])
@@ -71,6 +71,8 @@ class Packages(unittest.TestCase):
         same = f"libvelo1 (= {self.version}-1)"
         self.assertEqual(self.field("libvelo-dev", "Depends"), same)
         self.assertTrue(self.field("velo-tools", "Depends").startswith(same + ", libc6 (>= "))
+        if "velo-mpi" in NAMES:
+            self.assertRegex(self.field("velo-mpi", "Depends"), "^" + re.escape(same) + ".*, libopenmpi3 ")
         self.assertEqual({word.split(" (>= ")[0] for word in self.field("libvelo1", "Depends").split(", ")},
                          {"libc6", "libffi8", "libgcc-s1", "libjansson4", "libstdc++6", "zlib1g"})
         self.assertEqual(said("dpkg-deb", "-I", self.debs["libvelo1"], "shlibs").split("\n")[0], f"libvelo 1 libvelo1 (>= {self.version})")
@@ -84,6 +86,8 @@ class Packages(unittest.TestCase):
         libraries = {path for path in packed["libvelo1"] if "/doc/" not in path}
         self.assertEqual({os.path.basename(path) for path in libraries},
                          {f"lib{stem}.so.1{tail}" for stem in ("velo", "velo_adapters") for tail in ("", self.version[1:])})
+        if "velo-mpi" in NAMES:
+            self.assertEqual([os.path.basename(path) for path in packed["velo-mpi"] if "/doc/" not in path], ["libvelo_mpi.so"])
         self.assertEqual({path for path in packed["velo-tools"] if "/doc/" not in path}, {"usr/bin/velo", "usr/share/man/man1/velo.1.gz"})
 
     def test_the_manual_page_has_every_command(self):

@@ -1,7 +1,7 @@
 // libvelo_mpi.so: the table of plugin.hpp over MPI 3.
 //
 // Lines hang on the host's communicators as attributes: when a host frees one, the line goes with the
-// last group that uses it. MPI that velo has initialized is finalized when the process ends in good
+// last group that uses it, or soon after. MPI that velo has initialized is finalized when the process ends in good
 // order; MPI of a host is the host's. After MPI_Finalize every call fails, whoever made it.
 #include "comm/transport/mpi/plugin.hpp"
 
@@ -14,15 +14,25 @@
 #include <cstdio>
 #include <cstring>
 #include <mutex>
+#include <vector>
 
 namespace velo::comm {
 namespace {
 
 constexpr std::size_t why_bytes = 128;
 
+struct line final : mpi_line {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Request made = MPI_REQUEST_NULL;
+  bool ready = false;
+  std::atomic<bool> orphan{false};  // the host's communicator is gone
+  int users = 0;
+};
+
 // What MPI keeps once for a process, this must, too.
 struct world {
   std::mutex lock;  // guards lines, and who has them
+  std::vector<line*> lines;
   std::atomic<bool> over{false};
   std::atomic<bool> doubted{false};
   int line_key = MPI_KEYVAL_INVALID, end_key = MPI_KEYVAL_INVALID;
@@ -33,13 +43,6 @@ world& all() {
       new world;  // never destroyed: the process may end in the middle of a call
   return *one;
 }
-
-struct line final : mpi_line {
-  MPI_Comm comm = MPI_COMM_NULL;
-  MPI_Request made = MPI_REQUEST_NULL;
-  bool ready = false;
-  int users = 1;  // of which the attribute is one
-};
 
 bool good(int code, char* why) {
   if (code == MPI_SUCCESS) return true;
@@ -59,18 +62,26 @@ bool is_running(char* why) {
   return !all().over || refuse(why, "MPI has been finalized");
 }
 
-void release(line* one) {
-  if (--one->users > 0) return;
-  if (one->drop != nullptr) one->drop(one->keep);
-  if (one->ready && !all().over) MPI_Comm_free(&one->comm);
-  delete one;
+// Frees what nobody uses any more, but for the communicator itself: another rank's last notice may be
+// under way, and would find whoever got its number next.
+void sweep() {
+  std::vector<line*>& lines = all().lines;
+  for (std::size_t i = 0; i < lines.size();) {
+    line* const one = lines[i];
+    if (one->users > 0 || !one->orphan || !one->ready || all().over) {
+      ++i;
+      continue;
+    }
+    if (one->drop != nullptr) one->drop(one->keep);
+    lines[i] = lines.back();
+    lines.pop_back();
+    delete one;
+  }
 }
 
-// Of an attribute: its communicator is freed. What MPI frees as it ends is left as it is.
+// Of an attribute: its communicator is freed. MPI holds locks of its own here.
 int forget_line(MPI_Comm, int, void* value, void*) {
-  if (all().over) return MPI_SUCCESS;
-  const std::lock_guard<std::mutex> lock(all().lock);
-  release(static_cast<line*>(value));
+  static_cast<line*>(value)->orphan = true;
   return MPI_SUCCESS;
 }
 
@@ -140,19 +151,21 @@ bool open(std::int64_t communicator, mpi_keeper keeper, mpi_line** found, int* d
                              ? MPI_COMM_WORLD
                              : MPI_Comm_f2c(static_cast<MPI_Fint>(communicator));
   int between = 0;
-  if (given == MPI_COMM_NULL || given == MPI_Comm{}) return refuse(why, "no communicator of MPI");
+  if (communicator != static_cast<MPI_Fint>(communicator) || given == MPI_COMM_NULL ||
+      given == MPI_Comm{})
+    return refuse(why, "no communicator of MPI");
   if (!good(MPI_Comm_test_inter(given, &between), why)) return false;
   if (between != 0) return refuse(why, "an intercommunicator");
   line* one = nullptr;
   int there = 0;
   if (!good(MPI_Comm_get_attr(given, all().line_key, &one, &there), why)) return false;
   if (there == 0) {
+    sweep();
     one = new line;
+    all().lines.push_back(one);
     if (!good(MPI_Comm_idup(given, &one->comm, &one->made), why) ||
-        !good(MPI_Comm_set_attr(given, all().line_key, one), why)) {
-      delete one;
+        !good(MPI_Comm_set_attr(given, all().line_key, one), why))
       return false;
-    }
   }
   if (!one->ready) {
     if (!good(MPI_Test(&one->made, done, MPI_STATUS_IGNORE), why)) return false;
@@ -168,7 +181,8 @@ bool open(std::int64_t communicator, mpi_keeper keeper, mpi_line** found, int* d
 
 void close(mpi_line* of) {
   const std::lock_guard<std::mutex> lock(all().lock);
-  release(static_cast<line*>(of));
+  --static_cast<line*>(of)->users;
+  sweep();
 }
 
 static_assert(sizeof(MPI_Request) <= sizeof(mpi_request));

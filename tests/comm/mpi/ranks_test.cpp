@@ -397,6 +397,17 @@ TEST_CASE("MPI of a host: its communicators, its end", "[host]") {
     }
     MPI_Barrier(MPI_COMM_WORLD);  // the host's own messages, beside ours
   }
+  for (int round = 0; round < 3; ++round) {  // freed after its groups
+    MPI_Comm other = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    {
+      velo_group_desc desc = over_mpi();
+      desc.communicator = MPI_Comm_c2f(other);
+      const joined group(desc);
+      CHECK(sum_of(group.me, 3000) == VELO_OK);
+    }
+    MPI_Comm_free(&other);
+  }
   joined late;
   CHECK(sum_of(late.me, 10) == VELO_OK);
   CHECK(MPI_Finalize() == MPI_SUCCESS);

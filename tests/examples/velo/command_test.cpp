@@ -69,7 +69,16 @@ TEST_CASE("info tells the library, the machine and the configuration") {
   CHECK(std::string(json_string_value(json_object_get(all.get(), "isa"))) == "scalar");
   CHECK(json_integer_value(json_object_get(all.get(), "threads")) >= 1);
   CHECK(json_array_size(json_object_get(all.get(), "operators")) >= 10);
-  CHECK(json_is_array(json_object_get(all.get(), "transports")));
+  json_t* transports = json_object_get(all.get(), "transports");
+  REQUIRE(json_array_size(transports) == 4);
+  for (std::size_t i = 0; i < 4; ++i) {  // there, or not for a reason
+    json_t* one = json_array_get(transports, i);
+    const std::string name = json_string_value(json_object_get(one, "transport"));
+    const bool there = json_is_true(json_object_get(one, "there"));
+    if (name != "mpi") CHECK(there);
+    CHECK(there == std::string(json_string_value(json_object_get(one, "missing"))).empty());
+    CHECK(holds(o, name));
+  }
   bool found = false;
   json_t* rows = json_object_get(all.get(), "configuration");
   for (std::size_t i = 0; i < json_array_size(rows); ++i) {

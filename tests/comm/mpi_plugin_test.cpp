@@ -1,0 +1,64 @@
+// The plugin for MPI where it is not there, not velo's, or of another release: a clear status each.
+// What it does where it is there needs mpirun: tests/comm/mpi.
+#include <sys/stat.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+#include "capi/live.hpp"
+#include "comm/ranks.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+const std::string folders = VELO_TEST_MPI_PLUGINS;
+
+record query(const std::string& path) {
+  const live_context context(("{\"plugin_path\": \"" + path + "\"}").c_str());
+  velo_group_desc desc = group_desc();
+  desc.transport = VELO_TRANSPORT_MPI;
+  velo_group group = nullptr;
+  const velo_status made = velo_group_create(context, &desc, &group);
+  CHECK(velo_transport_query(context, VELO_TRANSPORT_MPI) == made);
+  CHECK(group == nullptr);
+  return last_record();
+}
+
+}  // namespace
+
+TEST_CASE("a plugin that is not there is looked for where it may be") {
+  const record said = query("/nowhere::/usr/nothing");
+  CHECK(said.code == VELO_ERR_UNSUPPORTED);
+  CHECK(said.got.rfind("none in /nowhere:/usr/nothing:/", 0) == 0);  // and beside the library
+}
+
+TEST_CASE("a plugin of another release is named") {
+  const record said = query("/nowhere:" + folders + "/old");
+  CHECK(said.code == VELO_ERR_ABI);
+  CHECK(said.got == "velo 0.9.7");
+  CHECK(said.cause == folders + "/old/libvelo_mpi.so");
+}
+
+TEST_CASE("a library that is no plugin, and a file that is no library") {
+  CHECK(query(folders + "/other").code == VELO_ERR_NOT_FOUND);
+  char folder[] = "/tmp/velo-plugin-XXXXXX";
+  REQUIRE(mkdtemp(folder) != nullptr);
+  const std::string file = std::string(folder) + "/libvelo_mpi.so";
+  std::ofstream(file) << "no library\n";
+  const record said = query(folder);
+  CHECK(said.code == VELO_ERR_IO);
+  CHECK(said.got == "\"" + file + "\"");
+  std::remove(file.c_str());
+  std::remove(folder);
+}
+
+TEST_CASE("what needs no plugin is there") {
+  const live_context context;
+  for (const velo_transport one :
+       {VELO_TRANSPORT_AUTO, VELO_TRANSPORT_SELF, VELO_TRANSPORT_LOCAL, VELO_TRANSPORT_SHM})
+    CHECK(velo_transport_query(context, one) == VELO_OK);
+  CHECK(velo_transport_query(context, 99) == VELO_ERR_ARGUMENT);
+  CHECK(last_record().argument == "transport");
+}
