@@ -39,6 +39,7 @@ struct copy_slice {
 struct reduction_kernels {
   reduce_fn same[combine_count][element_count];  // in and out alike
   reduce_fn wide[combine_count][2];              // float16 and bfloat16 to float32
+  reduce_fn narrow[2];                           // sums of float32 to float16 and bfloat16
   void (*copy_around_cache)(const copy_slice&);
 };
 extern const kernel_list reduction_kernel_list;

@@ -173,4 +173,5 @@ constexpr reduction_kernels kernels = {
      {reduce<f16, f32, averages>, reduce<bf16, f32, averages>},
      {reduce<f16, f32, minima>, reduce<bf16, f32, minima>},
      {reduce<f16, f32, maxima>, reduce<bf16, f32, maxima>}},
+    {reduce<f32, f16, sums>, reduce<f32, bf16, sums>},
     copy_lines};

@@ -107,6 +107,8 @@ constexpr reduction_kernels made() {
   fill<combine::average>(k);
   fill<combine::least>(k);
   fill<combine::largest>(k);
+  k.narrow[0] = reduce<float, simd::f16, combine::sum>;
+  k.narrow[1] = reduce<float, simd::bf16, combine::sum>;
   k.copy_around_cache = copy;
   return k;
 }

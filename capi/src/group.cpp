@@ -19,7 +19,6 @@
 #include "comm/transport/shared_area.hpp"
 #include "comm/transport/shm.hpp"
 #include "core/guard.hpp"
-#include "core/round_up.hpp"
 
 using namespace velo;
 using core::fail;
@@ -33,6 +32,10 @@ constexpr std::uint32_t desc_size = 56;
 constexpr std::uint32_t info_size = 48;
 static_assert(sizeof(velo_reduction) >= reduction_size && sizeof(velo_group_desc) >= desc_size &&
               sizeof(velo_group_info) >= info_size);
+
+std::size_t slot_of(const velo_group_desc& desc, int ranks) {
+  return comm::shared_area::slot_for(static_cast<std::size_t>(desc.buffer), ranks);
+}
 
 constexpr std::uint64_t least_buffer = std::uint64_t{8} << 10, most_buffer = std::uint64_t{1} << 32;
 
@@ -60,13 +63,6 @@ velo_group_desc read_desc(const velo_group_desc* given) {
     fail(VELO_ERR_ARGUMENT, "desc.buffer", "8192 to 4294967296",
          text("%llu", static_cast<unsigned long long>(desc.buffer)));
   return desc;
-}
-
-std::size_t slot_of(const velo_group_desc& desc, int ranks) {
-  constexpr std::size_t page = 4096;
-  return core::round_up(std::max(static_cast<std::size_t>(desc.buffer) / comm::shared_area::slots,
-                                 comm::shared_area::least_slot(ranks)),
-                        page);
 }
 
 void require_name(const char* name) {

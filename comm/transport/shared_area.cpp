@@ -41,6 +41,10 @@ std::size_t shared_area::least_slot(int ranks) noexcept {
   return core::round_up((static_cast<std::size_t>(ranks) + 1) * 128 * 8, page);
 }
 
+std::size_t shared_area::slot_for(std::size_t buffer, int ranks) noexcept {
+  return core::round_up(std::max(buffer / slots, least_slot(ranks)), page);
+}
+
 std::size_t shared_area::needed_for(int ranks, std::size_t slot_bytes) noexcept {
   return control_bytes(ranks) + static_cast<std::size_t>(ranks) * slots * slot_bytes;
 }

@@ -78,6 +78,7 @@ class shared_area {
   // The smallest slot that every algorithm works with, and the bytes of an area: of slots of a
   // multiple of 4096 bytes.
   static std::size_t least_slot(int ranks) noexcept;
+  static std::size_t slot_for(std::size_t buffer, int ranks) noexcept;  // of a rank's buffer
   static std::size_t bytes_for(int ranks, std::size_t slot_bytes) noexcept;
   // Of these the first that every collective needs; the channels behind them only messages do.
   static std::size_t needed_for(int ranks, std::size_t slot_bytes) noexcept;

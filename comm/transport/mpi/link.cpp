@@ -2,10 +2,13 @@
 #include "comm/transport/mpi/link.hpp"
 
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 #include <utility>
@@ -50,8 +53,9 @@ std::vector<int> ranks_of(int size) {
 // What ranks tell each other when they meet.
 struct mpi_link::hello {
   char release[24];
-  char host[128];
-  std::uint64_t buffer;
+  char host[128];   // as its processes see it
+  char place[128];  // the same, unless a test has it otherwise
+  std::uint64_t buffer, token;
   std::int64_t process;
 };
 
@@ -97,6 +101,11 @@ void mpi_link::meet(std::size_t buffer) {
   hello mine{};
   std::snprintf(mine.release, sizeof mine.release, "%s", VELO_RELEASE);
   name_host(mine.host);
+  const char* place =
+      std::getenv("VELO_MPI_HOST");  // ranks of one host that pretend to be of several
+  std::snprintf(mine.place, sizeof mine.place, "%s", place != nullptr ? place : mine.host);
+  while (getrandom(&mine.token, sizeof mine.token, 0) < 0 && errno == EINTR) {
+  }
   mine.buffer = buffer;
   mine.process = getpid();
   batch all;
@@ -129,6 +138,8 @@ void mpi_link::meet(std::size_t buffer) {
     }
     if (peer != rank_ && std::memcmp(theirs.host, mine.host, sizeof mine.host) == 0)
       processes[static_cast<std::size_t>(peer)] = static_cast<int>(theirs.process);
+    theirs.place[sizeof theirs.place - 1] = 0;
+    ranks_.push_back({theirs.place, theirs.token});
     if (peer == 0) mine.buffer = theirs.buffer;
   }
   hub_->watch(processes);

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 #include "comm/transport/mpi/hub.hpp"
@@ -32,6 +33,13 @@ class mpi_link final : public notice_reader {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
   std::int64_t timeout_ns() const noexcept { return timeout_ns_; }
+
+  // Of all ranks: a name of the host, the same for those that share its memory, and a number by chance.
+  struct whereabouts {
+    std::string host;
+    std::uint64_t token;
+  };
+  const std::vector<whereabouts>& ranks() const noexcept { return ranks_; }
 
   // Places for messages: of an opening; of data, two for each rank and direction, used in turn.
   static constexpr int opening_bytes = 2048;
@@ -91,6 +99,7 @@ class mpi_link final : public notice_reader {
   const std::int64_t timeout_ns_;
   const std::int64_t spin_ns_;
   std::vector<int> members_;  // ranks of the communicator
+  std::vector<whereabouts> ranks_;
   std::uint64_t number_ = 0;
   std::unique_ptr<std::atomic<bool>[]> left_;
   std::size_t slot_ = 0;

@@ -4,14 +4,14 @@
 #include <atomic>
 #include <utility>
 
-#include "comm/transport/mpi/round.hpp"
+#include "comm/transport/mpi/hosts.hpp"
 
 namespace velo::comm {
 namespace {
 
 class mpi_transport final : public transport {
  public:
-  explicit mpi_transport(mpi_link::setting set) : link_(std::move(set)) {}
+  explicit mpi_transport(const mpi_link::setting& set) : link_(set), hosts_(link_, set.buffer) {}
 
   velo_transport kind() const noexcept override { return VELO_TRANSPORT_MPI; }
   int rank() const noexcept override { return link_.rank(); }
@@ -21,10 +21,13 @@ class mpi_transport final : public transport {
     link_.raise_if_failed();
     mpi_round round(link_, what, state, begun_.load(std::memory_order_relaxed) + 1);
     begun_.fetch_add(1, std::memory_order_relaxed);
-    carry_out(round);
+    if (!hosts_.carry_out(round)) comm::carry_out(round);
     done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_release);
   }
-  void fail(const fault& why) noexcept override { link_.end(why); }
+  void fail(const fault& why) noexcept override {
+    link_.end(why);
+    hosts_.fail(why);
+  }
   bool failed(fault& why) const noexcept override { return link_.failed(why); }
 
   // Of others no more is known than who left.
@@ -43,6 +46,7 @@ class mpi_transport final : public transport {
 
  private:
   mpi_link link_;
+  mpi_hosts hosts_;
   std::atomic<std::uint64_t> begun_{0}, done_{0};
 };
 

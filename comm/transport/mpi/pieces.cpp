@@ -6,18 +6,13 @@
 // order, as in shared memory, with the same bits: MPI's own reductions promise no order.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "comm/collective/slices.hpp"
 #include "comm/transport/mpi/round.hpp"
 
 namespace velo::comm {
 namespace {
-
-struct piece {
-  const char* from = nullptr;
-  char* to = nullptr;
-  std::int64_t count = 0;
-};
 
 // What moves between this rank and each other one.
 class pieces {
@@ -27,6 +22,9 @@ class pieces {
         element_(element),
         gives_(static_cast<std::size_t>(r.size)),
         takes_(static_cast<std::size_t>(r.size)) {}
+
+  pieces(mpi_round& r, std::vector<piece> gives, std::vector<piece> takes, std::int64_t element)
+      : r_(r), element_(element), gives_(std::move(gives)), takes_(std::move(takes)) {}
 
   void give(int to, const char* from, std::int64_t count) {
     at(gives_, to) = {from, nullptr, count};
@@ -39,16 +37,22 @@ class pieces {
       r_.say(peer, p.count, p.from, fits(p) ? p.count * element_ : 0);
     }
     r_.meet();
-    std::int64_t most = 0;
     for (int peer = 0; peer < r_.size; ++peer) {
       if (peer == r_.rank) continue;
-      const piece &give = at(gives_, peer), &take = at(takes_, peer);
+      const piece& take = at(takes_, peer);
       if (r_.said(peer) != take.count) r_.disagree(peer, take.count, r_.said(peer));
       if (fits(take)) copy(r_.payload(peer), take.to, take.count * element_);
-      if (!fits(give)) most = std::max(most, give.count * element_);
-      if (!fits(take)) most = std::max(most, take.count * element_);
     }
-    own();
+    const piece &give = at(gives_, r_.rank), &take = at(takes_, r_.rank);
+    if (give.from != nullptr && take.to != nullptr) copy(give.from, take.to, take.count * element_);
+    run_large();
+  }
+  // What fits no opening.
+  void run_large() {
+    std::int64_t most = 0;
+    for (int peer = 0; peer < r_.size; ++peer)
+      for (const piece& one : {at(gives_, peer), at(takes_, peer)})
+        if (peer != r_.rank && !fits(one)) most = std::max(most, one.count * element_);
     r_.steps(
         slices_in(most, r_.slot_bytes()), [this](std::int64_t step) { write(step); },
         [this](std::int64_t step) { read(step); });
@@ -56,7 +60,7 @@ class pieces {
 
  private:
   static piece& at(std::vector<piece>& of, int peer) { return of[static_cast<std::size_t>(peer)]; }
-  bool fits(const piece& p) const { return p.count * element_ <= mpi_round::room; }
+  bool fits(const piece& p) const { return r_.fits(p.count * element_); }
   static void copy(const char* from, char* to, std::int64_t bytes) {
     if (bytes > 0 && from != to) std::memcpy(to, from, static_cast<std::size_t>(bytes));
   }
@@ -65,10 +69,6 @@ class pieces {
     return slice_of(p.count * element_, r_.slot_bytes(), step);
   }
 
-  void own() {
-    const piece &give = at(gives_, r_.rank), &take = at(takes_, r_.rank);
-    if (give.from != nullptr && take.to != nullptr) copy(give.from, take.to, take.count * element_);
-  }
   // Ranks in turn, so that not all begin with the same; what many get is staged once.
   void write(std::int64_t step) {
     const char *staged = nullptr, *source = nullptr;
@@ -174,7 +174,6 @@ class spread {
   // In step s the root sends each a slice of its part, and each passes on that of the step before the
   // last, which it has.
   void run() {
-    r_.meet();
     const std::int64_t count = slices_in(own_bytes(0), unit_);
     r_.steps(
         count + 2, [this](std::int64_t step) { write(step); },
@@ -226,7 +225,10 @@ class spread {
 };
 
 void broadcast(mpi_round& r) {
-  if (r.size > 2 && r.what.out_bytes() > mpi_round::room) return spread(r).run();
+  if (r.size > 2 && r.what.out_bytes() > mpi_round::room) {
+    r.meet();
+    return broadcast_large(r);
+  }
   const tensors t(r.what);
   pieces all(r, t.out_size);
   const int root = r.what.terms.root;
@@ -292,7 +294,6 @@ class combination {
   }
 
   void run() {
-    r_.meet();
     r_.steps(
         chunks_ + 2, [this](std::int64_t step) { write(step); },
         [this](std::int64_t step) { read(step); });
@@ -354,7 +355,10 @@ class combination {
 void combine_for(mpi_round& r, int for_rank) {
   const bool gets = for_rank < 0 || for_rank == r.rank;
   const std::int64_t bytes = r.what.in_bytes();
-  if (bytes > mpi_round::room) return combination(r, for_rank).run();
+  if (bytes > mpi_round::room) {
+    r.meet();
+    return combine_large(r, for_rank);
+  }
   for (int peer = 0; peer < r.size; ++peer)
     r.say(peer, 0, r.what.in, for_rank < 0 || for_rank == peer ? bytes : 0);
   r.meet();
@@ -364,6 +368,19 @@ void combine_for(mpi_round& r, int for_rank) {
 }
 
 }  // namespace
+
+void combine_large(mpi_round& r, int for_rank) {
+  combination(r, for_rank).run();
+}
+
+void broadcast_large(mpi_round& r) {
+  spread(r).run();
+}
+
+void exchange_pieces(mpi_round& r, std::vector<piece> gives, std::vector<piece> takes,
+                     std::int64_t element) {
+  pieces(r, std::move(gives), std::move(takes), element).run_large();
+}
 
 void carry_out(mpi_round& r) {
   switch (r.what.terms.kind) {

@@ -1,6 +1,7 @@
 // Openings, and whether ranks agree.
 #include "comm/transport/mpi/round.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace velo::comm {
@@ -38,6 +39,18 @@ mpi_round::mpi_round(mpi_link& by, const operation& what, core::execution& state
   }
 }
 
+mpi_round::mpi_round(mpi_round& outer, const operation& what, const std::vector<int>& members)
+    : what(what),
+      state(outer.state),
+      rank(static_cast<int>(std::find(members.begin(), members.end(), outer.rank) -
+                            members.begin())),
+      size(static_cast<int>(members.size())),
+      link_(outer.link_),
+      inner_(true),
+      members_(members),
+      doing_(outer.doing_),
+      sources_(members.size()) {}
+
 // What is still under way belongs to an operation that failed.
 mpi_round::~mpi_round() {
   link_.abandon(openings_);
@@ -46,6 +59,7 @@ mpi_round::~mpi_round() {
 }
 
 void mpi_round::say(int to, std::int64_t number, const void* payload, std::int64_t bytes) {
+  if (inner_) return;
   const opening mine{doing_.sequence, what.terms, number, bytes};
   char* place = rank == to ? link_.opening_of(rank) : link_.opening_to(to);
   std::memcpy(place, &mine, sizeof mine);
@@ -53,6 +67,7 @@ void mpi_round::say(int to, std::int64_t number, const void* payload, std::int64
 }
 
 void mpi_round::meet() {
+  if (inner_) return;
   for (int peer = 0; peer < size; ++peer)
     if (peer != rank)
       link_.receive(openings_, channel::opening, peer, link_.opening_of(peer),
@@ -101,12 +116,13 @@ const char* mpi_round::payload(int of) const noexcept {
 }
 
 void mpi_round::give(int peer, const char* staged, std::int64_t bytes) {
-  if (bytes > 0) link_.send(under_way_[turn_], channel::data, peer, staged, bytes);
+  if (bytes > 0) link_.send(under_way_[turn_], channel::data, rank_of(peer), staged, bytes);
 }
 
 void mpi_round::expect(int peer, std::int64_t bytes) {
   if (bytes > 0)
-    link_.receive(under_way_[turn_], channel::data, peer, link_.slot_of(peer, turn_), bytes);
+    link_.receive(under_way_[turn_], channel::data, rank_of(peer),
+                  link_.slot_of(rank_of(peer), turn_), bytes);
 }
 
 void mpi_round::disagree(int with, std::int64_t wanted, std::int64_t got) {

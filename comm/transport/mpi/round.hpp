@@ -16,8 +16,11 @@ class mpi_round {
  public:
   // Bytes of data that an opening has room for.
   static constexpr std::int64_t room = 1920;
+  bool fits(std::int64_t bytes) const noexcept { return !inner_ && bytes <= room; }
 
   mpi_round(mpi_link& by, const operation& what, core::execution& state, std::uint64_t sequence);
+  // Inside another, whose ranks have met: between some of them, in the order of `members`.
+  mpi_round(mpi_round& outer, const operation& what, const std::vector<int>& members);
   ~mpi_round();
   mpi_round(const mpi_round&) = delete;
   mpi_round& operator=(const mpi_round&) = delete;
@@ -34,10 +37,10 @@ class mpi_round {
 
   // In a step's write: where what goes to a rank is staged, and how much of it there is (or of what
   // was staged elsewhere for another); how much comes from a rank. In its read: where that is.
-  char* to(int peer) const noexcept { return link_.slot_to(peer, turn_); }
+  char* to(int peer) const noexcept { return link_.slot_to(rank_of(peer), turn_); }
   void give(int peer, const char* staged, std::int64_t bytes);
   void expect(int peer, std::int64_t bytes);
-  const char* from(int peer) const noexcept { return link_.slot_of(peer, turn_); }
+  const char* from(int peer) const noexcept { return link_.slot_of(rank_of(peer), turn_); }
   std::int64_t slot_bytes() const noexcept { return link_.slot_bytes(); }
 
   template <class Write, class Read>
@@ -62,10 +65,16 @@ class mpi_round {
   [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
 
  private:
+  friend class mpi_hosts;
+  int rank_of(int peer) const noexcept {
+    return inner_ ? members_[static_cast<std::size_t>(peer)] : peer;
+  }
   void compare();
   [[noreturn]] void end(const fault& why);
 
   mpi_link& link_;
+  const bool inner_ = false;
+  const std::vector<int> members_;
   fault doing_;
   int turn_ = 0;
   mpi_link::batch openings_, under_way_[2];
@@ -73,5 +82,18 @@ class mpi_round {
 };
 
 void carry_out(mpi_round& r);
+
+// Parts of it: all_reduce (for_rank -1) and reduce, broadcast, and pieces of bytes from each to each, of
+// what fits no opening.
+void combine_large(mpi_round& r, int for_rank);
+void broadcast_large(mpi_round& r);
+struct piece {
+  const char* from = nullptr;
+  char* to = nullptr;
+  std::int64_t count = 0;
+};
+// gives, takes: for each rank, of so many bytes an element.
+void exchange_pieces(mpi_round& r, std::vector<piece> gives, std::vector<piece> takes,
+                     std::int64_t element);
 
 }  // namespace velo::comm
