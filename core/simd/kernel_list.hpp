@@ -17,6 +17,7 @@ struct kernel_entry {
   core::isa isa;        // what it needs
   const void* kernels;  // the algorithm's struct
   velo_device_type device = VELO_DEVICE_CPU;
+  int level = 0;  // the lowest optimization level that it serves
 };
 
 // In order of preference; the last entry serves everything.

@@ -37,6 +37,23 @@ using core::text;
        "others; velo_op_explain lists each kernel's reason");
 }
 
+void execute_waiting(op_id op, const kernel_entry& kernel, const void* args,
+                     problem_storage& problem, core::stream& stream) {
+  const operator_def& def = definition_of(op);
+  if (stream.is_inline()) {
+    stream.run_waiting([&](core::execution& on) {
+      const auto nothing = [] {};
+      def.waits->enter(args, problem.bytes, stream, enqueue(nothing));
+      def.run(args, problem.bytes, kernel.kernels, on);
+    });
+    return;
+  }
+  core::work_ptr<queued_call> piece = queued_call::make(stream, op, kernel, args, problem);
+  queued_call& made = *piece;
+  const auto put = [&] { stream.enqueue(std::move(piece)); };
+  def.waits->enter(made.args(), made.problem(), stream, enqueue(put));
+}
+
 }  // namespace
 
 void set_defaults(const op_spec& spec, args_block& block) {
@@ -83,6 +100,7 @@ void execute(op_id op, const void* args, core::stream& stream) {
   if (chosen < 0) refuse_choice(op, args, problem, context);
   const operator_def& def = definition_of(op);
   const kernel_entry& kernel = def.kernels->entries[chosen];
+  if (def.waits != nullptr) return execute_waiting(op, kernel, args, problem, stream);
   if (stream.is_inline()) {
     stream.run_inline([&](core::execution& on) {
       if (problem.writes) def.run(args, problem.bytes, kernel.kernels, on);

@@ -16,6 +16,7 @@ const char* refusal(op_id op, int index, const void* args, const problem_storage
     return "the configuration names another kernel";
   if (context.optimization() == 0 && index + 1 != def.kernels->count)
     return "optimization level 0 runs the reference";
+  if (context.optimization() < kernel.level) return "needs optimization level 2";
   if (kernel.device != context.device().type) return "runs on another kind of device";
   if (kernel.isa > context.isa())
     return "needs an instruction set that the processor lacks or the configuration forbids";

@@ -81,7 +81,9 @@ static_assert(sizeof(velo_tensor) % 8 == 0 && sizeof(velo_ints) % 8 == 0);
 
 queued_call::queued_call(op_id op, const kernel_entry& kernel, const void* args,
                          const problem_storage& problem)
-    : op_(op), kernel_(kernel) {
+    : work(definition_of(op).waits != nullptr ? core::demand::waits : core::demand::computes),
+      op_(op),
+      kernel_(kernel) {
   const op_spec& spec = spec_of(op);
   function = spec.function;
   std::memcpy(&block_, args, spec.struct_size);
@@ -111,8 +113,9 @@ queued_call::queued_call(op_id op, const kernel_entry& kernel, const void* args,
   }
 }
 
-core::work_ptr<core::work> queued_call::make(core::stream& on, op_id op, const kernel_entry& kernel,
-                                             const void* args, const problem_storage& problem) {
+core::work_ptr<queued_call> queued_call::make(core::stream& on, op_id op,
+                                              const kernel_entry& kernel, const void* args,
+                                              const problem_storage& problem) {
   const op_spec& spec = spec_of(op);
   std::size_t behind = 0;
   for (int i = 0; i < spec.field_count; ++i)
@@ -121,8 +124,14 @@ core::work_ptr<core::work> queued_call::make(core::stream& on, op_id op, const k
 }
 
 void queued_call::run(core::execution& on) {
-  if (!problem_.writes) return;
-  definition_of(op_).run(&block_, problem_.bytes, kernel_.kernels, on);
+  const operator_def& def = definition_of(op_);
+  if (problem_.writes || def.waits != nullptr)
+    def.run(&block_, problem_.bytes, kernel_.kernels, on);
+}
+
+void queued_call::skip() noexcept {
+  const operator_def& def = definition_of(op_);
+  if (def.waits != nullptr) def.waits->drop(problem_.bytes);
 }
 
 }  // namespace velo::ops

@@ -12,12 +12,16 @@ namespace velo::ops {
 
 class queued_call final : public core::work {
  public:
-  static core::work_ptr<core::work> make(core::stream& on, op_id op, const kernel_entry& kernel,
-                                         const void* args, const problem_storage& problem);
+  static core::work_ptr<queued_call> make(core::stream& on, op_id op, const kernel_entry& kernel,
+                                          const void* args, const problem_storage& problem);
   // Expects as many bytes behind it as the descriptors need.
   queued_call(op_id op, const kernel_entry& kernel, const void* args,
               const problem_storage& problem);
   void run(core::execution& on) override;
+  void skip() noexcept override;
+
+  const void* args() const { return &block_; }
+  void* problem() { return problem_.bytes; }
 
  private:
   op_id op_;

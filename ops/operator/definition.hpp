@@ -24,6 +24,29 @@ namespace velo::ops {
 // descriptors or lists: a queued call has copies of those.
 inline constexpr std::size_t max_problem_bytes = 512;
 
+// What puts a call into its stream, while whoever is told of the call orders it: throws what the
+// stream throws. On an inline stream there is nothing to put.
+class enqueue {
+ public:
+  template <class F>
+  explicit enqueue(const F& f)
+      : user_(&f), put_([](const void* user) { (*static_cast<const F*>(user))(); }) {}
+  void operator()() const { put_(user_); }
+
+ private:
+  const void* user_;
+  void (*put_)(const void*);
+};
+
+// Of an operator that waits for other ranks. Its run has neither the turn of the context nor its
+// threads, and takes the turn for what it computes; it runs where it writes nothing, too. `enter`
+// is told of each call that was checked, and may note in the problem what `run` or, when a failure
+// of the stream drops the call, `drop` is to know.
+struct waiting_calls {
+  void (*enter)(const void* args, void* problem, core::stream& on, const enqueue& put);
+  void (*drop)(const void* problem) noexcept;
+};
+
 // `args` is the operator's args struct, completed to this library's size.
 struct operator_def {
   void (*infer)(const void* args, void* problem, output_shapes& outputs);
@@ -32,6 +55,7 @@ struct operator_def {
   const char* (*reject)(const void* args, const void* problem, const kernel_entry& kernel);
   const kernel_list* kernels;
   std::size_t problem_bytes;
+  const waiting_calls* waits = nullptr;
 };
 
 template <class Infer>
@@ -82,6 +106,28 @@ class definition_of_types {
 template <auto Infer, auto Run, auto Reject = nullptr>
 constexpr operator_def define(const kernel_list& kernels) {
   return definition_of_types<Infer, Run, Reject>::define(kernels);
+}
+
+// For an operator that waits, besides:
+//   void enter(const Args&, Problem&, core::stream&, const enqueue&)
+//   void drop(const Problem&) noexcept
+template <auto Enter, auto Drop>
+struct waiting_of_types;
+template <class Args, class Problem,
+          void (*Enter)(const Args&, Problem&, core::stream&, const enqueue&),
+          void (*Drop)(const Problem&) noexcept>
+struct waiting_of_types<Enter, Drop> {
+  static constexpr waiting_calls calls = {
+      [](const void* a, void* p, core::stream& on, const enqueue& put) {
+        Enter(*static_cast<const Args*>(a), *static_cast<Problem*>(p), on, put);
+      },
+      [](const void* p) noexcept { Drop(*static_cast<const Problem*>(p)); }};
+};
+template <auto Infer, auto Run, auto Reject, auto Enter, auto Drop>
+constexpr operator_def define_waiting(const kernel_list& kernels) {
+  operator_def made = define<Infer, Run, Reject>(kernels);
+  made.waits = &waiting_of_types<Enter, Drop>::calls;
+  return made;
 }
 
 // The run of an operator that is a function template over the element type of one of its tensors:
