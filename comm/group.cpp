@@ -27,91 +27,77 @@ const char* name_of(velo_transport kind) noexcept {
 
 // A collective in the queue of a stream.
 struct group::call final : core::work {
-  call(group& home, const core::stream& on, const operation& what)
-      : work(core::demand::waits), home(home), on(on), what(what) {
+  call(group& home, const operation& what) : work(core::demand::waits), home(home), what(what) {
     function = what.function;
   }
 
-  void run(core::execution& state) override { home.serve(number, what, state, &on); }
-  void skip() noexcept override {
-    home.tell_peers(what, "a failure of its stream before");
-    home.finish(number, &on, ending::dropped);
+  void run(core::execution& state) override {
+    home.serve(place, what, [&](transport& link, core::arena&) { link.run(what, state); });
   }
+  void skip() noexcept override { home.drop(place, what); }
 
   group& home;
-  const core::stream& on;
   const operation what;
-  std::uint64_t number = 0;
+  ticket place;
 };
 
 group::group(core::context& owner, std::unique_ptr<transport> link, std::string label,
              std::int64_t timeout_ns)
-    : owner_(owner), link_(std::move(link)), label_(std::move(label)), timeout_ns_(timeout_ns) {}
+    : owner_(owner),
+      link_(std::move(link)),
+      label_(std::move(label)),
+      timeout_ns_(timeout_ns),
+      scratch_(owner.memory()) {}
 
 group::~group() {
   std::unique_lock<std::mutex> lock(lock_);
   moved_.wait(lock, [this] { return finished_ == called_; });
 }
 
-void group::submit(core::stream& on, const operation& what) {
+void group::raise_if_ended() const {
   fault known;
   if (link_->failed(known)) known.raise();
+}
+
+void group::submit(core::stream& on, const operation& what) {
   if (on.is_inline()) {
-    on.run_waiting([&](core::execution& state) { serve(next_number(what), what, state, nullptr); });
+    on.run_waiting([&](core::execution& state) {
+      ticket place;
+      enter(on, place, what, [] {});
+      serve(place, what, [&](transport& link, core::arena&) { link.run(what, state); });
+    });
     return;
   }
-  core::work_ptr<call> piece = on.make<call>(*this, on, what);
-  const std::lock_guard<std::mutex> lock(lock_);  // numbers and queue in one order
-  piece->number = called_ + 1;
-  queues_.push_back(&on);
-  try {
-    on.enqueue(std::move(piece));
-  } catch (...) {
-    queues_.pop_back();
-    throw;
-  }
-  past_.call(++called_, what);
-}
-
-std::uint64_t group::next_number(const operation& what) {
-  const std::lock_guard<std::mutex> lock(lock_);
-  past_.call(++called_, what);
-  return called_;
-}
-
-void group::serve(std::uint64_t number, const operation& what, core::execution& state,
-                  const core::stream* queue) {
-  try {
-    await_turn(number);
-    link_->run(what, state);
-  } catch (...) {
-    tell_peers(what, core::current_failure().cause);
-    finish(number, queue, ending::failed);
-    throw;
-  }
-  finish(number, queue, ending::done);
+  core::work_ptr<call> piece = on.make<call>(*this, what);
+  ticket& place = piece->place;
+  enter(on, place, what, [&] { on.enqueue(std::move(piece)); });
 }
 
 std::unique_ptr<transport> group::part(const part_terms& of) {
-  fault known;
-  if (link_->failed(known)) known.raise();
+  raise_if_ended();
   if (owner_.working_here())
     core::fail(VELO_ERR_STATE, "parent", "a call that is not the work of its context",
                "one that others may wait for");
   operation what;
   what.terms.kind = of.kind;
   what.terms.count = static_cast<std::int64_t>(of.ranks.size());
-  const std::uint64_t number = next_number(what);
+  const ticket place = number(what);
   std::unique_ptr<transport> made;
   try {
-    await_turn(number);
+    await_turn(place.number);
     made = of.ranks.size() == 1 ? std::make_unique<self_transport>() : link_->part(of);
   } catch (...) {
-    finish(number, nullptr, ending::failed);
+    finish(place, ending::failed);
     throw;
   }
-  finish(number, nullptr, ending::done);
+  finish(place, ending::done);
   return made;
+}
+
+group::ticket group::number(const operation& what) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  past_.call(++called_, what);
+  return {called_, nullptr};
 }
 
 std::unique_ptr<transport> group::shrink(const part_terms& of) {
@@ -121,22 +107,30 @@ std::unique_ptr<transport> group::shrink(const part_terms& of) {
   return size() == 1 ? std::make_unique<self_transport>() : link_->shrink(of);
 }
 
+void group::drop(const ticket& place, const operation& what) noexcept {
+  tell_peers(what, "a failure of its stream before");
+  finish(place, ending::dropped);
+}
+
+void group::fail(const operation& what) noexcept {
+  tell_peers(what, core::current_failure().cause);
+}
+
 void group::await_turn(std::uint64_t number) {
   std::unique_lock<std::mutex> lock(lock_);
   while (served_ != number - 1) {
-    fault known;
-    if (link_->failed(known)) known.raise();
+    raise_if_ended();
     moved_.wait_for(lock, glance);
   }
   past_.begin(number, now_ns());
 }
 
-void group::finish(std::uint64_t number, const core::stream* queue, ending how) noexcept {
+void group::finish(const ticket& place, ending how) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
-  past_.end(number, how, now_ns());
+  past_.end(place.number, how, now_ns());
   ++finished_;
-  served_ = std::max(served_, number);
-  if (queue != nullptr) queues_.erase(std::find(queues_.begin(), queues_.end(), queue));
+  served_ = std::max(served_, place.number);
+  if (place.queue != nullptr) queues_.erase(std::find(queues_.begin(), queues_.end(), place.queue));
   moved_.notify_all();
 }
 

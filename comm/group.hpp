@@ -46,6 +46,23 @@ class group {
   std::unique_ptr<transport> part(const part_terms& of);
   std::unique_ptr<transport> shrink(const part_terms& of);
 
+  // For work that is more than a collective (an operator that communicates): its place in the order
+  // of calls, from when it is made until it is served or dropped. A ticket is plain data.
+  struct ticket {
+    std::uint64_t number = 0;
+    const core::stream* queue = nullptr;  // nullptr: of an inline stream
+  };
+  // Fills a ticket, and then puts the work into the stream: queue(), which may throw and does nothing
+  // on an inline stream. Throws PEER when the group has ended.
+  template <class Queue>
+  void enter(const core::stream& on, ticket& place, const operation& what, Queue&& queue);
+  // body(transport&, arena&) when its turn has come; the arena, empty again afterwards, is the
+  // group's. A failure of it ends the group, as does dropping a ticket.
+  template <class Body>
+  void serve(const ticket& place, const operation& what, Body&& body);
+  void drop(const ticket& place, const operation& what) noexcept;
+  bool has_relay() const noexcept { return link_->has_relay(); }
+
   void abort() noexcept;
   bool is_waited_for_here() const;  // the caller is work of a stream with calls of ours
   void fill(velo_group_info& info) const noexcept;
@@ -55,17 +72,23 @@ class group {
  private:
   struct call;
 
-  std::uint64_t next_number(const operation& what);
-  void serve(std::uint64_t number, const operation& what, core::execution& state,
-             const core::stream* queue);
+  struct scratch_reset {
+    ~scratch_reset() { scratch.reset(); }
+    core::arena& scratch;
+  };
+
+  void raise_if_ended() const;
+  ticket number(const operation& what);  // of a call that no stream carries
   void await_turn(std::uint64_t number);
-  void finish(std::uint64_t number, const core::stream* on, ending how) noexcept;
+  void finish(const ticket& place, ending how) noexcept;
+  void fail(const operation& what) noexcept;  // in a catch block
   void tell_peers(const operation& what, const char* cause) noexcept;
 
   core::context& owner_;
   const std::unique_ptr<transport> link_;
   const std::string label_;
   const std::int64_t timeout_ns_;
+  core::arena scratch_;  // of whoever is served
 
   mutable std::mutex lock_;  // guards what follows
   std::condition_variable moved_;
@@ -75,6 +98,35 @@ class group {
   std::vector<const core::stream*> queues_;  // of each call that is queued or under way there
   comm::history past_;
 };
+
+template <class Queue>
+void group::enter(const core::stream& on, ticket& place, const operation& what, Queue&& queue) {
+  raise_if_ended();
+  const std::lock_guard<std::mutex> lock(lock_);  // numbers and queue in one order
+  place = {called_ + 1, on.is_inline() ? nullptr : &on};
+  if (place.queue != nullptr) queues_.push_back(&on);
+  try {
+    queue();
+  } catch (...) {
+    if (place.queue != nullptr) queues_.pop_back();
+    throw;
+  }
+  past_.call(++called_, what);
+}
+
+template <class Body>
+void group::serve(const ticket& place, const operation& what, Body&& body) {
+  try {
+    await_turn(place.number);
+    const scratch_reset after{scratch_};
+    body(*link_, scratch_);
+  } catch (...) {
+    fail(what);
+    finish(place, ending::failed);
+    throw;
+  }
+  finish(place, ending::done);
+}
 
 const char* name_of(velo_transport kind) noexcept;
 

@@ -67,6 +67,7 @@ class meeting {
   [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
 
  private:
+  friend class shared_relay;
   void begin_step();
   void post_step();
   void await_step();

@@ -98,6 +98,7 @@ void shared_area::wake_all() const noexcept {
     wake(state(rank).boxes[1].sequence);
     wake(state(rank).steps);
     wake(state(rank).bell);
+    wake(state(rank).released);
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "comm/transport/shared_relay.hpp"
 #include "core/cpu.hpp"
 
 namespace velo::comm {
@@ -71,6 +72,13 @@ void shared_transport::run(const operation& what, core::execution& state) {
   meeting m(at_, what, state);
   carry_out(m);
   at_.area.state(at_.rank).done.store(at_.met, std::memory_order_release);
+}
+
+std::unique_ptr<relay> shared_transport::begin_relay(const operation& what,
+                                                     core::execution& state) {
+  fault known;
+  if (at_.area.noted(known)) known.raise();
+  return std::make_unique<shared_relay>(at_, what, state);
 }
 
 void shared_transport::describe(std::string& json) const {

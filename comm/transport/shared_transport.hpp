@@ -36,6 +36,8 @@ class shared_transport final : public transport {
   int size() const noexcept override { return at_.area.ranks(); }
 
   void run(const operation& what, core::execution& state) override;
+  bool has_relay() const noexcept override { return true; }
+  std::unique_ptr<relay> begin_relay(const operation& what, core::execution& state) override;
   void fail(const fault& why) noexcept override { at_.area.note(why); }
   bool failed(fault& why) const noexcept override { return at_.area.noted(why); }
   std::unique_ptr<transport> part(const part_terms& of) override;

@@ -12,6 +12,7 @@
 
 #include "comm/fault.hpp"
 #include "comm/operation.hpp"
+#include "comm/transport/relay.hpp"
 #include "core/execution.hpp"
 #include "velo/group.h"
 
@@ -47,6 +48,10 @@ class transport {
   virtual int size() const noexcept = 0;
 
   virtual void run(const operation& what, core::execution& state) = 0;
+
+  // One operation in pieces (relay.hpp), in the place of run; nullptr where has_relay says no.
+  virtual bool has_relay() const noexcept { return false; }
+  virtual std::unique_ptr<relay> begin_relay(const operation&, core::execution&) { return nullptr; }
 
   // Ends the group on every rank, unless it has ended. Wakes all that wait.
   virtual void fail(const fault& why) noexcept = 0;
