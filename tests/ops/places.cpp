@@ -1,4 +1,5 @@
-// The operator's source is searched for in its family's folder: one may hold several operators.
+// The operator's source is searched for in its family's folder, of ops/ or of sched/: one may hold
+// several operators.
 #include "tests/ops/places.hpp"
 
 #include <filesystem>
@@ -11,8 +12,10 @@ namespace velo::testing {
 std::string source_of(const ops::op_spec& spec) {
   static std::map<std::string, std::string> known;
   std::string& found = known[spec.name];
-  const std::string folder = std::string("ops/") + spec.family;
   if (!found.empty()) return found;
+  std::string folder = std::string("ops/") + spec.family;
+  if (!std::filesystem::exists(std::string(VELO_SOURCE_DIR "/") + folder))
+    folder = std::string("sched/") + spec.family;
   for (const auto& entry :
        std::filesystem::directory_iterator(std::string(VELO_SOURCE_DIR "/") + folder)) {
     if (entry.path().extension() != ".cpp") continue;

@@ -26,6 +26,7 @@ struct number {
     global_norm,
     add,
     cast,
+    matmul_all_reduce,
   };
 };
 
@@ -230,6 +231,17 @@ void* velo_xla_cast(void* call_frame) {
 }
 int __tvm_ffi_velo_cast(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::cast, args, count);
+}
+
+int velo_ms_matmul_all_reduce(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                              void* stream, void*) {
+  return enter_mindspore(number::matmul_all_reduce, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul_all_reduce(void* call_frame) {
+  return enter_xla(number::matmul_all_reduce, call_frame);
+}
+int __tvm_ffi_velo_matmul_all_reduce(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::matmul_all_reduce, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1278,4 +1290,5 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::global_norm>,
     torch_kernels_of<number::add>,
     torch_kernels_of<number::cast>,
+    torch_kernels_of<number::matmul_all_reduce>,
 };

@@ -22,6 +22,7 @@
 #include "velo/ops_matmul.h"
 #include "velo/ops_norm.h"
 #include "velo/ops_optimizer.h"
+#include "velo/ops_overlap.h"
 #include "velo/ops_rope.h"
 #include "velo/pack.h"
 #include "velo/plan.h"
@@ -352,7 +353,9 @@ struct velo_api {
                                const velo_tensor* x);
   velo_status (*group_exchange)(velo_stream stream, velo_group group,
                                 const velo_group_message* messages, int64_t count);
-  velo_status (*transport_query)(velo_context context, velo_transport transport);
+
+  /* velo/ops_overlap.h */
+  velo_status (*matmul_all_reduce)(velo_stream stream, const velo_matmul_all_reduce_args* args);
 };
 
 VELO_END_C

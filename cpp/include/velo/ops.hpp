@@ -890,4 +890,42 @@ inline outcome<> cast(stream_ref stream, const cast_args& args) {
   return detail::check(VELO_FN(cast)(stream.get(), &args));
 }
 
+// ---- overlap
+
+// `y = sum[ranks](x @ op(weight))`.
+struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
+  matmul_all_reduce_args() noexcept
+      : velo_matmul_all_reduce_args VELO_MATMUL_ALL_REDUCE_ARGS_INIT {}
+
+  // the ranks, of the stream's context; NULL: this one alone
+  matmul_all_reduce_args& group(velo_group value) {
+    velo_matmul_all_reduce_args::group = value;
+    return *this;
+  }
+  // [.., k], the leading dimensions folded into m rows
+  matmul_all_reduce_args& x(const velo_tensor& value) {
+    velo_matmul_all_reduce_args::x = &value;
+    return *this;
+  }
+  // [k, n], or [n, k] with transpose_weight; dtype of x
+  matmul_all_reduce_args& weight(const velo_tensor& value) {
+    velo_matmul_all_reduce_args::weight = &value;
+    return *this;
+  }
+  // [.., n], dtype of x
+  matmul_all_reduce_args& y(const velo_tensor& value) {
+    velo_matmul_all_reduce_args::y = &value;
+    return *this;
+  }
+  // 1 when weight is stored [n, k]
+  matmul_all_reduce_args& transpose_weight(bool value) {
+    velo_matmul_all_reduce_args::transpose_weight = value;
+    return *this;
+  }
+};
+
+inline outcome<> matmul_all_reduce(stream_ref stream, const matmul_all_reduce_args& args) {
+  return detail::check(VELO_FN(matmul_all_reduce)(stream.get(), &args));
+}
+
 VELO_CPP_END

@@ -82,7 +82,6 @@ VELO_TRANSPORT_AUTO = 0
 VELO_TRANSPORT_SELF = 1
 VELO_TRANSPORT_LOCAL = 2
 VELO_TRANSPORT_SHM = 3
-VELO_TRANSPORT_MPI = 4
 VELO_MESSAGE_SEND = 0
 VELO_MESSAGE_RECEIVE = 1
 VELO_REDUCE_SUM = 0
@@ -713,7 +712,6 @@ velo_group_desc._fields_ = [
     ("name", c_char_p),
     ("rank", c_int32),
     ("size", c_int32),
-    ("communicator", c_int64),
 ]
 velo_group_message._fields_ = [
     ("x", POINTER(velo_tensor)),
@@ -1446,6 +1444,19 @@ class velo_cast_args(Sized):
     ]
 
 
+class velo_matmul_all_reduce_args(Sized):
+    """`y = sum[ranks](x @ op(weight))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -1628,7 +1639,7 @@ FUNCTIONS = {
     "velo_group_send": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_receive": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_exchange": (c_int32, velo_stream, velo_group, POINTER(velo_group_message), c_int64),
-    "velo_transport_query": (c_int32, velo_context, c_int32),
+    "velo_matmul_all_reduce": (c_int32, velo_stream, POINTER(velo_matmul_all_reduce_args)),
 }
 
 

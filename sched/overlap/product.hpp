@@ -1,0 +1,60 @@
+// What operators that multiply next to a collective share: the product of this rank, whole or a few
+// rows at a time, and the call's place in its group.
+//
+// Products are the engine's (ops/gemm), rounded as matmul rounds them: rows have the same bits in
+// whatever slices they are multiplied. The weight is packed once for all slices. Whoever multiplies
+// takes the turn of the context for as long as that lasts, and waits for peers without it.
+#pragma once
+
+#include "comm/group.hpp"
+#include "core/execution.hpp"
+#include "ops/gemm/gemm.hpp"
+#include "ops/operator/definition.hpp"
+
+namespace velo::sched {
+
+// How an operator is carried out.
+struct overlap_kernel {
+  enum class way { sliced, composition, reference } how;
+};
+extern const ops::kernel_list overlap_kernel_list;
+
+// y = x @ op(weight), and who takes part; y may be unknown.
+struct overlap_problem {
+  ops::gemm_problem product;
+  velo_dtype dtype;
+  comm::group* group;  // nullptr: this rank alone
+  comm::group::ticket place;
+};
+
+overlap_problem problem_of(velo_group group, const velo_tensor& x, const velo_tensor& weight,
+                           bool transpose_weight);
+// The shape of a product: x's with n columns.
+void set_product_shape(ops::output_shapes& outputs, ops::output_shapes::output y,
+                       const velo_tensor& x, std::int64_t n);
+
+void enter_group(overlap_problem& problem, core::stream& on, const ops::enqueue& put);
+const char* why_not_sliced(const overlap_problem& problem, const ops::kernel_entry& kernel);
+
+// All of it, in a turn.
+void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::execution& turn);
+
+// f(execution&) in the context's turn.
+template <class F>
+void in_turn(core::execution& on, F&& f) {
+  on.context.take_turn(on.stream, f);
+}
+
+// Rows of a product, in any order.
+class sliced_product {
+ public:
+  // Packs the weight, in memory of `scratch`.
+  sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
+  void multiply(std::int64_t first_row, std::int64_t rows, core::execution& turn) const;
+
+ private:
+  const ops::gemm_problem& problem_;
+  ops::packed_matrix weight_;
+};
+
+}  // namespace velo::sched

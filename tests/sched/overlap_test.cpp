@@ -1,0 +1,402 @@
+// Products next to collectives: against product and collective one after the other, bit for bit, at
+// every level and over sizes that fill pieces and slices or do not; their place in the order of a
+// group; what ends them. Ranks are threads, and processes once.
+#include <cmath>
+
+#include "comm/processes.hpp"
+#include "comm/ranks.hpp"
+#include "core/stream.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1}, bf16{VELO_DTYPE_BFLOAT, 16, 1};
+
+// A compact tensor of any shape, filled with numbers that a seed draws from [-1, 1].
+class matrix {
+ public:
+  matrix(velo_dtype dtype, std::vector<std::int64_t> shape, int seed = -1)
+      : shape_(std::move(shape)), elements_(dtype, count(), 0) {
+    auto state = static_cast<std::uint32_t>(seed) * 2654435761u + 1;
+    for (std::int64_t i = 0; seed >= 0 && i < count(); ++i) {
+      state = state * 1664525u + 1013904223u;
+      elements_.set(i, static_cast<double>(state >> 8) / (1 << 23) - 1);
+    }
+  }
+  std::int64_t count() const {
+    std::int64_t all = 1;
+    for (const std::int64_t size : shape_) all *= size;
+    return all;
+  }
+  velo_tensor view() const {
+    velo_tensor all = elements_.view();
+    all.ndim = static_cast<std::int32_t>(shape_.size());
+    all.shape = shape_.data();
+    return all;
+  }
+  double operator[](std::int64_t i) const { return elements_.get(i); }
+  bool same_bits(const matrix& other) const { return elements_.same_bits(other.elements_); }
+  bool borders_kept() const { return elements_.borders_kept(); }
+
+ private:
+  std::vector<std::int64_t> shape_;
+  elements elements_;
+};
+
+// What a rank multiplies, and what comes of it, fused and composed.
+struct layer {
+  matrix x, weight, y, composed;
+  bool transposed;
+
+  layer(velo_dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k, int rank,
+        bool transpose = false)
+      : x(dtype, {m, k}, 2 * rank),
+        weight(dtype, transpose ? std::vector<std::int64_t>{n, k} : std::vector<std::int64_t>{k, n},
+               2 * rank + 1),
+        y(dtype, {m, n}),
+        composed(dtype, {m, n}),
+        transposed(transpose) {}
+
+  velo_status run_fused(velo_stream stream, velo_group group) const {
+    const velo_tensor in = x.view(), by = weight.view(), out = y.view();
+    velo_matmul_all_reduce_args args = VELO_MATMUL_ALL_REDUCE_ARGS_INIT;
+    args.group = group, args.x = &in, args.weight = &by, args.y = &out;
+    args.transpose_weight = transposed;
+    return velo_matmul_all_reduce(stream, &args);
+  }
+  velo_status run_composed(velo_stream stream, velo_group group) const {
+    const velo_tensor in = x.view(), by = weight.view(), out = composed.view();
+    velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+    args.a = &in, args.b = &by, args.c = &out, args.transpose_b = transposed;
+    const velo_status done = velo_matmul(stream, &args);
+    return done != VELO_OK ? done : velo_group_all_reduce(stream, group, nullptr, &out, &out);
+  }
+};
+
+using layers = std::vector<std::unique_ptr<layer>>;
+layers make_layers(int ranks, velo_dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k,
+                   bool transpose = false) {
+  layers all;
+  for (int rank = 0; rank < ranks; ++rank)
+    all.push_back(std::make_unique<layer>(dtype, m, n, k, rank, transpose));
+  return all;
+}
+const layer& of(const layers& all, int rank) {
+  return *all[static_cast<std::size_t>(rank)];
+}
+
+void set_level(const local_ranks& ranks, const char* level) {
+  for (int rank = 0; rank < ranks.size(); ++rank)
+    REQUIRE(velo_config_set(ranks.context(rank), "level", level) == VELO_OK);
+}
+
+// The sum over ranks in double, and of the magnitudes of what it is made of.
+void require_close(const layers& all, double bound) {
+  const layer& first = of(all, 0);
+  const velo_tensor x = first.x.view(), y = first.y.view();
+  const std::int64_t k = x.shape[1], n = y.shape[1];
+  double largest = 0, worst = 0;
+  for (std::int64_t i = 0; i < first.y.count(); ++i) {
+    double exact = 0;
+    for (const auto& one : all)
+      for (std::int64_t d = 0; d < k; ++d)
+        exact +=
+            one->x[i / n * k + d] * one->weight[one->transposed ? i % n * k + d : d * n + i % n];
+    largest = std::max(largest, std::abs(exact));
+    worst = std::max(worst, std::abs(first.y[i] - exact));
+  }
+  CHECK(worst <= bound * largest);
+}
+
+void require_equal(const local_ranks& ranks, const layers& all) {
+  ranks.require(
+      [&](int rank) { return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank)); });
+  ranks.require(
+      [&](int rank) { return of(all, rank).run_composed(ranks.stream(rank), ranks.group(rank)); });
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    CHECK(of(all, rank).y.same_bits(of(all, rank).composed));
+    CHECK(of(all, rank).y.same_bits(of(all, 0).y));
+    CHECK(of(all, rank).y.borders_kept());
+  }
+}
+
+// What a call would run, as velo_op_explain says.
+std::string explained(velo_context context, const layer& one, velo_group group) {
+  const velo_tensor in = one.x.view(), by = one.weight.view();
+  velo_named_value values[3] = {};
+  values[0].name = "group", values[0].value.kind = VELO_VALUE_HANDLE;
+  values[0].value.as.p = group;
+  values[1].name = "x", values[1].value.kind = VELO_VALUE_TENSOR, values[1].value.as.tensor = &in;
+  values[2].name = "weight", values[2].value.kind = VELO_VALUE_TENSOR;
+  values[2].value.as.tensor = &by;
+  char text[2048] = "";
+  REQUIRE(velo_op_explain(context, "matmul_all_reduce", values, 3, text, sizeof text, nullptr) ==
+          VELO_OK);
+  return text;
+}
+
+bool is_chosen(const std::string& text, const std::string& kernel) {
+  const std::size_t at = text.find("\"name\":\"" + kernel + "\"");
+  return at != std::string::npos && text.find("\"chosen\":true", at) < text.find("\"reason\"", at);
+}
+
+bool has_vectors(velo_context context) {
+  char isa[32] = "";
+  REQUIRE(velo_config_get(context, "isa", isa, sizeof isa, nullptr, nullptr) == VELO_OK);
+  return std::string(isa) != "scalar";
+}
+
+}  // namespace
+
+TEST_CASE("matmul_all_reduce has the bits of product and collective, at levels 1 and 2") {
+  for (const int count : {1, 2, 3, 4}) {
+    velo_group_desc desc = group_desc();
+    desc.buffer = 16 << 10;  // many pieces a slice
+    const local_ranks ranks(count, desc);
+    for (const char* level : {"2", "1"}) {
+      set_level(ranks, level);
+      for (const velo_dtype dtype : {f32, bf16})
+        for (const std::int64_t m : {0, 1, 7, 64, 300})
+          for (const bool transpose : {false, true}) {
+            INFO(count << " ranks, level " << level << ", " << int{dtype.bits} << " bits, m " << m
+                       << ", transposed " << transpose);
+            require_equal(ranks, make_layers(count, dtype, m, 72, 40, transpose));
+          }
+    }
+  }
+}
+
+TEST_CASE("slices larger and smaller than pieces, empty sizes and long rows") {
+  for (const std::uint64_t buffer : {8 << 10, 512 << 10}) {
+    velo_group_desc desc = group_desc();
+    desc.buffer = buffer;
+    const local_ranks ranks(2, desc);
+    for (const auto& [m, n, k] : {std::tuple{200, 1, 300},
+                                  {65, 3001, 5},
+                                  {500, 100, 0},
+                                  {3, 0, 8},
+                                  {129, 257, 64},
+                                  {1, 40000, 2}}) {
+      INFO(buffer << ": " << m << " " << n << " " << k);
+      require_equal(ranks, make_layers(2, f32, m, n, k));
+    }
+  }
+}
+
+TEST_CASE("matmul_all_reduce is the sum of the ranks' products, at every level") {
+  for (const char* level : {"0", "1", "2"}) {
+    const local_ranks ranks(3);
+    set_level(ranks, level);
+    for (const auto& [dtype, bound] : {std::pair{f32, 2e-6}, {bf16, 0.0078125 + 0.00390625}}) {
+      const layers all = make_layers(3, dtype, 130, 33, 70);
+      ranks.require(
+          [&](int rank) { return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank)); });
+      INFO("level " << level << ", " << int{dtype.bits} << " bits");
+      require_close(all, bound);
+    }
+  }
+}
+
+TEST_CASE("level 2 slices, levels 0 and 1 do not, and velo_op_explain says so") {
+  const local_ranks ranks(2);
+  if (!has_vectors(ranks.context(0))) return;
+  const layer one(f32, 4, 4, 4, 0);
+  CHECK(is_chosen(explained(ranks.context(0), one, ranks.group(0)), "sliced"));
+  const std::string alone = explained(ranks.context(0), one, nullptr);
+  CHECK(is_chosen(alone, "composition"));
+  CHECK(alone.find("the group has one rank") != std::string::npos);
+  set_level(ranks, "1");
+  const std::string composed = explained(ranks.context(0), one, ranks.group(0));
+  CHECK(is_chosen(composed, "composition"));
+  CHECK(composed.find("needs optimization level 2") != std::string::npos);
+  set_level(ranks, "0");
+  CHECK(is_chosen(explained(ranks.context(0), one, ranks.group(0)), "reference"));
+}
+
+TEST_CASE("on queues it has its place among the collectives, whatever streams they are on") {
+  const local_ranks ranks(2);
+  const layers all = make_layers(2, f32, 150, 64, 32);
+  std::vector<velo_stream> computes, talks;
+  for (int rank = 0; rank < 2; ++rank) {
+    computes.push_back(ranks.context(rank).new_stream());
+    talks.push_back(ranks.context(rank).new_stream());
+  }
+  std::vector<std::vector<float>> sums(2, std::vector<float>(5000, 1));
+  constexpr int rounds = 50;
+  ranks.require([&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const std::int64_t size = 5000;
+    const velo_tensor view{sums[at].data(), {VELO_DEVICE_CPU, 0}, 1, f32, &size, nullptr, 0};
+    velo_reduction mean = VELO_REDUCTION_INIT;
+    mean.op = VELO_REDUCE_AVG;
+    for (int i = 0; i < rounds; ++i) {
+      velo_status done = of(all, rank).run_fused(computes[at], ranks.group(rank));
+      if (done == VELO_OK)
+        done = velo_group_all_reduce(talks[at], ranks.group(rank), &mean, &view, &view);
+      if (done != VELO_OK) return done;
+    }
+    const velo_status done = velo_stream_synchronize(computes[at]);
+    return done != VELO_OK ? done : velo_stream_synchronize(talks[at]);
+  });
+  CHECK(sums[1][4999] == 1);
+  ranks.require(
+      [&](int rank) { return of(all, rank).run_composed(ranks.stream(rank), ranks.group(rank)); });
+  for (int rank = 0; rank < 2; ++rank) CHECK(of(all, rank).y.same_bits(of(all, rank).composed));
+}
+
+// Each rank begins with the group that the other ends with: a call that kept others from computing
+// while it waits would wait for ever.
+TEST_CASE("calls of two groups in opposite orders wait for each other without harm") {
+  const local_ranks ranks(2);
+  const velo_group_desc desc = group_desc(10000);
+  const velo_context contexts[] = {ranks.context(0), ranks.context(1)};
+  velo_group others[2];
+  REQUIRE(velo_group_create_local(contexts, 2, &desc, others) == VELO_OK);
+  const layers first = make_layers(2, f32, 150, 64, 32), second = make_layers(2, f32, 90, 64, 32);
+  for (const char* level : {"2", "1"}) {
+    set_level(ranks, level);
+    std::vector<velo_stream> one, two;
+    for (int rank = 0; rank < 2; ++rank) {
+      one.push_back(ranks.context(rank).new_stream());
+      two.push_back(ranks.context(rank).new_stream());
+    }
+    ranks.require([&](int rank) {
+      const auto at = static_cast<std::size_t>(rank);
+      const auto call = [&](bool early) {
+        return early ? of(first, rank).run_fused(one[at], ranks.group(rank))
+                     : of(second, rank).run_fused(two[at], others[at]);
+      };
+      velo_status done = call(rank == 0);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (done == VELO_OK) done = call(rank != 0);
+      if (done == VELO_OK) done = velo_stream_synchronize(one[at]);
+      return done == VELO_OK ? velo_stream_synchronize(two[at]) : done;
+    });
+  }
+  for (const velo_group group : others) velo_group_destroy(group);
+}
+
+TEST_CASE("what ends a group ends matmul_all_reduce, with its name and the culprits") {
+  for (const char* level : {"2", "1"}) {
+    INFO("level " << level);
+    const local_ranks ranks(3, group_desc(200));
+    set_level(ranks, level);
+    const layers all = make_layers(3, f32, 300, 64, 32);
+    SECTION(std::string("a rank that does not come, level ") + level) {
+      const std::vector<said> what = ranks.run([&](int rank) {
+        return rank == 1 ? velo_status{VELO_OK}
+                         : of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
+      });
+      CHECK(what[0].code == VELO_ERR_PEER);
+      CHECK(what[0].rank == 1);
+      CHECK(what[0].expected.find("all_reduce of 19200 float32") == 0);
+      CHECK(what[2].got == "rank 1 not there");
+    }
+    SECTION(std::string("abort from another thread, level ") + level) {
+      const std::vector<said> what = ranks.run([&](int rank) {
+        if (rank != 1) return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        return velo_group_abort(ranks.group(1));
+      });
+      CHECK(what[0].code == VELO_ERR_PEER);
+      CHECK(what[0].rank == 1);
+      CHECK(what[2].code == VELO_ERR_PEER);
+    }
+    SECTION(std::string("other sizes on one rank, level ") + level) {
+      const layer other(f32, 299, 64, 32, 1);
+      const std::vector<said> what = ranks.run([&](int rank) {
+        const layer& mine = rank == 1 ? other : of(all, rank);
+        return mine.run_fused(ranks.stream(rank), ranks.group(rank));
+      });
+      CHECK(what[0].code == VELO_ERR_PEER);
+      CHECK(what[0].rank == 1);
+      CHECK(what[0].got.find("all_reduce of 19136 float32") != std::string::npos);
+    }
+    SECTION(std::string("dropped with its stream, level ") + level) {
+      const velo_stream queue = ranks.context(1).new_stream();
+      std::atomic<bool> go{false};
+      struct fails final : velo::core::work {
+        explicit fails(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
+        void run(velo::core::execution&) override {
+          while (!go_) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          velo::core::fail(VELO_ERR_IO, "", "a disk", "none");
+        }
+        std::atomic<bool>& go_;
+      };
+      velo::core::stream& behind = velo::core::resolve<velo::core::stream>(queue, "stream");
+      behind.enqueue(behind.make<fails>(go));
+      REQUIRE(of(all, 1).run_fused(queue, ranks.group(1)) == VELO_OK);
+      const std::vector<said> what = ranks.run([&](int rank) {
+        if (rank != 1) return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank));
+        go = true;
+        return velo_status{VELO_OK};
+      });
+      CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
+      CHECK(what[0].code == VELO_ERR_PEER);
+      CHECK(what[0].rank == 1);
+      CHECK(what[2].cause == "a failure of its stream before");
+    }
+  }
+}
+
+TEST_CASE("ranks at different levels are told so instead of mixing pieces and slices") {
+  const local_ranks ranks(2, group_desc(2000));
+  if (!has_vectors(ranks.context(0))) return;
+  REQUIRE(velo_config_set(ranks.context(1), "level", "1") == VELO_OK);
+  const layers all = make_layers(2, f32, 100, 64, 32);
+  const std::vector<said> what = ranks.run(
+      [&](int rank) { return of(all, rank).run_fused(ranks.stream(rank), ranks.group(rank)); });
+  CHECK(what[0].code == VELO_ERR_PEER);
+  CHECK(what[1].code == VELO_ERR_PEER);
+  CHECK(what[0].expected != what[0].got);
+}
+
+TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
+  const local_ranks ranks(2);
+  layer one(f32, 4, 6, 8, 0);
+  const auto refused = [&](velo_status code, const char* argument, const said& what) {
+    CHECK(what.code == code);
+    CHECK(what.argument == argument);
+  };
+  refused(VELO_ERR_ARGUMENT, "args.group", told(one.run_fused(ranks.stream(0), ranks.group(1))));
+  refused(VELO_ERR_HANDLE, "args.group",
+          told(one.run_fused(ranks.stream(0), reinterpret_cast<velo_group>(ranks.stream(0)))));
+  layer narrow(f32, 4, 6, 8, 0);
+  const velo_tensor x = narrow.x.view(), y = narrow.y.view();
+  const matrix other_dtype(bf16, {8, 6}), other_depth(f32, {7, 6}), other_rank(f32, {2, 4, 6}),
+      other_shape(f32, {4, 7});
+  const auto call = [&](const velo_tensor& weight, const velo_tensor& out) {
+    velo_matmul_all_reduce_args args = VELO_MATMUL_ALL_REDUCE_ARGS_INIT;
+    args.group = ranks.group(0), args.x = &x, args.weight = &weight, args.y = &out;
+    return told(velo_matmul_all_reduce(ranks.stream(0), &args));
+  };
+  refused(VELO_ERR_DTYPE, "args.weight.dtype", call(other_dtype.view(), y));
+  refused(VELO_ERR_SHAPE, "args.weight.shape", call(other_depth.view(), y));
+  refused(VELO_ERR_RANK, "args.weight.ndim", call(other_rank.view(), y));
+  refused(VELO_ERR_SHAPE, "args.y.shape", call(narrow.weight.view(), other_shape.view()));
+  // None of these calls was told to the other rank.
+  require_equal(ranks, make_layers(2, f32, 4, 6, 8));
+}
+
+TEST_CASE("processes get the bits of product and collective, too") {
+  processes ranks;
+  velo_group_desc desc = group_desc();
+  desc.buffer = 32 << 10;
+  ranks.start_all(2, desc, [](const member& me) {
+    ending all;
+    for (const velo_dtype dtype : {f32, bf16}) {
+      const layer one(dtype, 300, 70, 50, me.rank);
+      velo_status done = one.run_fused(me.stream, me.group);
+      if (done == VELO_OK) done = one.run_composed(me.stream, me.group);
+      if (done != VELO_OK) return ending_of(done);
+      all.value += one.y.same_bits(one.composed) ? 0 : 1;
+    }
+    all.code = VELO_OK;
+    return all;
+  });
+  for (const ending& one : ranks.wait()) {
+    CHECK(one.code == VELO_OK);
+    CHECK(one.value == 0);
+  }
+}
