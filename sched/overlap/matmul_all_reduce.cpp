@@ -153,7 +153,7 @@ const char* reject(const velo_matmul_all_reduce_args&, const problem& p,
 
 void enter(const velo_matmul_all_reduce_args&, problem& p, core::stream& on,
            const ops::enqueue& put) {
-  enter_group(p, on, put);
+  enter_group(p, operation_of(p), on, put);
 }
 
 void drop(const problem& p) noexcept {

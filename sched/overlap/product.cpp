@@ -59,12 +59,13 @@ void set_product_shape(ops::output_shapes& outputs, ops::output_shapes::output y
   outputs.set(y, x.dtype, x.ndim, shape);
 }
 
-void enter_group(overlap_problem& problem, core::stream& on, const ops::enqueue& put) {
+void enter_group(overlap_problem& problem, const comm::operation& what, core::stream& on,
+                 const ops::enqueue& put) {
   if (problem.group == nullptr) return put();
   if (&on.owner() != &problem.group->owner())
     fail(VELO_ERR_ARGUMENT, "args.group", "a group of the stream's context",
          "one of another context");
-  problem.group->enter(on, problem.place, put);
+  problem.group->enter(on, problem.place, what, put);
 }
 
 const char* why_not_sliced(const overlap_problem& problem, const ops::kernel_entry& kernel) {

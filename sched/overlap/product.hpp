@@ -33,7 +33,8 @@ overlap_problem problem_of(velo_group group, const velo_tensor& x, const velo_te
 void set_product_shape(ops::output_shapes& outputs, ops::output_shapes::output y,
                        const velo_tensor& x, std::int64_t n);
 
-void enter_group(overlap_problem& problem, core::stream& on, const ops::enqueue& put);
+void enter_group(overlap_problem& problem, const comm::operation& what, core::stream& on,
+                 const ops::enqueue& put);
 const char* why_not_sliced(const overlap_problem& problem, const ops::kernel_entry& kernel);
 
 // All of it, in a turn.
