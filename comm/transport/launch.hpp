@@ -7,7 +7,7 @@ namespace velo::comm {
 
 struct launched {
   int rank = 0, size = 1;
-  int here = 1;      // ranks on this host
+  int here = 1;  // ranks on this host
   bool of_mpi = false;
   std::string name;  // the same for all ranks of the job, and for no other job
 };

@@ -34,10 +34,10 @@ static_assert(sizeof(mailbox) == line);
 
 struct rank_state {
   mailbox boxes[2];
-  alignas(line) std::atomic<std::uint64_t> steps;   // posted, since the group began
+  alignas(line) std::atomic<std::uint64_t> steps;     // posted, since the group began
   alignas(line) std::atomic<std::uint64_t> released;  // pieces of relays, since the group began
-  alignas(line) std::atomic<std::uint32_t> asleep;  // ranks that sleep on a word of ours
-  alignas(line) std::atomic<std::uint64_t> bell;    // rung by peers while we listen (messages.cpp)
+  alignas(line) std::atomic<std::uint32_t> asleep;    // ranks that sleep on a word of ours
+  alignas(line) std::atomic<std::uint64_t> bell;  // rung by peers while we listen (messages.cpp)
   alignas(line) std::atomic<std::uint32_t> listening;
   alignas(line) std::atomic<std::uint64_t> done;  // the last operation completed
   std::atomic<std::uint32_t> left;

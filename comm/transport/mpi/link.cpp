@@ -13,7 +13,6 @@
 #include <new>
 #include <utility>
 
-#include "comm/transport/waiting.hpp"
 #include "core/cpu.hpp"
 #include "core/round_up.hpp"
 
@@ -90,7 +89,7 @@ void mpi_link::map(std::size_t buffer) {
   const auto peers = static_cast<std::size_t>(std::max(1, size_ - 1));
   slot_ = core::round_up(std::clamp(buffer / peers, least_slot, most_slot), 4096);
   const auto ranks = static_cast<std::size_t>(size_);
-  const std::size_t bytes = 2 * ranks * opening_bytes + 4 * ranks * slot_;
+  const std::size_t bytes = 2 * ranks * opening_bytes + 8 * ranks * slot_;
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
@@ -114,8 +113,8 @@ void mpi_link::meet(std::size_t buffer) {
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
       std::memcpy(opening_to(peer), &mine, sizeof mine);
-      receive(all, channel::opening, peer, opening_of(peer), opening_bytes);
-      send(all, channel::opening, peer, opening_to(peer), sizeof mine);
+      receive(all, flow::opening, peer, opening_of(peer), opening_bytes);
+      send(all, flow::opening, peer, opening_to(peer), sizeof mine);
     }
     finish(all, fault());
   } catch (...) {
@@ -146,99 +145,91 @@ void mpi_link::meet(std::size_t buffer) {
   if (mine.buffer != buffer) map(mine.buffer);
 }
 
-void mpi_link::send(batch& with, channel on, int to, const char* from, std::int64_t bytes) {
+void mpi_link::begin_send(mpi_request& one, flow on, int to, const char* from, std::int64_t bytes) {
+  char why[128] = "";
+  if (!hub_->mpi().send(hub_->line(), from, static_cast<int>(bytes),
+                        members_[static_cast<std::size_t>(to)],
+                        hub_->tag(number_, static_cast<int>(on)), &one, why))
+    end_broken(to, fault(), why);
+}
+
+void mpi_link::begin_receive(mpi_request& one, flow on, int from, char* to, std::int64_t bytes) {
+  char why[128] = "";
+  if (!hub_->mpi().receive(hub_->line(), to, static_cast<int>(bytes),
+                           members_[static_cast<std::size_t>(from)],
+                           hub_->tag(number_, static_cast<int>(on)), &one, why))
+    end_broken(from, fault(), why);
+}
+
+bool mpi_link::is_done(mpi_request& one, int peer, const fault& doing) {
+  char why[128] = "";
+  int done = 0;
+  if (!hub_->mpi().test(&one, &done, why)) end_broken(peer, doing, why);
+  return done != 0;
+}
+
+void mpi_link::send(batch& with, flow on, int to, const char* from, std::int64_t bytes) {
   with.all_.push_back({{}, to, false});
-  char why[128] = "";
-  if (hub_->mpi().send(hub_->line(), from, static_cast<int>(bytes),
-                       members_[static_cast<std::size_t>(to)],
-                       hub_->tag(number_, static_cast<int>(on)), &with.all_.back().request, why))
-    return;
-  fault broken;
-  broken.kind = fault::how::ended;
-  broken.culprits.add(to);
-  core::copy_text(broken.cause, sizeof broken.cause, why);
-  end_and_raise(broken);
+  begin_send(with.all_.back().request, on, to, from, bytes);
 }
 
-void mpi_link::receive(batch& with, channel on, int from, char* to, std::int64_t bytes) {
+void mpi_link::receive(batch& with, flow on, int from, char* to, std::int64_t bytes) {
   with.all_.push_back({{}, from, true});
-  char why[128] = "";
-  if (hub_->mpi().receive(hub_->line(), to, static_cast<int>(bytes),
-                          members_[static_cast<std::size_t>(from)],
-                          hub_->tag(number_, static_cast<int>(on)), &with.all_.back().request, why))
-    return;
-  fault broken;
-  broken.kind = fault::how::ended;
-  broken.culprits.add(from);
-  core::copy_text(broken.cause, sizeof broken.cause, why);
-  end_and_raise(broken);
+  begin_receive(with.all_.back().request, on, from, to, bytes);
 }
 
-// Whether anything was done.
-bool mpi_link::advance(batch& all, const fault& doing) {
+mpi_link::motion mpi_link::advance(batch& all, const fault& doing) {
   const std::size_t before = all.all_.size();
-  char why[128] = "";
   for (std::size_t i = 0; i < all.all_.size();) {
-    int done = 0;
-    if (!hub_->mpi().test(&all.all_[i].request, &done, why)) {
-      fault broken = doing;
-      broken.kind = fault::how::ended;
-      broken.culprits.add(all.all_[i].peer);
-      core::copy_text(broken.cause, sizeof broken.cause, why);
-      end_and_raise(broken);
-    }
-    if (done == 0) {
+    if (!is_done(all.all_[i].request, all.all_[i].peer, doing)) {
       ++i;
     } else {
       all.all_[i] = all.all_.back();
       all.all_.pop_back();
     }
   }
-  return all.all_.size() < before;
+  if (all.all_.empty()) return motion::all;
+  return all.all_.size() < before ? motion::some : motion::none;
 }
 
 void mpi_link::finish(batch& all, const fault& doing) {
-  for (int i = 0; i < 256; ++i) {  // some ten microseconds
-    advance(all, doing);
-    if (all.all_.empty()) return;
-  }
-  std::int64_t since = now_ns(), pause = first_rest;
-  while (true) {
-    hub_->poll();
-    const bool moved = advance(all, doing);
-    if (all.all_.empty()) return;
-    const std::int64_t now = now_ns();
-    if (moved) since = now, pause = first_rest;
-    const std::int64_t waited = now - since;
-    look_around(all, doing, waited);
-    if (waited < spin_ns_) continue;
-    if (waited < spin_ns_ + yield_ns) {
-      sched_yield();
-    } else {
-      rest(std::min(pause, std::max(timeout_ns_ - waited, std::int64_t{1})));
-      pause = std::min(2 * pause, longest_rest);
-    }
+  wait(
+      doing, [&] { return advance(all, doing); },
+      [&] {
+        awaited now;
+        now.begins = all.opens_;
+        for (const batch::message& one : all.all_)
+          (one.comes ? now.comes : now.goes).push_back(one.peer);
+        return now;
+      });
+}
+
+void mpi_link::pause(std::int64_t waited) const noexcept {
+  if (waited < spin_ns_) return;
+  if (waited < spin_ns_ + yield_ns) {
+    sched_yield();
+  } else {  // twenty looks in the time waited so far
+    rest(std::clamp(std::min(waited / 20, timeout_ns_ - waited), first_rest, longest_rest));
   }
 }
 
-// What can come instead of the messages: a fault that somebody told, ranks that left or are gone, the
-// deadline. Who left has sent before what it owed: the opening, when it came, came first.
-void mpi_link::look_around(const batch& all, const fault& doing, std::int64_t waited) {
-  raise_if_failed();
+// What can come instead of the messages: ranks that left or are gone, the deadline. Who left has sent
+// before what it owed, and what begins came before the word that it left.
+void mpi_link::raise_if_over(const awaited& all, const fault& doing, std::int64_t waited) {
   fault why = doing;
   why.timeout_ns = timeout_ns_;
-  if (waited < yield_ns) return;
   why.kind = fault::how::left;
-  for (const batch::message& one : all.all_)
-    if (all.opens_ && one.comes && has_left(one.peer)) why.culprits.add(one.peer);
+  for (const int peer : all.comes)
+    if (all.begins && has_left(peer)) why.culprits.add(peer);
   if (why.culprits.lowest() >= 0) end_and_raise(why);
   rank_set gone;
   why.kind = fault::how::ended;
   if (hub_->find_gone(gone)) {
     hub_->poll();  // whether they left before they ended
-    for (const batch::message& one : all.all_)
-      if (gone.has(members_[static_cast<std::size_t>(one.peer)]) && !has_left(one.peer))
-        why.culprits.add(one.peer);
+    for (const std::vector<int>* some : {&all.comes, &all.goes})
+      for (const int peer : *some)
+        if (gone.has(members_[static_cast<std::size_t>(peer)]) && !has_left(peer))
+          why.culprits.add(peer);
   }
   if (why.culprits.lowest() >= 0) {
     std::snprintf(why.cause, sizeof why.cause, "the process of rank %d ended in the group",
@@ -247,23 +238,31 @@ void mpi_link::look_around(const batch& all, const fault& doing, std::int64_t wa
   }
   if (waited < timeout_ns_) return;
   why.kind = fault::how::late;
-  for (const bool comes : {true, false}) {
-    for (const batch::message& one : all.all_)
-      if (one.comes == comes) why.culprits.add(one.peer);
-    if (why.culprits.lowest() >= 0) end_and_raise(why);
-  }
+  for (const int peer : all.comes.empty() ? all.goes : all.comes) why.culprits.add(peer);
+  end_and_raise(why);
+}
+
+void mpi_link::end_broken(int peer, const fault& doing, const char* why) {
+  fault broken = doing;
+  broken.kind = fault::how::ended;
+  broken.culprits.add(peer);
+  core::copy_text(broken.cause, sizeof broken.cause, why);
+  end_and_raise(broken);
 }
 
 void mpi_link::abandon(batch& all) noexcept {
+  for (batch::message& one : all.all_) abandon(one.request);
+  all.all_.clear();
+}
+
+void mpi_link::abandon(mpi_request& one) noexcept {
+  if (hub_->mpi().cancel(&one)) return;
   try {
-    mpi_hub::remains rest{{}, memory_};
-    for (batch::message& one : all.all_)
-      if (!hub_->mpi().cancel(&one.request)) rest.requests.push_back(one.request);
-    all.all_.clear();
-    if (!rest.requests.empty()) hub_->bury(std::move(rest));
+    hub_->bury({{one}, memory_});
   } catch (const std::bad_alloc&) {  // MPI's for ever
     static_cast<void>(new (std::nothrow) std::shared_ptr<char>(memory_));
   }
+  one = mpi_request();
 }
 
 void mpi_link::note(const fault& why) noexcept {

@@ -13,11 +13,12 @@
 #include <vector>
 
 #include "comm/transport/mpi/hub.hpp"
+#include "comm/transport/waiting.hpp"
 
 namespace velo::comm {
 
 // Kinds of messages, each in an order of its own.
-enum class channel : int { opening, data };
+enum class flow : int { opening, data, message };
 
 class mpi_link final : public notice_reader {
  public:
@@ -41,13 +42,18 @@ class mpi_link final : public notice_reader {
   };
   const std::vector<whereabouts>& ranks() const noexcept { return ranks_; }
 
-  // Places for messages: of an opening; of data, two for each rank and direction, used in turn.
+  // Places for what is sent and received: of an opening; of data and of messages (way 2), two for each
+  // rank and direction, used in turn.
   static constexpr int opening_bytes = 2048;
   std::int64_t slot_bytes() const noexcept { return static_cast<std::int64_t>(slot_); }
   char* opening_to(int peer) const noexcept { return place(peer); }
   char* opening_of(int peer) const noexcept { return place(size_ + peer); }
-  char* slot_to(int peer, int turn) const noexcept { return slot(2 * turn, peer); }
-  char* slot_of(int peer, int turn) const noexcept { return slot(2 * turn + 1, peer); }
+  char* slot_to(int peer, int turn, int way = 0) const noexcept {
+    return slot(2 * turn + 2 * way, peer);
+  }
+  char* slot_of(int peer, int turn, int way = 0) const noexcept {
+    return slot(2 * turn + 2 * way + 1, peer);
+  }
 
   // What is under way and waited for together.
   class batch {
@@ -64,12 +70,26 @@ class mpi_link final : public notice_reader {
     std::vector<message> all_;
     bool opens_ = false;
   };
-  void send(batch& with, channel on, int to, const char* from, std::int64_t bytes);
-  void receive(batch& with, channel on, int from, char* to, std::int64_t bytes);
+  void begin_send(mpi_request& one, flow on, int to, const char* from, std::int64_t bytes);
+  void begin_receive(mpi_request& one, flow on, int from, char* to, std::int64_t bytes);
+  bool is_done(mpi_request& one, int peer, const fault& doing);
+
+  // Until move() has nothing left to do; it says whether it did anything. tell(): what is awaited.
+  enum class motion { none, some, all };
+  struct awaited {
+    std::vector<int> comes, goes;  // from and to whom
+    bool begins = false;           // what comes was sent before a rank left, or never
+  };
+  template <class Move, class Tell>
+  void wait(const fault& doing, Move&& move, Tell&& tell);
+
+  void send(batch& with, flow on, int to, const char* from, std::int64_t bytes);
+  void receive(batch& with, flow on, int from, char* to, std::int64_t bytes);
   // `doing`: what a fault that is found in the meantime says of the operation. Throws PEER.
   void finish(batch& all, const fault& doing);
   // The operation has failed: takes back what is under way, or leaves it to the hub.
   void abandon(batch& all) noexcept;
+  void abandon(mpi_request& one) noexcept;
 
   void end(const fault& why) noexcept;  // for all ranks
   bool failed(fault& why) const noexcept;
@@ -84,8 +104,10 @@ class mpi_link final : public notice_reader {
   void meet(std::size_t buffer);
   void map(std::size_t buffer);
   void note(const fault& why) noexcept;
-  bool advance(batch& all, const fault& doing);
-  void look_around(const batch& all, const fault& doing, std::int64_t waited);
+  motion advance(batch& all, const fault& doing);
+  void raise_if_over(const awaited& all, const fault& doing, std::int64_t waited);
+  void pause(std::int64_t waited) const noexcept;
+  [[noreturn]] void end_broken(int peer, const fault& doing, const char* why);
   [[noreturn]] void end_and_raise(const fault& why);
   char* place(int index) const noexcept {
     return memory_.get() + static_cast<std::ptrdiff_t>(index) * opening_bytes;
@@ -108,5 +130,22 @@ class mpi_link final : public notice_reader {
   fault fault_;
   std::atomic<bool> failed_{false};
 };
+
+template <class Move, class Tell>
+void mpi_link::wait(const fault& doing, Move&& move, Tell&& tell) {
+  for (int i = 0; i < 256; ++i)  // some ten microseconds
+    if (move() == motion::all) return;
+  std::int64_t since = now_ns();
+  while (true) {
+    hub_->poll();
+    const motion moved = move();
+    if (moved == motion::all) return;
+    const std::int64_t now = now_ns();
+    if (moved == motion::some) since = now;
+    raise_if_failed();
+    if (now - since >= yield_ns) raise_if_over(tell(), doing, now - since);
+    pause(now - since);
+  }
+}
 
 }  // namespace velo::comm

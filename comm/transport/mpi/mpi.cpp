@@ -5,13 +5,22 @@
 #include <utility>
 
 #include "comm/transport/mpi/hosts.hpp"
+#include "comm/transport/mpi/messages.hpp"
 
 namespace velo::comm {
 namespace {
 
 class mpi_transport final : public transport {
  public:
-  explicit mpi_transport(const mpi_link::setting& set) : link_(set), hosts_(link_, set.buffer) {}
+  explicit mpi_transport(const mpi_link::setting& set)
+      : link_(set), hosts_(link_, set.buffer), messages_(link_) {}
+  ~mpi_transport() override {
+    try {
+      messages_.finish();
+    } catch (...) {  // the group has ended
+    }
+    messages_.abandon();
+  }
 
   velo_transport kind() const noexcept override { return VELO_TRANSPORT_MPI; }
   int rank() const noexcept override { return link_.rank(); }
@@ -19,6 +28,7 @@ class mpi_transport final : public transport {
 
   void run(const operation& what, core::execution& state) override {
     link_.raise_if_failed();
+    if (what.terms.kind >= collective::send) return messages_.run(what);
     mpi_round round(link_, what, state, begun_.load(std::memory_order_relaxed) + 1);
     begun_.fetch_add(1, std::memory_order_relaxed);
     if (!hosts_.carry_out(round)) comm::carry_out(round);
@@ -47,6 +57,7 @@ class mpi_transport final : public transport {
  private:
   mpi_link link_;
   mpi_hosts hosts_;
+  mpi_messages messages_;
   std::atomic<std::uint64_t> begun_{0}, done_{0};
 };
 

@@ -404,7 +404,10 @@ void carry_out(mpi_round& r) {
       return scatter(r);
     case collective::send:
     case collective::receive:
-      return;
+    case collective::exchange:
+    case collective::create_part:
+    case collective::shrink:
+      return;  // not by rounds
   }
 }
 

@@ -70,12 +70,12 @@ void mpi_round::meet() {
   if (inner_) return;
   for (int peer = 0; peer < size; ++peer)
     if (peer != rank)
-      link_.receive(openings_, channel::opening, peer, link_.opening_of(peer),
+      link_.receive(openings_, flow::opening, peer, link_.opening_of(peer),
                     mpi_link::opening_bytes);
   for (int i = 1; i < size; ++i) {
     const int peer = (rank + i) % size;
     const opening mine = read_opening(link_.opening_to(peer));
-    link_.send(openings_, channel::opening, peer, link_.opening_to(peer),
+    link_.send(openings_, flow::opening, peer, link_.opening_to(peer),
                static_cast<std::int64_t>(sizeof mine) + mine.bytes);
   }
   link_.finish(openings_, doing_);
@@ -116,13 +116,13 @@ const char* mpi_round::payload(int of) const noexcept {
 }
 
 void mpi_round::give(int peer, const char* staged, std::int64_t bytes) {
-  if (bytes > 0) link_.send(under_way_[turn_], channel::data, rank_of(peer), staged, bytes);
+  if (bytes > 0) link_.send(under_way_[turn_], flow::data, rank_of(peer), staged, bytes);
 }
 
 void mpi_round::expect(int peer, std::int64_t bytes) {
   if (bytes > 0)
-    link_.receive(under_way_[turn_], channel::data, rank_of(peer),
-                  link_.slot_of(rank_of(peer), turn_), bytes);
+    link_.receive(under_way_[turn_], flow::data, rank_of(peer), link_.slot_of(rank_of(peer), turn_),
+                  bytes);
 }
 
 void mpi_round::disagree(int with, std::int64_t wanted, std::int64_t got) {

@@ -287,6 +287,54 @@ TEST_CASE("groups of one communicator have messages and orders of their own", "[
   }
 }
 
+// Around in a ring, each before it receives, which is the buffers' to hold; and all at the same time.
+TEST_CASE("messages arrive whole and in order, small and large, one and many", "[together]") {
+  joined all;
+  const rank_of_group& me = all.me;
+  if (me.size == 1) return;
+  const int next = (me.rank + 1) % me.size, before = (me.rank + me.size - 1) % me.size;
+  for (const std::int64_t count : {0, 1, 100, 3000}) {
+    const numbers mine(f32, count, me.rank), theirs(f32, count, before), got(f32, count, 77);
+    const velo_tensor out = mine.view(), in = got.view();
+    REQUIRE(velo_group_send(me.stream, me.group, next, &out) == VELO_OK);
+    REQUIRE(velo_group_receive(me.stream, me.group, before, &in) == VELO_OK);
+    bytes a, b;
+    theirs.append_to(a);
+    got.append_to(b);
+    CHECK((a == b));
+  }
+  std::vector<numbers> give, take, expected;
+  for (int peer = 0; peer < me.size; ++peer)
+    for (const std::int64_t count : {7, 200003, 0, 20000}) {
+      const int to = 10 * me.rank + peer, from = 10 * peer + me.rank;
+      give.emplace_back(u8, count, to);
+      take.emplace_back(u8, count, 0);
+      expected.emplace_back(u8, count, from);
+    }
+  std::vector<velo_tensor> views;
+  views.reserve(give.size() + take.size());
+  std::vector<velo_group_message> messages;
+  for (std::size_t i = 0; i < give.size(); ++i) {
+    const auto peer = static_cast<std::int32_t>(i / 4);
+    if (peer == me.rank) continue;
+    views.push_back(give[i].view());
+    messages.push_back({&views.back(), peer, VELO_MESSAGE_SEND});
+    views.push_back(take[i].view());
+    messages.push_back({&views.back(), peer, VELO_MESSAGE_RECEIVE});
+  }
+  for (int round = 0; round < 3; ++round)
+    REQUIRE(velo_group_exchange(me.stream, me.group, messages.data(),
+                                static_cast<std::int64_t>(messages.size())) == VELO_OK);
+  for (std::size_t i = 0; i < take.size(); ++i) {
+    if (static_cast<int>(i / 4) == me.rank) continue;
+    bytes a, b;
+    take[i].append_to(a);
+    expected[i].append_to(b);
+    CHECK((a == b));
+  }
+  CHECK(sum_of(me, 100) == VELO_OK);
+}
+
 TEST_CASE("what mpirun says decides: one host is shared memory", "[together]") {
   const velo_context context = new_context();
   velo_group group = nullptr;
@@ -402,6 +450,33 @@ TEST_CASE("ranks that disagree are told so, and who is right", "[faults]") {
       velo_group_gather_v(all.me.stream, all.me.group, 0, &from, four.data(), nullptr, &to);
   if (all.me.rank == 0) CHECK(done == VELO_ERR_PEER);
   CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
+}
+
+TEST_CASE("a message that is not what was expected, and one that never comes", "[faults]") {
+  {
+    joined all;
+    const numbers x(f32, all.me.rank == 0 ? 5 : 6, 0);
+    const velo_tensor view = x.view();
+    if (all.me.rank == 0) {
+      CHECK(velo_group_send(all.me.stream, all.me.group, 1, &view) == VELO_OK);
+      CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
+    } else if (all.me.rank == 1) {
+      CHECK(velo_group_receive(all.me.stream, all.me.group, 0, &view) == VELO_ERR_PEER);
+      CHECK(last_got() == "rank 0 with send of 5 float32 to rank 1");
+    } else {
+      CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
+    }
+  }
+  joined all(over_mpi(200));
+  const numbers x(f32, 6, 0);
+  const velo_tensor view = x.view();
+  if (all.me.rank == 1) {
+    CHECK(velo_group_receive(all.me.stream, all.me.group, 0, &view) == VELO_ERR_PEER);
+    CHECK(last_got() == "rank 0 not there");
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
+  }
 }
 
 TEST_CASE("a rank that leaves in good order is named as such", "[faults]") {
