@@ -17,7 +17,7 @@ json parsed_output(const outcome& o) {
   return parsed(o.out);
 }
 
-bool holds(const outcome& o, const char* text) {
+bool holds(const outcome& o, const std::string& text) {
   return o.out.find(text) != std::string::npos;
 }
 
