@@ -373,10 +373,12 @@ TEST_CASE("launchers say which rank a process is") {
     const char* size;
     const char* here;
     const char* id;
+    const char* got_elsewhere;  // with ranks on other hosts: a plugin, which is not beside a test
   };
   const job jobs[] = {{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                       "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE"},
-                      {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_PORT"}};
+                       "OMPI_COMM_WORLD_LOCAL_SIZE", "PMIX_NAMESPACE", "none in "},
+                      {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_PORT",
+                       "4, of which 2 are here"}};
   for (const job& one : jobs) {
     INFO(one.what);
     const std::string id = processes::name();
@@ -422,7 +424,7 @@ TEST_CASE("launchers say which rank a process is") {
     CHECK(wrong[0].code == VELO_ERR_ARGUMENT);
     CHECK(wrong[1].code == VELO_ERR_ARGUMENT);
     CHECK(wrong[2].code == VELO_ERR_UNSUPPORTED);
-    CHECK(std::string(wrong[2].got) == "4, of which 2 are here");
+    CHECK(std::string(wrong[2].got).find(one.got_elsewhere) == 0);
   }
 }
 

@@ -356,6 +356,13 @@ struct velo_api {
 
   /* velo/ops_overlap.h */
   velo_status (*matmul_all_reduce)(velo_stream stream, const velo_matmul_all_reduce_args* args);
+
+  /* velo/group.h */
+  velo_status (*transport_query)(velo_context context, velo_transport transport);
+  velo_status (*group_create_part)(velo_group parent, const int32_t* ranks, int32_t count,
+                                   const velo_group_desc* desc, velo_group* group);
+  velo_status (*group_shrink)(velo_group group, const velo_group_desc* desc, velo_group* survivors);
+  velo_status (*group_history)(velo_group group, char* buffer, uint64_t capacity, uint64_t* needed);
 };
 
 VELO_END_C

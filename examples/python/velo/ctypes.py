@@ -82,6 +82,7 @@ VELO_TRANSPORT_AUTO = 0
 VELO_TRANSPORT_SELF = 1
 VELO_TRANSPORT_LOCAL = 2
 VELO_TRANSPORT_SHM = 3
+VELO_TRANSPORT_MPI = 4
 VELO_MESSAGE_SEND = 0
 VELO_MESSAGE_RECEIVE = 1
 VELO_REDUCE_SUM = 0
@@ -712,6 +713,7 @@ velo_group_desc._fields_ = [
     ("name", c_char_p),
     ("rank", c_int32),
     ("size", c_int32),
+    ("communicator", c_int64),
 ]
 velo_group_message._fields_ = [
     ("x", POINTER(velo_tensor)),
@@ -1640,6 +1642,10 @@ FUNCTIONS = {
     "velo_group_receive": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_exchange": (c_int32, velo_stream, velo_group, POINTER(velo_group_message), c_int64),
     "velo_matmul_all_reduce": (c_int32, velo_stream, POINTER(velo_matmul_all_reduce_args)),
+    "velo_transport_query": (c_int32, velo_context, c_int32),
+    "velo_group_create_part": (c_int32, velo_group, POINTER(c_int32), c_int32, POINTER(velo_group_desc), POINTER(velo_group)),
+    "velo_group_shrink": (c_int32, velo_group, POINTER(velo_group_desc), POINTER(velo_group)),
+    "velo_group_history": (c_int32, velo_group, c_char_p, c_uint64, POINTER(c_uint64)),
 }
 
 
