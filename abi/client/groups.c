@@ -1,4 +1,4 @@
-/* This part: groups and their collectives, of one rank and of two, the second on a queue. */
+/* This part: groups and their collectives, of one rank and of two, the second on a queue; buckets. */
 #include "client.h"
 
 static void one_rank(velo_stream stream, velo_context context) {
@@ -113,8 +113,38 @@ static void two_ranks(velo_stream stream, velo_context context) {
   velo_context_destroy(contexts[1]);
 }
 
+static void buckets_of_one(velo_stream stream, velo_context context) {
+  velo_group group = NULL;
+  velo_buckets buckets = NULL;
+  velo_buckets_desc desc = VELO_BUCKETS_DESC_INIT;
+  velo_buckets_info info = VELO_BUCKETS_INFO_INIT;
+  velo_bucket one = VELO_BUCKET_INIT;
+  float values[3] = {1, 2, 3};
+  const int64_t counts[2] = {1, 2};
+  const velo_tensor gradients = F32(values, 1, 3);
+  WORKS(velo_group_create(context, NULL, &group));
+  desc.bytes = 4;
+  desc.scale = 2;
+  WORKS(velo_buckets_create(stream, group, &gradients, counts, 2, &desc, &buckets));
+  WORKS(velo_buckets_ready(buckets, stream, 1));
+  EXPECT(values[0] == 1 && values[1] == 4 && values[2] == 6);
+  EXPECT(velo_buckets_ready(buckets, stream, 1) == VELO_ERR_STATE);
+  WORKS(velo_buckets_finish(buckets, stream));
+  EXPECT(values[0] == 2 && values[1] == 4);
+  WORKS(velo_buckets_get_info(buckets, &info));
+  EXPECT(info.slices == 2 && info.buckets == 2 && info.steps == 1);
+  WORKS(velo_buckets_get_bucket(buckets, 1, &one));
+  EXPECT(one.first == 1 && one.offset == 1 && one.count == 2 && one.own_count == 2);
+  WORKS(velo_buckets_gather(buckets, stream, &gradients));
+  WORKS(velo_buckets_wait(buckets, stream, 0));
+  EXPECT(values[0] == 2);
+  velo_buckets_destroy(buckets);
+  velo_group_destroy(group);
+}
+
 void client_groups(velo_stream stream, velo_context context) {
   one_rank(stream, context);
   alone(stream, context);
   two_ranks(stream, context);
+  buckets_of_one(stream, context);
 }

@@ -91,6 +91,16 @@ class world {
     REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
     REQUIRE(velo_event_create(context_, &event) == VELO_OK);
     REQUIRE(velo_event_record(event, stream) == VELO_OK);
+    const velo_tensor gradients{memory_,
+                                {VELO_DEVICE_CPU, 0},
+                                1,
+                                {VELO_DTYPE_FLOAT, 32, 1},
+                                const_cast<std::int64_t*>(&slice_),
+                                nullptr,
+                                0};
+    velo_buckets buckets = nullptr;
+    REQUIRE(velo_buckets_create(stream, group, &gradients, &slice_, 1, nullptr, &buckets) ==
+            VELO_OK);
     velo_pack_desc weight = VELO_PACK_DESC_INIT;
     weight.k = weight.n = 4;
     REQUIRE(velo_pack_create(context_, &weight, &pack) == VELO_OK);
@@ -116,6 +126,7 @@ class world {
                                                {"velo_recompute_plan", recompute_plan_},
                                                {"velo_swap", swap},
                                                {"velo_group", group},
+                                               {"velo_buckets", buckets},
                                                {"velo_topology", topology_},
                                                {"velo_schedule", schedule_},
                                                {"velo_timeline", timeline_}};
@@ -184,6 +195,7 @@ class world {
   velo_schedule schedule_ = nullptr;
   velo_timeline timeline_ = nullptr;
   velo_stream inline_ = nullptr;
+  const std::int64_t slice_ = 16;
   alignas(64) unsigned char memory_[4096];
   velo_tensor* tensor_;
   float* elements_;

@@ -470,6 +470,26 @@ TEST_CASE("ranks of a group combine what they have") {
   CHECK_THROWS_AS(ranks[0].barrier(first.inline_stream()), velo::error);
 }
 
+TEST_CASE("buckets of gradients are combined, and parameters gathered") {
+  const velo::context context = velo::context::create();
+  const velo::stream link = velo::stream::create(context);
+  const velo::group group = velo::group::create(context);
+  float values[3] = {1, 2, 3};
+  const std::int64_t counts[] = {1, 2};
+  const velo::tensor_view all(values, {3});
+  velo_buckets_desc desc = VELO_BUCKETS_DESC_INIT;
+  desc.scale = 2;
+  const auto buckets = velo::buckets::create(link, group, all, counts, 2, desc);
+  buckets.ready(context.inline_stream(), 0);
+  buckets.finish(context.inline_stream());
+  CHECK(values[2] == 6);
+  buckets.gather(context.inline_stream(), all);
+  buckets.wait(context.inline_stream(), 1);
+  CHECK(buckets.info().buckets == 1);
+  CHECK(buckets.bucket(0).slices == 2);
+  CHECK_THROWS_AS(velo::buckets::create(link, group, all, counts, 1), velo::error);
+}
+
 TEST_CASE("a rank alone has every collective") {
   const velo::context context = velo::context::create();
   const velo::stream_ref stream = context.inline_stream();

@@ -45,6 +45,8 @@ struct world {
   velo_context peer = nullptr;       // of the second rank
   velo_stream peer_queue = nullptr;  // its calls wait there
   velo_group groups[3] = {};
+  velo_group groups[2] = {};
+  velo_buckets buckets = nullptr;
   velo_topology topology = nullptr;
   velo_schedule schedule = nullptr;
   velo_timeline timeline = nullptr;

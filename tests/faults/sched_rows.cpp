@@ -1,4 +1,4 @@
-// The rows of schedules and timelines.
+// The rows of schedules, timelines and buckets.
 #include "tests/faults/rows.hpp"
 
 namespace velo::testing {
@@ -50,10 +50,70 @@ velo_status get_stats(world& w) {
   return velo_timeline_get_stats(w.timeline, &stats);
 }
 
+float gradients[40] = {};
+const std::int64_t slices[] = {16, 24}, elements = 40;
+
+velo_tensor all_gradients() {
+  return {gradients, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &elements, nullptr, 0};
+}
+void open_group(world& w) {
+  open_with_queue(w);
+  must(velo_group_create(w.context, nullptr, &w.groups[0]));
+}
+velo_status create_buckets(world& w) {
+  velo_buckets_desc desc = VELO_BUCKETS_DESC_INIT;
+  desc.mode = VELO_BUCKETS_REDUCE_SCATTER;
+  desc.bytes = 64;
+  const velo_tensor all = all_gradients();
+  return velo_buckets_create(w.queue, w.groups[0], &all, slices, 2, &desc, &w.buckets);
+}
+void open_buckets(world& w) {
+  open_group(w);
+  must(create_buckets(w));
+}
+velo_status gather(world& w) {
+  const velo_tensor all = all_gradients();
+  return velo_buckets_gather(w.buckets, w.now, &all);
+}
+void open_gathered(world& w) {
+  open_buckets(w);
+  must(gather(w));
+}
+velo_status get_buckets(world& w) {
+  velo_buckets_info info = VELO_BUCKETS_INFO_INIT;
+  return velo_buckets_get_info(w.buckets, &info);
+}
+void close_buckets(world& w) {
+  close(w);
+  w.groups[0] = nullptr;
+  w.buckets = nullptr;
+}
+
 }  // namespace
 
 std::vector<entry> sched_rows() {
   return {
+      {"velo_buckets_create", open_group, create_buckets, close_buckets},
+      {"velo_buckets_destroy", open_buckets,
+       [](world& w) {
+         velo_buckets_destroy(w.buckets);
+         return gone(get_buckets(w));
+       },
+       close_buckets},
+      {"velo_buckets_ready", open_buckets,
+       [](world& w) { return velo_buckets_ready(w.buckets, w.now, 1); }, close_buckets},
+      {"velo_buckets_finish", open_buckets,
+       [](world& w) { return velo_buckets_finish(w.buckets, w.now); }, close_buckets},
+      {"velo_buckets_gather", open_buckets, gather, close_buckets},
+      {"velo_buckets_wait", open_gathered,
+       [](world& w) { return velo_buckets_wait(w.buckets, w.now, 0); }, close_buckets},
+      {"velo_buckets_get_info", open_buckets, get_buckets, close_buckets},
+      {"velo_buckets_get_bucket", open_buckets,
+       [](world& w) {
+         velo_bucket bucket = VELO_BUCKET_INIT;
+         return velo_buckets_get_bucket(w.buckets, 1, &bucket);
+       },
+       close_buckets},
       {"velo_schedule_create", nothing, create, close_schedule},
       {"velo_schedule_destroy", open_schedule,
        [](world& w) {
