@@ -13,6 +13,7 @@
 
 namespace pretrain {
 
+class exchange;
 class rotary_table;
 class swapper;
 
@@ -80,6 +81,9 @@ class activations {
           &of.softmax_max, &of.softmax_sum})
       f(*one);
   }
+
+  // Who is told which gradients the backward pass has finished; nullptr: nobody.
+  const exchange* told = nullptr;
 
   // The model's; [tokens, ..] in its dtype:
   std::int64_t sequences = 0;    // of the forward pass

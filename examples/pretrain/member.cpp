@@ -28,7 +28,9 @@ void member::join(velo::group group) {
   const velo_group_info about = group_.info();
   rank_ = about.rank;
   ranks_ = about.size;
-  if (ranks_ == 1 || threads_ != 0) return;
+  if (ranks_ == 1) return;
+  link_ = velo::stream::create(context_);
+  if (threads_ != 0) return;
   const int mine = std::max(1, threads_of(context_) / ranks_);
   context_.set("threads", std::to_string(mine).c_str());
 }
@@ -47,10 +49,6 @@ int member::most(int mine) const {
   const velo::tensor_view one(&mine, {});
   if (ranks_ > 1) group_.all_reduce(stream(), one, one, VELO_REDUCE_MAX);
   return mine;
-}
-
-void member::average(const velo::tensor_view& all) const {
-  if (ranks_ > 1) group_.all_reduce(stream(), all, all, VELO_REDUCE_AVG);
 }
 
 void member::abort() const noexcept {

@@ -27,6 +27,10 @@ class member {
   const velo::context& context() const { return context_; }
   velo::stream_ref stream() const { return context_.inline_stream(); }
 
+  // Of several ranks: their group, and a stream of communication's own.
+  velo_group group() const { return group_; }
+  velo::stream_ref link() const { return link_; }
+
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   bool leads() const { return rank_ == 0; }
@@ -35,7 +39,6 @@ class member {
   void barrier() const;
   double sum(double mine) const;
   int most(int mine) const;
-  void average(const velo::tensor_view& all) const;  // in place
 
   // Ends what the others wait for: this rank has failed.
   void abort() const noexcept;
@@ -45,6 +48,7 @@ class member {
   run_memory memory_;
   velo::context context_;
   velo::group group_;
+  velo::stream link_;
   int rank_ = 0, ranks_ = 1;
 };
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <limits>
 
+#include "exchange.hpp"
 #include "swapper.hpp"
 
 namespace pretrain {
@@ -107,6 +108,7 @@ void model::backward(const velo::stream_ref& stream, activations& of, double sca
                                            .dlogits(logits));
   of.lse = {};
   head_.weight_gradient(stream, rows(now, of.normed, hidden), logits);
+  if (of.told) of.told->head_ready();
   of.normed = {};
   const buffer through =
       memory_.take(now.room.tokens() * hidden * (type_.bits / 8), VELO_PURPOSE_WORKSPACE);
@@ -164,6 +166,7 @@ void model::layer_backward(const pass& now, activations& of, std::size_t layer,
       of.residual[i + 1] = layers_[i].forward(now, of.residual[i], of.layers[i]);
   layers_[layer].backward(now, gradient, of.residual[layer], of.layers[layer]);
   of.residual[layer] = {};
+  if (of.told) of.told->layer_ready(layer);
 }
 
 std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activations& of) {

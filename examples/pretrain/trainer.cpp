@@ -16,6 +16,12 @@ std::unique_ptr<swapper> make_swapper(member& rank, const std::string& where,
   return std::make_unique<swapper>(rank.context(), rank.memory(), where, directory);
 }
 
+std::unique_ptr<exchange> make_exchange(const member& rank, const weights& of) {
+  if (rank.ranks() == 1) return nullptr;
+  const weight_layout& all = of.layout();
+  return std::make_unique<exchange>(rank, all, of.gradient(0, {all.total}), false);
+}
+
 }  // namespace
 
 trainer::trainer(member& rank, const settings& values, const corpus& text)
@@ -27,6 +33,7 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       activations_away_(make_swapper(rank, values.memory.swap_activations, values.memory.swap_dir)),
       optimizer_away_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir)),
       weights_(memory_, values.model, true),
+      exchange_(make_exchange(rank, weights_)),
       model_(memory_, rank.context(), weights_, values.model, values.data.sequence, true),
       batch_(memory_, values.model, {windows_here(), values.data.sequence}),
       optimizer_(values.optimizer),
@@ -142,9 +149,11 @@ trainer::result trainer::step() {
     model_.forward(stream_, batch_, sequences);
     loss += model_.loss(stream_, batch_, velo::reduction::mean) / static_cast<double>(pieces);
     memory_.note("backward");
+    batch_.told = piece + 1 == pieces ? exchange_.get() : nullptr;
     model_.backward(stream_, batch_, 1 / static_cast<double>(pieces));
   }
-  rank_.average(weights_.gradient(0, {weights_.layout().total}));
+  batch_.told = nullptr;
+  if (exchange_) exchange_->finish();
   loss = rank_.sum(loss) / rank_.ranks();
   memory_.note("optimizer");
   if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);

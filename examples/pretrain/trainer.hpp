@@ -8,6 +8,7 @@
 
 #include "checkpoint.hpp"
 #include "corpus.hpp"
+#include "exchange.hpp"
 #include "member.hpp"
 #include "model.hpp"
 #include "optimizer.hpp"
@@ -70,6 +71,7 @@ class trainer {
   velo::stream_ref stream_;
   std::unique_ptr<swapper> activations_away_, optimizer_away_;  // or nullptr
   class weights weights_;
+  std::unique_ptr<exchange> exchange_;  // of several ranks
   class model model_;
   class activations batch_;
   optimizer optimizer_;

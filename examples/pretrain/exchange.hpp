@@ -1,0 +1,54 @@
+// How gradients become those of all ranks, and weights that ranks have updated in part become whole.
+//
+// Gradients go bucket by bucket, on a stream of their own, as the backward pass makes them: layer by
+// layer. With a sharded optimizer each rank gets them for its own ranges of the weights alone, updates
+// these, and the weights are gathered in the order in which they are needed. All of it is
+// velo::buckets' work; what is here says which weights belong together.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+#include <velo/velo.hpp>
+
+#include "layout.hpp"
+#include "member.hpp"
+
+namespace pretrain {
+
+// Elements of the layout.
+struct range {
+  std::int64_t begin, count;
+};
+
+class exchange {
+ public:
+  // Of several ranks. `gradients`: one row in this layout; both must outlive the exchange.
+  exchange(const member& rank, const weight_layout& layout, const velo::tensor_view& gradients,
+           bool sharded);
+
+  // What the backward pass has finished, and is then not to touch; the rest is, when it ends.
+  void head_ready() const;
+  void layer_ready(std::size_t layer) const;
+  void finish() const;  // has the gradients of all ranks
+
+  // What this rank sums and updates, in the order of the layout: together the ranks have all.
+  const std::vector<range>& own() const { return own_; }
+
+  // Begins to gather weights; and waits for those of a part of the model.
+  void gather(const velo::tensor_view& weights) const;
+  void await_embedding() const;
+  void await_layer(std::size_t layer) const;
+  void await_head() const;
+  void await_norms() const;
+
+ private:
+  void wait(std::size_t slice) const;
+
+  velo::stream_ref stream_;
+  bool tied_;
+  std::vector<std::int64_t> counts_;  // of slices: embedding, layers, head, norms
+  velo::buckets buckets_;
+  std::vector<range> own_;
+};
+
+}  // namespace pretrain
