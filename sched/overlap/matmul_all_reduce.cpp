@@ -15,23 +15,23 @@
 namespace velo::sched {
 namespace {
 
-using problem = overlap_problem;
+struct problem : overlap_problem {
+  membership in;
+};
 
 void infer(const velo_matmul_all_reduce_args& a, problem& p, ops::output_shapes& outputs) {
-  p = problem_of(a.group, *a.x, *a.weight, a.transpose_weight != 0);
-  set_product_shape(outputs, a.y, *a.x, p.product.n);
+  static_cast<overlap_problem&>(p) = problem_of(*a.x, *a.weight, a.transpose_weight != 0);
+  p.in = membership_in(a.group, "args.group");
+  std::int64_t shape[ops::max_rank];
+  std::copy(a.x->shape, a.x->shape + a.x->ndim, shape);
+  shape[a.x->ndim - 1] = p.product.n;
+  outputs.set(a.y, p.dtype, a.x->ndim, shape);
 }
 
-comm::operation operation_of(const problem& p) {
-  comm::operation what;
-  what.function = "velo_matmul_all_reduce";
-  what.terms.kind = comm::collective::all_reduce;
-  what.terms.reduction = VELO_REDUCE_SUM;
-  what.terms.in_code = what.terms.out_code = p.dtype.code;
-  what.terms.in_bits = what.terms.out_bits = p.dtype.bits;
-  what.terms.scale = 1;
+comm::operation reduction_of(const problem& p) {
+  comm::operation what = operation_of(p, comm::collective::all_reduce, p.product.m * p.product.n,
+                                      "velo_matmul_all_reduce");
   what.in = what.out = p.product.c;
-  what.terms.count = what.count = what.out_count = p.product.m * p.product.n;
   return what;
 }
 
@@ -90,12 +90,12 @@ class sliced_run {
     relay_.await_piece();
     const std::int64_t end = piece_end(taken_);
     in_turn(on_, [&](core::execution& turn) {
-      const int ranks = p_.group->size();
+      const int ranks = p_.in.group->size();
       auto* sources = turn.scratch.take<const void*>(static_cast<std::size_t>(ranks) * strips);
       for_strips(turn, end - taken_, [&](std::int64_t at, std::int64_t bytes) {
         const void** from = sources + at / strip_bytes() * ranks;
         for (int r = 0; r < ranks; ++r)
-          from[r] = (r == p_.group->rank() ? y_ + taken_ : relay_.piece(r)) + at;
+          from[r] = (r == p_.in.group->rank() ? y_ + taken_ : relay_.piece(r)) + at;
         what_.kernel({from, ranks, y_ + taken_ + at, bytes / what_.in_size(), 1, false});
       });
     });
@@ -131,10 +131,10 @@ void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
   const auto multiply_all = [&] {
     in_turn(on, [&](core::execution& turn) { multiply(p.product, kernel.how, turn); });
   };
-  if (p.group == nullptr) return multiply_all();
-  comm::operation what = operation_of(p);
+  if (p.in.group == nullptr) return multiply_all();
+  comm::operation what = reduction_of(p);
   what.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
-  p.group->serve(p.place, what, [&](comm::transport& link, core::arena& scratch) {
+  p.in.group->serve(p.in.place, what, [&](comm::transport& link, core::arena& scratch) {
     if (kernel.how == overlap_kernel::way::sliced) {
       what.terms.counts = 2;
       const auto relay = link.begin_relay(what, on);
@@ -148,16 +148,20 @@ void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
 
 const char* reject(const velo_matmul_all_reduce_args&, const problem& p,
                    const ops::kernel_entry& kernel) {
-  return why_not_sliced(p, kernel);
+  const bool sliced =
+      static_cast<const overlap_kernel*>(kernel.kernels)->how == overlap_kernel::way::sliced;
+  if (sliced && p.in.size() == 1) return "the group has one rank";
+  if (sliced && !p.in.group->has_relay()) return "the transport of the group sends no pieces";
+  return nullptr;
 }
 
 void enter(const velo_matmul_all_reduce_args&, problem& p, core::stream& on,
            const ops::enqueue& put) {
-  enter_group(p, operation_of(p), on, put);
+  enter_group(p.in, "args.group", reduction_of(p), on, put);
 }
 
 void drop(const problem& p) noexcept {
-  if (p.group != nullptr) p.group->drop(p.place, operation_of(p));
+  if (p.in.group != nullptr) p.in.group->drop(p.in.place, reduction_of(p));
 }
 
 }  // namespace
@@ -167,6 +171,6 @@ namespace velo::ops {
 
 extern const operator_def matmul_all_reduce_operator =
     define_waiting<sched::infer, sched::run, sched::reject, sched::enter, sched::drop>(
-        sched::overlap_kernel_list);
+        sched::sliced_kernel_list);
 
 }  // namespace velo::ops

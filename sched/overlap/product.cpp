@@ -28,10 +28,23 @@ std::int64_t element_bytes(ops::element_type type) {
 
 }  // namespace
 
-extern const ops::kernel_list overlap_kernel_list{entries, 3};
+extern const ops::kernel_list sliced_kernel_list{entries, 3};
+extern const ops::kernel_list composed_kernel_list{entries + 1, 2};
 
-overlap_problem problem_of(velo_group group, const velo_tensor& x, const velo_tensor& weight,
-                           bool transpose_weight) {
+membership membership_in(velo_group group, const char* argument) {
+  if (group == nullptr) return {nullptr, {}};
+  return {&core::resolve<comm::group>(group, argument), {}};
+}
+
+void enter_group(membership& in, const char* argument, const comm::operation& what,
+                 core::stream& on, const ops::enqueue& put) {
+  if (in.group == nullptr) return put();
+  if (&on.owner() != &in.group->owner())
+    fail(VELO_ERR_ARGUMENT, argument, "a group of the stream's context", "one of another context");
+  in.group->enter(on, in.place, what, put);
+}
+
+overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight) {
   ops::require_rank(x, "x", 2);
   ops::require_rank(weight, "weight", 2, 2);
   ops::require_dtype(weight, "weight", x.dtype);
@@ -47,33 +60,21 @@ overlap_problem problem_of(velo_group group, const velo_tensor& x, const velo_te
   p.lda = p.k, p.ldb = weight.shape[1], p.ldc = p.n;
   p.transpose_b = transpose_weight;
   all.dtype = x.dtype;
-  all.group = group == nullptr ? nullptr : &core::resolve<comm::group>(group, "args.group");
   return all;
 }
 
-void set_product_shape(ops::output_shapes& outputs, ops::output_shapes::output y,
-                       const velo_tensor& x, std::int64_t n) {
-  std::int64_t shape[ops::max_rank];
-  std::copy(x.shape, x.shape + x.ndim, shape);
-  shape[x.ndim - 1] = n;
-  outputs.set(y, x.dtype, x.ndim, shape);
-}
-
-void enter_group(overlap_problem& problem, const comm::operation& what, core::stream& on,
-                 const ops::enqueue& put) {
-  if (problem.group == nullptr) return put();
-  if (&on.owner() != &problem.group->owner())
-    fail(VELO_ERR_ARGUMENT, "args.group", "a group of the stream's context",
-         "one of another context");
-  problem.group->enter(on, problem.place, what, put);
-}
-
-const char* why_not_sliced(const overlap_problem& problem, const ops::kernel_entry& kernel) {
-  if (static_cast<const overlap_kernel*>(kernel.kernels)->how != overlap_kernel::way::sliced)
-    return nullptr;
-  if (problem.group == nullptr || problem.group->size() == 1) return "the group has one rank";
-  if (!problem.group->has_relay()) return "the transport of the group sends no pieces";
-  return nullptr;
+comm::operation operation_of(const overlap_problem& problem, comm::collective kind,
+                             std::int64_t count, const char* function) {
+  comm::operation what;
+  what.function = function;
+  what.terms.kind = kind;
+  what.terms.in_code = what.terms.out_code = problem.dtype.code;
+  what.terms.in_bits = what.terms.out_bits = problem.dtype.bits;
+  what.terms.count = what.count = what.out_count = count;
+  if (kind == comm::collective::all_gather) return what;
+  what.terms.reduction = VELO_REDUCE_SUM;
+  what.terms.scale = 1;
+  return what;
 }
 
 void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::execution& turn) {

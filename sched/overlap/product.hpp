@@ -17,25 +17,31 @@ namespace velo::sched {
 struct overlap_kernel {
   enum class way { sliced, composition, reference } how;
 };
-extern const ops::kernel_list overlap_kernel_list;
+extern const ops::kernel_list sliced_kernel_list;    // all three
+extern const ops::kernel_list composed_kernel_list;  // without the first
 
-// y = x @ op(weight), and who takes part; y may be unknown.
+// A call's part in a group.
+struct membership {
+  comm::group* group;  // nullptr: this rank alone
+  comm::group::ticket place;
+
+  int size() const { return group == nullptr ? 1 : group->size(); }
+};
+membership membership_in(velo_group group, const char* argument);  // throws HANDLE
+// argument: "args.group". Throws ARGUMENT for a group of another context, and what put does.
+void enter_group(membership& in, const char* argument, const comm::operation& what,
+                 core::stream& on, const ops::enqueue& put);
+
+// y = x @ op(weight); y may be unknown.
 struct overlap_problem {
   ops::gemm_problem product;
   velo_dtype dtype;
-  comm::group* group;  // nullptr: this rank alone
-  comm::group::ticket place;
 };
+overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight);
 
-overlap_problem problem_of(velo_group group, const velo_tensor& x, const velo_tensor& weight,
-                           bool transpose_weight);
-// The shape of a product: x's with n columns.
-void set_product_shape(ops::output_shapes& outputs, ops::output_shapes::output y,
-                       const velo_tensor& x, std::int64_t n);
-
-void enter_group(overlap_problem& problem, const comm::operation& what, core::stream& on,
-                 const ops::enqueue& put);
-const char* why_not_sliced(const overlap_problem& problem, const ops::kernel_entry& kernel);
+// An operation over tensors of the problem's dtype; count: of elements of the longer one.
+comm::operation operation_of(const overlap_problem& problem, comm::collective kind,
+                             std::int64_t count, const char* function);
 
 // All of it, in a turn.
 void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::execution& turn);

@@ -27,6 +27,9 @@ struct number {
     add,
     cast,
     matmul_all_reduce,
+    matmul_reduce_scatter,
+    all_gather_matmul,
+    all_gather_matmul_reduce_scatter,
   };
 };
 
@@ -242,6 +245,39 @@ void* velo_xla_matmul_all_reduce(void* call_frame) {
 }
 int __tvm_ffi_velo_matmul_all_reduce(void*, const void* args, int32_t count, void*) {
   return enter_tvm(number::matmul_all_reduce, args, count);
+}
+
+int velo_ms_matmul_reduce_scatter(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                  void* stream, void*) {
+  return enter_mindspore(number::matmul_reduce_scatter, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_matmul_reduce_scatter(void* call_frame) {
+  return enter_xla(number::matmul_reduce_scatter, call_frame);
+}
+int __tvm_ffi_velo_matmul_reduce_scatter(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::matmul_reduce_scatter, args, count);
+}
+
+int velo_ms_all_gather_matmul(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                              void* stream, void*) {
+  return enter_mindspore(number::all_gather_matmul, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_all_gather_matmul(void* call_frame) {
+  return enter_xla(number::all_gather_matmul, call_frame);
+}
+int __tvm_ffi_velo_all_gather_matmul(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::all_gather_matmul, args, count);
+}
+
+int velo_ms_all_gather_matmul_reduce_scatter(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
+                                             void* stream, void*) {
+  return enter_mindspore(number::all_gather_matmul_reduce_scatter, {count, params, ndims, shapes, dtypes, stream});
+}
+void* velo_xla_all_gather_matmul_reduce_scatter(void* call_frame) {
+  return enter_xla(number::all_gather_matmul_reduce_scatter, call_frame);
+}
+int __tvm_ffi_velo_all_gather_matmul_reduce_scatter(void*, const void* args, int32_t count, void*) {
+  return enter_tvm(number::all_gather_matmul_reduce_scatter, args, count);
 }
 
 int velo_ms_slot_000(int count, void** params, int* ndims, int64_t** shapes, const char** dtypes,
@@ -1291,4 +1327,7 @@ const torch_kernels velo::adapters::torch_entries[] = {
     torch_kernels_of<number::add>,
     torch_kernels_of<number::cast>,
     torch_kernels_of<number::matmul_all_reduce>,
+    torch_kernels_of<number::matmul_reduce_scatter>,
+    torch_kernels_of<number::all_gather_matmul>,
+    torch_kernels_of<number::all_gather_matmul_reduce_scatter>,
 };

@@ -1,7 +1,7 @@
-/* Matrix products with the communication that tensor parallelism puts next to them, in slices: what
- * one slice says to the other ranks is on its way while the next is multiplied.
+/* Matrix products with the communication that tensor parallelism puts next to them.
  * All ranks of the group make the call, in the same order; it has its place among the collectives
- * of the group. Level 2 slices it, levels 0 and 1 run product and collective one after the other.
+ * of the group. Product and collective run one after the other; at level 2 matmul_all_reduce works
+ * in slices, of which one is shown to the other ranks while the next is multiplied.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
@@ -60,6 +60,120 @@ typedef struct velo_matmul_all_reduce_args {
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
 VELO_API velo_status velo_matmul_all_reduce(velo_stream stream,
                                             const velo_matmul_all_reduce_args* args);
+
+/* ---- matmul_reduce_scatter ------------------------------------------------------------------- */
+
+typedef struct velo_matmul_reduce_scatter_args {
+  uint32_t struct_size;      /* sizeof(velo_matmul_reduce_scatter_args) */
+  uint32_t reserved;         /* 0 */
+  velo_group group;          /* in, or NULL: the ranks, of the stream's context; NULL: this one
+                              * alone */
+  const velo_tensor* x;      /* in; float32 | bfloat16: [s, .., k]; s divides by the ranks */
+  const velo_tensor* weight; /* in; float32 | bfloat16: [k, n], or [n, k] with transpose_weight;
+                              * dtype of x */
+  const velo_tensor* y;      /* out: [s / ranks, .., n], dtype of x */
+  int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+} velo_matmul_reduce_scatter_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT \
+  { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0 }
+
+/* `y = part[rank](sum[ranks](x @ op(weight)))`.
+ * A linear layer whose weight is cut along its inputs, with sequence parallelism: the rows of the
+ * sum are divided among the ranks along the first dimension. Each rank's product is rounded to the
+ * dtype of x, then the sum.
+ * Its gradient: all_gather_matmul of dy and weight with the other transpose_weight, whose gathered
+ * dy matmul_add_fp32 takes for the weight.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul_all_reduce.
+ * Cost: 2 m n k operations, and the reduce_scatter of m n elements.
+ * Source: MindSpeed MC2 and CoC.
+ * Also called npu_mm_reduce_scatter_base.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_matmul_reduce_scatter(velo_stream stream,
+                                                const velo_matmul_reduce_scatter_args* args);
+
+/* ---- all_gather_matmul ----------------------------------------------------------------------- */
+
+typedef struct velo_all_gather_matmul_args {
+  uint32_t struct_size;        /* sizeof(velo_all_gather_matmul_args) */
+  uint32_t reserved;           /* 0 */
+  velo_group group;            /* in, or NULL: the ranks, of the stream's context; NULL: this one
+                                * alone */
+  const velo_tensor* x;        /* in; float32 | bfloat16: [s, .., k] */
+  const velo_tensor* weight;   /* in; float32 | bfloat16: [k, n], or [n, k] with
+                                * transpose_weight; dtype of x */
+  const velo_tensor* y;        /* out: [ranks * s, .., n], dtype of x */
+  const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first
+                                * dimension: what the gradient to weight needs */
+  int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+} velo_all_gather_matmul_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_ALL_GATHER_MATMUL_ARGS_INIT \
+  { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0 }
+
+/* `y = gather[ranks](x) @ op(weight)`.
+ * A linear layer whose weight is cut along its outputs, with sequence parallelism: the rows of all
+ * ranks, in their order along the first dimension.
+ * Its gradient: matmul_reduce_scatter of dy and weight with the other transpose_weight, and
+ * matmul_add_fp32 of gathered and dy for the weight.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul.
+ * Cost: 2 m n k operations for m gathered rows, and the all_gather of m k elements.
+ * Source: MindSpeed MC2 and CoC.
+ * Also called npu_all_gather_base_mm.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_all_gather_matmul(velo_stream stream,
+                                            const velo_all_gather_matmul_args* args);
+
+/* ---- all_gather_matmul_reduce_scatter -------------------------------------------------------- */
+
+typedef struct velo_all_gather_matmul_reduce_scatter_args {
+  uint32_t struct_size;        /* sizeof(velo_all_gather_matmul_reduce_scatter_args) */
+  uint32_t reserved;           /* 0 */
+  velo_group gather_group;     /* in, or NULL: the ranks whose x is gathered, of the stream's
+                                * context; NULL: this one alone */
+  velo_group scatter_group;    /* in, or NULL: the ranks whose products are summed and divided,
+                                * another group; NULL: this one alone */
+  const velo_tensor* x;        /* in; float32 | bfloat16: [s, .., k] */
+  const velo_tensor* weight;   /* in; float32 | bfloat16: [k, n], or [n, k] with
+                                * transpose_weight; dtype of x */
+  const velo_tensor* y;        /* out: [gathering ranks * s / summing ranks, .., n], dtype of x */
+  const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first
+                                * dimension: what the gradient to weight needs */
+  int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+} velo_all_gather_matmul_reduce_scatter_args;
+
+/* Starting values: every attribute at its default, every pointer NULL. */
+#define VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT \
+  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* `y = part[rank](sum[scatter](gather[ranks](x) @ op(weight)))`.
+ * A linear layer whose weight is cut in both ways (2D tensor parallelism): rows are gathered over
+ * one group, multiplied, and their sum over the other group is divided among its ranks.
+ * Its gradient: the same operator with the groups in each other's place, of dy and weight with the
+ * other transpose_weight; and matmul_add_fp32 of its gathered and this one's for the weight.
+ *
+ * In place: no output may share memory with another tensor.
+ * Accuracy: for inputs that are 0 or of magnitude 1e-18 to 1e+18: as matmul_all_reduce.
+ * Cost: 2 m n k operations for m gathered rows, and both collectives.
+ * Source: MindSpeed 2D tensor parallelism.
+ *
+ * args is copied before the call returns; its tensors stay the caller's, and their data must
+ * live until the work is done. Thread class: per-stream. Errors: NULL, HANDLE, STRUCT, ARGUMENT,
+ * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED, STATE, MEMORY. */
+VELO_API velo_status velo_all_gather_matmul_reduce_scatter(
+    velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
 
 VELO_END_C
 

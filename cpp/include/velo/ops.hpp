@@ -928,4 +928,136 @@ inline outcome<> matmul_all_reduce(stream_ref stream, const matmul_all_reduce_ar
   return detail::check(VELO_FN(matmul_all_reduce)(stream.get(), &args));
 }
 
+// `y = part[rank](sum[ranks](x @ op(weight)))`.
+struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
+  matmul_reduce_scatter_args() noexcept
+      : velo_matmul_reduce_scatter_args VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT {}
+
+  // the ranks, of the stream's context; NULL: this one alone
+  matmul_reduce_scatter_args& group(velo_group value) {
+    velo_matmul_reduce_scatter_args::group = value;
+    return *this;
+  }
+  // [s, .., k]; s divides by the ranks
+  matmul_reduce_scatter_args& x(const velo_tensor& value) {
+    velo_matmul_reduce_scatter_args::x = &value;
+    return *this;
+  }
+  // [k, n], or [n, k] with transpose_weight; dtype of x
+  matmul_reduce_scatter_args& weight(const velo_tensor& value) {
+    velo_matmul_reduce_scatter_args::weight = &value;
+    return *this;
+  }
+  // [s / ranks, .., n], dtype of x
+  matmul_reduce_scatter_args& y(const velo_tensor& value) {
+    velo_matmul_reduce_scatter_args::y = &value;
+    return *this;
+  }
+  // 1 when weight is stored [n, k]
+  matmul_reduce_scatter_args& transpose_weight(bool value) {
+    velo_matmul_reduce_scatter_args::transpose_weight = value;
+    return *this;
+  }
+};
+
+inline outcome<> matmul_reduce_scatter(stream_ref stream, const matmul_reduce_scatter_args& args) {
+  return detail::check(VELO_FN(matmul_reduce_scatter)(stream.get(), &args));
+}
+
+// `y = gather[ranks](x) @ op(weight)`.
+struct all_gather_matmul_args : velo_all_gather_matmul_args {
+  all_gather_matmul_args() noexcept
+      : velo_all_gather_matmul_args VELO_ALL_GATHER_MATMUL_ARGS_INIT {}
+
+  // the ranks, of the stream's context; NULL: this one alone
+  all_gather_matmul_args& group(velo_group value) {
+    velo_all_gather_matmul_args::group = value;
+    return *this;
+  }
+  // [s, .., k]
+  all_gather_matmul_args& x(const velo_tensor& value) {
+    velo_all_gather_matmul_args::x = &value;
+    return *this;
+  }
+  // [k, n], or [n, k] with transpose_weight; dtype of x
+  all_gather_matmul_args& weight(const velo_tensor& value) {
+    velo_all_gather_matmul_args::weight = &value;
+    return *this;
+  }
+  // [ranks * s, .., n], dtype of x
+  all_gather_matmul_args& y(const velo_tensor& value) {
+    velo_all_gather_matmul_args::y = &value;
+    return *this;
+  }
+  // x of all ranks, in their order along the first dimension: what the gradient to weight needs
+  all_gather_matmul_args& gathered(const velo_tensor& value) {
+    velo_all_gather_matmul_args::gathered = &value;
+    return *this;
+  }
+  all_gather_matmul_args& gathered(std::nullptr_t) {
+    velo_all_gather_matmul_args::gathered = nullptr;
+    return *this;
+  }
+  // 1 when weight is stored [n, k]
+  all_gather_matmul_args& transpose_weight(bool value) {
+    velo_all_gather_matmul_args::transpose_weight = value;
+    return *this;
+  }
+};
+
+inline outcome<> all_gather_matmul(stream_ref stream, const all_gather_matmul_args& args) {
+  return detail::check(VELO_FN(all_gather_matmul)(stream.get(), &args));
+}
+
+// `y = part[rank](sum[scatter](gather[ranks](x) @ op(weight)))`.
+struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_scatter_args {
+  all_gather_matmul_reduce_scatter_args() noexcept
+      : velo_all_gather_matmul_reduce_scatter_args VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT {}
+
+  // the ranks whose x is gathered, of the stream's context; NULL: this one alone
+  all_gather_matmul_reduce_scatter_args& gather_group(velo_group value) {
+    velo_all_gather_matmul_reduce_scatter_args::gather_group = value;
+    return *this;
+  }
+  // the ranks whose products are summed and divided, another group; NULL: this one alone
+  all_gather_matmul_reduce_scatter_args& scatter_group(velo_group value) {
+    velo_all_gather_matmul_reduce_scatter_args::scatter_group = value;
+    return *this;
+  }
+  // [s, .., k]
+  all_gather_matmul_reduce_scatter_args& x(const velo_tensor& value) {
+    velo_all_gather_matmul_reduce_scatter_args::x = &value;
+    return *this;
+  }
+  // [k, n], or [n, k] with transpose_weight; dtype of x
+  all_gather_matmul_reduce_scatter_args& weight(const velo_tensor& value) {
+    velo_all_gather_matmul_reduce_scatter_args::weight = &value;
+    return *this;
+  }
+  // [gathering ranks * s / summing ranks, .., n], dtype of x
+  all_gather_matmul_reduce_scatter_args& y(const velo_tensor& value) {
+    velo_all_gather_matmul_reduce_scatter_args::y = &value;
+    return *this;
+  }
+  // x of all ranks, in their order along the first dimension: what the gradient to weight needs
+  all_gather_matmul_reduce_scatter_args& gathered(const velo_tensor& value) {
+    velo_all_gather_matmul_reduce_scatter_args::gathered = &value;
+    return *this;
+  }
+  all_gather_matmul_reduce_scatter_args& gathered(std::nullptr_t) {
+    velo_all_gather_matmul_reduce_scatter_args::gathered = nullptr;
+    return *this;
+  }
+  // 1 when weight is stored [n, k]
+  all_gather_matmul_reduce_scatter_args& transpose_weight(bool value) {
+    velo_all_gather_matmul_reduce_scatter_args::transpose_weight = value;
+    return *this;
+  }
+};
+
+inline outcome<> all_gather_matmul_reduce_scatter(
+    stream_ref stream, const all_gather_matmul_reduce_scatter_args& args) {
+  return detail::check(VELO_FN(all_gather_matmul_reduce_scatter)(stream.get(), &args));
+}
+
 VELO_CPP_END

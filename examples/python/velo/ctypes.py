@@ -207,8 +207,6 @@ VELO_TIMELINE_SUMMARY_JSON = 1
 VELO_TIMELINE_SVG = 2
 VELO_TIMELINE_TRACE = 3
 VELO_TIMELINE_GRID = 4
-VELO_BUCKETS_ALL_REDUCE = 0
-VELO_BUCKETS_REDUCE_SCATTER = 1
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
 VELO_PRODUCT_DTYPE_LIKE_A = 0
@@ -290,10 +288,6 @@ class velo_schedule(c_void_p):
 
 class velo_timeline(c_void_p):
     """When a schedule's actions begin and end, simulated or measured."""
-
-
-class velo_buckets(c_void_p):
-    """Gradients of ranks that hold the same parameters, combined while the backward pass goes on."""
 
 
 class velo_error_info(Sized):
@@ -558,18 +552,6 @@ class velo_timeline_stats(Sized):
 
 class velo_timeline_rank(Sized):
     """Numbers of one rank of a timeline."""
-
-
-class velo_buckets_desc(Sized):
-    """What buckets are made from."""
-
-
-class velo_buckets_info(Sized):
-    """Numbers of buckets."""
-
-
-class velo_bucket(Sized):
-    """One bucket; elements are of gradients, and of parameters."""
 
 
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
@@ -1185,29 +1167,6 @@ velo_timeline_rank._fields_ = [
     ("work", c_double),
     ("peak_activations", c_double),
 ]
-velo_buckets_desc._fields_ = [
-    ("struct_size", c_uint32),
-    ("mode", c_int32),
-    ("bytes", c_uint64),
-    ("scale", c_double),
-]
-velo_buckets_info._fields_ = [
-    ("struct_size", c_uint32),
-    ("mode", c_int32),
-    ("slices", c_int64),
-    ("buckets", c_int64),
-    ("steps", c_int64),
-]
-velo_bucket._fields_ = [
-    ("struct_size", c_uint32),
-    ("place", c_int32),
-    ("first", c_int64),
-    ("slices", c_int64),
-    ("offset", c_int64),
-    ("count", c_int64),
-    ("own_offset", c_int64),
-    ("own_count", c_int64),
-]
 
 
 class velo_rms_norm_args(Sized):
@@ -1485,6 +1444,61 @@ class velo_cast_args(Sized):
     ]
 
 
+class velo_matmul_all_reduce_args(Sized):
+    """`y = sum[ranks](x @ op(weight))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
+class velo_matmul_reduce_scatter_args(Sized):
+    """`y = part[rank](sum[ranks](x @ op(weight)))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]; s divides by the ranks
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [s / ranks, .., n], dtype of x
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
+class velo_all_gather_matmul_args(Sized):
+    """`y = gather[ranks](x) @ op(weight)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [ranks * s, .., n], dtype of x
+        ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
+class velo_all_gather_matmul_reduce_scatter_args(Sized):
+    """`y = part[rank](sum[scatter](gather[ranks](x) @ op(weight)))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("gather_group", velo_group),  # the ranks whose x is gathered, of the stream's context; NULL: this one alone
+        ("scatter_group", velo_group),  # the ranks whose products are summed and divided, another group; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [gathering ranks * s / summing ranks, .., n], dtype of x
+        ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -1667,14 +1681,10 @@ FUNCTIONS = {
     "velo_group_send": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_receive": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_exchange": (c_int32, velo_stream, velo_group, POINTER(velo_group_message), c_int64),
-    "velo_buckets_create": (c_int32, velo_stream, velo_group, POINTER(velo_tensor), POINTER(c_int64), c_int64, POINTER(velo_buckets_desc), POINTER(velo_buckets)),
-    "velo_buckets_destroy": (None, velo_buckets),
-    "velo_buckets_ready": (c_int32, velo_buckets, velo_stream, c_int64),
-    "velo_buckets_finish": (c_int32, velo_buckets, velo_stream),
-    "velo_buckets_gather": (c_int32, velo_buckets, velo_stream, POINTER(velo_tensor)),
-    "velo_buckets_wait": (c_int32, velo_buckets, velo_stream, c_int64),
-    "velo_buckets_get_info": (c_int32, velo_buckets, POINTER(velo_buckets_info)),
-    "velo_buckets_get_bucket": (c_int32, velo_buckets, c_int64, POINTER(velo_bucket)),
+    "velo_matmul_all_reduce": (c_int32, velo_stream, POINTER(velo_matmul_all_reduce_args)),
+    "velo_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_matmul_reduce_scatter_args)),
+    "velo_all_gather_matmul": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_args)),
+    "velo_all_gather_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_reduce_scatter_args)),
 }
 
 

@@ -1,0 +1,204 @@
+// all_gather_matmul, matmul_reduce_scatter, and both at once: one after the other, rows gathered over
+// one group, multiplied, and the sum over another group divided among its ranks.
+//
+// A group that is not there is one of this rank alone, and what it would do is left out. Rows are
+// divided along the first dimension, so that each rank's are one piece of memory. Whatever lies
+// between two parts lies in the memory of the group served. Bits: those of the calls composed.
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <type_traits>
+#include <utility>
+
+#include "sched/overlap/product.hpp"
+#include "velo/ops_overlap.h"
+
+namespace velo::sched {
+namespace {
+
+using core::fail;
+using core::text;
+
+struct problem : overlap_problem {
+  membership gathering, scattering;
+  const char* function;
+  std::int64_t x_count, y_count;  // elements of this rank
+  const void* x;
+  void *gathered, *y;  // of the call under way
+};
+
+// The fields of the three operators by one name.
+struct fields {
+  const velo_tensor *x, *weight;
+  const velo_tensor *const *y, *const *gathered;  // gathered: nullptr where there is no such field
+  bool transpose_weight;
+};
+fields fields_of(const velo_all_gather_matmul_args& a) {
+  return {a.x, a.weight, &a.y, &a.gathered, a.transpose_weight != 0};
+}
+fields fields_of(const velo_matmul_reduce_scatter_args& a) {
+  return {a.x, a.weight, &a.y, nullptr, a.transpose_weight != 0};
+}
+fields fields_of(const velo_all_gather_matmul_reduce_scatter_args& a) {
+  return {a.x, a.weight, &a.y, &a.gathered, a.transpose_weight != 0};
+}
+
+void set_members(const velo_all_gather_matmul_args& a, problem& p) {
+  p.gathering = membership_in(a.group, "args.group");
+  p.function = "velo_all_gather_matmul";
+}
+void set_members(const velo_matmul_reduce_scatter_args& a, problem& p) {
+  p.scattering = membership_in(a.group, "args.group");
+  p.function = "velo_matmul_reduce_scatter";
+}
+void set_members(const velo_all_gather_matmul_reduce_scatter_args& a, problem& p) {
+  p.gathering = membership_in(a.gather_group, "args.gather_group");
+  p.scattering = membership_in(a.scatter_group, "args.scatter_group");
+  if (p.gathering.group != nullptr && p.gathering.group == p.scattering.group)
+    fail(VELO_ERR_ARGUMENT, "args.scatter_group", "another group than gather_group", "the same");
+  p.function = "velo_all_gather_matmul_reduce_scatter";
+}
+
+template <class Args>
+void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
+  const fields f = fields_of(a);
+  p = problem{};
+  static_cast<overlap_problem&>(p) = problem_of(*f.x, *f.weight, f.transpose_weight);
+  set_members(a, p);
+  std::int64_t shape[ops::max_rank];
+  std::copy(f.x->shape, f.x->shape + f.x->ndim, shape);
+  const int last = f.x->ndim - 1, ranks = p.scattering.size();
+  if (__builtin_mul_overflow(shape[0], std::int64_t{p.gathering.size()}, &shape[0]) ||
+      !ops::countable(f.x->ndim, shape))
+    ops::refuse_sizes(f.x->ndim, f.x->shape, "args.x.shape");
+  if (f.gathered != nullptr) outputs.set(*f.gathered, p.dtype, f.x->ndim, shape);
+  if (shape[0] % ranks != 0)
+    fail(VELO_ERR_SHAPE, "args.x.shape", text("a first dimension that divides by %d ranks", ranks),
+         text("%lld", static_cast<long long>(shape[0])));
+  p.product.m *= p.gathering.size();
+  shape[0] /= ranks;
+  shape[last] = p.product.n;
+  outputs.set(*f.y, p.dtype, f.x->ndim, shape);
+  p.x_count = ops::numel(*f.x);
+  p.y_count = p.product.m / ranks * p.product.n;
+}
+
+comm::operation gather_of(const problem& p) {
+  comm::operation what = operation_of(p, comm::collective::all_gather, p.x_count, p.function);
+  what.out_count = p.x_count * p.gathering.size();
+  return what;
+}
+
+comm::operation scatter_of(const problem& p) {
+  comm::operation what =
+      operation_of(p, comm::collective::reduce_scatter, p.product.m * p.product.n, p.function);
+  what.count = what.out_count = p.y_count;
+  return what;
+}
+
+// Of a buffer between two parts: its own where it is given, else of the group's memory.
+void* room_for(std::int64_t elements, void* given, const problem& p, core::arena& scratch) {
+  if (given != nullptr) return given;
+  return scratch.take(static_cast<std::size_t>(elements * (p.dtype.bits / 8)));
+}
+
+void multiply_all(const problem& p, overlap_kernel::way how, core::execution& on) {
+  in_turn(on, [&](core::execution& turn) { multiply(p.product, how, turn); });
+}
+
+// From gathered rows to y.
+void multiply_and_scatter(problem& p, overlap_kernel::way how, core::execution& on) {
+  if (p.scattering.group == nullptr) {
+    p.product.c = p.y;
+    return multiply_all(p, how, on);
+  }
+  comm::operation what = scatter_of(p);
+  what.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
+  p.scattering.group->serve(
+      p.scattering.place, what, [&](comm::transport& link, core::arena& scratch) {
+        p.product.c = room_for(p.product.m * p.product.n, nullptr, p, scratch);
+        multiply_all(p, how, on);
+        what.in = p.product.c, what.out = p.y;
+        link.run(what, on);
+      });
+}
+
+void leave_scattering(const problem& p) noexcept {
+  if (p.scattering.group != nullptr) p.scattering.group->drop(p.scattering.place, scatter_of(p));
+}
+
+void drop(const problem& p) noexcept {
+  if (p.gathering.group != nullptr) p.gathering.group->drop(p.gathering.place, gather_of(p));
+  leave_scattering(p);
+}
+
+// Whatever happens before the other group serves the call, that group is told.
+void gather_and_go_on(problem& p, overlap_kernel::way how, core::execution& on) {
+  comm::operation what = gather_of(p);
+  bool gathered = false;
+  try {
+    p.gathering.group->serve(p.gathering.place, what,
+                             [&](comm::transport& link, core::arena& scratch) {
+                               what.in = p.x;
+                               what.out = room_for(what.out_count, p.gathered, p, scratch);
+                               link.run(what, on);
+                               p.product.a = what.out;
+                               gathered = true;
+                               multiply_and_scatter(p, how, on);
+                             });
+  } catch (...) {
+    if (!gathered) leave_scattering(p);
+    throw;
+  }
+}
+
+template <class Args>
+void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
+         core::execution& on) {
+  const fields f = fields_of(a);
+  problem p = inferred;
+  p.x = p.product.a = ops::data<const void>(f.x);
+  p.product.b = ops::data<const void>(f.weight);
+  p.y = ops::data<void>(*f.y);
+  p.gathered = f.gathered == nullptr ? nullptr : ops::data<void>(*f.gathered);
+  if (p.gathering.group != nullptr) return gather_and_go_on(p, kernel.how, on);
+  if (p.gathered != nullptr && p.x_count > 0)
+    std::memcpy(p.gathered, p.x, static_cast<std::size_t>(p.x_count * (p.dtype.bits / 8)));
+  multiply_and_scatter(p, kernel.how, on);
+}
+
+// Into both groups at one time: into the one that lies lower in memory first, so that two calls at a
+// time are in the same order in both.
+template <class Args>
+void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {
+  constexpr bool both = std::is_same_v<Args, velo_all_gather_matmul_reduce_scatter_args>;
+  struct named {
+    membership* in;
+    const char* argument;
+    comm::operation what;
+  } first{&p.gathering, both ? "args.gather_group" : "args.group", gather_of(p)},
+      second{&p.scattering, both ? "args.scatter_group" : "args.group", scatter_of(p)};
+  if (std::less<>()(second.in->group, first.in->group)) std::swap(first, second);
+  const auto then = [&] { enter_group(*second.in, second.argument, second.what, on, put); };
+  enter_group(*first.in, first.argument, first.what, on, ops::enqueue(then));
+}
+
+template <class Args>
+constexpr ops::operator_def definition() {
+  return ops::define_waiting<infer<Args>, run<Args>, nullptr, enter<Args>, drop>(
+      composed_kernel_list);
+}
+
+}  // namespace
+}  // namespace velo::sched
+
+namespace velo::ops {
+
+extern const operator_def all_gather_matmul_operator =
+    sched::definition<velo_all_gather_matmul_args>();
+extern const operator_def matmul_reduce_scatter_operator =
+    sched::definition<velo_matmul_reduce_scatter_args>();
+extern const operator_def all_gather_matmul_reduce_scatter_operator =
+    sched::definition<velo_all_gather_matmul_reduce_scatter_args>();
+
+}  // namespace velo::ops

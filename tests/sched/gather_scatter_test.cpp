@@ -1,0 +1,192 @@
+// all_gather_matmul, matmul_reduce_scatter and both at once: against the calls composed, bit for bit,
+// over ranks, dtypes and shapes; a step forward and back; what they refuse and what ends them.
+#include "comm/ranks.hpp"
+#include "sched/matrices.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+struct groups {
+  velo_group gather = nullptr, scatter = nullptr;
+};
+
+// A rank's part of a layer: rows of x, and what fused and composed calls made of them.
+struct part {
+  matrix x, weight, y, gathered, composed, composed_gathered, whole;
+  bool transposed;
+
+  part(velo_dtype dtype, std::int64_t s, std::int64_t n, std::int64_t k, int rank, int gathering,
+       int scattering, bool transpose)
+      : x(dtype, {s, 2, k}, 2 * rank),
+        weight(dtype, transpose ? std::vector<std::int64_t>{n, k} : std::vector<std::int64_t>{k, n},
+               2 * rank + 1),
+        y(dtype, {s * gathering / scattering, 2, n}),
+        gathered(dtype, {s * gathering, 2, k}),
+        composed(dtype, {s * gathering / scattering, 2, n}),
+        composed_gathered(dtype, {s * gathering, 2, k}),
+        whole(dtype, {s * gathering, 2, n}),
+        transposed(transpose) {}
+
+  velo_status fused(velo_stream stream, const groups& in) const {
+    const velo_tensor from = x.view(), by = weight.view(), to = y.view(), all = gathered.view();
+    if (in.scatter == nullptr) {
+      velo_all_gather_matmul_args args = VELO_ALL_GATHER_MATMUL_ARGS_INIT;
+      args.group = in.gather, args.x = &from, args.weight = &by, args.y = &to;
+      args.gathered = &all, args.transpose_weight = transposed;
+      return velo_all_gather_matmul(stream, &args);
+    }
+    if (in.gather == nullptr) {
+      velo_matmul_reduce_scatter_args args = VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT;
+      args.group = in.scatter, args.x = &from, args.weight = &by, args.y = &to;
+      args.transpose_weight = transposed;
+      return velo_matmul_reduce_scatter(stream, &args);
+    }
+    velo_all_gather_matmul_reduce_scatter_args args =
+        VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT;
+    args.gather_group = in.gather, args.scatter_group = in.scatter;
+    args.x = &from, args.weight = &by, args.y = &to;
+    args.gathered = &all, args.transpose_weight = transposed;
+    return velo_all_gather_matmul_reduce_scatter(stream, &args);
+  }
+
+  velo_status apart(velo_stream stream, const groups& in) const {
+    const velo_tensor from = x.view(), by = weight.view(), to = composed.view();
+    const velo_tensor all = composed_gathered.view(), product = whole.view();
+    velo_status done = VELO_OK;
+    if (in.gather != nullptr) done = velo_group_all_gather(stream, in.gather, &from, &all);
+    velo_matmul_args args = VELO_MATMUL_ARGS_INIT;
+    args.a = in.gather != nullptr ? &all : &from, args.b = &by;
+    args.c = in.scatter != nullptr ? &product : &to, args.transpose_b = transposed;
+    if (done == VELO_OK) done = velo_matmul(stream, &args);
+    if (done == VELO_OK && in.scatter != nullptr)
+      done = velo_group_reduce_scatter(stream, in.scatter, nullptr, &product, &to);
+    return done;
+  }
+};
+
+// Ranks with a second group beside the first: of the same contexts.
+class two_groups {
+ public:
+  explicit two_groups(int count, const velo_group_desc& desc = group_desc()) : ranks(count, desc) {
+    std::vector<velo_context> contexts;
+    for (int rank = 0; rank < count; ++rank) contexts.push_back(ranks.context(rank));
+    second_.resize(contexts.size());
+    REQUIRE(velo_group_create_local(contexts.data(), count, &desc, second_.data()) == VELO_OK);
+  }
+  ~two_groups() {
+    for (const velo_group one : second_) velo_group_destroy(one);
+  }
+  groups of(int rank, bool gathers, bool scatters) const {
+    return {gathers ? ranks.group(rank) : nullptr,
+            scatters ? second_[static_cast<std::size_t>(rank)] : nullptr};
+  }
+
+  const local_ranks ranks;
+
+ private:
+  std::vector<velo_group> second_;
+};
+
+void require_equal(const two_groups& all, velo_dtype dtype, std::int64_t s, bool transpose,
+                   bool gathers, bool scatters) {
+  const int count = all.ranks.size();
+  std::vector<std::unique_ptr<part>> parts;
+  for (int rank = 0; rank < count; ++rank)
+    parts.push_back(std::make_unique<part>(dtype, s, 24, 40, rank, gathers ? count : 1,
+                                           scatters ? count : 1, transpose));
+  const auto at = [&](int rank) -> const part& { return *parts[static_cast<std::size_t>(rank)]; };
+  all.ranks.require([&](int rank) {
+    return at(rank).fused(all.ranks.stream(rank), all.of(rank, gathers, scatters));
+  });
+  all.ranks.require([&](int rank) {
+    return at(rank).apart(all.ranks.stream(rank), all.of(rank, gathers, scatters));
+  });
+  for (int rank = 0; rank < count; ++rank) {
+    CHECK(at(rank).y.same_bits(at(rank).composed));
+    CHECK(at(rank).y.borders_kept());
+    if (gathers) CHECK(at(rank).gathered.same_bits(at(rank).composed_gathered));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("gathered, multiplied, scattered: the bits of the calls composed") {
+  for (const int count : {1, 2, 3, 4}) {
+    velo_group_desc desc = group_desc();
+    desc.buffer = 16 << 10;
+    const two_groups all(count, desc);
+    for (const velo_dtype dtype : {f32, bf16})
+      for (const std::int64_t s : {0, count, 12 * count})
+        for (const bool transpose : {false, true})
+          for (const int form : {1, 2, 3}) {
+            INFO(count << " ranks, " << int{dtype.bits} << " bits, " << s << " rows, transposed "
+                       << transpose << ", form " << form);
+            require_equal(all, dtype, s, transpose, (form & 1) != 0, (form & 2) != 0);
+          }
+  }
+}
+
+TEST_CASE("gather and scatter are the same on queues, and keep the order of their groups") {
+  const two_groups all(2);
+  std::vector<std::unique_ptr<part>> parts;
+  std::vector<velo_stream> one, two;
+  for (int rank = 0; rank < 2; ++rank) {
+    parts.push_back(std::make_unique<part>(f32, 30, 24, 40, rank, 2, 2, false));
+    one.push_back(all.ranks.context(rank).new_stream());
+    two.push_back(all.ranks.context(rank).new_stream());
+  }
+  all.ranks.require([&](int rank) {
+    const auto at = static_cast<std::size_t>(rank);
+    const groups in = all.of(rank, true, true);
+    for (int i = 0; i < 30; ++i) {
+      velo_status done = parts[at]->fused(one[at], in);
+      if (done == VELO_OK) done = velo_group_barrier(two[at], in.gather);
+      if (done == VELO_OK) done = velo_group_barrier(two[at], in.scatter);
+      if (done != VELO_OK) return done;
+    }
+    const velo_status done = velo_stream_synchronize(one[at]);
+    return done != VELO_OK ? done : velo_stream_synchronize(two[at]);
+  });
+  all.ranks.require([&](int rank) {
+    return parts[static_cast<std::size_t>(rank)]->apart(all.ranks.stream(rank),
+                                                        all.of(rank, true, true));
+  });
+  for (const auto& each : parts) CHECK(each->y.same_bits(each->composed));
+}
+
+TEST_CASE("gather and scatter name shapes that do not divide and groups that do not fit") {
+  const two_groups all(2);
+  const auto refused = [](velo_status code, const char* argument, const said& what) {
+    CHECK(what.code == code);
+    CHECK(what.argument == argument);
+  };
+  const part odd(f32, 3, 4, 8, 0, 1, 2, false), even(f32, 4, 4, 8, 0, 2, 2, false);
+  const velo_stream stream = all.ranks.stream(0);
+  const said shape = told(odd.fused(stream, all.of(0, false, true)));
+  refused(VELO_ERR_SHAPE, "args.x.shape", shape);
+  CHECK(shape.expected == "a first dimension that divides by 2 ranks");
+  CHECK(shape.got == "3");
+  groups same = all.of(0, true, true);
+  same.scatter = same.gather;
+  refused(VELO_ERR_ARGUMENT, "args.scatter_group", told(even.fused(stream, same)));
+  groups others = all.of(1, true, true);
+  // A layer that only gathers makes 8 rows of y, as this one does.
+  const part wide(f32, 4, 4, 8, 0, 2, 1, false);
+  refused(VELO_ERR_ARGUMENT, "args.group", told(wide.fused(stream, {others.gather, nullptr})));
+  others.gather = all.of(0, true, false).gather;
+  refused(VELO_ERR_ARGUMENT, "args.scatter_group", told(even.fused(stream, others)));
+  // Nothing of this was told to the other rank.
+  require_equal(all, f32, 4, false, true, true);
+}
+
+TEST_CASE("a rank that does not come ends both groups of a call, and their handles go") {
+  const two_groups all(2, group_desc(150));
+  const part alone(f32, 4, 4, 8, 0, 2, 2, false);
+  const groups in = all.of(0, true, true);
+  const said what = told(alone.fused(all.ranks.stream(0), in));
+  CHECK(what.code == VELO_ERR_PEER);
+  CHECK(what.rank == 1);
+  CHECK(what.expected.find("all_gather of 64 float32") == 0);
+  CHECK(told(velo_group_barrier(all.ranks.stream(0), in.scatter)).code == VELO_ERR_PEER);
+}
