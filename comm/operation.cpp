@@ -1,6 +1,7 @@
 // Signatures and texts of operations, and the place of their dtypes in the table of kernels.
 #include "comm/operation.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/failure.hpp"
@@ -11,7 +12,7 @@ namespace {
 constexpr const char* collectives[] = {
     "barrier", "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
     "gather",  "scatter",    "send",   "receive",   "exchange",   "create_part",    "shrink"};
-constexpr const char* reductions[] = {"sum", "avg", "min", "max"};
+constexpr const char* reductions[] = {"sum", "avg", "min", "max", "custom"};
 
 // Every bit of a word into every bit of the result (splitmix64's end).
 std::uint64_t mixed(std::uint64_t x) {
@@ -38,6 +39,19 @@ int element_of(std::uint8_t code, std::uint8_t bits) {
 
 bool is_float(int of) {
   return of >= 0 && of <= static_cast<int>(element::bf16);
+}
+
+[[noreturn]] void refuse_scale(double scale) {
+  core::fail(VELO_ERR_ARGUMENT, "reduction.scale", "1 where no floating-point numbers are added",
+             core::text("%g", scale));
+}
+
+// Elements of any dtype, which stay of it.
+void require_custom(const terms& what) {
+  if (what.in_code != what.out_code || what.in_bits != what.out_bits)
+    core::fail(VELO_ERR_DTYPE, "out", name_of_dtype(what.in_code, what.in_bits).c_str(),
+               name_of_dtype(what.out_code, what.out_bits).c_str());
+  if (what.scale != 1) refuse_scale(what.scale);
 }
 
 }  // namespace
@@ -100,7 +114,29 @@ std::string terms::text() const {
   return all;
 }
 
+// By way of a block of its own, since out may be one of the sources.
+void operation::combine(const reduction_slice& slice) const {
+  if (custom == nullptr) return kernel(slice);
+  alignas(64) char total[4096];
+  const velo_dtype dtype{terms.in_code, terms.in_bits, 1};
+  const std::int64_t size = in_size(), most = static_cast<std::int64_t>(sizeof total) / size;
+  for (std::int64_t begin = 0; begin < slice.n; begin += most) {
+    const std::int64_t n = std::min(most, slice.n - begin);
+    const auto from = [&](int rank) {
+      return static_cast<const char*>(slice.in[rank]) + begin * size;
+    };
+    std::memcpy(total, from(0), static_cast<std::size_t>(n * size));
+    for (int rank = 1; rank < slice.ranks; ++rank) custom(user, from(rank), total, n, &dtype);
+    std::memcpy(static_cast<char*>(slice.out) + begin * size, total,
+                static_cast<std::size_t>(n * size));
+  }
+}
+
 reduce_fn kernel_for(const terms& what, const reduction_kernels& kernels) {
+  if (what.reduction == VELO_REDUCE_CUSTOM) {
+    require_custom(what);
+    return nullptr;
+  }
   const int in = element_of(what.in_code, what.in_bits);
   const int out = element_of(what.out_code, what.out_bits);
   if (in < 0)
@@ -115,9 +151,7 @@ reduce_fn kernel_for(const terms& what, const reduction_kernels& kernels) {
                           narrow ? " or float32" : ""),
                name_of_dtype(what.out_code, what.out_bits).c_str());
   const bool adds = what.reduction == VELO_REDUCE_SUM || what.reduction == VELO_REDUCE_AVG;
-  if (what.scale != 1 && !(adds && is_float(in)))
-    core::fail(VELO_ERR_ARGUMENT, "reduction.scale", "1 where no floating-point numbers are added",
-               core::text("%g", what.scale));
+  if (what.scale != 1 && !(adds && is_float(in))) refuse_scale(what.scale);
   if (widens) return kernels.wide[what.reduction][in == static_cast<int>(element::bf16) ? 1 : 0];
   return kernels.same[what.reduction][in];
 }

@@ -69,13 +69,17 @@ struct operation {
   std::int64_t out_count = 0;             // elements of all of `out`
   std::vector<part> in_parts, out_parts;  // of each rank; empty: `count` elements for each
   std::vector<message> messages;          // of an exchange
-  reduce_fn kernel = nullptr;             // of a reduction
-  const char* function = "";              // static: the C function that asked for it
+  reduce_fn kernel = nullptr;             // of a reduction that is not custom
+  velo_reduce_fn custom = nullptr;        // of one that is
+  void* user = nullptr;
+  const char* function = "";  // static: the C function that asked for it
 
   std::int64_t in_size() const noexcept { return terms.in_bits / 8; }
   std::int64_t out_size() const noexcept { return terms.out_bits / 8; }
   std::int64_t in_bytes() const noexcept { return count * in_size(); }
   std::int64_t out_bytes() const noexcept { return count * out_size(); }
+  bool reduces() const noexcept { return kernel != nullptr || custom != nullptr; }
+  void combine(const reduction_slice& slice) const;
   bool is_large(std::int64_t cache) const noexcept { return out_count * out_size() > cache; }
   part in_part(int rank) const {
     return in_parts.empty() ? part{rank * count, count} : in_parts[static_cast<std::size_t>(rank)];
@@ -90,7 +94,7 @@ const char* name_of(collective kind) noexcept;
 std::uint64_t hash_of(const std::vector<part>& parts) noexcept;  // of their counts
 std::string name_of_dtype(std::uint8_t code, std::uint8_t bits);
 
-// The kernel for a reduction's dtypes. Throws VELO_ERR_DTYPE, VELO_ERR_ARGUMENT for a scale other
+// The kernel for a reduction's dtypes; nullptr: custom. Throws VELO_ERR_DTYPE, VELO_ERR_ARGUMENT for a scale other
 // than 1 where elements are no floating-point numbers or where nothing is added.
 reduce_fn kernel_for(const terms& what, const reduction_kernels& kernels);
 

@@ -42,6 +42,15 @@ static void one_rank(velo_stream stream, velo_context context) {
   velo_group_destroy(rest);
 }
 
+/* a * 10 + b: the order shows. */
+static void append_digit(void* user, const void* next, void* total, int64_t count,
+                         const velo_dtype* dtype) {
+  int64_t i;
+  *(int*)user += dtype->bits;
+  for (i = 0; i < count; ++i)
+    ((int32_t*)total)[i] = ((int32_t*)total)[i] * 10 + ((const int32_t*)next)[i];
+}
+
 /* Of one rank alone every collective leaves things where they are, or copies them. */
 static void alone(velo_stream stream, velo_context context) {
   velo_group group = NULL;
@@ -86,6 +95,8 @@ static void two_ranks(velo_stream stream, velo_context context) {
   const velo_tensor second = TENSOR(high, VELO_DTYPE_INT, 32, 1, 2);
   const velo_tensor sum = TENSOR(sums, VELO_DTYPE_INT, 32, 1, 2);
   int32_t kept[2] = {4, -4};
+  int bits[2] = {0, 0};
+  velo_reduction own = VELO_REDUCTION_INIT;
   const velo_tensor copy = TENSOR(kept, VELO_DTYPE_INT, 32, 1, 2);
   const velo_group_message forth[2] = {{&first, 1, VELO_MESSAGE_SEND},
                                        {&sum, 1, VELO_MESSAGE_RECEIVE}};
@@ -99,9 +110,18 @@ static void two_ranks(velo_stream stream, velo_context context) {
   WORKS(velo_group_all_reduce(stream, groups[0], NULL, &first, &sum));
   WORKS(velo_stream_synchronize(queue));
   EXPECT(sums[0] == 4 && sums[1] == -4 && high[0] == 4 && high[1] == -4 && low[0] == 5);
+  own.op = VELO_REDUCE_CUSTOM;
+  EXPECT(velo_group_all_reduce(stream, groups[0], &own, &first, &sum) == VELO_ERR_NULL);
+  own.fn = append_digit;
+  own.user = &bits[1];
+  WORKS(velo_group_all_reduce(queue, groups[1], &own, &second, &second));
+  own.user = &bits[0];
+  WORKS(velo_group_all_reduce(stream, groups[0], &own, &first, &sum));
+  WORKS(velo_stream_synchronize(queue));
+  EXPECT(sums[0] == 54 && sums[1] == -74 && high[1] == -74 && bits[0] == 32 && bits[1] == 32);
   WORKS(velo_group_send(queue, groups[1], 0, &second));
   WORKS(velo_group_receive(stream, groups[0], 1, &sum));
-  EXPECT(sums[0] == 4 && sums[1] == -4);
+  EXPECT(sums[0] == 54 && sums[1] == -74);
   WORKS(velo_group_exchange(queue, groups[1], back, 2));
   WORKS(velo_group_exchange(stream, groups[0], forth, 2));
   WORKS(velo_stream_synchronize(queue));

@@ -27,7 +27,7 @@ using core::text;
 namespace {
 
 // The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t reduction_size = 16;
+constexpr std::uint32_t reduction_size = 32;
 constexpr std::uint32_t desc_size = 56;
 constexpr std::uint32_t info_size = 48;
 static_assert(sizeof(velo_reduction) >= reduction_size && sizeof(velo_group_desc) >= desc_size &&
@@ -141,10 +141,12 @@ velo_reduction read_reduction(const velo_reduction* given) {
   const velo_reduction sum = VELO_REDUCTION_INIT;
   if (given == nullptr) return sum;
   const velo_reduction how = capi::read_struct(given, reduction_size, "reduction", sum);
-  if (how.op < VELO_REDUCE_SUM || how.op > VELO_REDUCE_MAX)
+  if (how.op < VELO_REDUCE_SUM || how.op > VELO_REDUCE_CUSTOM)
     fail(VELO_ERR_ARGUMENT, "reduction.op", "a VELO_REDUCE", text("%d", how.op));
   if (!std::isfinite(how.scale))
     fail(VELO_ERR_ARGUMENT, "reduction.scale", "a finite number", text("%g", how.scale));
+  if (how.op == VELO_REDUCE_CUSTOM && how.fn == nullptr)
+    fail(VELO_ERR_NULL, "reduction.fn", "a function that combines", "NULL");
   return how;
 }
 

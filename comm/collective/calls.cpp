@@ -20,6 +20,8 @@ operation call_of(collective kind, const char* function, const buffer& in, const
 void set_reduction(operation& what, const caller& by, const velo_reduction& how) {
   what.terms.reduction = static_cast<std::uint8_t>(how.op);
   what.terms.scale = how.scale;
+  what.custom = how.op == VELO_REDUCE_CUSTOM ? how.fn : nullptr;
+  what.user = how.user;
   what.kernel = kernel_for(what.terms, reductions_for(by.owner.isa()));
 }
 

@@ -58,9 +58,9 @@ class meeting {
   void stage(const void* from, char* to, std::int64_t bytes) const;
   void fetch(const char* from, void* to, std::int64_t bytes) const;
 
-  // What stands at sources(), by the operation's kernel.
+  // What stands at sources().
   void combine(void* out, std::int64_t n, bool bypass) const {
-    if (n > 0) what.kernel({sources(), size, out, n, what.terms.scale, bypass});
+    if (n > 0) what.combine({sources(), size, out, n, what.terms.scale, bypass});
   }
 
   // Ends the group: a rank has other terms than it should, which the terms cannot show.

@@ -12,9 +12,9 @@ void self_transport::run(const operation& what, core::execution& state) {
   const bool bypass = what.is_large(state.caches.l3);
   const char* from = static_cast<const char*>(what.in) + what.in_part(0).begin * what.in_size();
   char* to = static_cast<char*>(what.out) + what.out_part(0).begin * what.out_size();
-  if (what.count > 0 && what.kernel != nullptr) {
+  if (what.count > 0 && what.reduces()) {
     const void* in = from;
-    what.kernel({&in, 1, to, what.count, what.terms.scale, bypass});
+    what.combine({&in, 1, to, what.count, what.terms.scale, bypass});
   } else if (what.count > 0 && to != from) {
     std::memcpy(to, from, static_cast<std::size_t>(what.in_bytes()));
   }

@@ -506,7 +506,12 @@ TEST_CASE("a rank alone has every collective") {
   group.all_gather(stream, x, two, none, y);
   group.reduce_scatter(stream, x, y, {VELO_REDUCE_SUM, 3});
   CHECK(out[1] == 6);
-  group.reduce_scatter(stream, x, two, y);
+  const auto never = [](void* user, const void*, void*, int64_t, const velo_dtype*) {
+    *static_cast<bool*>(user) = true;
+  };
+  bool called = false;
+  group.reduce_scatter(stream, x, two, y, {never, &called});
+  CHECK_FALSE(called);  // there is nobody to combine with
   group.all_to_all(stream, x, y);
   group.all_to_all(stream, x, two, nullptr, two, nullptr, y);
   group.gather(stream, 0, x, y.get());

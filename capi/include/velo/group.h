@@ -48,17 +48,27 @@ enum {
   VELO_REDUCE_SUM = 0,
   VELO_REDUCE_AVG = 1, /* the sum divided by the number of ranks */
   VELO_REDUCE_MIN = 2,
-  VELO_REDUCE_MAX = 3
+  VELO_REDUCE_MAX = 3,
+  VELO_REDUCE_CUSTOM = 4 /* what a function makes of them */
 };
+
+/* Combines `count` elements of the next rank with what those before it gave, into the same place; it is
+ * called rank after rank, the first rank's elements being there already. Elements of a tensor come in
+ * several calls, all on the thread that carries out the collective; it calls no collective. All ranks
+ * of a group hand over functions that do the same, which nothing checks. */
+typedef void (*velo_reduce_fn)(void* user, const void* next, void* total, int64_t count,
+                               const velo_dtype* dtype);
 
 typedef struct velo_reduction {
   uint32_t struct_size;
   velo_reduce_op op;
   double scale; /* SUM and AVG of floating-point numbers: each element is multiplied by it first */
+  velo_reduce_fn fn; /* of CUSTOM */
+  void* user;        /* passed to fn */
 } velo_reduction;
 
 #define VELO_REDUCTION_INIT \
-  { sizeof(velo_reduction), VELO_REDUCE_SUM, 1 }
+  { sizeof(velo_reduction), VELO_REDUCE_SUM, 1, 0, 0 }
 
 typedef struct velo_group_desc {
   uint32_t struct_size;
@@ -192,7 +202,8 @@ VELO_API velo_status velo_group_barrier(velo_stream stream, velo_group group);
 
 /* Combines the elements of all ranks' `in` into every rank's `out`. reduction: copied; NULL = the sum.
  * in, out: compact, of one size on all ranks, float32, float64, float16, bfloat16, int8, int32, int64 or
- * uint8; out of the same dtype, or float32 for a narrower in. out may be in.
+ * uint8, for CUSTOM of any dtype of whole bytes; out of the same dtype, or, unless CUSTOM, float32 for a
+ * narrower in. out may be in.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, a stream of another context),
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers), STATE, FULL,
  * MEMORY, PEER. */

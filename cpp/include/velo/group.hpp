@@ -18,12 +18,16 @@ struct destroy_group {
 };
 }  // namespace detail
 
-// How a collective combines elements; from an operation alone too.
+// How a collective combines elements; from an operation alone too, or a function.
 struct combine : velo_reduction {
   combine(velo_reduce_op how = VELO_REDUCE_SUM, double factor = 1) noexcept : velo_reduction() {
     struct_size = sizeof(velo_reduction);
     op = how;
     scale = factor;
+  }
+  combine(velo_reduce_fn function, void* passed) noexcept : combine(VELO_REDUCE_CUSTOM) {
+    fn = function;
+    user = passed;
   }
 };
 

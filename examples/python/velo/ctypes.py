@@ -88,6 +88,7 @@ VELO_REDUCE_SUM = 0
 VELO_REDUCE_AVG = 1
 VELO_REDUCE_MIN = 2
 VELO_REDUCE_MAX = 3
+VELO_REDUCE_CUSTOM = 4
 VELO_TOPOLOGY_DISPATCH_NONE = 0
 VELO_TOPOLOGY_DISPATCH_ALL_GATHER = 1
 VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL = 2
@@ -556,6 +557,7 @@ class velo_timeline_rank(Sized):
 
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
+velo_reduce_fn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_int64, POINTER(velo_dtype))
 velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
 velo_memory_event_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64, c_void_p)
 velo_recompute_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_recompute_call))
@@ -702,6 +704,8 @@ velo_reduction._fields_ = [
     ("struct_size", c_uint32),
     ("op", c_int32),
     ("scale", c_double),
+    ("fn", velo_reduce_fn),
+    ("user", c_void_p),
 ]
 velo_group_desc._fields_ = [
     ("struct_size", c_uint32),
