@@ -31,6 +31,13 @@ inline bool computes(velo_action_kind kind) {
   return kind == VELO_ACTION_F || kind == VELO_ACTION_I || kind == VELO_ACTION_W ||
          kind == VELO_ACTION_B || kind == VELO_ACTION_FB;
 }
+// Whether it makes the gradient that the stage before needs.
+inline bool has_gradient(velo_action_kind kind) {
+  return kind == VELO_ACTION_I || kind == VELO_ACTION_B || kind == VELO_ACTION_FB;
+}
+inline bool communicates(velo_action_kind kind) {
+  return kind >= VELO_ACTION_SEND_F && kind <= VELO_ACTION_RECV_B;
+}
 // Whether it is of a stage as a whole, of no micro-batch.
 inline bool of_stage(velo_action_kind kind) {
   return kind == VELO_ACTION_UNSHARD || kind == VELO_ACTION_RESHARD ||

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "sched/messages.hpp"
 #include "sched/simulate.hpp"
 
 namespace velo::sched {
@@ -16,12 +17,14 @@ class checker {
       : what_(what),
         shape_(what.what()),
         units_(shape_.units()),
-        done_(static_cast<std::size_t>(shape_.cells())) {}
+        done_(static_cast<std::size_t>(shape_.cells())),
+        weights_(static_cast<std::size_t>(shape_.stages)) {}
 
   std::vector<violation> run() {
     for (std::int32_t rank = 0; rank < shape_.ranks && !full(); ++rank) check_row(rank);
     for (std::int32_t stage = 0; stage < shape_.stages && !full(); ++stage) check_complete(stage);
     if (found_.empty()) check_progress();
+    if (found_.empty() && messages_) found_ = check_messages(what_, most_violations);
     return std::move(found_);
   }
 
@@ -37,6 +40,8 @@ class checker {
     for (; !row.done() && !full(); row.pass()) {
       const action& a = row.next();
       const std::int64_t at = row.place();
+      messages_ |= communicates(a.kind);
+      if (a.kind == VELO_ACTION_REDUCE_GRAD) check_reduction(rank, at, a);
       if (!computes(a.kind)) continue;
       if (a.kind == VELO_ACTION_FB) {  // its F is not there before its B
         take(rank, at, a, VELO_ACTION_B, a.other_stage, a.other_microbatch);
@@ -69,7 +74,23 @@ class checker {
              name() + " comes before " + text_of(make_action(needed, stage, unit)));
     }
     check_splits(rank, at, a, kind, stage, unit);
+    if ((makes & did_w) != 0 && (done & did_w) == 0) ++weights_[stage];
     done |= makes;
+  }
+
+  // The gradient of a stage's weights is whole when its last W is done, and is summed once.
+  void check_reduction(std::int32_t rank, std::int64_t at, const action& a) {
+    if (what_.rank_of(a.stage) != rank)
+      return report(VELO_VIOLATION_PLACEMENT, rank, at, a,
+                    text_of(a) + " stands here, but the stage is on rank " +
+                        std::to_string(what_.rank_of(a.stage)));
+    if (weights_[a.stage] > units_)
+      return report(VELO_VIOLATION_DUPLICATE, rank, at, a, text_of(a) + " has been done before");
+    if (weights_[a.stage] < units_)
+      report(VELO_VIOLATION_REDUCE, rank, at, a,
+             text_of(a) + " comes when " + std::to_string(weights_[a.stage]) + " of " +
+                 std::to_string(units_) + " W are done");
+    weights_[a.stage] = units_ + 1;
   }
 
   // Attention looks back: a split needs those before it, and its gradient those behind it.
@@ -117,6 +138,8 @@ class checker {
   const shape shape_;
   const std::int32_t units_;
   std::vector<std::uint8_t> done_;
+  std::vector<std::int32_t> weights_;  // W done, by stage; one more where they have been summed
+  bool messages_ = false;              // there are sends or receives
   std::vector<violation> found_;
 };
 

@@ -29,6 +29,8 @@ namespace velo::sched {
 // The most ranks, and the most pairs of a stage and a unit: bounds on memory, not on sense.
 inline constexpr std::int32_t most_ranks = 1 << 16;
 inline constexpr std::int64_t most_cells = std::int64_t{1} << 27;
+// The most actions of a schedule whose rows are lists: half a gigabyte of them.
+inline constexpr std::int64_t most_listed = std::int64_t{1} << 25;
 
 struct shape {
   velo_schedule_kind kind = VELO_SCHEDULE_CUSTOM;

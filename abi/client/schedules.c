@@ -13,6 +13,7 @@ static void generated(void) {
   velo_timeline_stats stats = VELO_TIMELINE_STATS_INIT;
   velo_timeline_rank rank = VELO_TIMELINE_RANK_INIT;
   velo_schedule schedule = NULL;
+  velo_schedule lowered = NULL;
   velo_timeline timeline = NULL;
   velo_action actions[4];
   int64_t count = -1;
@@ -34,6 +35,10 @@ static void generated(void) {
   EXPECT(strcmp(text, "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n") == 0);
   WORKS(velo_schedule_check(schedule, &count));
   EXPECT(count == 0);
+  WORKS(velo_schedule_lower(schedule, &lowered));
+  WORKS(velo_schedule_get_actions(lowered, 1, 0, 4, actions)); /* 1RECV_F0 1F0 1RECV_F1 1B0 */
+  EXPECT(same(actions[0], VELO_ACTION_RECV_F, 1, 0) && same(actions[3], VELO_ACTION_B, 1, 0));
+  velo_schedule_destroy(lowered);
   costs.weight = 0.5;
   WORKS(velo_schedule_simulate(schedule, &costs, &timeline));
   velo_schedule_destroy(schedule); /* the timeline stays */

@@ -7,6 +7,7 @@
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
 #include "sched/csv.hpp"
+#include "sched/lower.hpp"
 #include "sched/pipeline/generate.hpp"
 #include "sched/schedule_object.hpp"
 
@@ -140,6 +141,15 @@ velo_status velo_schedule_write(velo_schedule schedule, velo_schedule_format for
     const sched::schedule& from = schedule_of(schedule).value();
     require_format(format, VELO_SCHEDULE_CSV, "VELO_SCHEDULE_CSV");
     capi::write_text(sched::write_csv(from).c_str(), buffer, capacity, needed);
+  });
+}
+
+velo_status velo_schedule_lower(velo_schedule schedule, velo_schedule* lowered) {
+  return core::guard("velo_schedule_lower", [&] {
+    const sched::schedule& from = schedule_of(schedule).value();
+    capi::required(lowered, "lowered");
+    *lowered =
+        core::handle_of(core::make_object<sched::schedule_object>(nullptr, sched::lower(from)));
   });
 }
 

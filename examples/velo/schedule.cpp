@@ -15,14 +15,15 @@ const char* const schedule_help =
     "       velo schedule --check FILE.csv\n\n"
     "The order in which P ranks work on the stages of a model, for M micro-batches, and what it\n"
     "costs. KIND: gpipe, 1f1b, interleaved, looped-bfs, zbh1, zbh2, zb1p, zbv,\n"
-    "zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, seq1f1b.\n\n"
+    "zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, seq1f1b, and auto:\n"
+    "the shortest that is found for the costs within the cap.\n\n"
     "  --chunks V        stages a rank has (interleaved, looped-bfs, zb1p: 2)\n"
     "  --group N         micro-batches that go through a chunk before the next has its turn (P)\n"
     "  --extra-warmup    interleaved: one forward more before the first backward\n"
     "  --splits S        seq1f1b: parts of a micro-batch's sequence (1)\n"
     "  --no-dw-detach    dualpipe, dualpipev: gradients of weights are never put off\n"
-    "  --cap K           zbh2, zbv-greedy: most activations held, in micro-batches of a rank\n"
-    "                    (2P - 1, P)\n"
+    "  --cap K           zbh2, zbv-greedy, auto: most activations held, in micro-batches of a\n"
+    "                    rank (2P - 1, P, P)\n"
     "  --costs F,I,W     of a whole rank and a micro-batch: forward, gradient of inputs, of "
     "weights\n"
     "                    (1,1,1); a chunk of V costs a V-th\n"
@@ -145,7 +146,8 @@ constexpr kind_row kinds[] = {{"gpipe", VELO_SCHEDULE_GPIPE},
                               {"1f1b-v", VELO_SCHEDULE_1F1B_V},
                               {"dualpipe", VELO_SCHEDULE_DUALPIPE},
                               {"dualpipev", VELO_SCHEDULE_DUALPIPEV},
-                              {"seq1f1b", VELO_SCHEDULE_SEQ1F1B}};
+                              {"seq1f1b", VELO_SCHEDULE_SEQ1F1B},
+                              {"auto", VELO_SCHEDULE_AUTO, true}};
 
 // What is made of a schedule, or of its timeline.
 struct format_row {
@@ -173,18 +175,9 @@ const Row& row_called(const std::string& word, const Row (&table)[count], const 
 }
 
 const char* name_of(velo_violation_code code) {
-  switch (code) {
-    case VELO_VIOLATION_MISSING:
-      return "missing";
-    case VELO_VIOLATION_DUPLICATE:
-      return "duplicate";
-    case VELO_VIOLATION_ORDER:
-      return "order";
-    case VELO_VIOLATION_PLACEMENT:
-      return "placement";
-    default:
-      return "stuck";
-  }
+  static const char* const names[] = {"missing", "duplicate", "order",      "placement", "stuck",
+                                      "message", "fifo",      "rendezvous", "batched",   "reduce"};
+  return code >= 1 && code <= static_cast<int>(std::size(names)) ? names[code - 1] : "?";
 }
 
 // What a schedule is to be written as.
@@ -226,7 +219,7 @@ int schedule(const std::vector<std::string>& words) {
   if (given.desc.microbatches == 0)
     throw input_error("schedule wants --microbatches M; velo help schedule");
   if (given.desc.cap != 0 && !kind.has_cap)
-    throw input_error("--cap is for zbh2 and zbv-greedy, not for " + given.words[0]);
+    throw input_error("--cap is for zbh2, zbv-greedy and auto, not for " + given.words[0]);
   const format_row& format = row_called(given.format, formats, "format");
 
   std::string text;

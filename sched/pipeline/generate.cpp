@@ -9,12 +9,13 @@ namespace {
 using core::fail;
 using core::text;
 
-// What a kind takes beyond ranks and micro-batches.
-enum takes : unsigned { group = 1, splits = 2, cap = 4 };
+// What a kind takes beyond ranks and micro-batches; by_search: its rows are lists, and found.
+enum takes : unsigned { group = 1, splits = 2, cap = 4, by_search = 8 };
 
 struct kind_row {
   velo_schedule_kind kind;
-  std::int32_t chunks, most_chunks;  // V where none is given, and at most
+  std::int32_t chunks,
+      most_chunks;  // V where none is given (0: the generator chooses), and at most
   unsigned takes;
   std::uint32_t flags;  // that mean something
   schedule (*make)(const request& wanted);
@@ -26,16 +27,17 @@ constexpr kind_row kinds[] = {
     {VELO_SCHEDULE_INTERLEAVED, 2, any, group, VELO_SCHEDULE_EXTRA_WARMUP, &make_interleaved},
     {VELO_SCHEDULE_LOOPED_BFS, 2, any, 0, 0, &make_looped_bfs},
     {VELO_SCHEDULE_ZBH1, 1, 1, 0, 0, &make_zb1p},
-    {VELO_SCHEDULE_ZBH2, 1, 1, cap, 0, &make_zbh2},
+    {VELO_SCHEDULE_ZBH2, 1, 1, cap | by_search, 0, &make_zbh2},
     {VELO_SCHEDULE_ZB1P, 2, any, 0, 0, &make_zb1p},
     {VELO_SCHEDULE_ZBV, 2, 2, 0, 0, &make_zbv},
-    {VELO_SCHEDULE_ZBV_GREEDY, 2, 2, cap, 0, &make_zbv_greedy},
-    {VELO_SCHEDULE_VHALF, 2, 2, 0, 0, &make_vhalf},
-    {VELO_SCHEDULE_VMIN, 2, 2, 0, 0, &make_vmin},
-    {VELO_SCHEDULE_1F1B_V, 2, 2, 0, 0, &make_1f1b_v},
+    {VELO_SCHEDULE_ZBV_GREEDY, 2, 2, cap | by_search, 0, &make_zbv_greedy},
+    {VELO_SCHEDULE_VHALF, 2, 2, by_search, 0, &make_vhalf},
+    {VELO_SCHEDULE_VMIN, 2, 2, by_search, 0, &make_vmin},
+    {VELO_SCHEDULE_1F1B_V, 2, 2, by_search, 0, &make_1f1b_v},
     {VELO_SCHEDULE_DUALPIPE, 2, 2, 0, VELO_SCHEDULE_NO_DW_DETACH, &make_dualpipe},
     {VELO_SCHEDULE_DUALPIPEV, 2, 2, 0, VELO_SCHEDULE_NO_DW_DETACH, &make_dualpipev},
     {VELO_SCHEDULE_SEQ1F1B, 1, 1, splits, 0, &make_seq1f1b},
+    {VELO_SCHEDULE_AUTO, 0, 2, cap | by_search, 0, &make_auto},
 };
 
 std::int32_t in_range(std::int32_t value, std::int32_t most, const char* field) {
@@ -47,6 +49,19 @@ std::int32_t in_range(std::int32_t value, std::int32_t most, const char* field) 
 // Nothing may be asked for that the kind would pass over.
 void require_none(bool given, const char* field, std::int32_t value) {
   if (given) fail(VELO_ERR_ARGUMENT, field, "0 for this kind", text("%d", value));
+}
+
+// Sizes that indices can count, and that memory has room for.
+void require_size(const request& wanted, const kind_row& kind) {
+  const std::int32_t chunks = wanted.chunks == 0 ? kind.most_chunks : wanted.chunks;
+  const std::int64_t stages = std::int64_t{wanted.ranks} * chunks;
+  const std::int64_t units = std::int64_t{wanted.microbatches} * wanted.splits;
+  const std::int64_t most = kind.takes & by_search ? most_listed / 8 : most_cells;
+  if (stages > most_index || units > most_index || stages * units > most)
+    fail(VELO_ERR_ARGUMENT, "desc.microbatches",
+         text("at most %lld pairs of a stage and a micro-batch", static_cast<long long>(most)),
+         text("%d ranks of %d stages, %lld micro-batches", wanted.ranks, chunks,
+              static_cast<long long>(units)));
 }
 
 schedule make_custom(const velo_schedule_desc& desc) {
@@ -105,14 +120,7 @@ schedule generate(const velo_schedule_desc& desc, const costs& given) {
   if (!(desc.cap >= 0) || desc.cap > most_index)
     fail(VELO_ERR_ARGUMENT, "desc.cap", text("0 to %d", most_index), text("%g", desc.cap));
   wanted.cap = desc.cap;
-  if (std::int64_t{wanted.ranks} * wanted.chunks > most_index ||
-      std::int64_t{wanted.microbatches} * wanted.splits > most_index ||
-      std::int64_t{wanted.ranks} * wanted.chunks * wanted.microbatches * wanted.splits > most_cells)
-    fail(
-        VELO_ERR_ARGUMENT, "desc.microbatches",
-        text("at most %lld pairs of a stage and a micro-batch", static_cast<long long>(most_cells)),
-        text("%d ranks of %d stages, %d micro-batches", wanted.ranks, wanted.chunks,
-             wanted.microbatches * wanted.splits));
+  require_size(wanted, *kind);
   return kind->make(wanted);
 }
 

@@ -47,6 +47,7 @@ schedule make_1f1b_v(const request& wanted);
 schedule make_dualpipe(const request& wanted);
 schedule make_dualpipev(const request& wanted);
 schedule make_seq1f1b(const request& wanted);
+schedule make_auto(const request& wanted);
 
 // The schedule that a desc asks for, its costs aside, which come checked; throws ARGUMENT naming the
 // field.

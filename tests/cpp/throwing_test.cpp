@@ -369,6 +369,7 @@ TEST_CASE("a schedule is generated, checked, priced and written, and read again"
   order.actions(0, 4, 2, two);
   CHECK(two[0].microbatch == 0);
   CHECK(order.check() == 0);
+  CHECK(order.lower().action(3, 0).kind == VELO_ACTION_RECV_F);
   const velo::timeline times = order.simulate();
   CHECK(times.stats().makespan == 33);
   CHECK(times.rank(0).peak_activations == 4);

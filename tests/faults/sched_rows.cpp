@@ -142,6 +142,14 @@ std::vector<entry> sched_rows() {
          return velo_schedule_write(w.schedule, VELO_SCHEDULE_CSV, text, sizeof text, nullptr);
        },
        close_schedule},
+      {"velo_schedule_lower", open_schedule,
+       [](world& w) {
+         velo_schedule lowered = nullptr;
+         const velo_status status = velo_schedule_lower(w.schedule, &lowered);
+         velo_schedule_destroy(lowered);
+         return status;
+       },
+       close_schedule},
       {"velo_schedule_check", open_schedule, check, close_schedule},
       {"velo_schedule_get_violation", open_checked,
        [](world& w) {

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "core/failure.hpp"
 #include "sched/check.hpp"
 #include "sched/pipeline/generate.hpp"
 #include "sched/timeline.hpp"
@@ -72,6 +73,34 @@ inline std::string violations_of(const sched::schedule& what) {
   std::string all;
   for (const sched::violation& v : sched::check(what)) all += v.reason + "\n";
   return all;
+}
+
+// Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks.
+template <class Body>
+void for_each_schedule(std::int32_t most, Body&& body) {
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= VELO_SCHEDULE_SEQ1F1B; ++kind) {
+    for (std::int32_t ranks = 1; ranks <= most; ++ranks) {
+      for (std::int32_t microbatches = 1; microbatches <= 3 * ranks; ++microbatches) {
+        for (std::int32_t variant = 1; variant <= 4; ++variant) {
+          sizes of{ranks, microbatches};
+          if (kind == VELO_SCHEDULE_INTERLEAVED || kind == VELO_SCHEDULE_LOOPED_BFS ||
+              kind == VELO_SCHEDULE_ZB1P)
+            of.chunks = variant;
+          else if (kind == VELO_SCHEDULE_SEQ1F1B)
+            of.splits = variant;
+          else if (kind >= VELO_SCHEDULE_DUALPIPE && variant == 2)
+            of.flags = VELO_SCHEDULE_NO_DW_DETACH;
+          else if (variant > 1)
+            continue;
+          try {
+            body(kind, of, made(kind, of));
+          } catch (const core::failure& refused) {
+            if (refused.code != VELO_ERR_ARGUMENT) throw;
+          }
+        }
+      }
+    }
+  }
 }
 
 }  // namespace velo::test

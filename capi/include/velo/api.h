@@ -22,7 +22,6 @@
 #include "velo/ops_matmul.h"
 #include "velo/ops_norm.h"
 #include "velo/ops_optimizer.h"
-#include "velo/ops_overlap.h"
 #include "velo/ops_rope.h"
 #include "velo/pack.h"
 #include "velo/plan.h"
@@ -354,13 +353,8 @@ struct velo_api {
   velo_status (*group_exchange)(velo_stream stream, velo_group group,
                                 const velo_group_message* messages, int64_t count);
 
-  /* velo/ops_overlap.h */
-  velo_status (*matmul_all_reduce)(velo_stream stream, const velo_matmul_all_reduce_args* args);
-  velo_status (*matmul_reduce_scatter)(velo_stream stream,
-                                       const velo_matmul_reduce_scatter_args* args);
-  velo_status (*all_gather_matmul)(velo_stream stream, const velo_all_gather_matmul_args* args);
-  velo_status (*all_gather_matmul_reduce_scatter)(
-      velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
+  /* velo/schedule.h */
+  velo_status (*schedule_lower)(velo_schedule schedule, velo_schedule* lowered);
 };
 
 VELO_END_C

@@ -77,7 +77,9 @@ enum {
   VELO_SCHEDULE_1F1B_V = 12,     /* two chunks, down and up, B whole: two thirds of the memory */
   VELO_SCHEDULE_DUALPIPE = 13,   /* from both ends, FB; a rank has a stage of both directions */
   VELO_SCHEDULE_DUALPIPEV = 14,  /* the same on half of the ranks, as two chunks down and up */
-  VELO_SCHEDULE_SEQ1F1B = 15     /* 1F1B over splits of sequences */
+  VELO_SCHEDULE_SEQ1F1B = 15,    /* 1F1B over splits of sequences */
+  VELO_SCHEDULE_AUTO = 16 /* the shortest that is found for costs within a cap, never longer than a
+                             kind of these that fits; V 1 or 2 */
 };
 
 /* Bits of velo_schedule_desc.flags. */
@@ -113,9 +115,9 @@ typedef struct velo_schedule_desc {
                            turn, P to M; 0 = P */
   int32_t splits; /* SEQ1F1B: parts of a micro-batch's sequence; 0 = 1 */
   uint32_t flags; /* bits: VELO_SCHEDULE_EXTRA_WARMUP.. */
-  double cap;     /* ZBH2, ZBV_GREEDY: most activations held, in micro-batches of a whole rank;
-                           0 = 2P - 1, P */
-  const velo_schedule_costs* costs; /* what ZBH2, ZBV_GREEDY order by; NULL = all 1; copied */
+  double cap;     /* ZBH2, ZBV_GREEDY, AUTO: most activations held, in micro-batches of a whole
+                           rank; 0 = 2P - 1, P, P */
+  const velo_schedule_costs* costs; /* what ZBH2, ZBV_GREEDY, AUTO order by; NULL = all 1; copied */
 } velo_schedule_desc;
 
 #define VELO_SCHEDULE_DESC_INIT \
@@ -147,7 +149,16 @@ enum {
   VELO_VIOLATION_DUPLICATE = 2, /* it has one twice, or a B beside an I or W */
   VELO_VIOLATION_ORDER = 3,     /* an action stands before one of the same rank that it needs */
   VELO_VIOLATION_PLACEMENT = 4, /* a stage is on two ranks, or on none */
-  VELO_VIOLATION_STUCK = 5      /* ranks wait for each other for ever */
+  VELO_VIOLATION_STUCK = 5,     /* ranks wait for each other for ever */
+  VELO_VIOLATION_MESSAGE =
+      6,                   /* a send without its receive or the other way round, one twice, or one
+                                 without another rank */
+  VELO_VIOLATION_FIFO = 7, /* two ranks receive in another order than they send */
+  VELO_VIOLATION_RENDEZVOUS = 8, /* ranks wait for ever where a send waits for its receive */
+  VELO_VIOLATION_BATCHED =
+      9,                     /* ranks wait for ever where sends and receives that stand together end
+                                 together */
+  VELO_VIOLATION_REDUCE = 10 /* a stage's gradients are summed before its last W */
 };
 
 typedef struct velo_violation {
@@ -245,8 +256,17 @@ VELO_API velo_status velo_schedule_get_actions(velo_schedule schedule, int32_t r
 VELO_API velo_status velo_schedule_write(velo_schedule schedule, velo_schedule_format format,
                                          char* buffer, uint64_t capacity, uint64_t* needed);
 
+/* A schedule with sends and receives among its actions, in an order in which no rank ever waits for
+ * ever, whether sends return at once, wait for their receives, or go in groups. Sends and receives
+ * that are there are replaced; UNSHARD, RESHARD and REDUCE_GRAD stay. lowered: receives the handle;
+ * destroy it with velo_schedule_destroy.
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (more than 2^25 actions), STATE (ranks
+ * would wait for ever), MEMORY. */
+VELO_API velo_status velo_schedule_lower(velo_schedule schedule, velo_schedule* lowered);
+
 /* Proves a schedule or finds what is wrong with it: every stage does everything once and on one rank,
- * in an order that its rank and all ranks together can keep. violations: receives how many there
+ * in an order that its rank and all ranks together can keep; sends and receives, where there are
+ * any, too. violations: receives how many there
  * are, at most 1000: ask for each by velo_schedule_get_violation.
  * Thread class: per-handle. Errors: NULL, HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_schedule_check(velo_schedule schedule, int64_t* violations);

@@ -109,6 +109,15 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
     });
   }
 
+  // The same with sends and receives, safe whichever way sends wait.
+  outcome<schedule> lower() const {
+    velo_schedule handle = nullptr;
+    const velo_status status = VELO_FN(schedule_lower)(get(), &handle);
+    schedule lowered;
+    lowered.reset(handle);
+    return detail::finish<schedule>(status, std::move(lowered));
+  }
+
   // How many things are wrong with it; then each of them.
   outcome<int64_t> check() const {
     int64_t violations = 0;

@@ -88,7 +88,6 @@ VELO_REDUCE_SUM = 0
 VELO_REDUCE_AVG = 1
 VELO_REDUCE_MIN = 2
 VELO_REDUCE_MAX = 3
-VELO_REDUCE_CUSTOM = 4
 VELO_TOPOLOGY_DISPATCH_NONE = 0
 VELO_TOPOLOGY_DISPATCH_ALL_GATHER = 1
 VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL = 2
@@ -195,6 +194,7 @@ VELO_SCHEDULE_1F1B_V = 12
 VELO_SCHEDULE_DUALPIPE = 13
 VELO_SCHEDULE_DUALPIPEV = 14
 VELO_SCHEDULE_SEQ1F1B = 15
+VELO_SCHEDULE_AUTO = 16
 VELO_SCHEDULE_EXTRA_WARMUP = 1
 VELO_SCHEDULE_NO_DW_DETACH = 2
 VELO_SCHEDULE_CSV = 0
@@ -203,6 +203,11 @@ VELO_VIOLATION_DUPLICATE = 2
 VELO_VIOLATION_ORDER = 3
 VELO_VIOLATION_PLACEMENT = 4
 VELO_VIOLATION_STUCK = 5
+VELO_VIOLATION_MESSAGE = 6
+VELO_VIOLATION_FIFO = 7
+VELO_VIOLATION_RENDEZVOUS = 8
+VELO_VIOLATION_BATCHED = 9
+VELO_VIOLATION_REDUCE = 10
 VELO_TIMELINE_SUMMARY = 0
 VELO_TIMELINE_SUMMARY_JSON = 1
 VELO_TIMELINE_SVG = 2
@@ -557,7 +562,6 @@ class velo_timeline_rank(Sized):
 
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
-velo_reduce_fn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_int64, POINTER(velo_dtype))
 velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
 velo_memory_event_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64, c_void_p)
 velo_recompute_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_recompute_call))
@@ -704,8 +708,6 @@ velo_reduction._fields_ = [
     ("struct_size", c_uint32),
     ("op", c_int32),
     ("scale", c_double),
-    ("fn", velo_reduce_fn),
-    ("user", c_void_p),
 ]
 velo_group_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -1448,61 +1450,6 @@ class velo_cast_args(Sized):
     ]
 
 
-class velo_matmul_all_reduce_args(Sized):
-    """`y = sum[ranks](x @ op(weight))`."""
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("reserved", c_uint32),
-        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
-        ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows
-        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
-        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
-        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
-    ]
-
-
-class velo_matmul_reduce_scatter_args(Sized):
-    """`y = part[rank](sum[ranks](x @ op(weight)))`."""
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("reserved", c_uint32),
-        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
-        ("x", POINTER(velo_tensor)),  # [s, .., k]; s divides by the ranks
-        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
-        ("y", POINTER(velo_tensor)),  # [s / ranks, .., n], dtype of x
-        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
-    ]
-
-
-class velo_all_gather_matmul_args(Sized):
-    """`y = gather[ranks](x) @ op(weight)`."""
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("reserved", c_uint32),
-        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
-        ("x", POINTER(velo_tensor)),  # [s, .., k]
-        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
-        ("y", POINTER(velo_tensor)),  # [ranks * s, .., n], dtype of x
-        ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
-        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
-    ]
-
-
-class velo_all_gather_matmul_reduce_scatter_args(Sized):
-    """`y = part[rank](sum[scatter](gather[ranks](x) @ op(weight)))`."""
-    _fields_ = [
-        ("struct_size", c_uint32),
-        ("reserved", c_uint32),
-        ("gather_group", velo_group),  # the ranks whose x is gathered, of the stream's context; NULL: this one alone
-        ("scatter_group", velo_group),  # the ranks whose products are summed and divided, another group; NULL: this one alone
-        ("x", POINTER(velo_tensor)),  # [s, .., k]
-        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
-        ("y", POINTER(velo_tensor)),  # [gathering ranks * s / summing ranks, .., n], dtype of x
-        ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
-        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
-    ]
-
-
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -1685,10 +1632,7 @@ FUNCTIONS = {
     "velo_group_send": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_receive": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_exchange": (c_int32, velo_stream, velo_group, POINTER(velo_group_message), c_int64),
-    "velo_matmul_all_reduce": (c_int32, velo_stream, POINTER(velo_matmul_all_reduce_args)),
-    "velo_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_matmul_reduce_scatter_args)),
-    "velo_all_gather_matmul": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_args)),
-    "velo_all_gather_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_reduce_scatter_args)),
+    "velo_schedule_lower": (c_int32, velo_schedule, POINTER(velo_schedule)),
 }
 
 

@@ -1,0 +1,153 @@
+// The shortest order that is found for given costs within a cap on memory.
+//
+// Two sources. Every kind that has a schedule of the size is made and priced; those that hold more
+// than the cap are out. Then orders by list scheduling, which keep to the cap by themselves, for each
+// placement under every policy of a grid: first for few micro-batches, and those that do best there
+// for all. No kind is a bad start and no policy is good everywhere, so the best of both is kept: never
+// longer than a kind that fits. The work is bounded: past `most_work` actions no more policies are
+// tried.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include "sched/pipeline/generate.hpp"
+#include "sched/pipeline/list_order.hpp"
+#include "sched/simulate.hpp"
+
+namespace velo::sched {
+namespace {
+
+using core::fail;
+using core::text;
+
+constexpr std::int64_t most_work = std::int64_t{1} << 24;
+constexpr std::size_t finalists = 4;
+
+struct candidate {
+  std::int32_t chunks;
+  schedule (*make)(const request& wanted);
+};
+constexpr candidate candidates[] = {{1, &make_1f1b},        {1, &make_zb1p},     {1, &make_zbh2},
+                                    {2, &make_interleaved}, {2, &make_zb1p},     {2, &make_zbv},
+                                    {2, &make_zbv_greedy},  {2, &make_vhalf},    {2, &make_vmin},
+                                    {2, &make_1f1b_v},      {2, &make_dualpipev}};
+
+// The policies worth trying: of all orders those that won for some of 200 random costs and caps.
+std::vector<policy> policies(std::int32_t chunks) {
+  using places = std::array<std::int8_t, 4>;
+  static constexpr places of_one[] = {{1, 0, 2, 3}, {2, 0, 1, 3}, {0, 0, 1, 2}, {2, 0, 0, 1}};
+  static constexpr places of_two[] = {{1, 0, 2, 3}, {2, 0, 1, 3}, {2, 1, 0, 3}, {0, 2, 1, 3}};
+  std::vector<policy> all;
+  for (const places& place : chunks == 1 ? of_one : of_two) {
+    for (const bool first_chunk : {false, true}) {
+      if (chunks == 1 && first_chunk) continue;
+      for (const double patience : {0.0, 0.25, 0.5, 1.0})
+        all.push_back({place, first_chunk, patience});
+    }
+  }
+  return all;
+}
+
+class search {
+ public:
+  explicit search(const request& wanted)
+      : wanted_(wanted), cap_(wanted.cap == 0 ? wanted.ranks : wanted.cap) {}
+
+  schedule run() {
+    for (const candidate& one : candidates)
+      if (takes(one.chunks)) try_kind(one);
+    if (takes(1)) try_policies(1, place_in_loops(wanted_.ranks, 1));
+    if (takes(2)) try_policies(2, place_in_v(wanted_.ranks, 2));
+    if (takes(2)) try_policies(2, place_in_loops(wanted_.ranks, 2));
+    if (!found_)
+      fail(VELO_ERR_ARGUMENT, "desc.cap", "room in which an order is found",
+           text("%g micro-batches", cap_));
+    return std::move(best_);
+  }
+
+ private:
+  bool takes(std::int32_t chunks) const { return wanted_.chunks == 0 || wanted_.chunks == chunks; }
+  request with(std::int32_t chunks) const {
+    request one = wanted_;
+    one.chunks = chunks;
+    one.group = wanted_.ranks;
+    return one;
+  }
+  void keep(schedule made, double makespan) {
+    if (found_ && makespan >= shortest_) return;
+    found_ = true;
+    shortest_ = makespan;
+    best_ = std::move(made);
+  }
+
+  void try_kind(const candidate& of) {
+    request one = with(of.chunks);
+    one.cap = cap_;
+    try {
+      schedule made = of.make(one);
+      const ticks scale = ticks_of(wanted_.costs, made.what(), made.actions());
+      std::vector<stuck_rank> stuck;
+      const simulation times = simulate(made, scale, stuck);
+      std::int64_t peak = 0;
+      for (const rank_times& rank : times.ranks) peak = std::max(peak, rank.peak);
+      if (static_cast<double>(peak) > cap_ * of.chunks) return;
+      const double makespan = scale.value(times.makespan());
+      keep(std::move(made), makespan);
+    } catch (const core::failure& refused) {
+      if (refused.code != VELO_ERR_ARGUMENT) throw;  // no such schedule of this size
+    }
+  }
+
+  void try_policies(std::int32_t chunks, const std::vector<std::vector<std::int32_t>>& stages) {
+    const auto room = static_cast<std::int64_t>(cap_ * chunks);
+    if (room < chunks) return;
+    const shape what = shape_of(with(chunks));
+    shape few = what;
+    few.microbatches = std::min(what.microbatches, 2 * what.ranks);
+    const ticks scale = ticks_of(wanted_.costs, what, 3 * what.cells());
+    std::vector<std::pair<std::int64_t, policy>> tried;
+    std::int64_t limit = std::numeric_limits<std::int64_t>::max();
+    for (const policy& one : policies(chunks)) {
+      if ((work_ += 3 * few.cells()) > most_work) break;
+      const ordered found = order_by(one, few, scale, stages, room, limit, false);
+      if (!found.done) continue;
+      tried.emplace_back(found.makespan, one);
+      limit = std::min(limit, found.makespan + found.makespan / 64);
+    }
+    std::stable_sort(tried.begin(), tried.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    if (tried.size() > finalists) tried.resize(finalists);
+    limit = std::numeric_limits<std::int64_t>::max();
+    if (found_ && shortest_ * scale.unit < 1e18)
+      limit = static_cast<std::int64_t>(std::ceil(shortest_ * scale.unit));
+    const policy* winner = nullptr;
+    for (const auto& [span, one] : tried) {
+      if ((work_ += 3 * what.cells()) > most_work) break;
+      const ordered made = order_by(one, what, scale, stages, room, limit, false);
+      if (!made.done || (found_ && scale.value(made.makespan) >= shortest_)) continue;
+      winner = &one;
+      found_ = true;
+      shortest_ = scale.value(made.makespan);
+      limit = made.makespan;
+    }
+    if (winner == nullptr) return;
+    auto rows = order_by(*winner, what, scale, stages, room, limit + 1, true).rows;
+    best_ = {what, stages, {rows.begin(), rows.end()}};
+  }
+
+  const request wanted_;
+  const double cap_;
+  std::int64_t work_ = 0;
+  bool found_ = false;
+  double shortest_ = 0;
+  schedule best_;
+};
+
+}  // namespace
+
+schedule make_auto(const request& wanted) {
+  return search(wanted).run();
+}
+
+}  // namespace velo::sched

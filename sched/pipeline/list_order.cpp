@@ -1,0 +1,182 @@
+// Events: a rank ends what it did, or gets what it may wait for.
+#include "sched/pipeline/list_order.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <utility>
+
+namespace velo::sched {
+namespace {
+
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+
+class ranks {
+ public:
+  ranks(const policy& of, const shape& what, const ticks& costs,
+        const std::vector<std::vector<std::int32_t>>& stages, std::int64_t room, std::int64_t limit,
+        bool record)
+      : policy_(of),
+        what_(what),
+        units_(what.units()),
+        costs_(costs),
+        room_(room),
+        limit_(limit),
+        record_(record),
+        stages_(stages),
+        rank_of_(what.stages),
+        inputs_(static_cast<std::size_t>(what.cells()), never),
+        gradients_(static_cast<std::size_t>(what.cells()), never),
+        states_(what.ranks) {
+    for (std::int32_t rank = 0; rank < what.ranks; ++rank) {
+      for (const std::int32_t stage : stages[rank]) rank_of_[stage] = rank;
+      states_[rank].left = static_cast<std::int64_t>(stages[rank].size()) * units_ *
+                           (costs.forward + costs.input + costs.weight);
+      states_[rank].forwards.resize(stages[rank].size());
+      states_[rank].backwards.resize(stages[rank].size());
+      if (record)
+        states_[rank].row.reserve(3 * stages[rank].size() * static_cast<std::size_t>(units_));
+    }
+    std::fill_n(inputs_.begin(), units_, 0);
+  }
+
+  ordered run() {
+    events_.push({0, rank_of_[0]});
+    while (!events_.empty()) {
+      const auto [time, rank] = events_.top();
+      events_.pop();
+      if (time + states_[rank].left >= limit_) return {};
+      if (time >= states_[rank].free) act(rank, time);
+    }
+    ordered made;
+    made.done = true;
+    for (state& s : states_) {
+      made.makespan = std::max(made.makespan, s.free);
+      made.rows.push_back(std::move(s.row));
+    }
+    return made;
+  }
+
+ private:
+  using event = std::pair<std::int64_t, std::int32_t>;
+  struct state {
+    std::int64_t free = 0, held = 0;
+    std::int64_t left = 0;                                       // what it has still to do takes
+    std::vector<std::int32_t> forwards, backwards;               // done, by chunk
+    std::vector<std::pair<std::int32_t, std::int32_t>> waiting;  // stage and unit of W, from `next`
+    std::size_t next = 0;
+    std::vector<action> row;
+  };
+  struct choice {
+    int place = std::numeric_limits<int>::max();
+    velo_action_kind kind = 0;
+    std::int32_t chunk = 0;
+  };
+
+  std::int64_t cost(velo_action_kind kind) const {
+    return kind == VELO_ACTION_F   ? costs_.forward
+           : kind == VELO_ACTION_I ? costs_.input
+                                   : costs_.weight;
+  }
+  int place_of(velo_action_kind kind, std::int32_t chunk, std::int32_t chunks) const {
+    const int of = kind == VELO_ACTION_I ? policy::input
+                   : chunk == 0          ? policy::entering
+                                         : policy::passing;
+    const bool low_first = kind == VELO_ACTION_I && policy_.first_chunk_first;
+    return policy_.place[of] * 4096 + (low_first ? chunk : chunks - 1 - chunk);
+  }
+
+  void act(std::int32_t rank, std::int64_t now) {
+    state& s = states_[rank];
+    const auto chunks = static_cast<std::int32_t>(stages_[rank].size());
+    choice best, coming;
+    std::int64_t comes = never;
+    int blocked = std::numeric_limits<int>::max();  // place of the first forward that lacks room
+    const auto consider = [&](velo_action_kind kind, std::int32_t chunk, std::int64_t there) {
+      if (there == never) return;
+      const int place = place_of(kind, chunk, chunks);
+      if (there <= now && place < best.place) best = {place, kind, chunk};
+      if (there > now && place < coming.place) {
+        coming = {place, kind, chunk};
+        comes = there;
+      }
+    };
+    for (std::int32_t c = 0; c < chunks; ++c) {
+      const std::size_t cell = static_cast<std::size_t>(stages_[rank][c]) * units_;
+      if (s.backwards[c] < s.forwards[c])
+        consider(VELO_ACTION_I, c, gradients_[cell + s.backwards[c]]);
+      if (s.forwards[c] == units_) continue;
+      const std::int64_t there = inputs_[cell + s.forwards[c]];
+      if (s.held + chunks - c <= room_)
+        consider(VELO_ACTION_F, c, there);
+      else if (there <= now)
+        blocked = std::min(blocked, place_of(VELO_ACTION_F, c, chunks));
+    }
+    if (s.next < s.waiting.size()) {
+      const int place = std::min(policy_.place[policy::weight] * 4096, blocked);
+      if (place < best.place) best = {place, VELO_ACTION_W, 0};
+    }
+    if (best.kind == 0) return;
+    const double patience = policy_.patience * static_cast<double>(cost(best.kind));
+    if (coming.place < best.place && static_cast<double>(comes - now) < patience) return;
+    perform(rank, best, now);
+  }
+
+  void perform(std::int32_t rank, const choice& what, std::int64_t now) {
+    state& s = states_[rank];
+    const std::int64_t end = s.free = now + cost(what.kind);
+    s.left -= cost(what.kind);
+    events_.push({end, rank});
+    if (what.kind == VELO_ACTION_W) {
+      const auto [stage, unit] = s.waiting[s.next++];
+      --s.held;
+      if (record_) s.row.push_back(make_action(VELO_ACTION_W, stage, unit));
+      return;
+    }
+    const std::int32_t stage = stages_[rank][what.chunk];
+    std::int32_t unit = 0;
+    if (what.kind == VELO_ACTION_F) {
+      unit = s.forwards[what.chunk]++;
+      ++s.held;
+      if (what_.ends_chain(stage))
+        gradients_[static_cast<std::size_t>(stage) * units_ + unit] = end;
+      else
+        hand(inputs_, rank, stage + 1, unit, end);
+    } else {
+      unit = s.backwards[what.chunk]++;
+      s.waiting.emplace_back(stage, unit);
+      if (!what_.begins_chain(stage)) hand(gradients_, rank, stage - 1, unit, end);
+    }
+    if (record_) s.row.push_back(make_action(what.kind, stage, unit));
+  }
+
+  void hand(std::vector<std::int64_t>& to, std::int32_t rank, std::int32_t stage, std::int32_t unit,
+            std::int64_t end) {
+    const std::int32_t other = rank_of_[stage];
+    const std::int64_t there = other == rank ? end : end + costs_.latency;
+    to[static_cast<std::size_t>(stage) * units_ + unit] = there;
+    if (other != rank && states_[other].free < there) events_.push({there, other});
+  }
+
+  const policy& policy_;
+  const shape what_;
+  const std::int32_t units_;
+  const ticks& costs_;
+  const std::int64_t room_, limit_;
+  const bool record_;
+  const std::vector<std::vector<std::int32_t>>& stages_;
+  std::vector<std::int32_t> rank_of_;
+  std::vector<std::int64_t> inputs_, gradients_;  // when they are there, by stage and unit
+  std::vector<state> states_;
+  std::priority_queue<event, std::vector<event>, std::greater<event>> events_;
+};
+
+}  // namespace
+
+ordered order_by(const policy& of, const shape& what, const ticks& costs,
+                 const std::vector<std::vector<std::int32_t>>& stages, std::int64_t room,
+                 std::int64_t limit, bool record) {
+  return ranks(of, what, costs, stages, room, limit, record).run();
+}
+
+}  // namespace velo::sched
