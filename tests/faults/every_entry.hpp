@@ -45,7 +45,6 @@ struct world {
   velo_context peer = nullptr;       // of the second rank
   velo_stream peer_queue = nullptr;  // its calls wait there
   velo_group groups[3] = {};
-  velo_group groups[2] = {};
   velo_buckets buckets = nullptr;
   velo_topology topology = nullptr;
   velo_schedule schedule = nullptr;

@@ -10,6 +10,7 @@
 #define VELO_API_H
 
 #include "velo/adaptor.h"
+#include "velo/buckets.h"
 #include "velo/context.h"
 #include "velo/group.h"
 #include "velo/history.h"
@@ -22,6 +23,7 @@
 #include "velo/ops_matmul.h"
 #include "velo/ops_norm.h"
 #include "velo/ops_optimizer.h"
+#include "velo/ops_overlap.h"
 #include "velo/ops_rope.h"
 #include "velo/pack.h"
 #include "velo/plan.h"
@@ -355,6 +357,35 @@ struct velo_api {
 
   /* velo/schedule.h */
   velo_status (*schedule_lower)(velo_schedule schedule, velo_schedule* lowered);
+
+  /* velo/group.h */
+  velo_status (*transport_query)(velo_context context, velo_transport transport);
+  velo_status (*group_create_part)(velo_group parent, const int32_t* ranks, int32_t count,
+                                   const velo_group_desc* desc, velo_group* group);
+  velo_status (*group_shrink)(velo_group group, const velo_group_desc* desc, velo_group* survivors);
+  velo_status (*group_history)(velo_group group, char* buffer, uint64_t capacity, uint64_t* needed);
+
+  /* velo/buckets.h */
+  velo_status (*buckets_create)(velo_stream stream, velo_group group,
+                                const velo_tensor* gradients, const int64_t* counts,
+                                int64_t count, const velo_buckets_desc* desc,
+                                velo_buckets* buckets);
+  void (*buckets_destroy)(velo_buckets buckets);
+  velo_status (*buckets_ready)(velo_buckets buckets, velo_stream stream, int64_t slice);
+  velo_status (*buckets_finish)(velo_buckets buckets, velo_stream stream);
+  velo_status (*buckets_gather)(velo_buckets buckets, velo_stream stream,
+                                const velo_tensor* parameters);
+  velo_status (*buckets_wait)(velo_buckets buckets, velo_stream stream, int64_t slice);
+  velo_status (*buckets_get_info)(velo_buckets buckets, velo_buckets_info* info);
+  velo_status (*buckets_get_bucket)(velo_buckets buckets, int64_t index, velo_bucket* bucket);
+
+  /* velo/ops_overlap.h */
+  velo_status (*matmul_all_reduce)(velo_stream stream, const velo_matmul_all_reduce_args* args);
+  velo_status (*matmul_reduce_scatter)(velo_stream stream,
+                                       const velo_matmul_reduce_scatter_args* args);
+  velo_status (*all_gather_matmul)(velo_stream stream, const velo_all_gather_matmul_args* args);
+  velo_status (*all_gather_matmul_reduce_scatter)(
+      velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
 };
 
 VELO_END_C

@@ -82,12 +82,14 @@ VELO_TRANSPORT_AUTO = 0
 VELO_TRANSPORT_SELF = 1
 VELO_TRANSPORT_LOCAL = 2
 VELO_TRANSPORT_SHM = 3
+VELO_TRANSPORT_MPI = 4
 VELO_MESSAGE_SEND = 0
 VELO_MESSAGE_RECEIVE = 1
 VELO_REDUCE_SUM = 0
 VELO_REDUCE_AVG = 1
 VELO_REDUCE_MIN = 2
 VELO_REDUCE_MAX = 3
+VELO_REDUCE_CUSTOM = 4
 VELO_TOPOLOGY_DISPATCH_NONE = 0
 VELO_TOPOLOGY_DISPATCH_ALL_GATHER = 1
 VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL = 2
@@ -213,6 +215,8 @@ VELO_TIMELINE_SUMMARY_JSON = 1
 VELO_TIMELINE_SVG = 2
 VELO_TIMELINE_TRACE = 3
 VELO_TIMELINE_GRID = 4
+VELO_BUCKETS_ALL_REDUCE = 0
+VELO_BUCKETS_REDUCE_SCATTER = 1
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
 VELO_PRODUCT_DTYPE_LIKE_A = 0
@@ -294,6 +298,10 @@ class velo_schedule(c_void_p):
 
 class velo_timeline(c_void_p):
     """When a schedule's actions begin and end, simulated or measured."""
+
+
+class velo_buckets(c_void_p):
+    """Gradients of ranks that hold the same parameters, combined while the backward pass goes on."""
 
 
 class velo_error_info(Sized):
@@ -560,8 +568,21 @@ class velo_timeline_rank(Sized):
     """Numbers of one rank of a timeline."""
 
 
+class velo_buckets_desc(Sized):
+    """What buckets are made from."""
+
+
+class velo_buckets_info(Sized):
+    """Numbers of buckets."""
+
+
+class velo_bucket(Sized):
+    """One bucket; elements are of gradients, and of parameters."""
+
+
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
+velo_reduce_fn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_int64, POINTER(velo_dtype))
 velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
 velo_memory_event_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64, c_void_p)
 velo_recompute_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_recompute_call))
@@ -708,6 +729,8 @@ velo_reduction._fields_ = [
     ("struct_size", c_uint32),
     ("op", c_int32),
     ("scale", c_double),
+    ("fn", velo_reduce_fn),
+    ("user", c_void_p),
 ]
 velo_group_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -718,6 +741,7 @@ velo_group_desc._fields_ = [
     ("name", c_char_p),
     ("rank", c_int32),
     ("size", c_int32),
+    ("communicator", c_int64),
 ]
 velo_group_message._fields_ = [
     ("x", POINTER(velo_tensor)),
@@ -1173,6 +1197,29 @@ velo_timeline_rank._fields_ = [
     ("work", c_double),
     ("peak_activations", c_double),
 ]
+velo_buckets_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("mode", c_int32),
+    ("bytes", c_uint64),
+    ("scale", c_double),
+]
+velo_buckets_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("mode", c_int32),
+    ("slices", c_int64),
+    ("buckets", c_int64),
+    ("steps", c_int64),
+]
+velo_bucket._fields_ = [
+    ("struct_size", c_uint32),
+    ("place", c_int32),
+    ("first", c_int64),
+    ("slices", c_int64),
+    ("offset", c_int64),
+    ("count", c_int64),
+    ("own_offset", c_int64),
+    ("own_count", c_int64),
+]
 
 
 class velo_rms_norm_args(Sized):
@@ -1450,6 +1497,61 @@ class velo_cast_args(Sized):
     ]
 
 
+class velo_matmul_all_reduce_args(Sized):
+    """`y = sum[ranks](x @ op(weight))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [.., k], the leading dimensions folded into m rows
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
+class velo_matmul_reduce_scatter_args(Sized):
+    """`y = part[rank](sum[ranks](x @ op(weight)))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]; s divides by the ranks
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [s / ranks, .., n], dtype of x
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
+class velo_all_gather_matmul_args(Sized):
+    """`y = gather[ranks](x) @ op(weight)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [ranks * s, .., n], dtype of x
+        ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
+class velo_all_gather_matmul_reduce_scatter_args(Sized):
+    """`y = part[rank](sum[scatter](gather[ranks](x) @ op(weight)))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("gather_group", velo_group),  # the ranks whose x is gathered, of the stream's context; NULL: this one alone
+        ("scatter_group", velo_group),  # the ranks whose products are summed and divided, another group; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [gathering ranks * s / summing ranks, .., n], dtype of x
+        ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -1633,6 +1735,22 @@ FUNCTIONS = {
     "velo_group_receive": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_exchange": (c_int32, velo_stream, velo_group, POINTER(velo_group_message), c_int64),
     "velo_schedule_lower": (c_int32, velo_schedule, POINTER(velo_schedule)),
+    "velo_transport_query": (c_int32, velo_context, c_int32),
+    "velo_group_create_part": (c_int32, velo_group, POINTER(c_int32), c_int32, POINTER(velo_group_desc), POINTER(velo_group)),
+    "velo_group_shrink": (c_int32, velo_group, POINTER(velo_group_desc), POINTER(velo_group)),
+    "velo_group_history": (c_int32, velo_group, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_buckets_create": (c_int32, velo_stream, velo_group, POINTER(velo_tensor), POINTER(c_int64), c_int64, POINTER(velo_buckets_desc), POINTER(velo_buckets)),
+    "velo_buckets_destroy": (None, velo_buckets),
+    "velo_buckets_ready": (c_int32, velo_buckets, velo_stream, c_int64),
+    "velo_buckets_finish": (c_int32, velo_buckets, velo_stream),
+    "velo_buckets_gather": (c_int32, velo_buckets, velo_stream, POINTER(velo_tensor)),
+    "velo_buckets_wait": (c_int32, velo_buckets, velo_stream, c_int64),
+    "velo_buckets_get_info": (c_int32, velo_buckets, POINTER(velo_buckets_info)),
+    "velo_buckets_get_bucket": (c_int32, velo_buckets, c_int64, POINTER(velo_bucket)),
+    "velo_matmul_all_reduce": (c_int32, velo_stream, POINTER(velo_matmul_all_reduce_args)),
+    "velo_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_matmul_reduce_scatter_args)),
+    "velo_all_gather_matmul": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_args)),
+    "velo_all_gather_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_reduce_scatter_args)),
 }
 
 
