@@ -15,11 +15,6 @@
 
 namespace pretrain {
 
-// Elements of the layout.
-struct range {
-  std::int64_t begin, count;
-};
-
 class exchange {
  public:
   // Of several ranks. `gradients`: one row in this layout; both must outlive the exchange.

@@ -22,6 +22,11 @@ struct weight_slice {
   std::int64_t elements() const;
 };
 
+// Elements of the row.
+struct range {
+  std::int64_t begin, count;
+};
+
 struct layer_layout {
   std::int64_t qkv, out, gate_up, down;  // matrices
   std::int64_t attention_norm, feed_forward_norm;

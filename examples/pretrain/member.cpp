@@ -51,6 +51,12 @@ int member::most(int mine) const {
   return mine;
 }
 
+// As integers, whose sum with zeros keeps every bit.
+void member::collect(float* pieces, std::int64_t count) const {
+  const velo::tensor_view all(reinterpret_cast<std::int32_t*>(pieces), {count});
+  if (ranks_ > 1) group_.reduce(stream(), 0, all, all.get());
+}
+
 void member::abort() const noexcept {
   if (group_) velo_group_abort(group_);
 }

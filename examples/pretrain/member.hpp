@@ -39,6 +39,8 @@ class member {
   void barrier() const;
   double sum(double mine) const;
   int most(int mine) const;
+  // Brings elements of which each is one rank's, and 0 on the others, to rank 0.
+  void collect(float* pieces, std::int64_t count) const;
 
   // Ends what the others wait for: this rank has failed.
   void abort() const noexcept;

@@ -29,9 +29,14 @@ model::model(run_memory& from, const velo::context& context, const weights& weig
   gain_gradient_ = weights.gradient(weights.layout().final_norm, {settings.hidden});
 }
 
-void model::refresh(const velo::stream_ref& stream) {
+void model::refresh(const velo::stream_ref& stream, const exchange* gathered) {
+  if (gathered) gathered->await_embedding();
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    if (gathered) gathered->await_layer(i);
+    layers_[i].refresh(stream);
+  }
+  if (gathered) gathered->await_head(), gathered->await_norms();
   head_.refresh(stream);
-  for (decoder_layer& layer : layers_) layer.refresh(stream);
 }
 
 pass model::begin(const velo::stream_ref& stream, const activations& of) const {

@@ -17,8 +17,9 @@ class model {
   model(run_memory& from, const velo::context& context, const weights& weights,
         const model_settings& settings, std::int64_t length, bool training);
 
-  // To be called whenever the weights have changed: lays them out anew for the products.
-  void refresh(const velo::stream_ref& stream);
+  // To be called whenever the weights have changed: lays them out anew for the products. gathered:
+  // waits for the parts of a model that ranks gather, as they come; may be nullptr.
+  void refresh(const velo::stream_ref& stream, const exchange* gathered = nullptr);
 
   // What the backward pass makes again, by layer; at first nothing. Not between the passes of a
   // micro-batch.

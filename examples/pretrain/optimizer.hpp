@@ -13,15 +13,17 @@ class optimizer {
  public:
   explicit optimizer(const optimizer_settings& settings) : settings_(settings) {}
 
-  // Updates all weights; `number` counts updates from 1. With `away` their state is there, and comes
-  // in slices. Returns the gradients' norm before clipping.
-  double step(const velo::stream_ref& stream, weights& all, swapper* away, std::int64_t number,
-              double learning_rate);
+  // Updates the weights whose state `all` has; `number` counts updates from 1. With `away` the state
+  // is there, and comes in slices. The norm is that of all: of several ranks each sums its ranges
+  // `summed`. Returns the gradients' norm before clipping.
+  double step(const member& rank, weights& all, const std::vector<range>& summed, swapper* away,
+              std::int64_t number, double learning_rate);
 
  private:
   struct state {
     float *first, *second, *master;  // master: or nullptr
   };
+  void measure(const member& rank, const weights& all, const std::vector<range>& summed);
   void update(const velo::stream_ref& stream, const weights& all, const state& of,
               std::int64_t origin, std::int64_t begin, std::int64_t end, double decay,
               std::int64_t number, double learning_rate);

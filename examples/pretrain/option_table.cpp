@@ -108,6 +108,9 @@ void configuration::add_run() {
       0, 1024);
   add("run", "transport", &r.transport,
       "of ranks that nobody started: local (threads of one process), shm (processes), auto (shm)");
+  add("run", "zero", &r.zero,
+      "true: each rank keeps and updates its part of the optimizer's state alone, with the same "
+      "bits");
   add("run", "out", &r.out, "directory for checkpoint/ and loss.svg");
   add("run", "log", &r.log, "FILE.jsonl that receives a line a step and a validation");
   add("run", "log_every", &r.log_every, "steps between the lines that stay on the screen", 1, many);

@@ -7,7 +7,9 @@
 // inside the file.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -28,9 +30,22 @@ struct named_tensor {
   element type;
   std::vector<std::int64_t> shape;
   void* data;
+  // Where data is nullptr: the way of f32 elements [first, first + count) to a file, and from one, piece
+  // by piece.
+  std::function<void(std::int64_t first, std::int64_t count, float* to)> give = nullptr;
+  std::function<void(std::int64_t first, std::int64_t count, const float* from)> take = nullptr;
 
   std::size_t bytes() const;
 };
+
+// Calls piece(first, count) for each piece of a tensor that has no data.
+template <class F>
+void each_piece(const named_tensor& of, F&& piece) {
+  constexpr std::int64_t most = 1 << 20;
+  const auto count = static_cast<std::int64_t>(of.bytes() / sizeof(float));
+  for (std::int64_t first = 0; first < count; first += most)
+    piece(first, std::min(most, count - first));
+}
 
 // Writes the tensors in their order, each at a multiple of its element size, with the header padded
 // to 64 bytes.

@@ -144,7 +144,16 @@ const safetensors_reader::entry& safetensors_reader::find(const named_tensor& wa
 }
 
 void safetensors_reader::read(const named_tensor& into) const {
-  read_at(path_, file_.get(), into.data, into.bytes(), find(into).begin);
+  const std::uint64_t begin = find(into).begin;
+  if (into.data != nullptr || !into.take)
+    return read_at(path_, file_.get(), into.data, into.bytes(), begin);
+  std::vector<float> passing;
+  each_piece(into, [&](std::int64_t first, std::int64_t count) {
+    passing.resize(static_cast<std::size_t>(count));
+    read_at(path_, file_.get(), passing.data(), passing.size() * sizeof(float),
+            begin + static_cast<std::uint64_t>(first) * sizeof(float));
+    into.take(first, count, passing.data());
+  });
 }
 
 void safetensors_reader::read_exactly(const std::vector<named_tensor>& all) const {

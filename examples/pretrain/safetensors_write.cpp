@@ -42,7 +42,18 @@ void write_safetensors(durable_file& file, const std::vector<named_tensor>& tens
   const std::uint64_t length = header.size();
   file.write(&length, sizeof length);
   file.write(header);
-  for (const named_tensor& each : tensors) file.write(each.data, each.bytes());
+  std::vector<float> passing;
+  for (const named_tensor& each : tensors) {
+    if (each.data != nullptr || !each.give) {
+      file.write(each.data, each.bytes());
+      continue;
+    }
+    each_piece(each, [&](std::int64_t begin, std::int64_t count) {
+      passing.resize(static_cast<std::size_t>(count));
+      each.give(begin, count, passing.data());
+      file.write(passing.data(), passing.size() * sizeof(float));
+    });
+  }
 }
 
 }  // namespace pretrain

@@ -254,10 +254,10 @@ class run {
 
   void save() {
     saved_ = trainer_.steps_done();
-    if (!rank_.leads()) return;
+    checkpoint now = trainer_.state(config_.json());
+    if (!rank_.leads()) return trainer::give(now);
     const std::string place = out_->checkpoint();
     const std::string earlier = ours_ ? "" : out_->place_for_earlier();
-    checkpoint now = trainer_.state(config_.json());
     now.validations = validations_;
     save_checkpoint(place, now, earlier);
     ours_ = true;

@@ -16,10 +16,10 @@ std::unique_ptr<swapper> make_swapper(member& rank, const std::string& where,
   return std::make_unique<swapper>(rank.context(), rank.memory(), where, directory);
 }
 
-std::unique_ptr<exchange> make_exchange(const member& rank, const weights& of) {
+std::unique_ptr<exchange> make_exchange(const member& rank, const weights& of, bool sharded) {
   if (rank.ranks() == 1) return nullptr;
   const weight_layout& all = of.layout();
-  return std::make_unique<exchange>(rank, all, of.gradient(0, {all.total}), false);
+  return std::make_unique<exchange>(rank, all, of.gradient(0, {all.total}), sharded);
 }
 
 }  // namespace
@@ -32,8 +32,8 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
       stream_(rank.stream()),
       activations_away_(make_swapper(rank, values.memory.swap_activations, values.memory.swap_dir)),
       optimizer_away_(make_swapper(rank, values.memory.swap_optimizer, values.memory.swap_dir)),
-      weights_(memory_, values.model, true),
-      exchange_(make_exchange(rank, weights_)),
+      weights_(memory_, values.model, true, sharded()),
+      exchange_(make_exchange(rank, weights_, sharded())),
       model_(memory_, rank.context(), weights_, values.model, values.data.sequence, true),
       batch_(memory_, values.model, {windows_here(), values.data.sequence}),
       optimizer_(values.optimizer),
@@ -43,6 +43,7 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
   model_.recompute(recompute_);
   batch_.away = activations_away_.get();
+  if (sharded()) weights_.shard(rank, exchange_->own());
 }
 
 void trainer::warm_up() {
@@ -159,8 +160,10 @@ trainer::result trainer::step() {
   if (trace_ && steps_done_ == 0) trace_->first_gradients(weights_);
   const double rate = learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule);
   const double norm =
-      optimizer_.step(stream_, weights_, optimizer_away_.get(), steps_done_ + 1, rate);
-  model_.refresh(stream_);
+      optimizer_.step(rank_, weights_, exchange_ ? exchange_->own() : weights_.own(),
+                      optimizer_away_.get(), steps_done_ + 1, rate);
+  if (sharded()) exchange_->gather(weights_.weight(0, {weights_.layout().total}));
+  model_.refresh(stream_, sharded() ? exchange_.get() : nullptr);
   ++steps_done_;
   losses_.push_back(static_cast<float>(loss));
   return {loss, rate, norm};
@@ -170,6 +173,17 @@ std::vector<named_tensor> trainer::training_files(std::int64_t steps) {
   std::vector<named_tensor> all = weights_.training_files();
   all.push_back({"losses", element::f32, {steps}, losses_.data()});
   return all;
+}
+
+void trainer::give(const checkpoint& state) {
+  std::vector<float> passing;
+  for (const named_tensor& each : state.state) {
+    if (!each.give) continue;
+    each_piece(each, [&](std::int64_t first, std::int64_t count) {
+      passing.resize(static_cast<std::size_t>(count));
+      each.give(first, count, passing.data());
+    });
+  }
 }
 
 checkpoint trainer::state(const std::string& settings_json) {

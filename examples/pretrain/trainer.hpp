@@ -49,7 +49,9 @@ class trainer {
   }
   const class weights& weights() const { return weights_; }
 
+  // What a sharded optimizer has comes from all ranks while rank 0 writes: the others give theirs.
   checkpoint state(const std::string& settings_json);
+  static void give(const checkpoint& state);
 
   // What was swapped; nullptr where nothing is.
   const swapper* swapped_activations() const { return activations_away_.get(); }
@@ -72,6 +74,7 @@ class trainer {
   std::unique_ptr<swapper> activations_away_, optimizer_away_;  // or nullptr
   class weights weights_;
   std::unique_ptr<exchange> exchange_;  // of several ranks
+  bool sharded() const { return values_.run.zero && rank_.ranks() > 1; }
   class model model_;
   class activations batch_;
   optimizer optimizer_;

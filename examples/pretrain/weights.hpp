@@ -3,12 +3,14 @@
 //
 // All follow one weight_layout, each in memory of its own. In bf16 a master holds each weight
 // exactly and the weight is its rounded copy; in f32 the weight is its own master. Gradients are
-// f32 always.
+// f32 always. Where the optimizer is sharded, masters and moments are those of the rank's own ranges,
+// one behind the other.
 #pragma once
 
 #include <velo/velo.hpp>
 
 #include "layout.hpp"
+#include "member.hpp"
 #include "run_memory.hpp"
 #include "safetensors.hpp"
 
@@ -19,8 +21,15 @@ velo_dtype dtype_of(element type);
 
 class weights {
  public:
-  // Without `training` there are only the weights themselves.
-  weights(run_memory& from, const model_settings& model, bool training);
+  // Without `training` there are only the weights themselves; with `sharded` masters and moments come
+  // later, by `shard`.
+  weights(run_memory& from, const model_settings& model, bool training, bool sharded = false);
+
+  // Makes them for these ranges, which are `rank`'s.
+  void shard(member& rank, const std::vector<range>& own);
+
+  // What masters and moments are of.
+  const std::vector<range>& own() const { return own_; }
 
   // Draws matrices from a normal distribution and sets norms to one. Projections back into the
   // residual stream are drawn smaller, by the root of how many add up there.
@@ -37,7 +46,7 @@ class weights {
   // These three, or in f32 the moments: what may be away between the steps.
   std::vector<buffer*> state();
 
-  bool has_master() const { return master_.bytes() > 0; }
+  bool has_master() const { return type_ == element::bf16; }
   void clear_gradients();
 
   // What checkpoints hold: under Hugging Face's names the weights, and under prefixed ones what
@@ -52,12 +61,17 @@ class weights {
   std::int64_t count() const;  // of parameters, padding not counted
 
  private:
+  void keep_state(run_memory& from);
+  void put(const velo::stream_ref& stream, const weight_slice& slice, const float* exact);
   void add_files(std::vector<named_tensor>& to, const std::string& prefix, element type,
                  void* data) const;
+  void add_state(std::vector<named_tensor>& to, const std::string& prefix, const buffer& of) const;
 
   model_settings model_;
   weight_layout layout_;
   element type_;
+  const member* shards_ = nullptr;  // the rank, of a sharded optimizer
+  std::vector<range> own_;
   // Moments and gradients begin at zero, and so does padding everywhere.
   buffer weight_, gradient_, master_, first_, second_;
 };

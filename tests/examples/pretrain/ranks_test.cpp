@@ -95,6 +95,44 @@ TEST_CASE("what several ranks began one goes on with, and the other way") {
   compare_logs(w.losses("whole"), w.losses("log"));
 }
 
+TEST_CASE("a sharded optimizer has the bits of another, in less memory") {
+  for (const char* dtype : {"bf16", "f32"}) {
+    workplace w;
+    const auto run = [&](const char* name, std::vector<std::string> more) {
+      more.insert(more.end(), {"--dtype", dtype, "--ranks", "2", "--transport", "local", "--log",
+                               w / name, "--out", w / name + ".out"});
+      const outcome done = w.run(more);
+      INFO(done.text);
+      REQUIRE(done.code == 0);
+      const std::size_t at = done.text.find("optimizer ");
+      REQUIRE(at != std::string::npos);
+      return std::atof(&done.text[at + std::strlen("optimizer ")]);
+    };
+    const double whole = run("whole", {});
+    const double sharded = run("sharded", {"--zero", "true"});
+    CHECK(sharded < 0.6 * whole);
+    CHECK(w.losses("sharded") == w.losses("whole"));
+    for (const char* file : {"model.safetensors", "training_state.safetensors"})
+      CHECK(get(w / "sharded.out/checkpoint/" + file) == get(w / "whole.out/checkpoint/" + file));
+  }
+}
+
+TEST_CASE("a sharded run goes on from its own checkpoint, in slices that wait elsewhere") {
+  workplace w;
+  const std::vector<std::string> two = {"--ranks", "2", "--transport", "local"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.end(), two.begin(), two.end());
+    return more;
+  };
+  REQUIRE(w.run(with({"--out", w / "whole"})).code == 0);
+  REQUIRE(w.run(with({"--zero", "true", "--stop_after", "3"})).code == 0);
+  const outcome resumed = run_program({"--resume", w / "out", "--swap_optimizer", "host"});
+  INFO(resumed.text);
+  REQUIRE(resumed.code == 0);
+  for (const char* file : {"model.safetensors", "training_state.safetensors"})
+    CHECK(get(w / "out/checkpoint/" + file) == get(w / "whole/checkpoint/" + file));
+}
+
 TEST_CASE("what ranks cannot do is refused once") {
   workplace w;
   for (const char* transport : {"local", "shm"}) {
