@@ -168,7 +168,7 @@ TEST_CASE("a rank that is killed ends the others, who say so") {
     ::kill(ranks[victim], SIGKILL);
     const outcome ended = running.finish();
     INFO(ended.text);
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
     CHECK(ended.code == 128 + SIGKILL);
     CHECK_THAT(ended.text, Contains("rank " + std::to_string(victim) + " was ended by signal 9"));
     if (victim == 1) CHECK_THAT(ended.text, Contains("the process of rank 1 ended in the group"));
