@@ -14,9 +14,19 @@ namespace {
 
 constexpr int notice_tag = 0, first_tag = 1, tags_of_group = 4;
 
+// Numbers from here on are of parts: half of what tags there are.
+std::uint64_t first_part(int most_tag) noexcept {
+  return static_cast<std::uint64_t>(most_tag / tags_of_group / 2);
+}
+
 void rest(long ns) noexcept {
   const timespec time{0, ns};
   nanosleep(&time, nullptr);
+}
+
+[[noreturn]] void fail_numbers() {
+  core::fail(VELO_ERR_UNSUPPORTED, "desc.communicator", "fewer groups of one since it was made",
+             "as many as MPI has tags for");
 }
 
 [[noreturn]] void fail_mpi(const char* why) {
@@ -26,7 +36,8 @@ void rest(long ns) noexcept {
 
 }  // namespace
 
-mpi_hub::mpi_hub(loaded_plugin plugin, mpi_line* line) : plugin_(std::move(plugin)), line_(line) {}
+mpi_hub::mpi_hub(loaded_plugin plugin, mpi_line* line)
+    : plugin_(std::move(plugin)), line_(line), next_part_(first_part(line->most_tag)) {}
 
 // Of the line: nobody uses it any more.
 mpi_hub::~mpi_hub() {
@@ -71,13 +82,34 @@ std::shared_ptr<mpi_hub> mpi_hub::open(const std::string& folders, std::int64_t 
 
 std::uint64_t mpi_hub::add(notice_reader& reader) {
   const std::lock_guard<std::mutex> lock(lock_);
-  readers_.emplace(next_, &reader);
+  const std::uint64_t number = next_;
+  if (number >= first_part(line_->most_tag)) fail_numbers();
+  readers_.emplace(number, &reader);
+  ++next_;
+  read_early(number, reader);
+  return number;
+}
+
+std::uint64_t mpi_hub::next_part() const {
+  const std::lock_guard<std::mutex> lock(lock_);
+  return next_part_;
+}
+
+void mpi_hub::add_part(std::uint64_t number, notice_reader& reader) {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (number >= static_cast<std::uint64_t>((line_->most_tag - first_tag) / tags_of_group))
+    fail_numbers();
+  readers_.emplace(number, &reader);
+  next_part_ = std::max(next_part_, number + 1);
+  read_early(number, reader);
+}
+
+void mpi_hub::read_early(std::uint64_t number, notice_reader& reader) {
   for (const notice& one : early_)
-    if (one.group == next_) reader.read(one);
+    if (one.group == number) reader.read(one);
   early_.erase(std::remove_if(early_.begin(), early_.end(),
-                              [this](const notice& one) { return one.group <= next_; }),
+                              [&](const notice& one) { return one.group == number; }),
                early_.end());
-  return next_++;
 }
 
 void mpi_hub::remove(std::uint64_t group) noexcept {
@@ -85,12 +117,7 @@ void mpi_hub::remove(std::uint64_t group) noexcept {
   readers_.erase(group);
 }
 
-int mpi_hub::tag(std::uint64_t group, int kind) const {
-  const auto most = static_cast<std::uint64_t>((line_->most_tag - first_tag) / tags_of_group);
-  if (group >= most)
-    core::fail(VELO_ERR_UNSUPPORTED, "desc.communicator",
-               core::text("at most %llu groups of one", static_cast<unsigned long long>(most)),
-               "one more");
+int mpi_hub::tag(std::uint64_t group, int kind) noexcept {
   return first_tag + static_cast<int>(group) * tags_of_group + kind;
 }
 
@@ -112,7 +139,7 @@ void mpi_hub::read_notice() noexcept {
   const auto meant = readers_.find(came.group);
   if (meant != readers_.end()) {
     meant->second->read(came);
-  } else if (came.group >= next_) {
+  } else if (came.group >= (came.group < first_part(line_->most_tag) ? next_ : next_part_)) {
     try {
       early_.push_back(came);
     } catch (const std::bad_alloc&) {  // the group will wait for its deadline

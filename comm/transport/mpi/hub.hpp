@@ -48,9 +48,13 @@ class mpi_hub {
   mpi_line* line() const noexcept { return line_; }
 
   // A number for a group that is being made; what came for it is read at once.
+  // Throws UNSUPPORTED when there are no more.
   std::uint64_t add(notice_reader& reader);
+  // Of a part of a group, whose ranks alone agree on its number: at least what each of them has left.
+  std::uint64_t next_part() const;
+  void add_part(std::uint64_t number, notice_reader& reader);
   void remove(std::uint64_t group) noexcept;
-  int tag(std::uint64_t group, int kind) const;  // throws UNSUPPORTED when there are no more
+  static int tag(std::uint64_t group, int kind) noexcept;
 
   void poll() noexcept;  // reads what came
   void tell(const notice& one, const std::vector<int>& ranks) noexcept;
@@ -69,6 +73,7 @@ class mpi_hub {
  private:
   mpi_hub(loaded_plugin plugin, mpi_line* line);
   static bool make(mpi_line* line, void* plugin) noexcept;
+  void read_early(std::uint64_t number, notice_reader& reader);
   void read_notice() noexcept;
   void expect_notice() noexcept;
   void sweep() noexcept;
@@ -76,7 +81,7 @@ class mpi_hub {
   const loaded_plugin plugin_;
   mpi_line* const line_;
   mutable std::mutex lock_;
-  std::uint64_t next_ = 0;
+  std::uint64_t next_ = 0, next_part_;
   std::map<std::uint64_t, notice_reader*> readers_;
   std::vector<notice> early_;
   std::unique_ptr<notice> incoming_;

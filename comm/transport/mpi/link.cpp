@@ -60,16 +60,23 @@ struct mpi_link::hello {
 
 mpi_link::mpi_link(setting set)
     : hub_(std::move(set.hub)),
-      rank_(hub_->rank()),
-      size_(hub_->size()),
+      members_(set.members.empty() ? ranks_of(hub_->size()) : set.members),
+      rank_(static_cast<int>(std::find(members_.begin(), members_.end(), hub_->rank()) -
+                             members_.begin())),
+      size_(static_cast<int>(members_.size())),
       timeout_ns_(set.timeout_ns),
       spin_ns_(size_ <= core::usable_threads() ? spin_for : 0),
-      members_(ranks_of(size_)),
-      left_(new std::atomic<bool>[static_cast<std::size_t>(size_)]()) {
+      number_(set.number),
+      left_(new std::atomic<bool>[members_.size()]()) {
   map(set.buffer);
-  number_ = hub_->add(*this);
+  const bool whole = set.members.empty();
+  if (whole) {
+    number_ = hub_->add(*this);
+  } else {
+    hub_->add_part(number_, *this);
+  }
   try {
-    meet(set.buffer);
+    meet(set.buffer, whole);
   } catch (...) {
     hub_->remove(number_);
     throw;
@@ -96,7 +103,7 @@ void mpi_link::map(std::size_t buffer) {
   memory_.reset(static_cast<char*>(memory), [bytes](char* p) { munmap(p, bytes); });
 }
 
-void mpi_link::meet(std::size_t buffer) {
+void mpi_link::meet(std::size_t buffer, bool whole) {
   hello mine{};
   std::snprintf(mine.release, sizeof mine.release, "%s", VELO_RELEASE);
   name_host(mine.host);
@@ -141,15 +148,53 @@ void mpi_link::meet(std::size_t buffer) {
     ranks_.push_back({theirs.place, theirs.token});
     if (peer == 0) mine.buffer = theirs.buffer;
   }
-  hub_->watch(processes);
+  if (whole) hub_->watch(processes);
   if (mine.buffer != buffer) map(mine.buffer);
+}
+
+mpi_link::setting mpi_link::part(const part_terms& of) {
+  setting made{hub_, of.timeout_ns, of.slot_bytes * 2, {}, hub_->next_part()};
+  const auto count = of.ranks.size();
+  const auto own = std::make_shared<std::uint64_t>(made.number);
+  const auto theirs = std::make_shared<std::vector<std::uint64_t>>(count);
+  std::vector<mpi_request> sent(count), comes(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    made.members.push_back(members_[static_cast<std::size_t>(of.ranks[i])]);
+    if (of.ranks[i] == rank_) continue;
+    begin_receive(comes[i], flow::part, of.ranks[i], reinterpret_cast<char*>(&(*theirs)[i]), 8);
+    begin_send(sent[i], flow::part, of.ranks[i], reinterpret_cast<char*>(own.get()), 8);
+  }
+  const std::int64_t since = now_ns();
+  fault::how how = fault::how::none;
+  rank_set missing;
+  while (true) {
+    missing = rank_set();
+    hub_->poll();
+    for (std::size_t i = 0; i < count; ++i)
+      if (!is_done(comes[i], of.ranks[i], fault())) missing.add(of.ranks[i]);
+    if (missing.lowest() < 0) break;
+    rank_set left;
+    for (const int rank : of.ranks)
+      if (missing.has(rank) && has_left(rank)) left.add(rank);
+    if (left.lowest() >= 0) how = fault::how::left, missing = left;
+    if (how == fault::how::none && now_ns() - since >= of.timeout_ns) how = fault::how::late;
+    if (how != fault::how::none || failed_) break;
+    pause(now_ns() - since);
+  }
+  for (mpi_request& one : comes)
+    if (!hub_->mpi().cancel(&one)) hub_->bury({{one}, theirs});
+  hub_->bury({std::move(sent), own});
+  raise_if_failed();
+  if (how != fault::how::none) of.raise(how, missing, "");
+  for (const std::uint64_t one : *theirs) made.number = std::max(made.number, one);
+  return made;
 }
 
 void mpi_link::begin_send(mpi_request& one, flow on, int to, const char* from, std::int64_t bytes) {
   char why[128] = "";
   if (!hub_->mpi().send(hub_->line(), from, static_cast<int>(bytes),
                         members_[static_cast<std::size_t>(to)],
-                        hub_->tag(number_, static_cast<int>(on)), &one, why))
+                        mpi_hub::tag(number_, static_cast<int>(on)), &one, why))
     end_broken(to, fault(), why);
 }
 
@@ -157,7 +202,7 @@ void mpi_link::begin_receive(mpi_request& one, flow on, int from, char* to, std:
   char why[128] = "";
   if (!hub_->mpi().receive(hub_->line(), to, static_cast<int>(bytes),
                            members_[static_cast<std::size_t>(from)],
-                           hub_->tag(number_, static_cast<int>(on)), &one, why))
+                           mpi_hub::tag(number_, static_cast<int>(on)), &one, why))
     end_broken(from, fault(), why);
 }
 

@@ -13,19 +13,22 @@
 #include <vector>
 
 #include "comm/transport/mpi/hub.hpp"
+#include "comm/transport/transport.hpp"
 #include "comm/transport/waiting.hpp"
 
 namespace velo::comm {
 
 // Kinds of messages, each in an order of its own.
-enum class flow : int { opening, data, message };
+enum class flow : int { opening, data, message, part };
 
 class mpi_link final : public notice_reader {
  public:
   struct setting {
     std::shared_ptr<mpi_hub> hub;
     std::int64_t timeout_ns;
-    std::size_t buffer;  // bytes, rank 0's hold
+    std::size_t buffer;        // bytes, rank 0's hold
+    std::vector<int> members;  // ranks of the communicator; empty: all
+    std::uint64_t number = 0;  // of a part
   };
   // Meets the other ranks. Throws PEER, MEMORY, UNSUPPORTED.
   explicit mpi_link(setting set);
@@ -34,6 +37,10 @@ class mpi_link final : public notice_reader {
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
   std::int64_t timeout_ns() const noexcept { return timeout_ns_; }
+
+  // What a part of the group is made of: its ranks, which all call this, agree on a number. Throws
+  // PEER when they do not come, which ends nothing.
+  setting part(const part_terms& of);
 
   // Of all ranks: a name of the host, the same for those that share its memory, and a number by chance.
   struct whereabouts {
@@ -101,7 +108,7 @@ class mpi_link final : public notice_reader {
 
  private:
   struct hello;
-  void meet(std::size_t buffer);
+  void meet(std::size_t buffer, bool whole);
   void map(std::size_t buffer);
   void note(const fault& why) noexcept;
   motion advance(batch& all, const fault& doing);
@@ -117,10 +124,10 @@ class mpi_link final : public notice_reader {
   }
 
   const std::shared_ptr<mpi_hub> hub_;
+  const std::vector<int> members_;  // ranks of the communicator
   const int rank_, size_;
   const std::int64_t timeout_ns_;
   const std::int64_t spin_ns_;
-  std::vector<int> members_;  // ranks of the communicator
   std::vector<whereabouts> ranks_;
   std::uint64_t number_ = 0;
   std::unique_ptr<std::atomic<bool>[]> left_;

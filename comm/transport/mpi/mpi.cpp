@@ -40,6 +40,10 @@ class mpi_transport final : public transport {
   }
   bool failed(fault& why) const noexcept override { return link_.failed(why); }
 
+  std::unique_ptr<transport> part(const part_terms& of) override {
+    return std::make_unique<mpi_transport>(link_.part(of));
+  }
+
   // Of others no more is known than who left.
   void describe(std::string& json) const override {
     json += '[';
@@ -69,7 +73,7 @@ std::unique_ptr<transport> make_mpi(const mpi_job& job) {
     core::fail(VELO_ERR_UNSUPPORTED, "desc.communicator",
                core::text("at most %d ranks", most_ranks), core::text("%d", hub->size()));
   return std::make_unique<mpi_transport>(
-      mpi_link::setting{std::move(hub), job.timeout_ns, job.buffer});
+      mpi_link::setting{std::move(hub), job.timeout_ns, job.buffer, {}});
 }
 
 }  // namespace velo::comm

@@ -335,6 +335,40 @@ TEST_CASE("messages arrive whole and in order, small and large, one and many", "
   CHECK(sum_of(me, 100) == VELO_OK);
 }
 
+TEST_CASE("parts have ranks, messages and faults of their own", "[together]") {
+  joined all;
+  const rank_of_group& me = all.me;
+  if (me.size < 2) return;
+  for (int round = 0; round < 3; ++round)
+    for (int first = 0; first + 1 < me.size; ++first) {  // neighbors, the higher rank first
+      if (me.rank < first || me.rank > first + 1) continue;
+      const std::int32_t ranks[] = {first + 1, first};
+      rank_of_group pair = me;
+      REQUIRE(velo_group_create_part(me.group, ranks, 2, nullptr, &pair.group) == VELO_OK);
+      pair.rank = first + 1 - me.rank, pair.size = 2;
+      velo_group_info info = VELO_GROUP_INFO_INIT;
+      REQUIRE(velo_group_get_info(pair.group, &info) == VELO_OK);
+      CHECK(info.rank == pair.rank);
+      bytes over;
+      REQUIRE(every_collective(pair, bf16, 5000, over).run() == VELO_OK);
+      CHECK((over == locally(2, pair.rank, bf16, 5000)));
+      if (round == 2) CHECK(velo_group_abort(pair.group) == VELO_OK);
+      velo_group_destroy(pair.group);
+    }
+  CHECK(sum_of(me, 1000) == VELO_OK);
+  velo_group none = nullptr;  // the last rank does not come
+  std::vector<std::int32_t> ranks;
+  for (int r = 0; r < me.size; ++r) ranks.push_back(r);
+  velo_group_desc soon = VELO_GROUP_DESC_INIT;
+  soon.timeout_ns = 100000000;
+  if (me.rank < me.size - 1) {
+    CHECK(velo_group_create_part(me.group, ranks.data(), me.size, &soon, &none) == VELO_ERR_PEER);
+    CHECK(last_got() == "rank " + std::to_string(me.size - 1) + " not there");
+  }
+  CHECK(sum_of(me, 1000) == VELO_OK);  // which ended nothing
+  CHECK(velo_group_shrink(me.group, nullptr, &none) == VELO_ERR_STATE);
+}
+
 TEST_CASE("what mpirun says decides: one host is shared memory", "[together]") {
   const velo_context context = new_context();
   velo_group group = nullptr;
