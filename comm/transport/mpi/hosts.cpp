@@ -70,8 +70,9 @@ std::vector<int> mpi_hosts::speakers(int root) const {
 bool mpi_hosts::serves(const operation& what) const {
   switch (what.terms.kind) {
     case collective::all_reduce:
-    case collective::reduce:  // averages of integers are of their exact sum
-      return what.in_bytes() > mpi_round::room &&
+    case collective::reduce:
+      // Averages of integers are of their exact sum, and a caller's function sees all ranks at once.
+      return what.terms.reduction != VELO_REDUCE_CUSTOM && what.in_bytes() > mpi_round::room &&
              (what.terms.reduction != VELO_REDUCE_AVG || is_float(what));
     case collective::broadcast:
       return what.out_bytes() > mpi_round::room;
