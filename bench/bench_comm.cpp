@@ -1,0 +1,411 @@
+// bench_comm: collectives of velo's groups beside OpenMPI's, on one host, started by mpirun:
+//
+//   mpirun -np 2 --bind-to core build/bench/bench_comm [--seconds S] [--keep-malloc] [--json FILE]
+//
+// Every rank times each call by itself; a call costs what the slowest rank needed. Inputs are written
+// anew before each call, a barrier of MPI before each call lines the ranks up, contenders alternate
+// call by call, and every result is checked. Tensors are private to their process. velo over threads
+// (local) is measured by rank 0 alone, while the others sleep. --keep-malloc: what is freed stays with
+// the process, so that large buffers of OpenMPI's are not new pages each time. Goals: goals.json, comm;
+// they are of two ranks.
+#include <malloc.h>
+#include <mpi.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/goals.hpp"
+#include "bench/limits/machine.hpp"
+#include "bench/protocol.hpp"
+#include "bench/require.hpp"
+#include "bench/result.hpp"
+#include "velo/velo.h"
+
+namespace velo::bench {
+namespace {
+
+enum class op { barrier, all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
+constexpr const char* op_names[] = {"barrier",    "all_reduce", "reduce_scatter",
+                                    "all_gather", "all_to_all", "broadcast"};
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// OpenMPI knows no bfloat16: a reduction of the user's, which it calls for each segment.
+void add_bf16(void* in, void* inout, int* count, MPI_Datatype*) {
+  const auto* a = static_cast<const std::uint16_t*>(in);
+  auto* b = static_cast<std::uint16_t*>(inout);
+  for (int i = 0; i < *count; ++i) {
+    const std::uint32_t x = std::uint32_t{a[i]} << 16, y = std::uint32_t{b[i]} << 16;
+    float f, g;
+    std::memcpy(&f, &x, 4);
+    std::memcpy(&g, &y, 4);
+    f += g;
+    std::uint32_t sum;
+    std::memcpy(&sum, &f, 4);
+    b[i] = static_cast<std::uint16_t>((sum + 0x7fff + (sum >> 16 & 1)) >> 16);
+  }
+}
+
+// One rank's tensors of one row. Bytes are those of the whole: of what is reduced, gathered or given
+// away. Elements are whole numbers, whose sums are exact.
+class tensors {
+ public:
+  tensors(op what, dtype type, std::int64_t bytes, int rank, int ranks)
+      : what_(what), type_(type), rank_(rank), ranks_(ranks) {
+    whole_ = std::max<std::int64_t>(bytes / (type == dtype::bf16 ? 2 : 4), 1);
+    if (what != op::all_reduce && what != op::broadcast)
+      whole_ = std::max<std::int64_t>(whole_ / ranks, 1) * ranks;
+    part_ = whole_ / ranks;
+    in_.resize(static_cast<std::size_t>(whole_ * size()));
+    out_.resize(in_.size());
+  }
+  std::int64_t size() const { return type_ == dtype::bf16 ? 2 : 4; }
+  std::int64_t in_count() const { return what_ == op::all_gather ? part_ : whole_; }
+  std::int64_t out_count() const { return what_ == op::reduce_scatter ? part_ : whole_; }
+  std::int64_t part() const { return part_; }
+  void* in() { return in_.data(); }
+  void* out() { return what_ == op::broadcast ? in_.data() : out_.data(); }
+  dtype type() const { return type_; }
+  op what() const { return what_; }
+
+  void write(int round) {
+    for (std::int64_t i = 0; i < in_count(); ++i) put(in_, i, value(rank_, i, round));
+    if (what_ != op::broadcast) std::memset(out_.data(), 0xff, out_.size());
+  }
+  bool is_right(int round) const {
+    if (what_ == op::barrier) return true;
+    std::int64_t wrong = 0;
+    const std::vector<unsigned char>& got = what_ == op::broadcast ? in_ : out_;
+    for (std::int64_t i = 0; i < out_count(); ++i) {
+      int expected = 0;
+      const std::int64_t at = what_ == op::reduce_scatter ? rank_ * part_ + i : i;
+      if (what_ == op::all_reduce || what_ == op::reduce_scatter)
+        for (int r = 0; r < ranks_; ++r) expected += value(r, at, round);
+      if (what_ == op::all_gather) expected = value(static_cast<int>(i / part_), i % part_, round);
+      if (what_ == op::all_to_all)
+        expected = value(static_cast<int>(i / part_), rank_ * part_ + i % part_, round);
+      if (what_ == op::broadcast) expected = value(0, i, round);
+      wrong += get(got, i) != static_cast<float>(expected);
+    }
+    return wrong == 0;
+  }
+
+ private:
+  static int value(int rank, std::int64_t i, int round) {
+    return static_cast<int>((i + 3 * rank + round) & 15);
+  }
+  void put(std::vector<unsigned char>& to, std::int64_t i, int value) const {
+    const auto number = static_cast<float>(value);
+    std::uint32_t word;
+    std::memcpy(&word, &number, 4);
+    if (type_ == dtype::bf16) word >>= 16;
+    std::memcpy(to.data() + i * size(), &word, static_cast<std::size_t>(size()));
+  }
+  float get(const std::vector<unsigned char>& from, std::int64_t i) const {
+    std::uint32_t word = 0;
+    std::memcpy(&word, from.data() + i * size(), static_cast<std::size_t>(size()));
+    if (type_ == dtype::bf16) word <<= 16;
+    float number;
+    std::memcpy(&number, &word, 4);
+    return number;
+  }
+
+  const op what_;
+  const dtype type_;
+  const int rank_, ranks_;
+  std::int64_t whole_ = 0, part_ = 0;
+  std::vector<unsigned char> in_, out_;
+};
+
+void call_mpi(tensors& t, MPI_Op bf16_sum) {
+  const bool narrow = t.type() == dtype::bf16;
+  const MPI_Datatype type = narrow ? MPI_UINT16_T : MPI_FLOAT;
+  const MPI_Op sum = narrow ? bf16_sum : MPI_SUM;
+  const int whole = static_cast<int>(t.in_count()), part = static_cast<int>(t.part());
+  switch (t.what()) {
+    case op::barrier:
+      MPI_Barrier(MPI_COMM_WORLD);
+      return;
+    case op::all_reduce:
+      MPI_Allreduce(t.in(), t.out(), whole, type, sum, MPI_COMM_WORLD);
+      return;
+    case op::reduce_scatter:
+      MPI_Reduce_scatter_block(t.in(), t.out(), part, type, sum, MPI_COMM_WORLD);
+      return;
+    case op::all_gather:
+      MPI_Allgather(t.in(), part, type, t.out(), part, type, MPI_COMM_WORLD);
+      return;
+    case op::all_to_all:
+      MPI_Alltoall(t.in(), part, type, t.out(), part, type, MPI_COMM_WORLD);
+      return;
+    case op::broadcast:
+      MPI_Bcast(t.in(), whole, type, 0, MPI_COMM_WORLD);
+      return;
+  }
+}
+
+struct velo_rank {
+  velo_context context = nullptr;
+  velo_stream stream = nullptr;
+  velo_group group = nullptr;
+
+  void open() {
+    velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+    one.threads = 1;
+    require(velo_context_create(&one, &context));
+    require(velo_context_stream(context, &stream));
+  }
+  void call(tensors& t) const {
+    const velo_dtype type = t.type() == dtype::bf16 ? velo_dtype{VELO_DTYPE_BFLOAT, 16, 1}
+                                                    : velo_dtype{VELO_DTYPE_FLOAT, 32, 1};
+    const std::int64_t in_count = t.in_count(), out_count = t.out_count();
+    const velo_tensor in{t.in(), {VELO_DEVICE_CPU, 0}, 1, type, &in_count, nullptr, 0};
+    const velo_tensor out{t.out(), {VELO_DEVICE_CPU, 0}, 1, type, &out_count, nullptr, 0};
+    switch (t.what()) {
+      case op::barrier:
+        return require(velo_group_barrier(stream, group));
+      case op::all_reduce:
+        return require(velo_group_all_reduce(stream, group, nullptr, &in, &out));
+      case op::reduce_scatter:
+        return require(velo_group_reduce_scatter(stream, group, nullptr, &in, &out));
+      case op::all_gather:
+        return require(velo_group_all_gather(stream, group, &in, &out));
+      case op::all_to_all:
+        return require(velo_group_all_to_all(stream, group, &in, &out));
+      case op::broadcast:
+        return require(velo_group_broadcast(stream, group, 0, &in));
+    }
+  }
+};
+
+void require_right(const tensors& t, const char* who, int round) {
+  if (t.is_right(round)) return;
+  std::fprintf(stderr, "bench_comm: a wrong result of %s by %s\n",
+               op_names[static_cast<int>(t.what())], who);
+  MPI_Abort(MPI_COMM_WORLD, 2);
+}
+
+struct contender {
+  const char* name;
+  std::function<void(tensors&)> call;
+  std::vector<double> seconds;
+};
+
+// Calls in turn until the time is over, as rank 0 finds; the slowest rank's time of each.
+void alternate(std::vector<contender>& all, tensors& t, double seconds) {
+  const double until = now() + seconds;
+  int goes_on = 1;
+  for (int round = 0; goes_on != 0; ++round) {
+    for (contender& one : all) {
+      t.write(round);
+      MPI_Barrier(MPI_COMM_WORLD);
+      const double begin = now();
+      one.call(t);
+      const double took = now() - begin;
+      double slowest = 0;
+      MPI_Allreduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      require_right(t, one.name, round);
+      if (round > 1) one.seconds.push_back(slowest);
+    }
+    goes_on = round < 6 || (now() < until && round < 4000) ? 1 : 0;
+    MPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  }
+}
+
+// mpirun binds a process to one processor; its threads are to have one each.
+void unbind() {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  for (int cpu = 0;
+       cpu < std::min<int>(CPU_SETSIZE, static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN))); ++cpu)
+    CPU_SET(cpu, &all);
+  sched_setaffinity(0, sizeof all, &all);
+}
+
+// The same by threads of this process.
+std::vector<double> by_threads(op what, dtype type, std::int64_t bytes, int ranks, double seconds) {
+  cpu_set_t bound;
+  sched_getaffinity(0, sizeof bound, &bound);
+  unbind();
+  std::vector<velo_rank> all(static_cast<std::size_t>(ranks));
+  std::vector<velo_context> contexts;
+  for (velo_rank& one : all) {
+    one.open();
+    contexts.push_back(one.context);
+  }
+  std::vector<velo_group> groups(all.size());
+  require(velo_group_create_local(contexts.data(), ranks, nullptr, groups.data()));
+  std::vector<std::vector<double>> took(all.size());
+  const double until = now() + seconds;
+  std::atomic<int> last{4000};
+  std::vector<std::thread> threads;
+  for (int r = 0; r < ranks; ++r)
+    threads.emplace_back([&, r] {
+      const auto i = static_cast<std::size_t>(r);
+      all[i].group = groups[i];
+      tensors t(what, type, bytes, r, ranks);
+      tensors none(op::barrier, dtype::f32, 4, r, ranks);
+      for (int round = 0; round < last; ++round) {
+        t.write(round);
+        if (r == 0 && round > 6 && now() > until) last = round + 1;
+        all[i].call(none);
+        const double begin = now();
+        all[i].call(t);
+        took[i].push_back(now() - begin);
+        require_right(t, "threads", round);
+        all[i].call(none);  // what `last` is, all read alike
+      }
+    });
+  for (std::thread& one : threads) one.join();
+  for (const velo_context one : contexts) velo_context_destroy(one);
+  sched_setaffinity(0, sizeof bound, &bound);
+  std::vector<double> slowest;
+  for (std::size_t round = 2; round < took[0].size(); ++round) {
+    double most = 0;
+    for (const auto& one : took) most = std::max(most, one[round]);
+    slowest.push_back(most);
+  }
+  return slowest;
+}
+
+// Until rank 0 comes, without using a processor.
+void sleep_through() {
+  MPI_Request all;
+  MPI_Ibarrier(MPI_COMM_WORLD, &all);
+  for (int done = 0; done == 0; MPI_Test(&all, &done, MPI_STATUS_IGNORE)) usleep(500);
+}
+
+std::string size_text(std::int64_t bytes) {
+  if (bytes < 1 << 10) return std::to_string(bytes) + " B";
+  if (bytes < 1 << 20) return std::to_string(bytes >> 10) + " KiB";
+  return std::to_string(bytes >> 20) + " MiB";
+}
+
+result row_of(op what, dtype type, std::int64_t bytes, const char* by, int ranks,
+              const std::vector<double>& velo, const std::vector<double>& mpi) {
+  result row;
+  row.name = op_names[static_cast<int>(what)];
+  row.shape = what == op::barrier ? "" : size_text(bytes);
+  row.residency = by;
+  row.unit = "GB/s";
+  row.type = type;
+  row.threads = ranks;
+  const double mine = quantile(velo, 0.25), theirs = quantile(mpi, 0.25);
+  const auto rate = [&](double seconds) { return static_cast<double>(bytes) / seconds / 1e9; };
+  row.rates = {rate(mine)};
+  row.limits = {0};
+  row.p25s = {mine};
+  row.mins = {*std::min_element(velo.begin(), velo.end())};
+  row.add_peer("OpenMPI", rate(theirs), theirs / mine);
+  row.calls = static_cast<int>(velo.size());
+  return row;
+}
+
+struct settings {
+  double seconds = 0.4;
+  const char* json = nullptr;
+};
+
+std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op bf16_sum, int rank,
+                            int ranks, const settings& set) {
+  std::vector<result> rows;
+  const auto one = [&](op what, dtype type, std::int64_t bytes) {
+    tensors t(what, type, bytes, rank, ranks);
+    std::vector<contender> all = {{"OpenMPI", [&](tensors& x) { call_mpi(x, bf16_sum); }, {}},
+                                  {"shm", [&](tensors& x) { shm.call(x); }, {}},
+                                  {"mpi", [&](tensors& x) { mpi.call(x); }, {}}};
+    alternate(all, t, set.seconds);
+    std::vector<double> local;
+    if (rank == 0) local = by_threads(what, type, bytes, ranks, set.seconds / 3);
+    sleep_through();
+    if (rank != 0) return;
+    for (const std::size_t i : {1, 2})
+      rows.push_back(row_of(what, type, bytes, all[i].name, ranks, all[i].seconds, all[0].seconds));
+    rows.push_back(row_of(what, type, bytes, "local", ranks, local, all[0].seconds));
+    for (std::size_t i = rows.size() - 3; i < rows.size(); ++i) print_line(stdout, rows[i]);
+  };
+  if (rank == 0) print_header(stdout);
+  one(op::barrier, dtype::f32, 8);
+  for (const op what :
+       {op::all_reduce, op::reduce_scatter, op::all_gather, op::all_to_all, op::broadcast})
+    for (const std::int64_t bytes :
+         {std::int64_t{8}, std::int64_t{512}, std::int64_t{4} << 10, std::int64_t{64} << 10,
+          std::int64_t{1} << 20, std::int64_t{16} << 20, std::int64_t{64} << 20}) {
+      one(what, dtype::f32, bytes);
+      if (what == op::all_reduce) one(what, dtype::bf16, bytes);
+    }
+  return rows;
+}
+
+int finish(const std::vector<result>& rows, const settings& set) {
+  if (set.json != nullptr) {
+    FILE* out = std::fopen(set.json, "w");
+    if (out == nullptr) return 2;
+    for (const result& row : rows) print_json(out, row);
+    std::fclose(out);
+  }
+  const judgement j = judge(VELO_BENCH_FOLDER "/goals.json", "comm", identify_machine().kind, rows);
+  print_judgement(stdout, j);
+  return std::all_of(j.verdicts.begin(), j.verdicts.end(),
+                     [](const verdict& v) { return v.fraction >= 1; })
+             ? 0
+             : 1;
+}
+
+int run(int argc, char** argv) {
+  settings set;
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--keep-malloc") {
+      mallopt(M_MMAP_THRESHOLD, 1 << 30);
+      mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    } else if (word == "--seconds" && i + 1 < argc) {
+      set.seconds = std::atof(argv[++i]);
+    } else if (word == "--json" && i + 1 < argc) {
+      set.json = argv[++i];
+    } else {
+      std::fprintf(stderr, "bench_comm: %s is no option of it\n", word.c_str());
+      return 2;
+    }
+  }
+  int level = 0, rank = 0, ranks = 1, code = 0;
+  MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+  MPI_Op bf16_sum;
+  MPI_Op_create(add_bf16, 1, &bf16_sum);
+  velo_rank shm, mpi;
+  for (velo_rank* one : {&shm, &mpi}) {
+    one->open();
+    velo_group_desc desc = VELO_GROUP_DESC_INIT;
+    desc.transport = one == &shm ? VELO_TRANSPORT_SHM : VELO_TRANSPORT_MPI;
+    require(velo_group_create(one->context, &desc, &one->group));
+  }
+  const std::vector<result> rows = measure(shm, mpi, bf16_sum, rank, ranks, set);
+  if (rank == 0) code = finish(rows, set);
+  velo_context_destroy(shm.context);
+  velo_context_destroy(mpi.context);
+  MPI_Op_free(&bf16_sum);
+  MPI_Finalize();
+  return code;
+}
+
+}  // namespace
+}  // namespace velo::bench
+
+int main(int argc, char** argv) {
+  return velo::bench::run(argc, argv);
+}
