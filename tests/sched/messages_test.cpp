@@ -3,6 +3,7 @@
 #include "sched/messages.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <random>
 #include <set>
@@ -15,6 +16,11 @@
 using namespace velo;
 
 namespace {
+
+// The sizes of long.schedules; fewer by default.
+bool long_run() {
+  return std::getenv("VELO_SCHEDULES_LONG") != nullptr;
+}
 
 using rows = std::vector<std::vector<sched::action>>;
 
@@ -140,7 +146,7 @@ TEST_CASE("sends follow what makes them, receives stand where it arrives") {
 TEST_CASE("no schedule that is made waits for ever once it is lowered") {
   int count = 0;
   test::for_each_schedule(
-      12, [&](velo_schedule_kind kind, const test::sizes& of, const auto& order) {
+      long_run() ? 12 : 6, [&](velo_schedule_kind kind, const test::sizes& of, const auto& order) {
         ++count;
         const sched::schedule lowered = sched::lower(order);
         const std::string wrong = test::violations_of(lowered);
@@ -150,7 +156,7 @@ TEST_CASE("no schedule that is made waits for ever once it is lowered") {
         if (test::price(lowered).makespan != test::price(order).makespan)
           FAIL("kind " << kind << " takes another time");
       });
-  CHECK(count > 4000);
+  CHECK(count > (long_run() ? 4000 : 1000));
 }
 
 namespace {
@@ -361,7 +367,7 @@ void mutate(rows& all, std::mt19937& random) {
 }  // namespace
 
 TEST_CASE("the validator says what trying all interleavings says") {
-  constexpr int most = 10000;
+  const int most = long_run() ? 10000 : 2000;
   std::vector<sched::schedule> sound;
   test::for_each_schedule(3, [&](velo_schedule_kind, const test::sizes& of, const auto& order) {
     if (of.microbatches <= 3 && of.chunks <= 2 && of.splits <= 2)
