@@ -261,7 +261,7 @@ int main(int count, char** words) {
   client_by_name(stream, context, words[1]);
   client_behavior(stream, context);
   client_groups(stream, context);
-  client_schedules();
+  client_schedules(stream, context);
   configuration(context);
   velo_context_destroy(context);
   velo_context_destroy(context); /* ignored and, with its context gone, logged nowhere */

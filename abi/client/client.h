@@ -56,6 +56,6 @@ void client_memory(velo_stream stream, velo_context context);
 void client_by_name(velo_stream stream, velo_context context, const char* plugin);
 void client_behavior(velo_stream stream, velo_context context);
 void client_groups(velo_stream stream, velo_context context);
-void client_schedules(void);
+void client_schedules(velo_stream stream, velo_context context);
 
 #endif

@@ -73,7 +73,74 @@ static void read_from_text(void) {
   velo_schedule_destroy(schedule);
 }
 
-void client_schedules(void) {
+/* Counts the actions of a rank that is alone, and hands on a tensor from its first stage. */
+static velo_status counted(void* user, velo_executor_call* call) {
+  static const int64_t shape[] = {2};
+  static float numbers[2];
+  int* counts = (int*)user;
+  ++counts[call->action.kind];
+  if (call->action.kind == VELO_ACTION_F && call->action.stage == 0) {
+    numbers[0] = 1.5f;
+    call->outputs[0] = F32(numbers, 1, shape);
+    call->output_count = 1;
+  }
+  if (call->action.kind == VELO_ACTION_F && call->action.stage == 1) {
+    EXPECT(call->inputs.count == 1 && call->inputs.data[0].shape[0] == 2);
+    EXPECT(((const float*)call->inputs.data[0].data)[0] == 1.5f);
+  }
+  return call->action.microbatch < 9 ? VELO_OK : VELO_ERR_IO;
+}
+static void let_go(void* user, const velo_action* action) {
+  EXPECT(same(*action, VELO_ACTION_F, 0, action->microbatch));
+  ++((int*)user)[0];
+}
+
+static void carried_out(velo_stream stream, velo_context context) {
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  velo_executor_desc part = VELO_EXECUTOR_DESC_INIT;
+  velo_link link = VELO_LINK_INIT;
+  velo_timeline_rank rank = VELO_TIMELINE_RANK_INIT;
+  velo_schedule schedule = NULL;
+  velo_timeline timeline = NULL;
+  velo_mailbox mailbox = NULL;
+  velo_executor executor = NULL;
+  int counts[32] = {0}, number = 7, got = 0;
+  desc.kind = VELO_SCHEDULE_INTERLEAVED;
+  desc.ranks = 1;
+  desc.microbatches = 3;
+  WORKS(velo_schedule_create(&desc, &schedule));
+  REFUSES(velo_mailbox_create(1, 0, &mailbox), VELO_ERR_ARGUMENT);
+  WORKS(velo_mailbox_create(1, 1000000, &mailbox));
+  REFUSES(velo_mailbox_get_link(mailbox, 1, &link), VELO_ERR_ARGUMENT);
+  WORKS(velo_mailbox_get_link(mailbox, 0, &link));
+  WORKS(link.send(link.user, 0, &number, sizeof number));
+  WORKS(link.receive(link.user, 0, &got, sizeof got));
+  EXPECT(got == 7);
+  EXPECT(link.receive(link.user, 0, &got, sizeof got) == VELO_ERR_TIMEOUT);
+  velo_mailbox_destroy(mailbox);
+  EXPECT(velo_mailbox_get_link(mailbox, 0, &link) == VELO_ERR_HANDLE);
+  part.user = counts;
+  part.flags = VELO_EXECUTOR_RECORD;
+  part.forward = &counted;
+  REFUSES(velo_executor_create(context, schedule, &part, &executor), VELO_ERR_NULL);
+  part.backward = &counted;
+  part.released = &let_go;
+  WORKS(velo_executor_create(context, schedule, &part, &executor));
+  velo_schedule_destroy(schedule); /* the executor stays */
+  WORKS(velo_executor_run(stream, executor));
+  EXPECT(counts[VELO_ACTION_F] == 6 && counts[VELO_ACTION_B] == 6 && counts[0] == 3);
+  WORKS(velo_executor_get_timeline(executor, &timeline));
+  WORKS(velo_timeline_get_rank(timeline, 0, &rank));
+  EXPECT(rank.first == 0 && rank.last > 0 && rank.peak_activations > 0.5);
+  velo_timeline_destroy(timeline);
+  WORKS(velo_executor_cancel(executor));
+  EXPECT(velo_executor_run(stream, executor) == VELO_ERR_PEER);
+  velo_executor_destroy(executor);
+  EXPECT(velo_executor_run(stream, executor) == VELO_ERR_HANDLE);
+}
+
+void client_schedules(velo_stream stream, velo_context context) {
+  carried_out(stream, context);
   generated();
   read_from_text();
 }

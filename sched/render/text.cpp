@@ -32,7 +32,19 @@ struct kind_name {
 constexpr kind_name kind_names[] = {{VELO_SCHEDULE_CUSTOM, "custom"},
                                     {VELO_SCHEDULE_GPIPE, "gpipe"},
                                     {VELO_SCHEDULE_1F1B, "1f1b"},
-                                    {VELO_SCHEDULE_INTERLEAVED, "interleaved"}};
+                                    {VELO_SCHEDULE_INTERLEAVED, "interleaved"},
+                                    {VELO_SCHEDULE_LOOPED_BFS, "looped-bfs"},
+                                    {VELO_SCHEDULE_ZBH1, "zbh1"},
+                                    {VELO_SCHEDULE_ZBH2, "zbh2"},
+                                    {VELO_SCHEDULE_ZB1P, "zb1p"},
+                                    {VELO_SCHEDULE_ZBV, "zbv"},
+                                    {VELO_SCHEDULE_ZBV_GREEDY, "zbv-greedy"},
+                                    {VELO_SCHEDULE_VHALF, "vhalf"},
+                                    {VELO_SCHEDULE_VMIN, "vmin"},
+                                    {VELO_SCHEDULE_1F1B_V, "1f1b-v"},
+                                    {VELO_SCHEDULE_DUALPIPE, "dualpipe"},
+                                    {VELO_SCHEDULE_DUALPIPEV, "dualpipev"},
+                                    {VELO_SCHEDULE_SEQ1F1B, "seq1f1b"}};
 
 const char* name_of(velo_schedule_kind kind) {
   for (const kind_name& row : kind_names)

@@ -72,6 +72,8 @@ void give_back(const function_info& f, const std::vector<velo_value>& values) {
       velo_schedule_destroy(static_cast<velo_schedule>(made));
     if (std::strcmp(p.type, "velo_timeline*") == 0)
       velo_timeline_destroy(static_cast<velo_timeline>(made));
+    if (std::strcmp(p.type, "velo_mailbox*") == 0)
+      velo_mailbox_destroy(static_cast<velo_mailbox>(made));
     if (std::strcmp(p.type, "void**") == 0 && std::strcmp(f.name, "velo_pool_allocate") == 0)
       velo_pool_free(static_cast<velo_pool>(values[0].as.p), made, 0, nullptr);
     if (std::strcmp(p.type, "void**") == 0 && std::strcmp(f.name, "velo_plan_allocate") == 0)

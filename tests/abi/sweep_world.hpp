@@ -84,6 +84,14 @@ class world {
     order.ranks = order.microbatches = 2;
     REQUIRE(velo_schedule_create(&order, &schedule_) == VELO_OK);
     REQUIRE(velo_schedule_simulate(schedule_, nullptr, &timeline_) == VELO_OK);
+    REQUIRE(velo_mailbox_create(2, 1000, &mailbox_) == VELO_OK);
+    velo_executor_desc part = VELO_EXECUTOR_DESC_INIT;
+    velo_link link = VELO_LINK_INIT;
+    REQUIRE(velo_mailbox_get_link(mailbox_, 0, &link) == VELO_OK);
+    part.link = &link;
+    part.forward = part.backward = [](void*, velo_executor_call*) -> velo_status { return 0; };
+    velo_executor executor = nullptr;
+    REQUIRE(velo_executor_create(context_, schedule_, &part, &executor) == VELO_OK);
     velo_swap swap = nullptr;
     REQUIRE(velo_swap_create(context_, nullptr, &swap) == VELO_OK);
     velo_group group = nullptr;
@@ -129,7 +137,9 @@ class world {
                                                {"velo_buckets", buckets},
                                                {"velo_topology", topology_},
                                                {"velo_schedule", schedule_},
-                                               {"velo_timeline", timeline_}};
+                                               {"velo_timeline", timeline_},
+                                               {"velo_mailbox", mailbox_},
+                                               {"velo_executor", executor}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -156,6 +166,7 @@ class world {
     velo_pool_destroy(pool_);
     velo_topology_destroy(topology_);
     velo_timeline_destroy(timeline_);
+    velo_mailbox_destroy(mailbox_);
     velo_schedule_destroy(schedule_);
   }
   world(const world&) = delete;
@@ -194,6 +205,7 @@ class world {
   velo_topology topology_ = nullptr;
   velo_schedule schedule_ = nullptr;
   velo_timeline timeline_ = nullptr;
+  velo_mailbox mailbox_ = nullptr;
   velo_stream inline_ = nullptr;
   const std::int64_t slice_ = 16;
   alignas(64) unsigned char memory_[4096];

@@ -386,6 +386,28 @@ TEST_CASE("a schedule is generated, checked, priced and written, and read again"
   CHECK_THROWS_AS(velo::schedule::create(VELO_SCHEDULE_1F1B, 0, 8), velo::error);
 }
 
+TEST_CASE("a schedule is carried out, and shown as it went") {
+  const velo::context context = velo::context::create();
+  const velo::schedule order = velo::schedule::create(VELO_SCHEDULE_1F1B, 1, 3);
+  const velo::mailbox letters = velo::mailbox::create(1, 1000000000);
+  const velo_link link = letters.link(0);
+  int calls = 0;
+  velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+  desc.link = &link;
+  desc.flags = VELO_EXECUTOR_RECORD;
+  desc.user = &calls;
+  desc.forward = desc.backward = [](void* user, velo_executor_call* call) {
+    ++*static_cast<int*>(user);
+    return call->rank == 0 ? velo_status{VELO_OK} : velo_status{VELO_ERR_RANK};
+  };
+  const velo::executor one = velo::executor::create(context, order, desc);
+  one.run(context.inline_stream());
+  CHECK(calls == 6);
+  CHECK(one.timeline().rank(0).peak_activations == 1);
+  one.cancel();
+  CHECK_THROWS_AS(one.run(context.inline_stream()), velo::error);
+}
+
 TEST_CASE("a plan for recompute keeps to its budget") {
   const velo::recompute_plan plan = velo::recompute_plan::create();
   velo_recompute_op op = VELO_RECOMPUTE_OP_INIT;

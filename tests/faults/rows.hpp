@@ -26,5 +26,6 @@ std::vector<entry> plan_rows();
 std::vector<entry> comm_rows();
 std::vector<entry> topology_rows();
 std::vector<entry> sched_rows();
+std::vector<entry> executor_rows();
 
 }  // namespace velo::testing

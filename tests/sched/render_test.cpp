@@ -77,6 +77,20 @@ TEST_CASE(
                    "\"SEND_F\", \"ts\": 2000, \"dur\": 500,") != std::string::npos);
 }
 
+TEST_CASE("every kind of a schedule has its name in a picture") {
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;; ++kind) {
+    velo_schedule_desc desc = test::desc_of(kind, {4, 8});
+    velo_schedule order = nullptr;
+    if (velo_schedule_create(&desc, &order) != VELO_OK) {
+      CHECK(kind > VELO_SCHEDULE_SEQ1F1B);
+      break;
+    }
+    velo_schedule_destroy(order);
+    INFO(kind);
+    CHECK(draw_grid(timed(made(kind, {4, 8}))).find("schedule: ") == std::string::npos);
+  }
+}
+
 TEST_CASE("nothing is drawn as nothing") {
   const sched::timeline nothing = timed(sched::schedule{});
   CHECK(draw_grid(nothing) ==

@@ -10,8 +10,8 @@
 #define VELO_API_H
 
 #include "velo/adaptor.h"
-#include "velo/buckets.h"
 #include "velo/context.h"
+#include "velo/executor.h"
 #include "velo/group.h"
 #include "velo/history.h"
 #include "velo/introspect.h"
@@ -355,8 +355,8 @@ struct velo_api {
   velo_status (*group_exchange)(velo_stream stream, velo_group group,
                                 const velo_group_message* messages, int64_t count);
 
-  /* velo/schedule.h */
-  velo_status (*schedule_lower)(velo_schedule schedule, velo_schedule* lowered);
+  /* velo/ops_overlap.h */
+  velo_status (*matmul_all_reduce)(velo_stream stream, const velo_matmul_all_reduce_args* args);
 
   /* velo/group.h */
   velo_status (*transport_query)(velo_context context, velo_transport transport);
@@ -365,27 +365,16 @@ struct velo_api {
   velo_status (*group_shrink)(velo_group group, const velo_group_desc* desc, velo_group* survivors);
   velo_status (*group_history)(velo_group group, char* buffer, uint64_t capacity, uint64_t* needed);
 
-  /* velo/buckets.h */
-  velo_status (*buckets_create)(velo_stream stream, velo_group group,
-                                const velo_tensor* gradients, const int64_t* counts,
-                                int64_t count, const velo_buckets_desc* desc,
-                                velo_buckets* buckets);
-  void (*buckets_destroy)(velo_buckets buckets);
-  velo_status (*buckets_ready)(velo_buckets buckets, velo_stream stream, int64_t slice);
-  velo_status (*buckets_finish)(velo_buckets buckets, velo_stream stream);
-  velo_status (*buckets_gather)(velo_buckets buckets, velo_stream stream,
-                                const velo_tensor* parameters);
-  velo_status (*buckets_wait)(velo_buckets buckets, velo_stream stream, int64_t slice);
-  velo_status (*buckets_get_info)(velo_buckets buckets, velo_buckets_info* info);
-  velo_status (*buckets_get_bucket)(velo_buckets buckets, int64_t index, velo_bucket* bucket);
-
-  /* velo/ops_overlap.h */
-  velo_status (*matmul_all_reduce)(velo_stream stream, const velo_matmul_all_reduce_args* args);
-  velo_status (*matmul_reduce_scatter)(velo_stream stream,
-                                       const velo_matmul_reduce_scatter_args* args);
-  velo_status (*all_gather_matmul)(velo_stream stream, const velo_all_gather_matmul_args* args);
-  velo_status (*all_gather_matmul_reduce_scatter)(
-      velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
+  /* velo/executor.h */
+  velo_status (*mailbox_create)(int32_t ranks, int64_t timeout_ns, velo_mailbox* mailbox);
+  void (*mailbox_destroy)(velo_mailbox mailbox);
+  velo_status (*mailbox_get_link)(velo_mailbox mailbox, int32_t rank, velo_link* link);
+  velo_status (*executor_create)(velo_context context, velo_schedule schedule,
+                                 const velo_executor_desc* desc, velo_executor* executor);
+  void (*executor_destroy)(velo_executor executor);
+  velo_status (*executor_run)(velo_stream stream, velo_executor executor);
+  velo_status (*executor_cancel)(velo_executor executor);
+  velo_status (*executor_get_timeline)(velo_executor executor, velo_timeline* timeline);
 };
 
 VELO_END_C

@@ -95,8 +95,8 @@ typedef struct velo_context_desc {
 VELO_API velo_status velo_context_create(const velo_context_desc* desc, velo_context* context);
 
 /* Waits for the context's streams, stops its threads and frees what it owns. Streams, events,
- * packs, kernels, closures, swaps and groups of the context become destroyed handles. NULL is
- * ignored, and so is (with a log line) a call from inside the context's own work.
+ * packs, kernels, closures, swaps, groups and executors of the context become destroyed handles.
+ * NULL is ignored, and so is (with a log line) a call from inside the context's own work.
  * Thread class: per-handle; no other call may use the context at the same time. */
 VELO_API void velo_context_destroy(velo_context context);
 

@@ -14,6 +14,7 @@
 #include "velo/dynamic.hpp"
 #include "velo/error.hpp"
 #include "velo/event.hpp"
+#include "velo/executor.hpp"
 #include "velo/group.hpp"
 #include "velo/introspect.hpp"
 #include "velo/ops.hpp"

@@ -1,0 +1,167 @@
+/* Executors: a pipeline schedule carried out, each rank's part by a thread or a process of its own.
+ *
+ * An executor is one rank's. It goes through the rank's row of a schedule and calls the host's
+ * functions: each gets what its action needs and says what it made, and the executor moves that to
+ * the rank with the stage behind, or before. What crosses between two stages are tensors, up to
+ * VELO_EXECUTOR_TENSORS of them, with sizes that may differ from one micro-batch to the next; sizes
+ * travel only when they change.
+ *
+ * Messages go over a link: three functions that move bytes to and from other ranks. A mailbox
+ * (velo_mailbox) has links for ranks that are threads of one process; a host may bring links of its
+ * own.
+ *
+ * Rows with SEND and RECV send and receive where they say so; other rows send as soon as something
+ * is made, and receive when it is needed.
+ *
+ * What fails on one rank - a function of the host, a message that does not come, a call of
+ * velo_executor_cancel - ends the run of all: that rank's call returns its failure, the others'
+ * VELO_ERR_PEER with that rank and the first cause.
+ *
+ * Streams. The host's functions queue their work on the stream of the run. Before it sends, the
+ * executor waits until what is queued there is done; on the inline stream there is nothing to wait
+ * for.
+ */
+#ifndef VELO_EXECUTOR_H
+#define VELO_EXECUTOR_H
+
+#include "velo/schedule.h"
+#include "velo/status.h"
+#include "velo/types.h"
+
+VELO_BEGIN_C
+
+typedef struct velo_mailbox_s* velo_mailbox;
+typedef struct velo_executor_s* velo_executor;
+
+enum {
+  VELO_EXECUTOR_TENSORS = 16 /* the most that cross between two stages at once */
+};
+
+/* Gives `size` bytes to a rank; when it returns they may be overwritten. It must not wait for the
+ * other rank, unless rows have SEND and RECV. */
+typedef velo_status (*velo_link_send_fn)(void* user, int32_t to, const void* bytes, uint64_t size);
+
+/* Waits for the next bytes that a rank gave to this one, which were as many, and in that order. */
+typedef velo_status (*velo_link_receive_fn)(void* user, int32_t from, void* bytes, uint64_t size);
+
+/* Makes calls of all ranks fail, those under way too; called from any thread, several times. */
+typedef void (*velo_link_abort_fn)(void* user, const char* why);
+
+/* How one rank reaches others. Failures are passed on with their record, where the function left
+ * one by failing in a call of velo's. */
+typedef struct velo_link {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  void* user;        /* passed to the functions */
+  velo_link_send_fn send;
+  velo_link_receive_fn receive;
+  velo_link_abort_fn abort; /* may be NULL: a failure then reaches others by their own deadlines */
+} velo_link;
+
+#define VELO_LINK_INIT \
+  { sizeof(velo_link), 0, 0, 0, 0, 0 }
+
+/* What a function of the host gets; everything lives until it returns.
+ *
+ * Inputs. Of F: what the stage before made; none in the first stage. Of I and B: gradients of the
+ * stage's outputs; none in the last. Of an FB: those of its F, and as `other_inputs` those of its B.
+ * They are in memory of the executor, there until B or W of the same stage and micro-batch is done.
+ *
+ * Outputs, to be filled in, with their count: compact tensors in memory of the host. Of F: what the
+ * stage behind gets; of I and B: gradients of the stage's inputs, for the stage before. What they
+ * describe must stay until `released` is called for the action, or the run ends. */
+typedef struct velo_executor_call {
+  uint32_t struct_size;
+  int32_t rank;
+  velo_action action;
+  uint32_t reserved;
+  velo_stream stream; /* on which to work, as given to velo_executor_run */
+  velo_tensors inputs;
+  velo_tensors other_inputs;
+  velo_tensor* outputs;       /* room for VELO_EXECUTOR_TENSORS, all zero */
+  velo_tensor* other_outputs; /* the same, of an FB's B */
+  int64_t output_count;       /* 0; to be set */
+  int64_t other_output_count;
+} velo_executor_call;
+
+#define VELO_EXECUTOR_CALL_INIT \
+  { sizeof(velo_executor_call), 0, {0, 0, 0, 0, 0}, 0, 0, {0, 0}, {0, 0}, 0, 0, 0, 0 }
+
+/* Does an action. Anything but VELO_OK ends the run with VELO_ERR_FOREIGN. */
+typedef velo_status (*velo_executor_fn)(void* user, velo_executor_call* call);
+
+/* Told that the outputs of an F, I or B are needed no more. */
+typedef void (*velo_executor_released_fn)(void* user, const velo_action* action);
+
+/* Bits of velo_executor_desc.flags. */
+enum {
+  VELO_EXECUTOR_RECORD = 1 /* keeps when each action began and ended; after each, the executor waits
+                              for the stream */
+};
+
+typedef struct velo_executor_desc {
+  uint32_t struct_size;
+  uint32_t reserved;         /* 0 */
+  int32_t rank;              /* whose row is run */
+  uint32_t flags;            /* bits: VELO_EXECUTOR_RECORD */
+  const velo_link* link;     /* copied; may be NULL where the schedule has one rank */
+  void* user;                /* passed to the functions */
+  velo_executor_fn forward;  /* F; like the others, needed where the row has such actions */
+  velo_executor_fn input;    /* I */
+  velo_executor_fn weight;   /* W */
+  velo_executor_fn backward; /* B */
+  velo_executor_fn fused;    /* FB; NULL = forward, then backward */
+  velo_executor_fn other;    /* what neither computes nor communicates; may be NULL */
+  velo_executor_released_fn released; /* may be NULL */
+} velo_executor_desc;
+
+#define VELO_EXECUTOR_DESC_INIT \
+  { sizeof(velo_executor_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+
+/* A mailbox for ranks that are threads of this process. timeout_ns: the longest that a rank waits
+ * for a message. mailbox: receives the handle; destroy it with velo_mailbox_destroy.
+ * Thread class: any. Errors: NULL, ARGUMENT (ranks: 1 to 256; timeout_ns: 1 or more), MEMORY. */
+VELO_API velo_status velo_mailbox_create(int32_t ranks, int64_t timeout_ns, velo_mailbox* mailbox);
+
+/* Ends a mailbox and its links; no run over them may be under way. NULL is ignored.
+ * Thread class: per-handle. */
+VELO_API void velo_mailbox_destroy(velo_mailbox mailbox);
+
+/* The link of a rank, valid until the mailbox is destroyed. link: receives it, at most
+ * link->struct_size bytes.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such rank), STATE. */
+VELO_API velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, velo_link* link);
+
+/* An executor of one rank of a schedule, as it stands now. Memory for what is received is of the
+ * context. executor: receives the handle; destroy it with velo_executor_destroy.
+ * Thread class: any. Errors: NULL (also a function that the row needs), HANDLE, STRUCT, ARGUMENT
+ * (rank, flags), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
+VELO_API velo_status velo_executor_create(velo_context context, velo_schedule schedule,
+                                          const velo_executor_desc* desc, velo_executor* executor);
+
+/* Ends an executor. NULL is ignored, and so is (with a log line) a call while it runs.
+ * Thread class: per-handle. */
+VELO_API void velo_executor_destroy(velo_executor executor);
+
+/* Runs the rank's row once, on the calling thread, while the other ranks run theirs. After a failure
+ * the executor is of no more use (STATE), unless the schedule has one rank.
+ * stream: of the executor's context; functions of the host work on it.
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (stream), STATE (failed before; a row
+ * without an action that another needs), MEMORY, TIMEOUT, PEER, FOREIGN, RANK, SHAPE, DTYPE, LAYOUT,
+ * DEVICE (the last five: outputs of the host). */
+VELO_API velo_status velo_executor_run(velo_stream stream, velo_executor executor);
+
+/* Ends the run that is under way on any rank, or the next one.
+ * Thread class: any. Errors: NULL, HANDLE, STATE. */
+VELO_API velo_status velo_executor_cancel(velo_executor executor);
+
+/* When all ranks did what in the last run: all ranks call it, and all receive the same, in
+ * nanoseconds from the first action of any; clocks are taken to agree, as those of one host do.
+ * timeline: receives the handle; destroy it with velo_timeline_destroy.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STATE (no run, or not recorded), MEMORY, TIMEOUT,
+ * PEER, FOREIGN. */
+VELO_API velo_status velo_executor_get_timeline(velo_executor executor, velo_timeline* timeline);
+
+VELO_END_C
+
+#endif

@@ -1,0 +1,109 @@
+// Entries of velo/executor.h.
+#include "velo/executor.h"
+
+#include "capi/src/boundary.hpp"
+#include "capi/src/destroy.hpp"
+#include "core/guard.hpp"
+#include "sched/executor.hpp"
+#include "sched/mailbox.hpp"
+#include "sched/schedule_object.hpp"
+
+using namespace velo;
+using core::fail;
+using core::text;
+
+namespace {
+
+// The structs of ABI 1.0; later ones are longer.
+constexpr std::uint32_t link_size = 40;
+constexpr std::uint32_t desc_size = 88;
+static_assert(sizeof(velo_link) >= link_size && sizeof(velo_executor_desc) >= desc_size);
+
+velo_link read_link(const velo_link* given, std::int32_t ranks) {
+  const velo_link none = VELO_LINK_INIT;
+  if (given == nullptr && ranks == 1) return none;
+  const velo_link link = capi::read_struct(given, link_size, "desc.link", none);
+  if (link.send == nullptr) fail(VELO_ERR_NULL, "desc.link.send", "a function", "NULL");
+  if (link.receive == nullptr) fail(VELO_ERR_NULL, "desc.link.receive", "a function", "NULL");
+  return link;
+}
+
+}  // namespace
+
+extern "C" {
+
+velo_status velo_mailbox_create(int32_t ranks, int64_t timeout_ns, velo_mailbox* mailbox) {
+  return core::guard("velo_mailbox_create", [&] {
+    capi::required(mailbox, "mailbox");
+    if (ranks < 1 || ranks > sched::mailbox::most_ranks)
+      fail(VELO_ERR_ARGUMENT, "ranks", text("1 to %d", sched::mailbox::most_ranks),
+           text("%d", ranks));
+    if (timeout_ns < 1)
+      fail(VELO_ERR_ARGUMENT, "timeout_ns", "1 or more",
+           text("%lld", static_cast<long long>(timeout_ns)));
+    *mailbox = core::handle_of(core::make_object<sched::mailbox>(nullptr, ranks, timeout_ns));
+  });
+}
+
+void velo_mailbox_destroy(velo_mailbox mailbox) {
+  capi::destroy<sched::mailbox>("velo_mailbox_destroy", mailbox, "mailbox");
+}
+
+velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, velo_link* link) {
+  return core::guard("velo_mailbox_get_link", [&] {
+    auto& from = core::resolve<sched::mailbox>(mailbox, "mailbox");
+    if (rank < 0 || rank >= from.ranks())
+      fail(VELO_ERR_ARGUMENT, "rank", text("that of one of %d ranks", from.ranks()),
+           text("%d", rank));
+    capi::write_struct(link, link_size, "link", from.link(rank));
+  });
+}
+
+velo_status velo_executor_create(velo_context context, velo_schedule schedule,
+                                 const velo_executor_desc* desc, velo_executor* executor) {
+  return core::guard("velo_executor_create", [&] {
+    auto& owner = core::resolve<core::context>(context, "context");
+    auto& of = core::resolve<sched::schedule_object>(schedule, "schedule");
+    const velo_executor_desc given =
+        capi::read_struct(desc, desc_size, "desc", velo_executor_desc VELO_EXECUTOR_DESC_INIT);
+    capi::required(executor, "executor");
+    const std::int32_t ranks = of.value().what().ranks;
+    if (given.rank < 0 || given.rank >= ranks)
+      fail(VELO_ERR_ARGUMENT, "desc.rank", text("that of one of %d ranks", ranks),
+           text("%d", given.rank));
+    if ((given.flags & ~std::uint32_t{VELO_EXECUTOR_RECORD}) != 0)
+      fail(VELO_ERR_ARGUMENT, "desc.flags", "bits of VELO_EXECUTOR_*", text("%u", given.flags));
+    *executor = core::handle_of(core::make_object<sched::executor>(
+        &owner, owner, of.shared(), given, read_link(given.link, ranks)));
+  });
+}
+
+void velo_executor_destroy(velo_executor executor) {
+  capi::destroy<sched::executor>("velo_executor_destroy", executor, "executor",
+                                 [](sched::executor& given) { given.require_idle(); });
+}
+
+velo_status velo_executor_run(velo_stream stream, velo_executor executor) {
+  return core::guard("velo_executor_run", [&] {
+    auto& on = core::resolve<core::stream>(stream, "stream");
+    auto& what = core::resolve<sched::executor>(executor, "executor");
+    if (&on.owner() != &what.owner())
+      fail(VELO_ERR_ARGUMENT, "stream", "a stream of the executor's context",
+           "one of another context");
+    what.run(on);
+  });
+}
+
+velo_status velo_executor_cancel(velo_executor executor) {
+  return core::guard("velo_executor_cancel",
+                     [&] { core::resolve<sched::executor>(executor, "executor").cancel(); });
+}
+
+velo_status velo_executor_get_timeline(velo_executor executor, velo_timeline* timeline) {
+  return core::guard("velo_executor_get_timeline", [&] {
+    auto& from = core::resolve<sched::executor>(executor, "executor");
+    capi::required(timeline, "timeline");
+    *timeline = core::handle_of(core::make_object<sched::timeline>(nullptr, from.gather()));
+  });
+}
+}

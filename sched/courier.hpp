@@ -1,0 +1,53 @@
+// Parcels carried over a link.
+//
+// A message is a header of fixed size, then the form where it is not that of the message before of
+// the same stage and direction, then every tensor's bytes. The header says what it belongs to, so
+// that a receiver may be given what it did not wait for yet: links need no more than to keep each
+// sender's order.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "core/memory.hpp"
+#include "sched/parcel.hpp"
+#include "velo/executor.h"
+
+namespace velo::sched {
+
+enum class direction : std::int32_t { forward, backward };
+
+struct label {
+  direction way;
+  std::int32_t stage;  // who made it
+  std::int32_t unit;
+};
+
+class courier {
+ public:
+  courier(const velo_link& link, core::memory_source& memory) : link_(link), memory_(memory) {}
+
+  // what: may be null, which is a message without tensors.
+  void send(std::int32_t to, const label& of, const parcel* what);
+  label receive(std::int32_t from, parcel_ptr& into);  // memory: to be given back by `give_back`
+  void give_back(parcel& what) noexcept;
+
+  // Plain bytes, of which the other side knows how many. Throw what the link left in the record.
+  void send_bytes(std::int32_t to, const void* bytes, std::uint64_t size);
+  void receive_bytes(std::int32_t from, void* bytes, std::uint64_t size);
+  void abort(const char* why) noexcept;
+
+ private:
+  struct header;
+  using lane = std::pair<std::int32_t, std::int32_t>;  // direction, stage
+
+  void receive_form(std::int32_t from, const header& of, std::shared_ptr<const form>& into);
+
+  const velo_link link_;
+  core::memory_source& memory_;
+  std::map<lane, std::shared_ptr<const form>> sent_, received_;
+};
+
+}  // namespace velo::sched

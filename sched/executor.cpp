@@ -1,0 +1,245 @@
+// The run of a row: waiting for what an action needs, calling the host, handing on what it made.
+#include "sched/executor.hpp"
+
+#include <time.h>
+
+#include <utility>
+
+#include "core/host_call.hpp"
+
+namespace velo::sched {
+
+using core::fail;
+using core::text;
+
+namespace {
+
+std::int64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
+}
+
+bool sends(velo_action_kind kind) {
+  return kind == VELO_ACTION_SEND_F || kind == VELO_ACTION_SEND_B;
+}
+
+}  // namespace
+
+executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
+                   const velo_executor_desc& desc, const velo_link& link)
+    : owner_(owner),
+      schedule_(std::move(what)),
+      shape_(schedule_->what()),
+      desc_(desc),
+      courier_(link, owner.memory()) {
+  chunk_of_.assign(static_cast<std::size_t>(shape_.stages), -1);
+  std::int32_t chunks = 0;
+  for (const std::int32_t stage : schedule_->stages_of(desc_.rank))
+    chunk_of_[static_cast<std::size_t>(stage)] = chunks++;
+  slots_.resize(static_cast<std::size_t>(chunks) * static_cast<std::size_t>(units()));
+  require_functions();
+}
+
+executor::~executor() {
+  forget_all();
+}
+
+void executor::require_functions() {
+  const struct {
+    velo_action_kind kind;
+    bool given;
+    const char* field;
+  } needed[] = {{VELO_ACTION_F, desc_.forward != nullptr, "desc.forward"},
+                {VELO_ACTION_I, desc_.input != nullptr, "desc.input"},
+                {VELO_ACTION_W, desc_.weight != nullptr, "desc.weight"},
+                {VELO_ACTION_B, desc_.backward != nullptr, "desc.backward"},
+                {VELO_ACTION_FB,
+                 desc_.fused != nullptr || (desc_.forward != nullptr && desc_.backward != nullptr),
+                 "desc.fused"}};
+  for (row_reader row(*schedule_, desc_.rank); !row.done(); row.pass()) {
+    const action& a = row.next();
+    row_sends_ |= sends(a.kind);
+    for (const auto& one : needed)
+      if (one.kind == a.kind && !one.given)
+        fail(VELO_ERR_NULL, one.field, text("a function: the row has %s", text_of(a).c_str()),
+             "NULL");
+  }
+}
+
+executor::slot& executor::slot_of(std::int32_t stage, std::int32_t unit) {
+  const std::int32_t chunk = chunk_of_[static_cast<std::size_t>(stage)];
+  return slots_[static_cast<std::size_t>(chunk) * static_cast<std::size_t>(units()) +
+                static_cast<std::size_t>(unit)];
+}
+
+void executor::require_idle() const {
+  if (running_) fail(VELO_ERR_STATE, "executor", "one that does not run", "one that does");
+}
+
+void executor::cancel() noexcept {
+  cancelled_.store(true, std::memory_order_relaxed);
+  courier_.abort("cancelled");
+}
+
+void executor::run(core::stream& on) {
+  require_idle();
+  if (failed_) fail(VELO_ERR_STATE, "executor", "one that has not failed", "one that has");
+  running_ = true;
+  recorded_ = false;
+  spans_.clear();
+  try {
+    run_row(on);
+  } catch (...) {
+    const core::failure why = core::current_failure();
+    running_ = false;
+    forget_all();
+    if (shape_.ranks > 1) {  // what others sent, or wait for, is lost
+      failed_ = true;
+      courier_.abort(text("%s: expected %s, got %s", why.argument, why.expected, why.got));
+    }
+    throw why;
+  }
+  running_ = false;
+  recorded_ = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
+}
+
+void executor::run_row(core::stream& on) {
+  const bool records = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
+  if (records) spans_.reserve(static_cast<std::size_t>(schedule_->length(desc_.rank)));
+  for (row_reader row(*schedule_, desc_.rank); !row.done(); row.pass()) {
+    if (cancelled_.load(std::memory_order_relaxed)) {
+      cancelled_.store(false, std::memory_order_relaxed);
+      core::failure ended;
+      ended.code = VELO_ERR_PEER;
+      ended.rank = desc_.rank;
+      core::copy_text(ended.argument, sizeof ended.argument, "executor");
+      core::copy_text(ended.expected, sizeof ended.expected, "a run to its end");
+      core::copy_text(ended.got, sizeof ended.got, "a call of velo_executor_cancel");
+      throw ended;
+    }
+    step(row.next(), on);
+  }
+  if (!on.is_inline()) on.synchronize();
+}
+
+void executor::step(const action& a, core::stream& on) {
+  const bool records = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
+  std::int64_t begin = 0;
+  if (a.kind == VELO_ACTION_RECV_F || a.kind == VELO_ACTION_RECV_B) {
+    begin = records ? now_ns() : 0;
+    prepare(a);
+  } else {
+    prepare(a);
+    begin = records ? now_ns() : 0;
+    perform(a, on);
+  }
+  if (!records) return;
+  if (!on.is_inline()) on.synchronize();
+  spans_.push_back({begin, now_ns()});
+}
+
+// Waits for what an action needs, or for what it is to receive.
+void executor::prepare(const action& a) {
+  switch (a.kind) {
+    case VELO_ACTION_F:
+    case VELO_ACTION_RECV_F:
+      return await_input(a, a.stage, a.microbatch);
+    case VELO_ACTION_I:
+    case VELO_ACTION_B:
+    case VELO_ACTION_RECV_B:
+      return await_gradient(a, a.stage, a.microbatch);
+    case VELO_ACTION_FB:
+      await_input(a, a.stage, a.microbatch);
+      return await_gradient(a, a.other_stage, a.other_microbatch);
+    default:
+      return;
+  }
+}
+
+void executor::perform(const action& a, core::stream& on) {
+  switch (a.kind) {
+    case VELO_ACTION_F:
+      return forward(a, on);
+    case VELO_ACTION_I:
+      return backward(desc_.input, "desc.input", a, on);
+    case VELO_ACTION_B:
+      backward(desc_.backward, "desc.backward", a, on);
+      return clear(slot_of(a.stage, a.microbatch));
+    case VELO_ACTION_W:
+      call(desc_.weight, "desc.weight", a, {}, {}, on, nullptr, nullptr);
+      return clear(slot_of(a.stage, a.microbatch));
+    case VELO_ACTION_FB:
+      return fused_pair(a, on);
+    case VELO_ACTION_SEND_F:
+      return send(direction::forward, a.stage, a.microbatch, on);
+    case VELO_ACTION_SEND_B:
+      return send(direction::backward, a.stage, a.microbatch, on);
+    default:
+      if (desc_.other != nullptr) call(desc_.other, "desc.other", a, {}, {}, on, nullptr, nullptr);
+  }
+}
+
+void executor::forward(const action& a, core::stream& on) {
+  made out;
+  call(desc_.forward, "desc.forward", a, view(slot_of(a.stage, a.microbatch).input), {}, on, &out,
+       nullptr);
+  hand_on(a, direction::forward, a.stage, a.microbatch, out, on);
+}
+
+void executor::backward(velo_executor_fn function, const char* field, const action& a,
+                        core::stream& on) {
+  made out;
+  call(function, field, a, view(slot_of(a.stage, a.microbatch).gradient), {}, on, &out, nullptr);
+  hand_on(a, direction::backward, a.stage, a.microbatch, out, on);
+}
+
+void executor::fused_pair(const action& a, core::stream& on) {
+  const action f = make_action(VELO_ACTION_F, a.stage, a.microbatch);
+  const action b = make_action(VELO_ACTION_B, a.other_stage, a.other_microbatch);
+  slot& of_backward = slot_of(b.stage, b.microbatch);
+  if (desc_.fused == nullptr) {
+    forward(f, on);
+    backward(desc_.backward, "desc.backward", b, on);
+    return clear(of_backward);
+  }
+  made out, other_out;
+  call(desc_.fused, "desc.fused", a, view(slot_of(a.stage, a.microbatch).input),
+       view(of_backward.gradient), on, &out, &other_out);
+  hand_on(f, direction::forward, f.stage, f.microbatch, out, on);
+  hand_on(b, direction::backward, b.stage, b.microbatch, other_out, on);
+  clear(of_backward);
+}
+
+void executor::call(velo_executor_fn function, const char* field, const action& a,
+                    velo_tensors inputs, velo_tensors other_inputs, core::stream& on, made* out,
+                    made* other_out) {
+  velo_executor_call what = VELO_EXECUTOR_CALL_INIT;
+  what.rank = desc_.rank;
+  what.action = a;
+  what.stream = core::handle_of(on);
+  what.inputs = inputs;
+  what.other_inputs = other_inputs;
+  if (out != nullptr) what.outputs = out->tensors;
+  if (other_out != nullptr) what.other_outputs = other_out->tensors;
+  velo_status status = VELO_OK;
+  try {
+    status = function(desc_.user, &what);
+  } catch (...) {
+    core::fail_foreign(field, text("%s of rank %d", text_of(a).c_str(), desc_.rank));
+  }
+  if (status != VELO_OK)
+    fail(VELO_ERR_FOREIGN, field, "VELO_OK",
+         text("%d from %s of rank %d", status, text_of(a).c_str(), desc_.rank));
+  if (out != nullptr) out->take(what.output_count, "call.output_count");
+  if (other_out != nullptr) other_out->take(what.other_output_count, "call.other_output_count");
+}
+
+void executor::made::take(std::int64_t given, const char* field) {
+  if (given < 0 || given > VELO_EXECUTOR_TENSORS)
+    fail(VELO_ERR_FOREIGN, field, text("0 to %d", VELO_EXECUTOR_TENSORS),
+         text("%lld", static_cast<long long>(given)));
+  count = given;
+}
+
+}  // namespace velo::sched

@@ -1,0 +1,98 @@
+// One rank's part of a schedule, carried out: what is behind velo_executor.
+//
+// For every stage of the rank and every unit there is a slot: what its F was given, what its backward
+// was given, and what it made and others have not received. Actions fill and empty slots; what comes
+// over the link goes into the slot that it is for, whichever slot is waited for. A slot is empty
+// again when B or W is done, so memory follows the schedule's own peak.
+//
+// Cost of an action: about 20 ns beside the host's function, and 60 ns a message (mailbox.hpp).
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <vector>
+
+#include "core/handle_kinds.hpp"
+#include "core/stream.hpp"
+#include "sched/courier.hpp"
+#include "sched/timeline.hpp"
+#include "velo/executor.h"
+
+namespace velo::sched {
+
+class executor {
+ public:
+  // Throws NULL for a function that the row needs and desc lacks.
+  executor(core::context& owner, std::shared_ptr<const schedule> what,
+           const velo_executor_desc& desc, const velo_link& link);
+  ~executor();
+  executor(const executor&) = delete;
+  executor& operator=(const executor&) = delete;
+
+  core::context& owner() const { return owner_; }
+  void run(core::stream& on);
+  void cancel() noexcept;     // from any thread
+  timeline gather();          // of all ranks, which call it together
+  void require_idle() const;  // throws STATE while it runs
+
+ private:
+  struct slot {
+    parcel_ptr input, gradient;         // given; null also where nothing is in them
+    parcel_ptr output, input_gradient;  // made, to be sent by a SEND
+    bool has_input = false, has_gradient = false;
+  };
+  struct made {  // by a function of the host
+    velo_tensor tensors[VELO_EXECUTOR_TENSORS] = {};
+    std::int64_t count = 0;
+    void take(std::int64_t given, const char* field);
+  };
+
+  void require_functions();
+  std::int32_t units() const { return shape_.units(); }
+  slot& slot_of(std::int32_t stage, std::int32_t unit);
+  static velo_tensors view(const parcel_ptr& of) {
+    return of == nullptr ? velo_tensors{nullptr, 0} : of->view();
+  }
+
+  void run_row(core::stream& on);
+  void step(const action& a, core::stream& on);
+  void prepare(const action& a);
+  void perform(const action& a, core::stream& on);
+  void forward(const action& a, core::stream& on);
+  void backward(velo_executor_fn function, const char* field, const action& a, core::stream& on);
+  void fused_pair(const action& a, core::stream& on);
+  void call(velo_executor_fn function, const char* field, const action& a, velo_tensors inputs,
+            velo_tensors other_inputs, core::stream& on, made* out, made* other_out);
+
+  // executor_slots.cpp
+  void await_input(const action& a, std::int32_t stage, std::int32_t unit);
+  void await_gradient(const action& a, std::int32_t stage, std::int32_t unit);
+  void await(const action& a, std::int32_t maker, const bool& there);
+  void deliver(const label& of, parcel_ptr given);
+  void hand_on(const action& maker, direction way, std::int32_t stage, std::int32_t unit,
+               const made& out, core::stream& on);
+  void send(direction way, std::int32_t stage, std::int32_t unit, core::stream& on);
+  void clear(slot& done);
+  void let_go(parcel_ptr& what);
+  void forget_all() noexcept;
+
+  core::context& owner_;
+  const std::shared_ptr<const schedule> schedule_;
+  const shape& shape_;
+  const velo_executor_desc desc_;
+  courier courier_;
+  std::vector<std::int32_t> chunk_of_;  // by stage; -1: another rank's
+  std::vector<slot> slots_;             // by chunk and unit
+  bool row_sends_ = false;              // it has SEND: nothing is sent but there
+  bool running_ = false, failed_ = false, recorded_ = false;
+  std::atomic<bool> cancelled_{false};
+  std::vector<span> spans_;  // of the last run, CLOCK_MONOTONIC
+};
+
+}  // namespace velo::sched
+
+template <>
+struct velo::core::handle_traits<velo::sched::executor> {
+  using handle = velo_executor;
+  static constexpr handle_kind& kind = kinds::executor;
+};

@@ -1,0 +1,103 @@
+// The rows of executors and mailboxes: a rank alone, which sends itself what crosses.
+#include "tests/faults/rows.hpp"
+
+namespace velo::testing {
+namespace {
+
+velo_status act(void*, velo_executor_call* call) {
+  static float values[4] = {};
+  static const std::int64_t shape[] = {4};
+  if (call->action.kind == VELO_ACTION_B) return VELO_OK;
+  call->outputs[0].data = values;
+  call->outputs[0].device = {VELO_DEVICE_CPU, 0};
+  call->outputs[0].ndim = 1;
+  call->outputs[0].dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  call->outputs[0].shape = shape;
+  call->output_count = 1;
+  return VELO_OK;
+}
+
+velo_status create_mailbox(world& w) {
+  return velo_mailbox_create(1, std::int64_t{1} << 40, &w.mailbox);
+}
+velo_status get_link(world& w) {
+  velo_link link = VELO_LINK_INIT;
+  return velo_mailbox_get_link(w.mailbox, 0, &link);
+}
+void open_mailbox(world& w) {
+  open(w);
+  must(create_mailbox(w));
+}
+void open_schedule(world& w) {
+  open_mailbox(w);
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = VELO_SCHEDULE_INTERLEAVED;
+  desc.ranks = 1;
+  desc.microbatches = 3;
+  must(velo_schedule_create(&desc, &w.schedule));
+}
+velo_status create(world& w) {
+  velo_link link = VELO_LINK_INIT;
+  must(velo_mailbox_get_link(w.mailbox, 0, &link));
+  velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+  desc.link = &link;
+  desc.flags = VELO_EXECUTOR_RECORD;
+  desc.forward = desc.backward = &act;
+  return velo_executor_create(w.context, w.schedule, &desc, &w.executor);
+}
+void open_executor(world& w) {
+  open_schedule(w);
+  must(create(w));
+}
+velo_status run(world& w) {
+  return velo_executor_run(w.now, w.executor);
+}
+void open_run(world& w) {
+  open_executor(w);
+  must(run(w));
+}
+void close_executor(world& w) {
+  velo_timeline_destroy(w.timeline);
+  velo_executor_destroy(w.executor);
+  velo_schedule_destroy(w.schedule);
+  velo_mailbox_destroy(w.mailbox);
+  w.timeline = nullptr;
+  w.executor = nullptr;
+  w.schedule = nullptr;
+  w.mailbox = nullptr;
+  w.close();
+}
+
+}  // namespace
+
+std::vector<entry> executor_rows() {
+  return {
+      {"velo_mailbox_create", open, create_mailbox, close_executor},
+      {"velo_mailbox_destroy", open_mailbox,
+       [](world& w) {
+         velo_mailbox_destroy(w.mailbox);
+         const velo_status told = gone(get_link(w));
+         w.mailbox = nullptr;
+         return told;
+       },
+       close_executor},
+      {"velo_mailbox_get_link", open_mailbox, get_link, close_executor},
+      {"velo_executor_create", open_schedule, create, close_executor},
+      {"velo_executor_destroy", open_executor,
+       [](world& w) {
+         velo_executor_destroy(w.executor);
+         const velo_status told = gone(velo_executor_cancel(w.executor));
+         w.executor = nullptr;
+         return told;
+       },
+       close_executor},
+      {"velo_executor_run", open_executor, run, close_executor},
+      {"velo_executor_cancel", open_executor,
+       [](world& w) { return velo_executor_cancel(w.executor); }, close_executor},
+      {"velo_executor_get_timeline", open_run,
+       [](world& w) { return velo_executor_get_timeline(w.executor, &w.timeline); },
+       close_executor},
+  };
+}
+
+}  // namespace velo::testing

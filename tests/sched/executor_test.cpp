@@ -1,0 +1,447 @@
+// Executors on threads of one process: what arrives where, what fails how.
+//
+// The model under test is arithmetic on labels: a forward checks that its input is what the stage
+// before made for that micro-batch, in values, sizes and number of tensors, a backward the same with
+// gradients; sizes differ from one micro-batch to the next.
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "schedules.hpp"
+#include "velo/velo.h"
+
+using namespace velo;
+
+namespace {
+
+constexpr std::int64_t second = 1000000000;
+
+std::string last_error() {
+  char said[1024];
+  velo_error_text(said, sizeof said, nullptr);
+  return said;
+}
+
+velo_schedule schedule_of(velo_schedule_kind kind, const test::sizes& of) {
+  velo_schedule made = nullptr;
+  const velo_schedule_desc desc = test::desc_of(kind, of);
+  REQUIRE(velo_schedule_create(&desc, &made) == VELO_OK);
+  return made;
+}
+velo_schedule schedule_of(const std::string& rows) {
+  velo_schedule made = schedule_of(VELO_SCHEDULE_CUSTOM, {0, 0});
+  REQUIRE(velo_schedule_read(made, VELO_SCHEDULE_CSV, rows.data(), rows.size()) == VELO_OK);
+  return made;
+}
+
+// One rank: what it makes lies in buffers until it is released.
+struct rank_model {
+  std::int32_t stages = 0;
+  std::int32_t chain = 0;  // stages in a row
+  std::atomic<int>* wrong = nullptr;
+  int calls[16] = {};
+  int held = 0, released = 0;
+  std::int64_t shape[2] = {};
+  std::deque<std::vector<float>> values;  // must stay until they are released
+  std::function<velo_status(const velo_executor_call&)> before = nullptr;
+
+  // Tensors of a micro-batch: none, one or two, longer ones later on; what is in them.
+  static std::int64_t count_of(std::int32_t unit) { return unit % 3; }
+  static std::int64_t length_of(std::int32_t unit) { return 1 + unit / 4; }
+  static float value_of(bool forward, std::int32_t stage, std::int32_t unit) {
+    return static_cast<float>((forward ? 1 : -1) * (100 * stage + unit + 1));
+  }
+
+  void make(bool forward, std::int32_t stage, std::int32_t unit, velo_tensor* outputs,
+            std::int64_t& count) {
+    count = count_of(unit);
+    shape[0] = length_of(unit);
+    shape[1] = 2;
+    values.emplace_back(static_cast<std::size_t>(2 * length_of(unit)),
+                        value_of(forward, stage, unit));
+    for (std::int64_t i = 0; i < count; ++i) {
+      outputs[i] = {};
+      outputs[i].data = values.back().data();
+      outputs[i].device.type = VELO_DEVICE_CPU;
+      outputs[i].ndim = 2;
+      outputs[i].dtype = {VELO_DTYPE_FLOAT, 32, 1};
+      outputs[i].shape = shape;
+    }
+    const bool leaves = forward ? (stage + 1) % chain != 0 : stage % chain != 0;
+    if (leaves && count > 0) ++held;
+  }
+  void expect(bool forward, std::int32_t stage, std::int32_t unit, const velo_tensors& given) {
+    const bool comes = forward ? stage % chain != 0 : (stage + 1) % chain != 0;
+    const std::int32_t maker = forward ? stage - 1 : stage + 1;
+    bool right = given.count == (comes ? count_of(unit) : 0);
+    for (std::int64_t i = 0; right && i < given.count; ++i) {
+      const velo_tensor& one = given.data[i];
+      right = one.ndim == 2 && one.shape[0] == length_of(unit) && one.shape[1] == 2;
+      for (std::int64_t k = 0; right && k < 2 * one.shape[0]; ++k)
+        right = static_cast<const float*>(one.data)[k] == value_of(forward, maker, unit);
+    }
+    if (!right) ++*wrong;
+  }
+};
+
+velo_status act(void* user, velo_executor_call* call) {
+  auto& me = *static_cast<rank_model*>(user);
+  const velo_action& a = call->action;
+  if (me.before)
+    if (const velo_status status = me.before(*call); status != VELO_OK) return status;
+  ++me.calls[a.kind];
+  switch (a.kind) {
+    case VELO_ACTION_F:
+      me.expect(true, a.stage, a.microbatch, call->inputs);
+      me.make(true, a.stage, a.microbatch, call->outputs, call->output_count);
+      break;
+    case VELO_ACTION_I:
+    case VELO_ACTION_B:
+      me.expect(false, a.stage, a.microbatch, call->inputs);
+      me.make(false, a.stage, a.microbatch, call->outputs, call->output_count);
+      break;
+    default:
+      break;
+  }
+  return VELO_OK;
+}
+
+void count_released(void* user, const velo_action*) {
+  ++static_cast<rank_model*>(user)->released;
+}
+
+// All ranks of a schedule, each with a context, on a thread of its own.
+class team {
+ public:
+  explicit team(velo_schedule of, std::uint32_t flags = 0, std::int64_t timeout_ns = 20 * second)
+      : schedule_(of) {
+    velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
+    REQUIRE(velo_schedule_get_info(of, &info) == VELO_OK);
+    REQUIRE(velo_mailbox_create(info.ranks, timeout_ns, &mailbox_) == VELO_OK);
+    models.resize(static_cast<std::size_t>(info.ranks));
+    for (std::int32_t rank = 0; rank < info.ranks; ++rank) {
+      models[rank].stages = info.stages;
+      models[rank].chain = info.kind == VELO_SCHEDULE_DUALPIPE ? info.stages / 2 : info.stages;
+      models[rank].wrong = &wrong;
+      velo_context_desc context = VELO_CONTEXT_DESC_INIT;
+      context.threads = 1;
+      contexts.emplace_back();
+      REQUIRE(velo_context_create(&context, &contexts.back()) == VELO_OK);
+      velo_link link = VELO_LINK_INIT;
+      REQUIRE(velo_mailbox_get_link(mailbox_, rank, &link) == VELO_OK);
+      velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+      desc.rank = rank;
+      desc.flags = flags;
+      desc.link = &link;
+      desc.user = &models[rank];
+      desc.forward = desc.input = desc.weight = desc.backward = desc.other = &act;
+      desc.released = &count_released;
+      executors.emplace_back();
+      REQUIRE(velo_executor_create(contexts.back(), of, &desc, &executors.back()) == VELO_OK);
+    }
+    velo_context_stats stats = VELO_CONTEXT_STATS_INIT;
+    REQUIRE(velo_context_get_stats(contexts[0], &stats) == VELO_OK);
+    bytes_before = stats.bytes_allocated;
+  }
+  ~team() {
+    for (velo_executor one : executors) velo_executor_destroy(one);
+    for (velo_context one : contexts) velo_context_destroy(one);
+    velo_mailbox_destroy(mailbox_);
+    velo_schedule_destroy(schedule_);
+  }
+  team(const team&) = delete;
+  team& operator=(const team&) = delete;
+
+  void run(bool queued = false) {
+    status.assign(executors.size(), VELO_OK);
+    errors.assign(executors.size(), "");
+    culprits.assign(executors.size(), -1);
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < executors.size(); ++rank)
+      threads.emplace_back([this, rank, queued] {
+        velo_stream stream = nullptr;
+        if (queued)
+          velo_stream_create(contexts[rank], &stream);
+        else
+          velo_context_stream(contexts[rank], &stream);
+        status[rank] = velo_executor_run(stream, executors[rank]);
+        velo_error_info known = VELO_ERROR_INFO_INIT;
+        velo_last_error(&known);
+        culprits[rank] = known.rank;
+        errors[rank] = last_error();
+        if (queued) velo_stream_destroy(stream);
+      });
+    for (std::thread& one : threads) one.join();
+  }
+
+  std::vector<rank_model> models;
+  std::vector<velo_context> contexts;
+  std::vector<velo_executor> executors;
+  std::vector<velo_status> status;
+  std::vector<std::string> errors;
+  std::vector<std::int32_t> culprits;
+  std::atomic<int> wrong{0};
+  std::uint64_t bytes_before = 0;  // of a context, with an executor that never ran
+
+ private:
+  velo_schedule schedule_;
+  velo_mailbox mailbox_ = nullptr;
+};
+
+void require_all_went_well(team& all) {
+  CHECK(all.wrong == 0);
+  for (std::size_t rank = 0; rank < all.executors.size(); ++rank) {
+    INFO("rank " << rank << ": " << all.errors[rank]);
+    CHECK(all.status[rank] == VELO_OK);
+    CHECK(all.models[rank].held == all.models[rank].released);
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every rank is given what the others made, run after run") {
+  const std::pair<velo_schedule_kind, test::sizes> kinds[] = {
+      {VELO_SCHEDULE_GPIPE, {3, 9}},
+      {VELO_SCHEDULE_1F1B, {1, 4}},
+      {VELO_SCHEDULE_1F1B, {4, 13}},
+      {VELO_SCHEDULE_INTERLEAVED, {2, 8}},
+      {VELO_SCHEDULE_INTERLEAVED, {3, 11, 4, 4}},
+      {VELO_SCHEDULE_ZB1P, {3, 9, 2}},
+      {VELO_SCHEDULE_ZBV, {3, 8}},
+      {VELO_SCHEDULE_DUALPIPE, {4, 8}},
+      {VELO_SCHEDULE_DUALPIPEV, {3, 6}}};
+  for (const auto& [kind, of] : kinds) {
+    INFO("kind " << kind);
+    team all(schedule_of(kind, of));
+    for (const bool queued : {false, true}) {
+      all.run(queued);
+      require_all_went_well(all);
+    }
+    int forwards = 0, done = 0;
+    for (const rank_model& one : all.models) {
+      forwards += one.calls[VELO_ACTION_F];
+      done += one.calls[VELO_ACTION_B] + one.calls[VELO_ACTION_W];
+    }
+    const int halves = kind == VELO_SCHEDULE_DUALPIPE ? 2 : 1;
+    CHECK(forwards == 2 * all.models[0].stages * of.microbatches / halves);
+    CHECK(done == forwards);
+    for (velo_executor one : all.executors) velo_executor_destroy(one);
+    all.executors.clear();
+    for (velo_context one : all.contexts) {
+      velo_context_stats stats = VELO_CONTEXT_STATS_INIT;
+      CHECK(velo_context_get_stats(one, &stats) == VELO_OK);
+      CHECK(stats.bytes_allocated == all.bytes_before);
+    }
+  }
+}
+
+TEST_CASE("rows of any action are run: I and W apart, V-shaped, fused, with SEND and RECV") {
+  for (const char* rows : {"0F0,0F1,3F0,3F1,3I0,3I1,3W0,0I0,0I1,3W1,0W0,0W1\n"
+                           "1F0,2F0,1F1,2F1,2I0,1I0,2B1,1I1,2W0,1W0,1W1\n",
+                           "0F0,0UNSHARD,(0F1;0B0)OVERLAP_F_B,0B1\n1F0,1B0,1F1,1B1\n",
+                           "0F0,0SEND_F0,0F1,0SEND_F1,0RECV_B0,0B0,0RECV_B1,0B1\n"
+                           "1RECV_F0,1F0,1B0,1SEND_B0,1RECV_F1,1F1,1B1,1SEND_B1\n"}) {
+    INFO(rows);
+    // An F of micro-batch 1 at once with B of 0 waits for rank 1, which waits for nobody.
+    team all(schedule_of(rows));
+    all.run();
+    require_all_went_well(all);
+  }
+}
+
+TEST_CASE("a failure of one rank ends the run of all, with the first cause") {
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {3, 8}));
+  all.models[1].before = [](const velo_executor_call& call) {
+    return call.action.kind == VELO_ACTION_B && call.action.microbatch == 2 ? VELO_ERR_IO : VELO_OK;
+  };
+  all.run();
+  CHECK(all.status[1] == VELO_ERR_FOREIGN);
+  CHECK(all.errors[1].find("desc.backward: expected VELO_OK, got 33 from 1B2 of rank 1") !=
+        std::string::npos);
+  for (const std::size_t rank : {0, 2}) {
+    INFO(all.errors[rank]);
+    CHECK(all.status[rank] == VELO_ERR_PEER);
+    CHECK(all.culprits[rank] == 1);
+    CHECK(all.errors[rank].find("33 from 1B2 of rank 1") != std::string::npos);
+  }
+  all.run();  // of no more use
+  CHECK(all.status[0] == VELO_ERR_STATE);
+}
+
+TEST_CASE("an exception of a function is its rank's failure") {
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 3}));
+  all.models[0].before = [](const velo_executor_call& call) -> velo_status {
+    if (call.action.microbatch == 1) throw std::runtime_error("out of tokens");
+    return VELO_OK;
+  };
+  all.run();
+  CHECK(all.status[0] == VELO_ERR_FOREIGN);
+  CHECK(all.errors[0].find("out of tokens") != std::string::npos);
+  CHECK(all.status[1] == VELO_ERR_PEER);
+}
+
+TEST_CASE("a run is cancelled from another thread") {
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 4}));
+  std::atomic<bool> began{false}, cancelled{false};
+  all.models[1].before = [&](const velo_executor_call& call) {
+    if (call.action.microbatch == 1) {
+      began = true;
+      while (!cancelled) std::this_thread::yield();
+    }
+    return VELO_OK;
+  };
+  std::thread canceller([&] {
+    while (!began) std::this_thread::yield();
+    CHECK(velo_executor_cancel(all.executors[0]) == VELO_OK);
+    cancelled = true;
+  });
+  all.run();
+  canceller.join();
+  for (const std::size_t rank : {0, 1}) {
+    INFO(all.errors[rank]);
+    CHECK(all.status[rank] == VELO_ERR_PEER);
+    CHECK(all.culprits[rank] == 0);
+    CHECK(all.errors[rank].find("cancel") != std::string::npos);
+  }
+}
+
+TEST_CASE("a rank that waits for ever says for whom") {
+  team all(schedule_of("0F0,0B0\n1F0,1B0\n"), 0, second / 50);
+  velo_stream stream = nullptr;
+  REQUIRE(velo_context_stream(all.contexts[1], &stream) == VELO_OK);
+  CHECK(velo_executor_run(stream, all.executors[1]) == VELO_ERR_TIMEOUT);
+  CHECK(last_error().find("rank 1 waited") != std::string::npos);
+  REQUIRE(velo_context_stream(all.contexts[0], &stream) == VELO_OK);
+  CHECK(velo_executor_run(stream, all.executors[0]) == VELO_ERR_PEER);
+}
+
+TEST_CASE("a row that uses what it makes later is refused where it stands") {
+  team all(schedule_of("1F0,0F0,0B0,1B0\n2F0,2B0\n"));
+  all.run();
+  CHECK(all.status[0] == VELO_ERR_STATE);
+  CHECK(all.errors[0].find("makes what 1F0 needs") != std::string::npos);
+}
+
+TEST_CASE("outputs that cannot cross are refused by name") {
+  for (const velo_status expected : {VELO_ERR_LAYOUT, VELO_ERR_DEVICE, VELO_ERR_FOREIGN}) {
+    team all(schedule_of("0F0,0B0\n1F0,1B0\n"));
+    static const std::int64_t shape[] = {2, 2}, strides[] = {1, 2};
+    static float values[4];
+    velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+    velo_link link = VELO_LINK_INIT;
+    velo_mailbox alone = nullptr;
+    REQUIRE(velo_mailbox_create(2, second, &alone) == VELO_OK);
+    REQUIRE(velo_mailbox_get_link(alone, 0, &link) == VELO_OK);
+    desc.link = &link;
+    velo_status what = expected;
+    desc.user = &what;
+    desc.forward = [](void* user, velo_executor_call* call) {
+      const velo_status wanted = *static_cast<velo_status*>(user);
+      velo_tensor& out = call->outputs[0];
+      out.data = values;
+      out.device.type = wanted == VELO_ERR_DEVICE ? 2 : VELO_DEVICE_CPU;
+      out.ndim = 2;
+      out.dtype = {VELO_DTYPE_FLOAT, 32, 1};
+      out.shape = shape;
+      out.strides = wanted == VELO_ERR_LAYOUT ? strides : nullptr;
+      call->output_count = wanted == VELO_ERR_FOREIGN ? VELO_EXECUTOR_TENSORS + 1 : 1;
+      return static_cast<velo_status>(VELO_OK);
+    };
+    desc.backward = &act;
+    velo_schedule of = schedule_of("0F0,0B0\n1F0,1B0\n");
+    velo_executor one = nullptr;
+    REQUIRE(velo_executor_create(all.contexts[0], of, &desc, &one) == VELO_OK);
+    velo_stream stream = nullptr;
+    REQUIRE(velo_context_stream(all.contexts[0], &stream) == VELO_OK);
+    CHECK(velo_executor_run(stream, one) == expected);
+    velo_executor_destroy(one);
+    velo_schedule_destroy(of);
+    velo_mailbox_destroy(alone);
+  }
+}
+
+TEST_CASE("a recorded run becomes the timeline of all ranks") {
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {3, 6}), VELO_EXECUTOR_RECORD);
+  for (rank_model& one : all.models)
+    one.before = [](const velo_executor_call&) {
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+      return VELO_OK;
+    };
+  all.run();
+  require_all_went_well(all);
+  std::vector<velo_timeline> seen(3);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 3; ++rank)
+    threads.emplace_back(
+        [&, rank] { velo_executor_get_timeline(all.executors[rank], &seen[rank]); });
+  for (std::thread& one : threads) one.join();
+  std::string first;
+  for (velo_timeline one : seen) {
+    REQUIRE(one != nullptr);
+    velo_timeline_stats stats = VELO_TIMELINE_STATS_INIT;
+    REQUIRE(velo_timeline_get_stats(one, &stats) == VELO_OK);
+    CHECK(stats.work >= 12 * 200e3);
+    CHECK(stats.makespan >= 16 * 200e3);  // three ranks of which the last begins two later
+    velo_timeline_rank rank = VELO_TIMELINE_RANK_INIT;
+    REQUIRE(velo_timeline_get_rank(one, 0, &rank) == VELO_OK);
+    CHECK(rank.peak_activations == 3);
+    CHECK(rank.first == 0);
+    std::vector<char> text(1 << 16);
+    REQUIRE(velo_timeline_write(one, VELO_TIMELINE_TRACE, text.data(), text.size(), nullptr) ==
+            VELO_OK);
+    if (first.empty()) first = text.data();
+    CHECK(first == text.data());
+    velo_timeline_destroy(one);
+  }
+}
+
+TEST_CASE("a timeline wants a run that all ranks recorded") {
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 2}));
+  all.run();
+  std::vector<velo_status> status(2);
+  std::vector<std::thread> threads;
+  for (std::size_t rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      velo_timeline none = nullptr;
+      status[rank] = velo_executor_get_timeline(all.executors[rank], &none);
+    });
+  for (std::thread& one : threads) one.join();
+  CHECK(status == std::vector<velo_status>{VELO_ERR_STATE, VELO_ERR_STATE});
+}
+
+TEST_CASE("executors and mailboxes that make no sense are refused by name") {
+  velo_mailbox none = nullptr;
+  CHECK(velo_mailbox_create(0, second, &none) == VELO_ERR_ARGUMENT);
+  CHECK(velo_mailbox_create(257, second, &none) == VELO_ERR_ARGUMENT);
+  CHECK(velo_mailbox_create(2, 0, &none) == VELO_ERR_ARGUMENT);
+  CHECK(none == nullptr);
+
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 2}));
+  velo_schedule of = schedule_of("0F0,0I0,0W0\n1F0,1B0\n");
+  velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+  velo_executor made = nullptr;
+  desc.forward = desc.input = &act;
+  CHECK(velo_executor_create(all.contexts[0], of, &desc, &made) == VELO_ERR_NULL);  // no link
+  velo_link link = VELO_LINK_INIT;
+  desc.link = &link;
+  CHECK(velo_executor_create(all.contexts[0], of, &desc, &made) == VELO_ERR_NULL);
+  CHECK(last_error().find("desc.link.send") != std::string::npos);
+  link.send = [](void*, std::int32_t, const void*, std::uint64_t) -> velo_status { return 0; };
+  link.receive = [](void*, std::int32_t, void*, std::uint64_t) -> velo_status { return 0; };
+  CHECK(velo_executor_create(all.contexts[0], of, &desc, &made) == VELO_ERR_NULL);
+  CHECK(last_error().find("desc.weight: expected a function: the row has 0W0") !=
+        std::string::npos);
+  desc.weight = &act;
+  desc.rank = 2;
+  CHECK(velo_executor_create(all.contexts[0], of, &desc, &made) == VELO_ERR_ARGUMENT);
+  desc.rank = 0;
+  desc.flags = 2;
+  CHECK(velo_executor_create(all.contexts[0], of, &desc, &made) == VELO_ERR_ARGUMENT);
+  CHECK(made == nullptr);
+  velo_schedule_destroy(of);
+
+  velo_stream other = nullptr;
+  REQUIRE(velo_context_stream(all.contexts[1], &other) == VELO_OK);
+  CHECK(velo_executor_run(other, all.executors[0]) == VELO_ERR_ARGUMENT);
+}
