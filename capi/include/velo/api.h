@@ -10,6 +10,7 @@
 #define VELO_API_H
 
 #include "velo/adaptor.h"
+#include "velo/buckets.h"
 #include "velo/context.h"
 #include "velo/executor.h"
 #include "velo/group.h"
@@ -375,6 +376,30 @@ struct velo_api {
   velo_status (*executor_run)(velo_stream stream, velo_executor executor);
   velo_status (*executor_cancel)(velo_executor executor);
   velo_status (*executor_get_timeline)(velo_executor executor, velo_timeline* timeline);
+
+  /* velo/schedule.h */
+  velo_status (*schedule_lower)(velo_schedule schedule, velo_schedule* lowered);
+
+  /* velo/buckets.h */
+  velo_status (*buckets_create)(velo_stream stream, velo_group group,
+                                const velo_tensor* gradients, const int64_t* counts,
+                                int64_t count, const velo_buckets_desc* desc,
+                                velo_buckets* buckets);
+  void (*buckets_destroy)(velo_buckets buckets);
+  velo_status (*buckets_ready)(velo_buckets buckets, velo_stream stream, int64_t slice);
+  velo_status (*buckets_finish)(velo_buckets buckets, velo_stream stream);
+  velo_status (*buckets_gather)(velo_buckets buckets, velo_stream stream,
+                                const velo_tensor* parameters);
+  velo_status (*buckets_wait)(velo_buckets buckets, velo_stream stream, int64_t slice);
+  velo_status (*buckets_get_info)(velo_buckets buckets, velo_buckets_info* info);
+  velo_status (*buckets_get_bucket)(velo_buckets buckets, int64_t index, velo_bucket* bucket);
+
+  /* velo/ops_overlap.h */
+  velo_status (*matmul_reduce_scatter)(velo_stream stream,
+                                       const velo_matmul_reduce_scatter_args* args);
+  velo_status (*all_gather_matmul)(velo_stream stream, const velo_all_gather_matmul_args* args);
+  velo_status (*all_gather_matmul_reduce_scatter)(
+      velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
 };
 
 VELO_END_C

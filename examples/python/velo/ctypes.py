@@ -89,6 +89,7 @@ VELO_REDUCE_SUM = 0
 VELO_REDUCE_AVG = 1
 VELO_REDUCE_MIN = 2
 VELO_REDUCE_MAX = 3
+VELO_REDUCE_CUSTOM = 4
 VELO_TOPOLOGY_DISPATCH_NONE = 0
 VELO_TOPOLOGY_DISPATCH_ALL_GATHER = 1
 VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL = 2
@@ -195,6 +196,7 @@ VELO_SCHEDULE_1F1B_V = 12
 VELO_SCHEDULE_DUALPIPE = 13
 VELO_SCHEDULE_DUALPIPEV = 14
 VELO_SCHEDULE_SEQ1F1B = 15
+VELO_SCHEDULE_AUTO = 16
 VELO_SCHEDULE_EXTRA_WARMUP = 1
 VELO_SCHEDULE_NO_DW_DETACH = 2
 VELO_SCHEDULE_CSV = 0
@@ -203,11 +205,18 @@ VELO_VIOLATION_DUPLICATE = 2
 VELO_VIOLATION_ORDER = 3
 VELO_VIOLATION_PLACEMENT = 4
 VELO_VIOLATION_STUCK = 5
+VELO_VIOLATION_MESSAGE = 6
+VELO_VIOLATION_FIFO = 7
+VELO_VIOLATION_RENDEZVOUS = 8
+VELO_VIOLATION_BATCHED = 9
+VELO_VIOLATION_REDUCE = 10
 VELO_TIMELINE_SUMMARY = 0
 VELO_TIMELINE_SUMMARY_JSON = 1
 VELO_TIMELINE_SVG = 2
 VELO_TIMELINE_TRACE = 3
 VELO_TIMELINE_GRID = 4
+VELO_BUCKETS_ALL_REDUCE = 0
+VELO_BUCKETS_REDUCE_SCATTER = 1
 VELO_EXECUTOR_TENSORS = 16
 VELO_EXECUTOR_RECORD = 1
 VELO_ROTARY_MODE_HALF = 0
@@ -291,6 +300,10 @@ class velo_schedule(c_void_p):
 
 class velo_timeline(c_void_p):
     """When a schedule's actions begin and end, simulated or measured."""
+
+
+class velo_buckets(c_void_p):
+    """Gradients of ranks that hold the same parameters, combined while the backward pass goes on."""
 
 
 class velo_mailbox(c_void_p):
@@ -565,6 +578,18 @@ class velo_timeline_rank(Sized):
     """Numbers of one rank of a timeline."""
 
 
+class velo_buckets_desc(Sized):
+    """What buckets are made from."""
+
+
+class velo_buckets_info(Sized):
+    """Numbers of buckets."""
+
+
+class velo_bucket(Sized):
+    """One bucket; elements are of gradients, and of parameters."""
+
+
 class velo_link(Sized):
     """How one rank reaches others."""
 
@@ -579,6 +604,7 @@ class velo_executor_desc(Sized):
 
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
+velo_reduce_fn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_int64, POINTER(velo_dtype))
 velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
 velo_memory_event_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64, c_void_p)
 velo_recompute_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_recompute_call))
@@ -730,6 +756,8 @@ velo_reduction._fields_ = [
     ("struct_size", c_uint32),
     ("op", c_int32),
     ("scale", c_double),
+    ("fn", velo_reduce_fn),
+    ("user", c_void_p),
 ]
 velo_group_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -1196,6 +1224,29 @@ velo_timeline_rank._fields_ = [
     ("work", c_double),
     ("peak_activations", c_double),
 ]
+velo_buckets_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("mode", c_int32),
+    ("bytes", c_uint64),
+    ("scale", c_double),
+]
+velo_buckets_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("mode", c_int32),
+    ("slices", c_int64),
+    ("buckets", c_int64),
+    ("steps", c_int64),
+]
+velo_bucket._fields_ = [
+    ("struct_size", c_uint32),
+    ("place", c_int32),
+    ("first", c_int64),
+    ("slices", c_int64),
+    ("offset", c_int64),
+    ("count", c_int64),
+    ("own_offset", c_int64),
+    ("own_count", c_int64),
+]
 velo_link._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -1522,6 +1573,48 @@ class velo_matmul_all_reduce_args(Sized):
     ]
 
 
+class velo_matmul_reduce_scatter_args(Sized):
+    """`y = part[rank](sum[ranks](x @ op(weight)))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]; s divides by the ranks
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [s / ranks, .., n], dtype of x
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
+class velo_all_gather_matmul_args(Sized):
+    """`y = gather[ranks](x) @ op(weight)`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("group", velo_group),  # the ranks, of the stream's context; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [ranks * s, .., n], dtype of x
+        ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
+class velo_all_gather_matmul_reduce_scatter_args(Sized):
+    """`y = part[rank](sum[scatter](gather[ranks](x) @ op(weight)))`."""
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("gather_group", velo_group),  # the ranks whose x is gathered, of the stream's context; NULL: this one alone
+        ("scatter_group", velo_group),  # the ranks whose products are summed and divided, another group; NULL: this one alone
+        ("x", POINTER(velo_tensor)),  # [s, .., k]
+        ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
+        ("y", POINTER(velo_tensor)),  # [gathering ranks * s / summing ranks, .., n], dtype of x
+        ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
+        ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+    ]
+
+
 # Result and parameters of every function, in the order of the function table.
 FUNCTIONS = {
     "velo_last_error": (c_int32, POINTER(velo_error_info)),
@@ -1717,6 +1810,18 @@ FUNCTIONS = {
     "velo_executor_run": (c_int32, velo_stream, velo_executor),
     "velo_executor_cancel": (c_int32, velo_executor),
     "velo_executor_get_timeline": (c_int32, velo_executor, POINTER(velo_timeline)),
+    "velo_schedule_lower": (c_int32, velo_schedule, POINTER(velo_schedule)),
+    "velo_buckets_create": (c_int32, velo_stream, velo_group, POINTER(velo_tensor), POINTER(c_int64), c_int64, POINTER(velo_buckets_desc), POINTER(velo_buckets)),
+    "velo_buckets_destroy": (None, velo_buckets),
+    "velo_buckets_ready": (c_int32, velo_buckets, velo_stream, c_int64),
+    "velo_buckets_finish": (c_int32, velo_buckets, velo_stream),
+    "velo_buckets_gather": (c_int32, velo_buckets, velo_stream, POINTER(velo_tensor)),
+    "velo_buckets_wait": (c_int32, velo_buckets, velo_stream, c_int64),
+    "velo_buckets_get_info": (c_int32, velo_buckets, POINTER(velo_buckets_info)),
+    "velo_buckets_get_bucket": (c_int32, velo_buckets, c_int64, POINTER(velo_bucket)),
+    "velo_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_matmul_reduce_scatter_args)),
+    "velo_all_gather_matmul": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_args)),
+    "velo_all_gather_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_reduce_scatter_args)),
 }
 
 
