@@ -141,7 +141,8 @@ static void buckets_of_one(velo_stream stream, velo_context context) {
   velo_bucket one = VELO_BUCKET_INIT;
   float values[3] = {1, 2, 3};
   const int64_t counts[2] = {1, 2};
-  const velo_tensor gradients = F32(values, 1, 3);
+  const int64_t shape[1] = {3};
+  const velo_tensor gradients = F32(values, 1, shape);
   WORKS(velo_group_create(context, NULL, &group));
   desc.bytes = 4;
   desc.scale = 2;

@@ -44,7 +44,8 @@ constexpr kind_name kind_names[] = {{VELO_SCHEDULE_CUSTOM, "custom"},
                                     {VELO_SCHEDULE_1F1B_V, "1f1b-v"},
                                     {VELO_SCHEDULE_DUALPIPE, "dualpipe"},
                                     {VELO_SCHEDULE_DUALPIPEV, "dualpipev"},
-                                    {VELO_SCHEDULE_SEQ1F1B, "seq1f1b"}};
+                                    {VELO_SCHEDULE_SEQ1F1B, "seq1f1b"},
+                                    {VELO_SCHEDULE_AUTO, "auto"}};
 
 const char* name_of(velo_schedule_kind kind) {
   for (const kind_name& row : kind_names)

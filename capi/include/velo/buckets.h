@@ -16,7 +16,7 @@
  * updates the parameters there, and brings them together again for the next forward pass:
  *
  *   velo_buckets_gather(buckets, stream, parameters)
- *   velo_buckets_wait(buckets, stream, slice)     before the work that reads the slice's parameters
+ *   velo_buckets_wait(buckets, stream, slice)     before the work that reads parameters of the slice
  *
  * At optimization levels 0 and 1 all collectives are called by velo_buckets_finish.
  */

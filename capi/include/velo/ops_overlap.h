@@ -39,7 +39,7 @@ typedef struct velo_matmul_all_reduce_args {
 #define VELO_MATMUL_ALL_REDUCE_ARGS_INIT \
   { sizeof(velo_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0 }
 
-/* `y = sum[ranks](x @ op(weight))`.
+/* `y = sum_ranks(x @ op(weight))`.
  * A linear layer whose weight is cut along its inputs (row parallel): each rank has k of them.
  * op(weight) is weight or its transpose; sums in float32; each rank's product is rounded to y's
  * dtype, then the sum.
@@ -79,7 +79,7 @@ typedef struct velo_matmul_reduce_scatter_args {
 #define VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT \
   { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0 }
 
-/* `y = part[rank](sum[ranks](x @ op(weight)))`.
+/* `y = part_rank(sum_ranks(x @ op(weight)))`.
  * A linear layer whose weight is cut along its inputs, with sequence parallelism: the rows of the
  * sum are divided among the ranks along the first dimension. Each rank's product is rounded to the
  * dtype of x, then the sum.
@@ -118,7 +118,7 @@ typedef struct velo_all_gather_matmul_args {
 #define VELO_ALL_GATHER_MATMUL_ARGS_INIT \
   { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0 }
 
-/* `y = gather[ranks](x) @ op(weight)`.
+/* `y = gather_ranks(x) @ op(weight)`.
  * A linear layer whose weight is cut along its outputs, with sequence parallelism: the rows of all
  * ranks, in their order along the first dimension.
  * Its gradient: matmul_reduce_scatter of dy and weight with the other transpose_weight, and
@@ -158,7 +158,7 @@ typedef struct velo_all_gather_matmul_reduce_scatter_args {
 #define VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT \
   { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0 }
 
-/* `y = part[rank](sum[scatter](gather[ranks](x) @ op(weight)))`.
+/* `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight)))`.
  * A linear layer whose weight is cut in both ways (2D tensor parallelism): rows are gathered over
  * one group, multiplied, and their sum over the other group is divided among its ranks.
  * Its gradient: the same operator with the groups in each other's place, of dy and weight with the

@@ -892,7 +892,7 @@ inline outcome<> cast(stream_ref stream, const cast_args& args) {
 
 // ---- overlap
 
-// `y = sum[ranks](x @ op(weight))`.
+// `y = sum_ranks(x @ op(weight))`.
 struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
   matmul_all_reduce_args() noexcept
       : velo_matmul_all_reduce_args VELO_MATMUL_ALL_REDUCE_ARGS_INIT {}
@@ -928,7 +928,7 @@ inline outcome<> matmul_all_reduce(stream_ref stream, const matmul_all_reduce_ar
   return detail::check(VELO_FN(matmul_all_reduce)(stream.get(), &args));
 }
 
-// `y = part[rank](sum[ranks](x @ op(weight)))`.
+// `y = part_rank(sum_ranks(x @ op(weight)))`.
 struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   matmul_reduce_scatter_args() noexcept
       : velo_matmul_reduce_scatter_args VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT {}
@@ -964,7 +964,7 @@ inline outcome<> matmul_reduce_scatter(stream_ref stream, const matmul_reduce_sc
   return detail::check(VELO_FN(matmul_reduce_scatter)(stream.get(), &args));
 }
 
-// `y = gather[ranks](x) @ op(weight)`.
+// `y = gather_ranks(x) @ op(weight)`.
 struct all_gather_matmul_args : velo_all_gather_matmul_args {
   all_gather_matmul_args() noexcept
       : velo_all_gather_matmul_args VELO_ALL_GATHER_MATMUL_ARGS_INIT {}
@@ -1009,7 +1009,7 @@ inline outcome<> all_gather_matmul(stream_ref stream, const all_gather_matmul_ar
   return detail::check(VELO_FN(all_gather_matmul)(stream.get(), &args));
 }
 
-// `y = part[rank](sum[scatter](gather[ranks](x) @ op(weight)))`.
+// `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight)))`.
 struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_scatter_args {
   all_gather_matmul_reduce_scatter_args() noexcept
       : velo_all_gather_matmul_reduce_scatter_args VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT {}

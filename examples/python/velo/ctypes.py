@@ -1561,7 +1561,7 @@ class velo_cast_args(Sized):
 
 
 class velo_matmul_all_reduce_args(Sized):
-    """`y = sum[ranks](x @ op(weight))`."""
+    """`y = sum_ranks(x @ op(weight))`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -1574,7 +1574,7 @@ class velo_matmul_all_reduce_args(Sized):
 
 
 class velo_matmul_reduce_scatter_args(Sized):
-    """`y = part[rank](sum[ranks](x @ op(weight)))`."""
+    """`y = part_rank(sum_ranks(x @ op(weight)))`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -1587,7 +1587,7 @@ class velo_matmul_reduce_scatter_args(Sized):
 
 
 class velo_all_gather_matmul_args(Sized):
-    """`y = gather[ranks](x) @ op(weight)`."""
+    """`y = gather_ranks(x) @ op(weight)`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
@@ -1601,7 +1601,7 @@ class velo_all_gather_matmul_args(Sized):
 
 
 class velo_all_gather_matmul_reduce_scatter_args(Sized):
-    """`y = part[rank](sum[scatter](gather[ranks](x) @ op(weight)))`."""
+    """`y = part_rank(sum_scatter(gather_ranks(x) @ op(weight)))`."""
     _fields_ = [
         ("struct_size", c_uint32),
         ("reserved", c_uint32),
