@@ -162,6 +162,20 @@ std::string field_line(const declarations& c, const member& m) {
   return "    (" + quote(python_name(m.name)) + ", " + type + "),\n";
 }
 
+// What the C macro of a struct sets beside the size; a member that is a struct has a list there.
+std::string initial_values(const structure& t) {
+  std::vector<std::string> all;
+  for (const member& m : t.fields) {
+    if (m.initial.empty()) continue;
+    const bool list = m.initial.front() == '[';
+    std::string value = list ? m.type + "(" : m.initial;
+    for (std::size_t i = 1; list && i + 1 < m.initial.size(); ++i)
+      value += m.initial[i] == ',' ? std::string(", ") : std::string(1, m.initial[i]);
+    all.push_back(quote(python_name(m.name)) + ": " + value + (list ? ")" : ""));
+  }
+  return join(all, ", ");
+}
+
 std::string structs(const spec& s, const declarations& c) {
   std::string out;
   for (const structure& t : s.structs)
@@ -183,10 +197,8 @@ std::string structs(const spec& s, const declarations& c) {
       fields += "    (" + quote(python_name(m.name)) + ", " + name + "),\n";
     }
     out += t.name + "._fields_ = [\n" + fields + "]\n";
-    for (const member& m : t.fields) {  // what the C macro of the struct sets beside the size
-      if (t.sized && m.type == "velo_device")
-        out += t.name + "._defaults_ = {" + quote(m.name) + ": velo_device(VELO_DEVICE_CPU, 0)}\n";
-    }
+    const std::string defaults = initial_values(t);
+    if (t.sized && !defaults.empty()) out += t.name + "._defaults_ = {" + defaults + "}\n";
   }
   return out;
 }

@@ -1,4 +1,6 @@
 // abi/generated/api.md: the API reference for people, from the same facts the headers are made of.
+#include <algorithm>
+
 #include "abi/gen/emit.hpp"
 #include "abi/gen/layout.hpp"
 #include "abi/gen/reference_parts.hpp"
@@ -29,13 +31,22 @@ std::string struct_table(const spec& s, const structure& t) {
   const layout at = layout_of(s, t.fields);
   std::string out = "\n### " + t.name + "\n\n" + t.doc + " " + size_text(s, t) + " (`velo/" +
                     t.header + "`).\n\n";
-  out += head({"offset", "field", "type", "meaning"});
+  // A row, its last but one cell only where the struct's macro sets something beside the size.
+  const bool preset = std::any_of(t.fields.begin(), t.fields.end(),
+                                  [](const member& m) { return !m.initial.empty(); });
+  const auto cells = [&](std::vector<std::string> all) {
+    if (!preset) all.erase(all.end() - 2);
+    return all;
+  };
+  out += head(cells({"offset", "field", "type", "default, else 0", "meaning"}));
   for (std::size_t i = 0; i < t.fields.size(); ++i) {
     const member& m = t.fields[i];
-    const std::string count = m.count > 0 ? "[" + std::to_string(m.count) + "]" : "";
-    out += row({std::to_string(at.offsets[i]), code(m.name), code(m.type + count), cell(m.doc)});
+    const std::string type = m.type + (m.count > 0 ? "[" + std::to_string(m.count) + "]" : "");
+    out += row(
+        cells({std::to_string(at.offsets[i]), code(m.name), code(type), m.initial, cell(m.doc)}));
     for (const member& inner : m.members)
-      out += row({"", code(m.name + "." + inner.name), code(inner.type), cell(inner.doc)});
+      out +=
+          row(cells({"", code(m.name + "." + inner.name), code(inner.type), "", cell(inner.doc)}));
   }
   return out;
 }

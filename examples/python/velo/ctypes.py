@@ -671,6 +671,7 @@ velo_parallel_for._fields_ = [
     ("user", c_void_p),
     ("run", CFUNCTYPE(None, c_void_p, c_int64, CFUNCTYPE(None, c_void_p, c_int64), c_void_p)),
 ]
+velo_parallel_for._defaults_ = {"threads": 1}
 velo_context_desc._fields_ = [
     ("struct_size", c_uint32),
     ("threads", c_int32),
@@ -681,7 +682,7 @@ velo_context_desc._fields_ = [
     ("log_user", c_void_p),
     ("config_json", c_char_p),
 ]
-velo_context_desc._defaults_ = {"device": velo_device(VELO_DEVICE_CPU, 0)}
+velo_context_desc._defaults_ = {"device": velo_device(1, 0)}
 velo_context_stats._fields_ = [
     ("struct_size", c_uint32),
     ("threads", c_int32),
@@ -698,6 +699,7 @@ velo_pack_desc._fields_ = [
     ("k", c_int64),
     ("n", c_int64),
 ]
+velo_pack_desc._defaults_ = {"dtype": velo_dtype(2, 32, 1)}
 velo_ints._fields_ = [
     ("data", POINTER(c_int64)),
     ("count", c_int64),
@@ -752,6 +754,7 @@ velo_plugin_desc._fields_ = [
     ("kernels", POINTER(velo_kernel_desc)),
     ("kernel_count", c_int64),
 ]
+velo_plugin_desc._defaults_ = {"abi": 100}
 velo_reduction._fields_ = [
     ("struct_size", c_uint32),
     ("op", c_int32),
@@ -759,6 +762,7 @@ velo_reduction._fields_ = [
     ("fn", velo_reduce_fn),
     ("user", c_void_p),
 ]
+velo_reduction._defaults_ = {"scale": 1}
 velo_group_desc._fields_ = [
     ("struct_size", c_uint32),
     ("transport", c_int32),
@@ -770,6 +774,7 @@ velo_group_desc._fields_ = [
     ("size", c_int32),
     ("communicator", c_int64),
 ]
+velo_group_desc._defaults_ = {"timeout_ns": 600000000000, "buffer": 524288, "rank": -1, "size": -1, "communicator": -1}
 velo_group_message._fields_ = [
     ("x", POINTER(velo_tensor)),
     ("rank", c_int32),
@@ -801,6 +806,7 @@ velo_topology_traffic._fields_ = [
     ("cp_overlap", c_int32),
     ("tp_extends_ep", c_int32),
 ]
+velo_topology_traffic._defaults_ = {"sequence": 1, "batch": 1, "hidden": 1, "heads": 1, "kv_heads": 1, "top_k": 1}
 velo_topology_desc._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -825,6 +831,7 @@ velo_topology_desc._fields_ = [
     ("buffers", c_char_p),
     ("traffic", POINTER(velo_topology_traffic)),
 ]
+velo_topology_desc._defaults_ = {"tp": 1, "cp": 1, "dp": 1, "pp": 1, "ep": 1, "gtp": 1, "egtp": 1, "instances": 1, "cp_ulysses": 1, "cp_window": 1}
 velo_topology_info._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -897,6 +904,7 @@ velo_adaptor_desc._fields_ = [
     ("event", velo_memory_event_fn),
     ("event_user", c_void_p),
 ]
+velo_adaptor_desc._defaults_ = {"kind": 1}
 velo_adaptor_stats._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -918,6 +926,7 @@ velo_plan_options._fields_ = [
     ("seconds", c_double),
     ("seed", c_uint64),
 ]
+velo_plan_options._defaults_ = {"threads": 1, "seconds": 10, "seed": 1}
 velo_plan_buffer._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -946,6 +955,7 @@ velo_swap_options._fields_ = [
     ("release_stages", c_int32),
     ("prefetch_stages", c_int32),
 ]
+velo_swap_options._defaults_ = {"out_bytes_per_second": 12000000000.0, "in_bytes_per_second": 12000000000.0, "least_bytes": 1048576}
 velo_plan_swap._fields_ = [
     ("struct_size", c_uint32),
     ("action", c_int32),
@@ -1008,6 +1018,7 @@ velo_recompute_rule._fields_ = [
     ("beside", c_int32),
     ("feed_forward_layers", c_int32),
 ]
+velo_recompute_rule._defaults_ = {"layers": 1, "pipeline_size": 1, "chunks": 1, "count": 1, "activation_layers": -1, "norm_layers": -1}
 velo_recompute_layer._fields_ = [
     ("layer", c_int32),
     ("chunk", c_int32),
@@ -1031,6 +1042,7 @@ velo_recompute_budget._fields_ = [
     ("fails", c_uint64),
     ("step", c_uint64),
 ]
+velo_recompute_budget._defaults_ = {"step": 1048576}
 velo_recompute_choice._fields_ = [
     ("struct_size", c_uint32),
     ("settled", c_int32),
@@ -1077,6 +1089,7 @@ velo_recompute_region._fields_ = [
     ("seed", c_uint64),
     ("offset", c_uint64),
 ]
+velo_recompute_region._defaults_ = {"parent": -1}
 velo_recompute_stats._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -1108,6 +1121,7 @@ velo_recompute_plan_options._fields_ = [
     ("budget", c_uint64),
     ("seed", c_uint64),
 ]
+velo_recompute_plan_options._defaults_ = {"seed": 1}
 velo_recompute_step._fields_ = [
     ("struct_size", c_uint32),
     ("kind", c_int32),
@@ -1137,6 +1151,7 @@ velo_swap_desc._fields_ = [
     ("engine", c_int32),
     ("minimum", c_uint64),
 ]
+velo_swap_desc._defaults_ = {"block": 1048576, "depth": 8, "checksums": 1, "direct": 1, "minimum": 524288}
 velo_swap_object._fields_ = [
     ("struct_size", c_uint32),
     ("state", c_int32),
@@ -1178,6 +1193,7 @@ velo_schedule_costs._fields_ = [
     ("fused", c_double),
     ("latency", c_double),
 ]
+velo_schedule_costs._defaults_ = {"forward": 1, "input": 1, "weight": 1, "fused": -1}
 velo_schedule_desc._fields_ = [
     ("struct_size", c_uint32),
     ("kind", c_int32),
@@ -1230,6 +1246,7 @@ velo_buckets_desc._fields_ = [
     ("bytes", c_uint64),
     ("scale", c_double),
 ]
+velo_buckets_desc._defaults_ = {"bytes": 1048576}
 velo_buckets_info._fields_ = [
     ("struct_size", c_uint32),
     ("mode", c_int32),

@@ -1,15 +1,18 @@
 """The generated ctypes module against the library and against the layout lock, which compilers hold to the headers.
 
-    ctypes_test.py LIBVELO LAYOUT_LOCK MODULE_FOLDER
+    ctypes_test.py LIBVELO LAYOUT_LOCK MODULE_FOLDER C_COMPILER HEADERS
 """
 import ctypes
 import json
+import os
 import re
 import struct
+import subprocess
 import sys
+import tempfile
 import unittest
 
-LIBRARY, LOCK, FOLDER = sys.argv[1:4]
+LIBRARY, LOCK, FOLDER, COMPILER, HEADERS = sys.argv[1:6]
 sys.path.insert(0, FOLDER)
 import velo.ctypes as v  # noqa: E402
 
@@ -88,6 +91,24 @@ class Layout(unittest.TestCase):
         self.assertGreater(len(constants), 50)
         for name, value in constants:
             self.assertEqual(getattr(v, name), int(value), name)
+
+    def test_a_new_struct_is_what_its_macro_in_c_makes(self):
+        sized = [kind.__name__ for kind in vars(v).values() if isinstance(kind, type) and issubclass(kind, v.Sized)
+                 and kind is not v.Sized]
+        self.assertGreater(len(sized), 60)
+        shown = "".join(f"  static const {name} s{i} = {name.upper()}_INIT;\n  show(&s{i}, sizeof s{i});\n"
+                        for i, name in enumerate(sized))
+        program = ("#include <stdio.h>\n#include <velo/velo.h>\n"
+                   "static void show(const void* at, size_t n) {\n"
+                   "  for (size_t i = 0; i < n; i++) printf(\"%02x\", ((const unsigned char*)at)[i]);\n"
+                   "  puts(\"\");\n}\nint main(void) {\n" + shown + "  return 0;\n}\n")
+        with tempfile.TemporaryDirectory() as work:
+            built = os.path.join(work, "initial")
+            subprocess.run([COMPILER, "-x", "c", "-std=c99", f"-I{HEADERS}", "-", "-o", built], input=program, text=True, check=True)
+            lines = subprocess.run([built], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+        self.assertEqual(len(lines), len(sized))
+        for name, line in zip(sized, lines):
+            self.assertEqual(bytes(getattr(v, name)()).hex(), line, name)
 
 
 class Library(unittest.TestCase):
