@@ -22,6 +22,7 @@ using core::text;
 namespace {
 
 constexpr std::int64_t patience_ns = 1000000000;  // for a stream, before a request fails
+constexpr int most_in_vain = 16;                  // answers of the pressure callback (pool.h)
 
 // Four times the machine's memory: addresses are never short, however scattered the blocks. Where
 // the process may have few, an eighth of those: most stay for its threads and everything else.
@@ -273,6 +274,7 @@ std::uint64_t pool::trim_free(std::uint64_t bytes, block* but) noexcept {
 
 block* pool::obtain_or_wait(const wanted& what, std::uint64_t size,
                             std::unique_lock<brief_lock>& lock) {
+  int in_vain = 0;
   while (true) {
     if (block* taken = obtain(what, size)) return taken;
     if (quarantine_.oldest() != nullptr) {
@@ -280,14 +282,12 @@ block* pool::obtain_or_wait(const wanted& what, std::uint64_t size,
       continue;
     }
     drains_.fetch_add(1, std::memory_order_relaxed);
-    if (wait_for_stream(lock) || host_helps(what.bytes, lock)) continue;
+    if (wait_for_stream(lock) || host_helps(what.bytes, in_vain, lock)) continue;
     ++refused_;
     if (is_recorded()) note_refused(what.bytes, what.lifetime);
-    const block* hole = heaps_[what.lifetime].largest_free();
     fail(VELO_ERR_MEMORY, "request.bytes", text("%llu bytes", number(what.bytes)),
          text("none: %llu in use of %llu reserved, largest hole %llu",
-              number(reserved() - free_bytes()), number(reserved()),
-              number(hole != nullptr ? hole->size : 0)),
+              number(reserved() - free_bytes()), number(reserved()), number(largest_hole())),
          limit_ != 0 ? text("the pool's limit is %llu bytes", number(limit_))
                      : text("out of memory"));
   }
@@ -307,13 +307,20 @@ bool pool::wait_for_stream(std::unique_lock<brief_lock>& lock) {
   return false;
 }
 
-bool pool::host_helps(std::uint64_t bytes, std::unique_lock<brief_lock>& lock) {
-  if (pressure_ == nullptr) return false;
+// in_vain: answers in a row that promised something though no block came back. What the host freed
+// elsewhere the pool cannot see: these may be a few.
+bool pool::host_helps(std::uint64_t bytes, int& in_vain, std::unique_lock<brief_lock>& lock) {
+  if (pressure_ == nullptr || in_vain == most_in_vain) return false;
+  const auto live = [&] { return sum([](const tally& t) { return t.bytes(purposes); }); };
+  const std::int64_t before = live();
   lock.unlock();
-  const bool again =
-      core::call_host("desc.pressure", [&] { return pressure_(pressure_user_, bytes) != 0; });
+  const std::int32_t answer =
+      core::call_host("desc.pressure", [&] { return pressure_(pressure_user_, bytes); });
+  if (answer != 0 && answer != 1)
+    fail(VELO_ERR_FOREIGN, "desc.pressure", "1 = try again, or 0", text("%d", answer));
   lock.lock();
-  return again;
+  in_vain = live() < before ? 0 : in_vain + 1;
+  return answer == 1;
 }
 
 void pool::follow_drain(thread_cache& mine) noexcept {

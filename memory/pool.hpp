@@ -139,7 +139,7 @@ class pool {
   bool supplied(block& grown, heap& of, const heap::growth& planned, std::uint64_t bytes) noexcept;
   std::uint64_t trim_free(std::uint64_t bytes, block* but) noexcept;
   bool wait_for_stream(std::unique_lock<brief_lock>& lock);
-  bool host_helps(std::uint64_t bytes, std::unique_lock<brief_lock>& lock);
+  bool host_helps(std::uint64_t bytes, int& in_vain, std::unique_lock<brief_lock>& lock);
   void follow_drain(thread_cache& mine) noexcept;
   bool take_over(thread_cache& mine, std::uint64_t bytes) noexcept;
   void empty_full_lists(thread_cache& mine) noexcept;
@@ -164,6 +164,7 @@ class pool {
   std::uint64_t free_bytes() const noexcept {
     return heaps_[0].free_bytes() + heaps_[1].free_bytes();
   }
+  std::uint64_t largest_hole() const noexcept;  // in either heap: pages move between them
   template <class F>
   std::int64_t sum(F&& of) const noexcept {  // of(tally), over all threads
     std::int64_t all = of(shared_);

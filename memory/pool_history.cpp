@@ -91,12 +91,11 @@ void pool::note_reserved(const heap& of, std::uint64_t start, std::uint64_t byte
 }
 
 void pool::note_refused(std::uint64_t bytes, std::uint8_t lifetime) noexcept {
-  const block* hole = heaps_[lifetime].largest_free();
   event e{};
   e.kind = event_kind::refused;
   e.ticks = ticks_now();
   e.address = free_bytes();
-  e.size = hole != nullptr ? hole->size : 0;
+  e.size = largest_hole();
   e.requested = bytes;
   e.lifetime = lifetime;
   note(e);

@@ -106,6 +106,15 @@ pool::usage pool::in_use() const noexcept {
   return all;
 }
 
+std::uint64_t pool::largest_hole() const noexcept {
+  std::uint64_t most = 0;
+  for (const heap& h : heaps_) {
+    const block* hole = h.largest_free();
+    if (hole != nullptr) most = std::max(most, hole->size);
+  }
+  return most;
+}
+
 void pool::fill(velo_pool_stats& stats) noexcept {
   const std::lock_guard<brief_lock> lock(lock_);
   take_in_passed();
@@ -130,9 +139,8 @@ void pool::fill_with_lock(velo_pool_stats& stats) const noexcept {
   stats.bytes_pending = streams_[0].bytes() + streams_[1].bytes();
   stats.bytes_cached = less(stats.bytes_reserved, stats.bytes_live + stats.bytes_pending);
   stats.bytes_let_go = let_go_;
+  stats.bytes_largest_hole = largest_hole();
   for (const heap& h : heaps_) {
-    const block* hole = h.largest_free();
-    stats.bytes_largest_hole = std::max(stats.bytes_largest_hole, hole != nullptr ? hole->size : 0);
     stats.bytes_unlocked += h.range().unlocked();
     for (const block* b = h.first(); b != nullptr; b = b->after) {
       const auto holds = [](const block* n) {

@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <random>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "memory/pools.hpp"
@@ -221,6 +223,56 @@ TEST_CASE("a pressure callback that throws is VELO_ERR_FOREIGN, and the pool goe
   void* none = nullptr;
   CHECK(pool.allocate(2 * mib, &none) == VELO_ERR_FOREIGN);
   pool.give(pool.take(mib), mib);
+}
+
+TEST_CASE("answers under pressure that are none of the documented ones are VELO_ERR_FOREIGN") {
+  static std::int32_t answer;
+  for (const std::int32_t wrong : {2, 42, -1}) {
+    answer = wrong;
+    velo_pool_desc desc = VELO_POOL_DESC_INIT;
+    desc.limit = mib;
+    desc.pressure = [](void*, std::uint64_t) { return std::exchange(answer, 0); };
+    const live_pool pool(desc);
+    void* none = nullptr;
+    CHECK(pool.allocate(2 * mib, &none) == VELO_ERR_FOREIGN);
+    CHECK(last_failure().argument == std::string("desc.pressure"));
+    CHECK(last_failure().got == std::to_string(wrong));
+    CHECK(none == nullptr);
+    pool.give(pool.take(mib), mib);
+  }
+}
+
+TEST_CASE("a host that promises memory and frees none is asked a few times") {
+  int asked = 0;
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.limit = mib;
+  desc.pressure_user = &asked;
+  desc.pressure = [](void* user, std::uint64_t) {
+    return std::int32_t{++*static_cast<int*>(user) < 1000};
+  };
+  const live_pool pool(desc);
+  void* none = nullptr;
+  CHECK(pool.allocate(2 * mib, &none) == VELO_ERR_MEMORY);
+  CHECK(asked == 16);
+}
+
+TEST_CASE("the record of a request without memory names the hole that the counters have") {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.limit = 2 * mib;
+  const live_pool pool(desc);
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.lifetime = VELO_LIFETIME_LONG;
+  request.bytes = mib / 4;
+  void *kept = nullptr, *freed = nullptr;
+  REQUIRE(velo_pool_allocate(pool, &request, &freed) == VELO_OK);
+  REQUIRE(velo_pool_allocate(pool, &request, &kept) == VELO_OK);
+  pool.give(static_cast<char*>(freed), mib / 4);
+  void* none = nullptr;
+  CHECK(pool.allocate(4 * mib, &none) == VELO_ERR_MEMORY);
+  const std::uint64_t hole = pool.stats().bytes_largest_hole;
+  REQUIRE(hole > 0);
+  CHECK_THAT(last_failure().got, Catch::EndsWith("largest hole " + std::to_string(hole)));
+  pool.give(static_cast<char*>(kept), mib / 4);
 }
 
 TEST_CASE("what is no request is named") {

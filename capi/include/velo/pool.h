@@ -71,8 +71,9 @@ enum {
 };
 
 /* Called when a request of `bytes` finds no memory within the limit: 1 = some was freed or trimmed,
- * try again; 0 = let the request fail. It may call the pool, but must not allocate from it. Called
- * from the thread that allocates; an exception is VELO_ERR_FOREIGN. */
+ * try again; 0 = let the request fail. After 16 answers of 1 in a row in which no block of the pool
+ * was freed it fails, too. The callback may call the pool, but must not allocate from it. Called
+ * from the thread that allocates; an exception or another answer is VELO_ERR_FOREIGN. */
 typedef int32_t (*velo_pool_pressure_fn)(void* user, uint64_t bytes);
 
 typedef struct velo_pool_desc {
