@@ -2,6 +2,7 @@
 #include "memory/recompute/adaptive.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "core/failure.hpp"
@@ -236,12 +237,11 @@ class bisection {
   }
 
   [[noreturn]] void refuse_budget(const char* field, std::uint64_t got) const {
-    fail(
-        VELO_ERR_ARGUMENT, text("budget.%s", field),
-        text(
-            "more than the least that works: %lld bytes, with everything recomputed that saves any",
-            static_cast<long long>(least_)),
-        text("%llu", number(got)));
+    const bool is_budget = std::strcmp(field, "bytes") == 0;  // which may be the least itself
+    fail(VELO_ERR_ARGUMENT, text("budget.%s", field),
+         text("%s the least that works: %lld bytes, with everything recomputed that saves any",
+              is_budget ? "at least" : "more than", static_cast<long long>(least_)),
+         text("%llu", number(got)));
   }
 
   const forest& from_;

@@ -339,13 +339,15 @@ TEST_CASE("a budget below the least that works is refused with that least") {
   answer a = ask(adaptive(1), budget_of(299), modules);
   CHECK(a.status == VELO_ERR_ARGUMENT);
   CHECK(std::string(last_failure().argument) == "budget.bytes");
-  CHECK(std::string(last_failure().expected).find("300 bytes") != std::string::npos);
+  CHECK(std::string(last_failure().expected).find("at least the least that works: 300 bytes") == 0);
   CHECK(a.chosen[0] == -1);
   CHECK(a.choice.budget == 0);
+  CHECK(ask(adaptive(1), budget_of(300), modules).status == VELO_OK);
   velo_recompute_budget budget = budget_of(5000);
   budget.fails = 300;
   CHECK(ask(adaptive(1), budget, modules).status == VELO_ERR_ARGUMENT);
   CHECK(std::string(last_failure().argument) == "budget.fails");
+  CHECK(std::string(last_failure().expected).find("more than the least") == 0);
 }
 
 TEST_CASE("modules and budgets that make no sense are refused by name") {
