@@ -36,7 +36,7 @@ form form_of(const std::string& path) {
 
 memory_snapshot::memory_snapshot(const velo::pool& of, const std::string& path)
     : pool_(of), path_(path) {
-  const auto refuse = [&](const char* why) { fail("memory_snapshot: %s %s", path.c_str(), why); };
+  const auto refuse = [&](const char* why) { fail("--memory_snapshot: %s %s", path.c_str(), why); };
   struct stat there {};
   if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
     refuse("exists and is no regular file");

@@ -21,7 +21,7 @@ auto told(F&& call) {
   } catch (const velo::error& e) {
     if (e.status() != VELO_ERR_IO) throw;
     const char* colon = *e.cause() ? ": " : "";
-    fail("swap_dir: expected %s, got %s%s%s", e.expected(), e.got(), colon, e.cause());
+    fail("--swap_dir: expected %s, got %s%s%s", e.expected(), e.got(), colon, e.cause());
   }
 }
 

@@ -83,7 +83,7 @@ TEST_CASE(
     INFO(done.text);
     CHECK(done.code == 1);
     CHECK_THAT(done.text,
-               StartsWith("pretrain: memory_snapshot: " + place + ' ') && Contains(words));
+               StartsWith("pretrain: --memory_snapshot: " + place + ' ') && Contains(words));
     CHECK(std::count(done.text.begin(), done.text.end(), '\n') == 1);
     CHECK_FALSE(std::filesystem::exists(w / "out"));
   }

@@ -130,7 +130,8 @@ TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
           "swap_optimizer = \"disk\" needs a directory; swap_dir = \"\"");
   nothing_made();
   for (const std::string& place : {t / "missing", t / "text", std::string("/proc")}) {
-    refused({"--swap_activations", "disk", "--swap_dir", place}, "swap_dir: expected a directory");
+    refused({"--swap_activations", "disk", "--swap_dir", place},
+            "--swap_dir: expected a directory");
     nothing_made();
   }
   const std::string disk = t / "disk";
@@ -142,7 +143,7 @@ TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
   for (const char* what : {"--swap_activations", "--swap_optimizer"})
     CHECK_THAT(refused({what, "disk", "--swap_dir", disk, "--layers", "8", "--batch", "64"},
                        "No space left on device"),
-               Contains("swap_dir: "));
+               Contains("--swap_dir: "));
   CHECK(std::filesystem::is_empty(disk));
   ::umount(disk.c_str());
 }
