@@ -98,8 +98,10 @@ class header {
       if (place != missing) refuse(name, "each column once");
       place = &name - names.data();
     }
-    for (const std::size_t place : places_)
-      if (place == missing) refuse(names.front(), expected);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (places_[i] == missing)
+        refuse(names.front(), text("%s; %s is missing", expected, std::string(wanted[i]).c_str()));
+    }
     columns_ = names.size();
   }
 
@@ -119,13 +121,14 @@ class header {
   std::size_t columns_ = 0;
 };
 
+// most: below the highest only where it is the plan's capacity.
 std::int64_t number(const field& at, std::int64_t least, std::int64_t most) {
   std::int64_t value = 0;
   const char* end = at.text.data() + at.text.size();
   const auto [stop, error] = std::from_chars(at.text.data(), end, value);
   if (at.text.empty() || error != std::errc() || stop != end || value < least || value > most)
-    refuse(at, text("an integer from %lld to %lld", static_cast<long long>(least),
-                    static_cast<long long>(most)));
+    refuse(at, text("an integer from %lld to %lld%s", static_cast<long long>(least),
+                    static_cast<long long>(most), most < highest ? ", the capacity" : ""));
   return value;
 }
 

@@ -16,10 +16,11 @@ void set_setting(arguments& given, const char*, const std::string& word) {
   given.settings.emplace_back(word.substr(0, equals), word.substr(equals + 1));
 }
 
-void set_number(std::uint64_t& number, const std::string& word, const char* wanted) {
+void set_number(std::uint64_t& number, const std::string& word, const char* wanted,
+                std::uint64_t least = 1, std::uint64_t most = ~std::uint64_t{0} >> 1) {
   const char* end = word.data() + word.size();
   const auto [stop, error] = std::from_chars(word.data(), end, number);
-  if (error != std::errc() || stop != end || number == 0 || number >> 63 != 0)
+  if (error != std::errc() || stop != end || number < least || number > most)
     throw input_error(wanted);
 }
 
@@ -54,7 +55,7 @@ constexpr option<arguments> options[] = {
     {"--capacity",
      [](arguments& given, const char*, const std::string& word) {
        set_number(given.capacity, word,
-                  "--capacity wants a number of bytes, as in --capacity 1048576");
+                  "--capacity wants a number of bytes, as in --capacity 1048576; 0 = none", 0);
      }},
     {"--size",
      [](arguments& given, const char*, const std::string& word) {
@@ -70,7 +71,8 @@ constexpr option<arguments> options[] = {
      }},
     {"--threads",
      [](arguments& given, const char*, const std::string& word) {
-       set_number(given.threads, word, "--threads wants a number, as in --threads 2");
+       set_number(given.threads, word, "--threads wants a number from 1 to 64, as in --threads 2",
+                  1, 64);
      }},
     {"--time", &set_seconds},
     {"-o", [](arguments& given, const char*,

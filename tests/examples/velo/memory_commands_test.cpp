@@ -86,6 +86,25 @@ TEST_CASE("place writes to a file and draws a picture") {
   CHECK(in.read("picture.svg").find("b7: 64 bytes at") != std::string::npos);
 }
 
+TEST_CASE("place without a capacity finds the lowest height") {
+  const folder in;
+  for (const char* capacity : {"", " --capacity 0"}) {
+    INFO(capacity);
+    const outcome o = velo(in, "place " + in.write(rows) + " -o " + (in / "out.csv") + capacity);
+    CHECK(o.code == 0);
+    CHECK(o.out == "3 buffers, height 192, lower bound 192\n");
+  }
+}
+
+TEST_CASE("place refuses threads that velo has not, and says how many it may be") {
+  const folder in;
+  for (const char* threads : {"0", "65", "100"}) {
+    INFO(threads);
+    CHECK(velo(in, "place " + in.write(rows) + " --capacity 192 --threads " + threads).code == 1);
+    CHECK(in.read("errors").rfind("velo: --threads wants a number from 1 to 64", 0) == 0);
+  }
+}
+
 TEST_CASE("place ends with 2 and the numbers when it does not fit") {
   const folder in;
   const outcome o =
@@ -116,7 +135,10 @@ TEST_CASE("bad input ends with 1 and is named with file, line and column") {
   refused("id,lower,upper,size\na,0,5,9\na,7,9,9\n", "line 3, column 1: expected an id");
   refused("id,lower,upper,size\r\na,5,5,9\r\n", "line 2, column 5: expected upper above lower");
   refused("id,lower,upper,size\na,0,5,0\n", "line 2, column 7");
-  refused("id,lower,upper,size\na,0,5,1001\n", "line 2, column 7");
+  refused("id,lower,upper,size\na,0,5,1001\n",
+          "line 2, column 7: expected an integer from 1 to 1000, the capacity");
+  refused("id,lower,size\na,0,5\n",
+          "line 1, column 1: expected the columns id, lower, upper and size; upper is missing");
   refused("", "line 1, column 1");
   for (const char* words :
        {"place", "place /nowhere/a.csv --capacity 9", "place x.csv", "place x.csv --capacity -1",
