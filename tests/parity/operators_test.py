@@ -121,6 +121,24 @@ class Operators(unittest.TestCase):
             self.close("dx", dx, a.grad)
             self.close("dw, added twice", dw, 2 * b.grad)
 
+    def test_products_next_to_collectives_of_one_rank(self):
+        for dtype in TYPES:
+            for transposed in (False, True):
+                x, w = values(24, 3, 96, dtype=dtype), values(70, 96, dtype=dtype) if transposed else values(96, 70, dtype=dtype)
+                truth = x.float() @ (w.float().t() if transposed else w.float())
+                y, given = torch.empty(24, 3, 70, dtype=dtype), {"x": x, "weight": w, "transpose_weight": transposed}
+                self.velo.matmul_all_reduce(y=y, **given)
+                self.close("all_reduce", y, truth)
+                self.velo.matmul_reduce_scatter(y=y.zero_(), **given)
+                self.close("reduce_scatter", y, truth)
+                gathered = torch.empty_like(x)
+                self.velo.all_gather_matmul(y=y.zero_(), gathered=gathered, **given)
+                self.close("all_gather", y, truth)
+                self.assertTrue(torch.equal(gathered, x))
+                self.velo.all_gather_matmul_reduce_scatter(y=y.zero_(), gathered=gathered.zero_(), **given)
+                self.close("all_gather and reduce_scatter", y, truth)
+                self.assertTrue(torch.equal(gathered, x))
+
     def test_fusion_attention(self):
         for dtype in TYPES:
             for causal in (False, True):
