@@ -438,18 +438,18 @@ TEST_CASE("what goes by way of hosts is what threads get", "[hosts]") {
 }
 
 TEST_CASE("a rank that does not come is named at the deadline", "[faults]") {
-  joined all(over_mpi(300));
+  joined all(over_mpi(1000));
   const int missing = all.me.size - 1;
   CHECK(sum_of(all.me, 100) == VELO_OK);
   if (all.me.rank == missing) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    std::this_thread::sleep_for(std::chrono::milliseconds(4000));
   } else {
     const auto begun = std::chrono::steady_clock::now();
     CHECK(sum_of(all.me, 5000) == VELO_ERR_PEER);
     CHECK(last_got() == "rank " + std::to_string(missing) + " not there");
     const auto took = std::chrono::steady_clock::now() - begun;
-    CHECK(took > std::chrono::milliseconds(290));
-    CHECK(took < std::chrono::milliseconds(500));
+    CHECK(took > std::chrono::milliseconds(990));
+    CHECK(took < std::chrono::milliseconds(3500));
   }
   CHECK(sum_of(all.me, 5000) == VELO_ERR_PEER);  // for good, on all
   CHECK(last_got() == "rank " + std::to_string(missing) + " not there");
@@ -466,7 +466,7 @@ TEST_CASE("an abort on any rank ends the calls of all", "[faults]") {
   const auto begun = std::chrono::steady_clock::now();
   CHECK(sum_of(all.me, 5000) == VELO_ERR_PEER);
   CHECK(last_got() == "an abort by rank 1");
-  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(1));
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
 }
 
 TEST_CASE("ranks that disagree are told so, and who is right", "[faults]") {
