@@ -145,7 +145,8 @@ bool search_at_random() {
     velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT;
     costs.forward = between(0.5, 2), costs.input = between(0.5, 2);
     costs.weight = between(0.5, 2), costs.latency = between(0, 0.3);
-    const double cap = std::min(2.0 * p, std::floor(between((p + 2) / 3 + 1, 2 * p + 1)));
+    const int least = (p + 2) / 3 + 1;
+    const double cap = std::min(2.0 * p, std::floor(between(least, 2 * p + 1)));
     double best = INFINITY, makespan = 0, peak = 0;
     for (const auto& of : kinds) {
       velo_schedule_desc desc = desc_of(of.kind, p, m);

@@ -67,8 +67,8 @@ void reduce_integers(const reduction_slice& s) {
     T result = from(0);
     if (What == combine::average) {
       __extension__ using wide = __int128;
-      wide sum = result;
-      for (int r = 1; r < s.ranks; ++r) sum += from(r);
+      wide sum = 0;
+      for (int r = 0; r < s.ranks; ++r) sum += from(r);
       result = static_cast<T>(sum / s.ranks);
     } else if (What == combine::sum) {
       Word sum = static_cast<Word>(result);

@@ -125,7 +125,8 @@ class traffic {
     std::fill(at_.blocked.begin(), at_.blocked.end(), char{0});
     for (std::size_t i = 0; i < messages_.size(); ++i) {
       const message& m = messages_[i];
-      char& blocked = at_.blocked[static_cast<std::size_t>(2 * m.peer + (m.receives ? 1 : 0))];
+      char& blocked =
+          at_.blocked[std::size_t{2} * static_cast<std::size_t>(m.peer) + (m.receives ? 1 : 0)];
       if (is_done(i) || blocked != 0) continue;
       while (!is_done(i) && (m.receives ? take(i) : put(i))) any = true;
       if (!is_done(i)) blocked = 1;

@@ -307,7 +307,7 @@ class visitor {
 }  // namespace
 
 std::string rendezvous_folder() {
-  const std::string folder = "/tmp/velo-" + std::to_string(geteuid());
+  std::string folder = "/tmp/velo-" + std::to_string(geteuid());
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail_io("a folder for sockets", errno);
   struct stat is {};
   if (lstat(folder.c_str(), &is) != 0) fail_io("a folder for sockets", errno);

@@ -54,7 +54,7 @@ void add_weights(rank_slots& of, bool split) {
     of[w + which].push_back(slot);
   };
   for (std::int64_t slot = 0; slot <= last; ++slot) {
-    const int t = taken[slot];
+    const auto t = taken[slot];
     if (t == i1 || t == i0) ++waiting[split ? t - i1 : 0];
     if (t < 0 && waiting[0] + waiting[1] > 0) put(slot);
   }
@@ -129,7 +129,7 @@ class track {
   std::int64_t size() const { return static_cast<std::int64_t>(what_.size()); }
   state before(std::int64_t slot) const { return slot == 0 ? state{} : level_[slot - 1]; }
   state after(state now, std::int64_t slot) const {
-    const int t = what_[slot];
+    const auto t = what_[slot];
     if (t == f0 || t == f1) ++now.held;
     if (t == w) --now.held;
     if (!implied_) return now;

@@ -67,7 +67,8 @@ TEST_CASE("processes meet by name and sum what they have, small and large") {
           x[i] = static_cast<float>(me.rank + 1) * static_cast<float>(i % 100);
         const velo_status done = sum(me, x);
         if (done != VELO_OK) return ending_of(done);
-        const float factor = static_cast<float>(me.size * (me.size + 1) / 2);
+        const int ones = me.size * (me.size + 1) / 2;  // 1 + 2 + .. + size
+        const auto factor = static_cast<float>(ones);
         for (std::size_t i = 0; i < count; ++i)
           all.value += x[i] != factor * static_cast<float>(i % 100);
       }

@@ -40,7 +40,8 @@ TEST_CASE("what is found is never longer than a kind that fits, and often shorte
   for (int i = 0; i < cases; ++i) {
     const auto ranks = static_cast<std::int32_t>(2 + random() % 7);
     const auto microbatches = static_cast<std::int32_t>(ranks + random() % (3 * ranks));
-    const double cap = std::floor(between((ranks + 2) / 3 + 1, 2 * ranks + 1));
+    const int least = (ranks + 2) / 3 + 1;
+    const double cap = std::floor(between(least, 2 * ranks + 1));
     sched::costs costs{between(0.5, 2), between(0.5, 2), between(0.5, 2), -1, between(0, 0.3)};
     CAPTURE(ranks, microbatches, cap, costs.forward, costs.input, costs.weight, costs.latency);
     const sched::schedule found =

@@ -189,12 +189,12 @@ static_assert(sizeof(MPI_Request) <= sizeof(mpi_request));
 
 MPI_Request request_of(const mpi_request& from) {
   MPI_Request request;
-  std::memcpy(&request, &from.word, sizeof request);
+  std::memcpy(&request, &from.word, sizeof(MPI_Request));
   return request;
 }
 void keep(mpi_request* to, MPI_Request request) {
   to->word = 0;
-  if (request != MPI_REQUEST_NULL) std::memcpy(&to->word, &request, sizeof request);
+  if (request != MPI_REQUEST_NULL) std::memcpy(&to->word, &request, sizeof(MPI_Request));
 }
 
 bool send(mpi_line* by, const void* bytes, int count, int to, int tag, mpi_request* begun,

@@ -38,11 +38,12 @@ void expect_refused(const std::string& words, const char* reason) {
 TEST_CASE("help is given for the whole and for each command") {
   const outcome all = velo("--help");
   CHECK(all.code == 0);
-  for (const char* name : {"info", "ops", "explain", "place", "replay", "swap-bench", "topology"}) {
+  for (const char* name :
+       {"info", "ops", "explain", "place", "replay", "swap-bench", "topology", "schedule"}) {
     CHECK(holds(all, name));
     const outcome one = velo(std::string(name) + " --help");
     CHECK(one.code == 0);
-    CHECK(holds(one, (std::string("usage: velo ") + name).c_str()));
+    CHECK(one.out.find(std::string("usage: velo ") + name) != std::string::npos);
     CHECK(velo(std::string("help ") + name).out == one.out);
   }
   CHECK(velo("").code == 1);
