@@ -72,7 +72,8 @@ TEST_CASE("DualPipe idles as its formula says and holds P + 1") {
   for (const std::int32_t ranks : {2, 4, 8, 16}) {
     const test::priced of = price(made(VELO_SCHEDULE_DUALPIPE, {ranks, 4 * ranks}));
     CAPTURE(ranks);
-    CHECK(of.sigma == (ranks / 2 - 1) * (3 + 2 - 3));
+    const std::int32_t pairs = ranks / 2;
+    CHECK(of.sigma == (pairs - 1) * (3 + 2 - 3));
     CHECK(of.peak == ranks + 1);
     CHECK(of.work == 12 * ranks);
   }
