@@ -48,6 +48,27 @@ struct fault {
   std::string expected() const;
   std::string got() const;
   [[noreturn]] void raise() const;  // VELO_ERR_PEER
+
+  // Of ranks that disagree those are right whose terms most have, of equal numbers those of the
+  // lowest rank. terms_of(rank): which must not all be the same.
+  template <class TermsOf>
+  void set_disagreement(int ranks, TermsOf&& terms_of);
 };
+
+template <class TermsOf>
+void fault::set_disagreement(int ranks, TermsOf&& terms_of) {
+  const auto signature = [&](int rank) { return terms_of(rank).signature(); };
+  int right = 0, most = 0;
+  for (int one = 0; one < ranks; ++one) {
+    int alike = 0;
+    for (int peer = 0; peer < ranks; ++peer) alike += signature(peer) == signature(one);
+    if (alike > most) most = alike, right = one;
+  }
+  for (int peer = 0; peer < ranks; ++peer)
+    if (signature(peer) != signature(right)) culprits.add(peer);
+  kind = how::disagree;
+  terms = terms_of(right);
+  other = terms_of(culprits.lowest());
+}
 
 }  // namespace velo::comm

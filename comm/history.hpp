@@ -27,9 +27,8 @@ class history {
 
  private:
   struct record {
-    std::uint64_t number = 0;  // of the call
-    std::uint64_t sequence =
-        0;  // of the operation among those of all ranks; 0: not begun, or not one
+    std::uint64_t number = 0;    // of the call
+    std::uint64_t sequence = 0;  // among all ranks' operations; 0: not begun, or not one
     comm::terms terms;
     std::int64_t bytes = 0;
     std::int64_t begun_ns = 0, ended_ns = 0;

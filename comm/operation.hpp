@@ -41,8 +41,11 @@ struct terms {
   double scale = 0;                                                   // of a reduction
   std::uint64_t counts = 0;  // of each rank, hashed, where they differ
 
-  std::uint64_t signature() const noexcept;  // never 0
-  std::string text() const;                  // "all_reduce of 1024 float32, sum"
+  std::uint64_t signature() const noexcept;                 // never 0
+  std::string text() const;                                 // "all_reduce of 1024 float32, sum"
+  bool has_elements_of(const terms& sent) const noexcept {  // the two sides of a message
+    return count == sent.count && in_code == sent.in_code && in_bits == sent.in_bits;
+  }
 };
 static_assert(sizeof(terms) == 32);
 
@@ -94,8 +97,8 @@ const char* name_of(collective kind) noexcept;
 std::uint64_t hash_of(const std::vector<part>& parts) noexcept;  // of their counts
 std::string name_of_dtype(std::uint8_t code, std::uint8_t bits);
 
-// The kernel for a reduction's dtypes; nullptr: custom. Throws VELO_ERR_DTYPE, VELO_ERR_ARGUMENT for a scale other
-// than 1 where elements are no floating-point numbers or where nothing is added.
+// The kernel for a reduction's dtypes; nullptr: custom. Throws VELO_ERR_DTYPE, and VELO_ERR_ARGUMENT
+// for a scale other than 1 where elements are no floating-point numbers or where nothing is added.
 reduce_fn kernel_for(const terms& what, const reduction_kernels& kernels);
 
 }  // namespace velo::comm

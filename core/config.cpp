@@ -100,8 +100,7 @@ constexpr row table[] = {
      [](const settings& s) { return std::string(log_level_name(s.log)); }},
     {"plugin_path",
      "Folders, separated by ':', in which velo looks for its own plugins (libvelo_mpi.so) before "
-     "the "
-     "folder of libvelo.so.",
+     "the folder of libvelo.so.",
      [](settings& s, const char* value, isa, const char*) { s.plugin_path = value; },
      [](const settings& s) { return s.plugin_path; }},
 };

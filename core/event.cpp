@@ -1,24 +1,14 @@
 // Waiting for a point: a futex on its state.
 #include "core/event.hpp"
 
-#include <time.h>
-
 #include <climits>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "core/failure.hpp"
 #include "core/futex.hpp"
 
 namespace velo::core {
-namespace {
-
-std::int64_t now_ns() noexcept {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
-}
-
-}  // namespace
 
 void point::pass() noexcept {
   if (state_.exchange(reached, std::memory_order_acq_rel) == awaited) futex_wake(state_, INT_MAX);

@@ -7,11 +7,11 @@
 // step many times, swapping alone, making again alone and both with more or less readiness to drop,
 // and keeps the run with the least stall.
 //
-// No plan that only swaps stalls less than the bound. Between the end of one stage and the beginning of another the
-// links have to bring what is used in between and could not all stay, and to take away what was used
-// in between and cannot all be there: what that takes longer than the computing in between is lost.
-// The bound is the largest sum of such losses over stretches of the step that do not overlap, a
-// longest path. Buffers count as divisible in it.
+// No plan that only swaps stalls less than the bound. Between the end of one stage and the beginning
+// of another the links have to bring what is used in between and could not all stay, and to take away
+// what was used in between and cannot all be there: what that takes longer than the computing in
+// between is lost. The bound is the largest sum of such losses over stretches of the step that do not
+// overlap, a longest path. Buffers count as divisible in it.
 //
 // Cost: that of a run, of nine and more for the joint policy.
 #pragma once

@@ -31,7 +31,7 @@ class swap_remake {
   cost of(std::int32_t buffer, std::int32_t stage, std::size_t most, F&& is_here) const;
 
  private:
-  bool is_as_used(std::int32_t buffer, std::int32_t made, std::int32_t now) const;
+  bool is_as_used(std::int32_t buffer, std::int32_t used, std::int32_t now) const;
 
   const swap_stages& step_;
   std::vector<std::vector<std::int32_t>> inputs_, outputs_;  // by stage

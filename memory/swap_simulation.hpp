@@ -20,8 +20,7 @@ namespace velo::memory {
 struct swap_ways {
   velo_swap_policy policy = VELO_SWAP_FURTHEST;  // of choosing what goes
   bool links = true;                             // buffers may go
-  double drops_below =
-      0;  // of the time of the links, what making again may take; 0: nothing is dropped
+  double drops_below = 0;  // what making again may take of the links' time; 0: nothing is dropped
 };
 
 // Nothing: these ways lead to a stage that cannot begin. With links alone none does, given a budget

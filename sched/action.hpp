@@ -38,6 +38,9 @@ inline bool has_gradient(velo_action_kind kind) {
 inline bool communicates(velo_action_kind kind) {
   return kind >= VELO_ACTION_SEND_F && kind <= VELO_ACTION_RECV_B;
 }
+inline bool is_send(velo_action_kind kind) {
+  return kind == VELO_ACTION_SEND_F || kind == VELO_ACTION_SEND_B;
+}
 // Whether it is of a stage as a whole, of no micro-batch.
 inline bool of_stage(velo_action_kind kind) {
   return kind == VELO_ACTION_UNSHARD || kind == VELO_ACTION_RESHARD ||

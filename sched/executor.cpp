@@ -1,30 +1,16 @@
 // The run of a row: waiting for what an action needs, calling the host, handing on what it made.
 #include "sched/executor.hpp"
 
-#include <time.h>
-
 #include <utility>
 
+#include "core/clock.hpp"
 #include "core/host_call.hpp"
 
 namespace velo::sched {
 
 using core::fail;
+using core::now_ns;
 using core::text;
-
-namespace {
-
-std::int64_t now_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
-}
-
-bool sends(velo_action_kind kind) {
-  return kind == VELO_ACTION_SEND_F || kind == VELO_ACTION_SEND_B;
-}
-
-}  // namespace
 
 executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
                    const velo_executor_desc& desc, const velo_link& link)
@@ -59,7 +45,7 @@ void executor::require_functions() {
                  "desc.fused"}};
   for (row_reader row(*schedule_, desc_.rank); !row.done(); row.pass()) {
     const action& a = row.next();
-    row_sends_ |= sends(a.kind);
+    row_sends_ |= is_send(a.kind);
     for (const auto& one : needed)
       if (one.kind == a.kind && !one.given)
         fail(VELO_ERR_NULL, one.field, text("a function: the row has %s", text_of(a).c_str()),

@@ -2,7 +2,6 @@
 #include "sched/mailbox.hpp"
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstring>
@@ -10,12 +9,14 @@
 #include <thread>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "core/futex.hpp"
 #include "core/guard.hpp"
 
 namespace velo::sched {
 
 using core::fail;
+using core::now_ns;
 using core::text;
 
 namespace {
@@ -35,12 +36,6 @@ struct alignas(64) segment {
   entry entries[segment_entries];
   segment* next;
 };
-
-std::int64_t now_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
-}
 
 }  // namespace
 

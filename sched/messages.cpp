@@ -9,9 +9,6 @@
 namespace velo::sched {
 namespace {
 
-bool is_send(velo_action_kind kind) {
-  return kind == VELO_ACTION_SEND_F || kind == VELO_ACTION_SEND_B;
-}
 bool is_forward(velo_action_kind kind) {
   return kind == VELO_ACTION_SEND_F || kind == VELO_ACTION_RECV_F;
 }

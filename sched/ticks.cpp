@@ -98,8 +98,7 @@ double ticks::value(std::int64_t count) const {
 
 ticks ticks_of(const costs& given, const shape& what, std::int64_t actions) {
   if (what.stages == 0) return {};
-  const double fused =
-      given.fused < 0 ? 0 : given.fused;  // the sum is formed below, of what was scaled
+  const double fused = given.fused < 0 ? 0 : given.fused;  // 0: the sum of the scaled, below
   const double all[kinds] = {given.forward, given.input, given.weight, fused, given.latency};
   // No time exceeds all actions and messages one after another.
   const double most = std::ldexp(1.0, 61) / (3.0 * static_cast<double>(actions + 1));

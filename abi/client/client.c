@@ -5,8 +5,8 @@
  *   client PLUGIN.so
  *
  * This part: errors, tensors, contexts, configuration, streams, events, packs, topologies. memory.c has
- * pools, plans, recomputing and swaps, groups.c groups, by_name.c what goes by name, behavior.c what no
- * type shows; the calls of the operators follow from the examples of abi/spec. */
+ * pools, plans, recomputing and swaps, groups.c groups and buckets, schedules.c schedules and executors,
+ * by_name.c what goes by name, behavior.c what no type shows; the calls of the operators follow from the examples of abi/spec. */
 #include "client.h"
 
 int client_checks = 0;

@@ -5,10 +5,12 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
+#include "capi/src/group_of.hpp"
 #include "core/guard.hpp"
 #include "sched/parallel/buckets.hpp"
 
 using namespace velo;
+using capi::stream_of;
 using core::fail;
 using core::text;
 
@@ -23,13 +25,6 @@ static_assert(sizeof(velo_buckets_desc) >= desc_size && sizeof(velo_buckets_info
 
 sched::buckets& buckets_of(velo_buckets handle) {
   return core::resolve<sched::buckets>(handle, "buckets");
-}
-
-core::stream& stream_of(velo_stream handle, const core::context& owner) {
-  core::stream& on = core::resolve<core::stream>(handle, "stream");
-  if (&on.owner() != &owner)
-    fail(VELO_ERR_ARGUMENT, "stream", "a stream of the group's context", "one of another context");
-  return on;
 }
 
 velo_buckets_desc read_desc(const velo_buckets_desc* given) {
@@ -51,7 +46,7 @@ velo_status velo_buckets_create(velo_stream stream, velo_group group, const velo
                                 const int64_t* counts, int64_t count, const velo_buckets_desc* desc,
                                 velo_buckets* buckets) {
   return core::guard("velo_buckets_create", [&] {
-    core::context& owner = core::resolve<comm::group>(group, "group").owner();
+    core::context& owner = capi::group_of(group).owner();
     stream_of(stream, owner);
     const velo_buckets_desc given = read_desc(desc);
     capi::required(counts, "counts");

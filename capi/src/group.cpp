@@ -9,8 +9,8 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
+#include "capi/src/group_of.hpp"
 #include "comm/collective/calls.hpp"
-#include "comm/group.hpp"
 #include "comm/transport/launch.hpp"
 #include "comm/transport/local.hpp"
 #include "comm/transport/mpi/load.hpp"
@@ -21,6 +21,7 @@
 #include "core/guard.hpp"
 
 using namespace velo;
+using capi::group_of;
 using core::fail;
 using core::text;
 
@@ -38,17 +39,6 @@ std::size_t slot_of(const velo_group_desc& desc, int ranks) {
 }
 
 constexpr std::uint64_t least_buffer = std::uint64_t{8} << 10, most_buffer = std::uint64_t{1} << 32;
-
-comm::group& group_of(velo_group handle) {
-  return core::resolve<comm::group>(handle, "group");
-}
-
-core::stream& stream_of(velo_stream handle, const comm::group& of) {
-  core::stream& on = core::resolve<core::stream>(handle, "stream");
-  if (&on.owner() != &of.owner())
-    fail(VELO_ERR_ARGUMENT, "stream", "a stream of the group's context", "one of another context");
-  return on;
-}
 
 velo_group_desc read_desc(const velo_group_desc* given) {
   const velo_group_desc defaults = VELO_GROUP_DESC_INIT;
@@ -133,8 +123,14 @@ std::unique_ptr<comm::transport> transport_of(const core::context& owner,
   return over_shm(desc, me);
 }
 
-comm::caller caller_of(const comm::group& of) {
-  return {of.owner(), of.rank(), of.size()};
+// call(caller): the operation.
+template <class Call>
+velo_status submit(const char* function, velo_stream stream, velo_group group, Call&& call) {
+  return core::guard(function, [&] {
+    comm::group& of = group_of(group);
+    core::stream& on = capi::stream_of(stream, of.owner());
+    of.submit(on, call(comm::caller{of.owner(), of.rank(), of.size()}));
+  });
 }
 
 velo_reduction read_reduction(const velo_reduction* given) {
@@ -325,91 +321,68 @@ velo_status velo_group_history(velo_group group, char* buffer, uint64_t capacity
 }
 
 velo_status velo_group_barrier(velo_stream stream, velo_group group) {
-  return core::guard("velo_group_barrier", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::barrier_call());
-  });
+  return submit("velo_group_barrier", stream, group,
+                [&](const comm::caller&) { return comm::barrier_call(); });
 }
 
 velo_status velo_group_all_reduce(velo_stream stream, velo_group group,
                                   const velo_reduction* reduction, const velo_tensor* in,
                                   const velo_tensor* out) {
-  return core::guard("velo_group_all_reduce", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::all_reduce_call(caller_of(of), read_reduction(reduction), in, out));
+  return submit("velo_group_all_reduce", stream, group, [&](const comm::caller& by) {
+    return comm::all_reduce_call(by, read_reduction(reduction), in, out);
   });
 }
 
 velo_status velo_group_reduce(velo_stream stream, velo_group group, int32_t root,
                               const velo_reduction* reduction, const velo_tensor* in,
                               const velo_tensor* out) {
-  return core::guard("velo_group_reduce", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::reduce_call(caller_of(of), root, read_reduction(reduction), in, out));
+  return submit("velo_group_reduce", stream, group, [&](const comm::caller& by) {
+    return comm::reduce_call(by, root, read_reduction(reduction), in, out);
   });
 }
 
 velo_status velo_group_broadcast(velo_stream stream, velo_group group, int32_t root,
                                  const velo_tensor* x) {
-  return core::guard("velo_group_broadcast", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::broadcast_call(caller_of(of), root, x));
-  });
+  return submit("velo_group_broadcast", stream, group,
+                [&](const comm::caller& by) { return comm::broadcast_call(by, root, x); });
 }
 
 velo_status velo_group_all_gather(velo_stream stream, velo_group group, const velo_tensor* in,
                                   const velo_tensor* out) {
-  return core::guard("velo_group_all_gather", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::all_gather_call(caller_of(of), in, out, nullptr));
+  return submit("velo_group_all_gather", stream, group, [&](const comm::caller& by) {
+    return comm::all_gather_call(by, in, out, nullptr);
   });
 }
 
 velo_status velo_group_all_gather_v(velo_stream stream, velo_group group, const velo_tensor* in,
                                     const int64_t* counts, const int64_t* offsets,
                                     const velo_tensor* out) {
-  return core::guard("velo_group_all_gather_v", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    const comm::uneven parts{counts, offsets};
-    of.submit(on, comm::all_gather_call(caller_of(of), in, out, &parts));
-  });
+  const comm::uneven parts{counts, offsets};
+  return submit("velo_group_all_gather_v", stream, group,
+                [&](const comm::caller& by) { return comm::all_gather_call(by, in, out, &parts); });
 }
 
 velo_status velo_group_reduce_scatter(velo_stream stream, velo_group group,
                                       const velo_reduction* reduction, const velo_tensor* in,
                                       const velo_tensor* out) {
-  return core::guard("velo_group_reduce_scatter", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(
-        on, comm::reduce_scatter_call(caller_of(of), read_reduction(reduction), in, out, nullptr));
+  return submit("velo_group_reduce_scatter", stream, group, [&](const comm::caller& by) {
+    return comm::reduce_scatter_call(by, read_reduction(reduction), in, out, nullptr);
   });
 }
 
 velo_status velo_group_reduce_scatter_v(velo_stream stream, velo_group group,
                                         const velo_reduction* reduction, const velo_tensor* in,
                                         const int64_t* counts, const velo_tensor* out) {
-  return core::guard("velo_group_reduce_scatter_v", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    const comm::uneven parts{counts, nullptr};
-    of.submit(on,
-              comm::reduce_scatter_call(caller_of(of), read_reduction(reduction), in, out, &parts));
+  const comm::uneven parts{counts, nullptr};
+  return submit("velo_group_reduce_scatter_v", stream, group, [&](const comm::caller& by) {
+    return comm::reduce_scatter_call(by, read_reduction(reduction), in, out, &parts);
   });
 }
 
 velo_status velo_group_all_to_all(velo_stream stream, velo_group group, const velo_tensor* in,
                                   const velo_tensor* out) {
-  return core::guard("velo_group_all_to_all", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::all_to_all_call(caller_of(of), in, out, nullptr, nullptr));
+  return submit("velo_group_all_to_all", stream, group, [&](const comm::caller& by) {
+    return comm::all_to_all_call(by, in, out, nullptr, nullptr);
   });
 }
 
@@ -417,78 +390,59 @@ velo_status velo_group_all_to_all_v(velo_stream stream, velo_group group, const 
                                     const int64_t* in_counts, const int64_t* in_offsets,
                                     const int64_t* out_counts, const int64_t* out_offsets,
                                     const velo_tensor* out) {
-  return core::guard("velo_group_all_to_all_v", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    const comm::uneven give{in_counts, in_offsets}, take{out_counts, out_offsets};
-    of.submit(on, comm::all_to_all_call(caller_of(of), in, out, &give, &take));
+  const comm::uneven give{in_counts, in_offsets}, take{out_counts, out_offsets};
+  return submit("velo_group_all_to_all_v", stream, group, [&](const comm::caller& by) {
+    return comm::all_to_all_call(by, in, out, &give, &take);
   });
 }
 
 velo_status velo_group_gather(velo_stream stream, velo_group group, int32_t root,
                               const velo_tensor* in, const velo_tensor* out) {
-  return core::guard("velo_group_gather", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::gather_call(caller_of(of), root, in, out, nullptr));
+  return submit("velo_group_gather", stream, group, [&](const comm::caller& by) {
+    return comm::gather_call(by, root, in, out, nullptr);
   });
 }
 
 velo_status velo_group_gather_v(velo_stream stream, velo_group group, int32_t root,
                                 const velo_tensor* in, const int64_t* counts,
                                 const int64_t* offsets, const velo_tensor* out) {
-  return core::guard("velo_group_gather_v", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    const comm::uneven parts{counts, offsets};
-    of.submit(on, comm::gather_call(caller_of(of), root, in, out, &parts));
+  const comm::uneven parts{counts, offsets};
+  return submit("velo_group_gather_v", stream, group, [&](const comm::caller& by) {
+    return comm::gather_call(by, root, in, out, &parts);
   });
 }
 
 velo_status velo_group_scatter(velo_stream stream, velo_group group, int32_t root,
                                const velo_tensor* in, const velo_tensor* out) {
-  return core::guard("velo_group_scatter", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::scatter_call(caller_of(of), root, in, out, nullptr));
+  return submit("velo_group_scatter", stream, group, [&](const comm::caller& by) {
+    return comm::scatter_call(by, root, in, out, nullptr);
   });
 }
 
 velo_status velo_group_scatter_v(velo_stream stream, velo_group group, int32_t root,
                                  const velo_tensor* in, const int64_t* counts,
                                  const int64_t* offsets, const velo_tensor* out) {
-  return core::guard("velo_group_scatter_v", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    const comm::uneven parts{counts, offsets};
-    of.submit(on, comm::scatter_call(caller_of(of), root, in, out, &parts));
+  const comm::uneven parts{counts, offsets};
+  return submit("velo_group_scatter_v", stream, group, [&](const comm::caller& by) {
+    return comm::scatter_call(by, root, in, out, &parts);
   });
 }
 
 velo_status velo_group_send(velo_stream stream, velo_group group, int32_t to,
                             const velo_tensor* x) {
-  return core::guard("velo_group_send", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::send_call(caller_of(of), to, x));
-  });
+  return submit("velo_group_send", stream, group,
+                [&](const comm::caller& by) { return comm::send_call(by, to, x); });
 }
 
 velo_status velo_group_receive(velo_stream stream, velo_group group, int32_t from,
                                const velo_tensor* x) {
-  return core::guard("velo_group_receive", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::receive_call(caller_of(of), from, x));
-  });
+  return submit("velo_group_receive", stream, group,
+                [&](const comm::caller& by) { return comm::receive_call(by, from, x); });
 }
 
 velo_status velo_group_exchange(velo_stream stream, velo_group group,
                                 const velo_group_message* messages, int64_t count) {
-  return core::guard("velo_group_exchange", [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = stream_of(stream, of);
-    of.submit(on, comm::exchange_call(caller_of(of), messages, count));
-  });
+  return submit("velo_group_exchange", stream, group,
+                [&](const comm::caller& by) { return comm::exchange_call(by, messages, count); });
 }
 }

@@ -1,9 +1,6 @@
 // Entries of velo/history.h.
 #include "velo/history.h"
 
-#include <cstring>
-#include <string>
-
 #include "capi/src/boundary.hpp"
 #include "capi/src/pool_of.hpp"
 #include "core/guard.hpp"

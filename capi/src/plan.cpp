@@ -1,9 +1,9 @@
 // Entries of velo/plan.h.
 #include "velo/plan.h"
 
-#include <cmath>
 #include <limits>
 
+#include "capi/src/allocator.hpp"
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "capi/src/pool_request.hpp"
@@ -23,14 +23,12 @@ constexpr std::uint32_t buffer_size = 40;
 constexpr std::uint32_t stats_size = 48;
 constexpr std::uint32_t use_size = 24;
 constexpr std::uint32_t step_size = 112;
-constexpr std::uint32_t allocator_size = 32;
 constexpr std::uint32_t swap_options_size = 56;
 constexpr std::uint32_t swap_size = 48;
 constexpr std::uint32_t swap_stats_size = 80;
 static_assert(sizeof(velo_plan_desc) >= desc_size && sizeof(velo_plan_options) >= options_size &&
               sizeof(velo_plan_buffer) >= buffer_size && sizeof(velo_plan_stats) >= stats_size &&
               sizeof(velo_plan_use_info) >= use_size && sizeof(velo_plan_step) >= step_size &&
-              sizeof(velo_allocator) >= allocator_size &&
               sizeof(velo_swap_options) >= swap_options_size &&
               sizeof(velo_plan_swap) >= swap_size &&
               sizeof(velo_plan_swap_stats) >= swap_stats_size);
@@ -290,7 +288,7 @@ velo_status velo_plan_allocator(velo_plan plan, velo_allocator* allocator) {
     made.user = plan;
     made.allocate = &allocate_for_context;
     made.deallocate = &deallocate_for_context;
-    capi::write_struct(allocator, allocator_size, "allocator", made);
+    capi::write_struct(allocator, capi::allocator_size, "allocator", made);
   });
 }
 

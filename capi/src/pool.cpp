@@ -2,7 +2,6 @@
 // what they cost is what the pool costs.
 #include "velo/pool.h"
 
-#include <cstddef>
 #include <cstring>
 
 #include "capi/src/boundary.hpp"

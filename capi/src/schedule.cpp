@@ -1,8 +1,6 @@
 // Entries of velo/schedule.h.
 #include "velo/schedule.h"
 
-#include <cmath>
-
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"

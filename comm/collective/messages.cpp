@@ -143,7 +143,7 @@ class traffic {
     if (m.moved < 0) std::memcpy(slot, &m.terms, sizeof m.terms);
     const std::int64_t from = std::max<std::int64_t>(m.moved, 0);
     const std::int64_t bytes = std::min(room_, m.bytes - from);
-    copy(m.data + from, slot + head_bytes, bytes);
+    copy_for_peers(kernels_, m.data + from, slot + head_bytes, bytes);
     m.moved = from + bytes;
     c.put.store(number + 1, std::memory_order_seq_cst);
     at_.area.ring(m.peer);
@@ -166,21 +166,10 @@ class traffic {
     return true;
   }
 
-  void copy(const char* from, char* to, std::int64_t bytes) const {
-    if (bytes >= around_from) {
-      kernels_.copy_around_cache({from, to, bytes});
-    } else if (bytes > 0) {
-      std::memcpy(to, from, static_cast<std::size_t>(bytes));
-    }
-  }
-
   void compare(const message& m, const char* slot) const {
     terms theirs;
     std::memcpy(&theirs, slot, sizeof theirs);
-    const terms& mine = m.terms;
-    if (theirs.count == mine.count && theirs.in_code == mine.in_code &&
-        theirs.in_bits == mine.in_bits)
-      return;
+    if (m.terms.has_elements_of(theirs)) return;
     fault why = fault_of(m);
     why.kind = fault::how::disagree;
     why.other = theirs;

@@ -1,4 +1,4 @@
-// Waiting for peers, and what can come instead of them.
+// Mailboxes and steps, and what can come instead of peers.
 #include "comm/transport/meeting.hpp"
 
 #include <algorithm>
@@ -29,24 +29,10 @@ void meeting::meet() {
     wait(peer, box(peer).sequence, sequence_);
     same = same && box(peer).signature == agreed;
   }
-  if (!same) compare();
-}
-
-// Ranks disagree: those are right whose terms most have, of equal numbers those of the lowest rank.
-void meeting::compare() {
-  int right = 0, most = 0;
-  for (int one = 0; one < size; ++one) {
-    int alike = 0;
-    for (int peer = 0; peer < size; ++peer) alike += box(peer).signature == box(one).signature;
-    if (alike > most) most = alike, right = one;
-  }
+  if (same) return;
   fault why;
-  for (int peer = 0; peer < size; ++peer)
-    if (box(peer).signature != box(right).signature) why.culprits.add(peer);
-  why.kind = fault::how::disagree;
   why.sequence = sequence_;
-  why.terms = box(right).terms;
-  why.other = box(why.culprits.lowest()).terms;
+  why.set_disagreement(size, [this](int peer) { return box(peer).terms; });
   end_group(at_, why);
 }
 
@@ -62,14 +48,6 @@ std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
   meet();
   for (int peer = 0; peer < size; ++peer) steps = std::max(steps, opening_of(peer).steps);
   return steps;
-}
-
-void meeting::stage(const void* from, char* to, std::int64_t bytes) const {
-  if (bytes >= around_from) {
-    kernels().copy_around_cache({from, to, bytes});
-  } else if (bytes > 0) {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
-  }
 }
 
 void meeting::fetch(const char* from, void* to, std::int64_t bytes) const {

@@ -55,7 +55,9 @@ class meeting {
   const char* of(int peer) const noexcept { return at_.area.slot(peer, at_.steps); }
 
   // Copies: into the slot, for others to read, and out of a slot.
-  void stage(const void* from, char* to, std::int64_t bytes) const;
+  void stage(const void* from, char* to, std::int64_t bytes) const {
+    copy_for_peers(kernels(), from, to, bytes);
+  }
   void fetch(const char* from, void* to, std::int64_t bytes) const;
 
   // What stands at sources().
@@ -82,7 +84,6 @@ class meeting {
   }
   void wait_longer(int peer, std::atomic<std::uint64_t>& word, std::uint64_t wanted);
   rank_set late_ranks() const noexcept;
-  void compare();
   fault fault_now() const;
 
   place& at_;

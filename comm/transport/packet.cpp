@@ -13,16 +13,14 @@
 #include <cstring>
 #include <utility>
 
+#include "core/clock.hpp"
+
 namespace velo::comm {
 namespace {
 
-constexpr std::int64_t glance_ms = 50;
+using core::now_ns;
 
-std::int64_t now_ns() noexcept {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
-}
+constexpr std::int64_t glance_ms = 50;
 
 bool address_of(const std::string& path, sockaddr_un& address) noexcept {
   address = {};

@@ -1,10 +1,11 @@
-// Where things lie in the area, sleeping and waking, and the one fault.
+// Where things lie in the area, copies into it, sleeping and waking, and the one fault.
 #include "comm/transport/shared_area.hpp"
 
-#include <sched.h>
+#include <time.h>
 
 #include <algorithm>
 #include <climits>
+#include <cstring>
 
 #include "core/round_up.hpp"
 
@@ -12,6 +13,7 @@ namespace velo::comm {
 namespace {
 
 constexpr std::size_t page = 4096;
+constexpr std::int64_t around_from = 4096;
 constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
 
 // Of a slot of a channel: all of a rank's take four staging slots together.
@@ -35,6 +37,15 @@ std::atomic<std::uint32_t>& low_half(std::atomic<std::uint64_t>& word) {
 }
 
 }  // namespace
+
+void copy_for_peers(const reduction_kernels& kernels, const void* from, char* to,
+                    std::int64_t bytes) {
+  if (bytes >= around_from) {
+    kernels.copy_around_cache({from, to, bytes});
+  } else if (bytes > 0) {
+    std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  }
+}
 
 // 128 elements of 8 bytes for each rank, and as many results.
 std::size_t shared_area::least_slot(int ranks) noexcept {

@@ -41,9 +41,9 @@ struct rank_state {
   alignas(line) std::atomic<std::uint32_t> listening;
   alignas(line) std::atomic<std::uint64_t> done;  // the last operation completed
   std::atomic<std::uint32_t> left;
-  alignas(
-      line) std::atomic<std::uint64_t> shrinks;  // attempts to go on without those that are gone
-  rank_set proposed[2];                          // who goes on, by attempt
+  // Attempts to go on without those that are gone; and who goes on, by attempt.
+  alignas(line) std::atomic<std::uint64_t> shrinks;
+  rank_set proposed[2];
 };
 
 // Messages from one rank to another: slots that the sender filled, and those that the reader emptied.
@@ -62,6 +62,11 @@ struct area_head {
   fault_note note;
   alignas(line) std::atomic<std::uint64_t> decided;  // whose proposal holds: attempt, rank + 1
 };
+
+// Copies for peers to read: much of it around the cache, whose lines they would have to wait for;
+// little through it, for the fence would cost more.
+void copy_for_peers(const reduction_kernels& kernels, const void* from, char* to,
+                    std::int64_t bytes);
 
 // Whoever knows whether peers still live.
 class peer_watch {

@@ -66,8 +66,7 @@ shared_transport::~shared_transport() {
 }
 
 void shared_transport::run(const operation& what, core::execution& state) {
-  fault known;
-  if (at_.area.noted(known)) known.raise();
+  raise_if_noted(at_);
   if (what.terms.kind >= collective::send) return carry(at_, what, state);
   meeting m(at_, what, state);
   carry_out(m);
@@ -76,8 +75,7 @@ void shared_transport::run(const operation& what, core::execution& state) {
 
 std::unique_ptr<relay> shared_transport::begin_relay(const operation& what,
                                                      core::execution& state) {
-  fault known;
-  if (at_.area.noted(known)) known.raise();
+  raise_if_noted(at_);
   return std::make_unique<shared_relay>(at_, what, state);
 }
 

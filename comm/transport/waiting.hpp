@@ -3,12 +3,12 @@
 #pragma once
 
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "comm/transport/shared_area.hpp"
+#include "core/clock.hpp"
 
 namespace velo::comm {
 
@@ -25,18 +25,10 @@ struct place {
   std::vector<char> blocked = {};    // of messages: two for each rank, by direction
 };
 
+using core::now_ns;
+
 inline constexpr std::int64_t yield_ns = 200000;     // after spinning, before sleeping
 inline constexpr std::int64_t glance_ns = 50000000;  // the longest sleep
-
-// What is copied for others to read, from so many bytes on around the cache, whose lines they would
-// have to wait for; less goes through it, for the fence would cost more.
-inline constexpr std::int64_t around_from = 4096;
-
-inline std::int64_t now_ns() noexcept {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
-}
 
 // Until there(). around(waited_ns): whether there is anything left to wait for, throws when not.
 // sleep(ns): at most so long, on what is awaited. The deadline is around's.
@@ -64,8 +56,8 @@ void wait_until(const place& at, There&& there, Around&& around, Sleep&& sleep) 
 // Ends the group, unless another fault came first; raises the one that holds.
 [[noreturn]] void end_group(const place& at, fault why);
 
-// Raises what ended the group: a fault somebody noted, `peer` that left, a process that is gone.
-// there(): what is awaited came before that.
+// Raise what ended the group: a fault somebody noted; `peer` that left or a process that is gone, in
+// the operation of which `why` tells.
 void raise_if_noted(const place& at);
 void raise_if_gone(const place& at, int peer, std::int64_t waited_ns, const fault& why);
 

@@ -3,7 +3,6 @@
 #include "sched/pipeline/building_block.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <tuple>
 
 namespace velo::sched {

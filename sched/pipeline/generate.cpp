@@ -14,8 +14,7 @@ enum takes : unsigned { group = 1, splits = 2, cap = 4, by_search = 8 };
 
 struct kind_row {
   velo_schedule_kind kind;
-  std::int32_t chunks,
-      most_chunks;  // V where none is given (0: the generator chooses), and at most
+  std::int32_t chunks, most_chunks;  // V: where none is given (0: the generator's), and at most
   unsigned takes;
   std::uint32_t flags;  // that mean something
   schedule (*make)(const request& wanted);

@@ -7,7 +7,6 @@
 // of a rank wins. With room for 2P - 1 micro-batches and equal costs no rank idles between its first
 // and last action. O(8 P M).
 #include <algorithm>
-#include <array>
 
 #include "sched/pipeline/generate.hpp"
 

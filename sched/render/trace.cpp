@@ -3,7 +3,6 @@
 // one event with a begin and a duration, so that none lacks its end.
 //
 // Times are microseconds: of simulated timelines, the unit of the costs is taken for one.
-#include <algorithm>
 
 #include "sched/render/text.hpp"
 

@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
-#include <limits>
 #include <set>
 #include <string>
 #include <vector>

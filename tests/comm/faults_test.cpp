@@ -1,7 +1,6 @@
 // What ends a group: late, absent and disagreeing ranks, aborts, failed streams; each said to every
 // rank, with those at fault, in time.
-#include <jansson.h>
-
+#include "comm/json.hpp"
 #include "comm/ranks.hpp"
 #include "core/stream.hpp"
 
@@ -37,15 +36,6 @@ std::string described(velo_group group) {
   all.resize(needed - 1);
   return all;
 }
-
-struct json {
-  explicit json(const std::string& text) : root(json_loads(text.c_str(), 0, nullptr)) {
-    REQUIRE(root != nullptr);
-  }
-  ~json() { json_decref(root); }
-  json(const json&) = delete;
-  json_t* root;
-};
 
 }  // namespace
 

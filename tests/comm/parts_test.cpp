@@ -1,8 +1,5 @@
 // Groups made of others: parts, and what survives; and what a group remembers.
-#include <jansson.h>
-
-#include <mutex>
-
+#include "comm/json.hpp"
 #include "comm/processes.hpp"
 
 using namespace velo::test;
@@ -81,15 +78,6 @@ velo_status work_in_parts(velo_stream stream, velo_group group, int rank, std::i
   wrong += rank != 1 && (sum(stream, pair.group, value) != VELO_OK || value != 2);
   return VELO_OK;
 }
-
-struct json {
-  explicit json(const std::string& text) : root(json_loads(text.c_str(), 0, nullptr)) {
-    REQUIRE(root != nullptr);
-  }
-  ~json() { json_decref(root); }
-  json(const json&) = delete;
-  json_t* root;
-};
 
 // With room for what it may grow between two calls.
 std::string history(velo_group group) {

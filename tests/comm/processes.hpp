@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <functional>
-#include <map>
 
 #include "comm/ranks.hpp"
 

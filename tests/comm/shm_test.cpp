@@ -2,7 +2,6 @@
 // killed, stopped, or none of theirs.
 #include <dirent.h>
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,6 +23,19 @@ velo_status sum(const member& me, std::vector<float>& x) {
   const velo_tensor view{
       x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
   return velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
+}
+
+ending meets(const member& me) {
+  return ending_of(velo_group_barrier(me.stream, me.group));
+}
+
+velo_group_desc rank_0_of_2(const std::string& name) {
+  velo_group_desc desc = group_desc();
+  desc.transport = VELO_TRANSPORT_SHM;
+  desc.name = name.c_str();
+  desc.size = 2;
+  desc.rank = 0;
+  return desc;
 }
 
 // All-reduces of a size until one fails.
@@ -51,6 +63,21 @@ int mapped_areas() {
     count += std::strstr(row, "memfd:velo") != nullptr;
   std::fclose(maps);
   return count;
+}
+
+// To rank 0's socket, once it listens.
+int line_to(const std::string& name) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = folder() + "/" + name + ".socket";
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int line = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+  int tries = 0;
+  while (connect(line, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
+         ++tries < 2000)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  REQUIRE(tries < 2000);
+  return line;
 }
 
 }  // namespace
@@ -235,9 +262,6 @@ TEST_CASE("ranks that do not come to a rendezvous are named, on both sides") {
     processes ranks;
     desc.timeout_ns = 20000000000;
     desc.size = 3;
-    const auto meets = [](const member& me) {
-      return ending_of(velo_group_barrier(me.stream, me.group));
-    };
     for (const int rank : {0, 1, 1}) {
       desc.rank = rank;
       ranks.start_rank(desc, meets);
@@ -257,14 +281,7 @@ TEST_CASE("ranks that do not come to a rendezvous are named, on both sides") {
 TEST_CASE(
     "what a killed rank 0 left behind is in nobody's way, and a living one is not disturbed") {
   const std::string name = processes::name();
-  velo_group_desc desc = group_desc();
-  desc.transport = VELO_TRANSPORT_SHM;
-  desc.name = name.c_str();
-  desc.size = 2;
-  desc.rank = 0;
-  const auto meets = [](const member& me) {
-    return ending_of(velo_group_barrier(me.stream, me.group));
-  };
+  velo_group_desc desc = rank_0_of_2(name);
   processes first;
   first.start_rank(desc, meets);
   const std::string socket = folder() + "/" + name + ".socket";
@@ -291,9 +308,7 @@ TEST_CASE(
 
 TEST_CASE("the folder of sockets is the user's alone, and each socket too") {
   processes ranks;
-  ranks.start_all(2, group_desc(), [](const member& me) {
-    return ending_of(velo_group_barrier(me.stream, me.group));
-  });
+  ranks.start_all(2, group_desc(), meets);
   ranks.wait();
   struct stat is {};
   REQUIRE(lstat(folder().c_str(), &is) == 0);
@@ -304,28 +319,12 @@ TEST_CASE("the folder of sockets is the user's alone, and each socket too") {
 
 TEST_CASE("a stranger at the socket is sent away, whatever he says") {
   const std::string name = processes::name();
-  velo_group_desc desc = group_desc();
-  desc.transport = VELO_TRANSPORT_SHM;
-  desc.name = name.c_str();
-  desc.size = 2;
-  desc.rank = 0;
-  const auto meets = [](const member& me) {
-    return ending_of(velo_group_barrier(me.stream, me.group));
-  };
+  velo_group_desc desc = rank_0_of_2(name);
   processes ranks;
   ranks.start_rank(desc, meets);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = folder() + "/" + name + ".socket";
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   const char* says[] = {"", "hello", "velo shm but no more"};
   for (const char* text : says) {
-    const int line = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    int tries = 0;
-    while (connect(line, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-           ++tries < 2000)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    REQUIRE(tries < 2000);
+    const int line = line_to(name);
     CHECK(send(line, text, std::strlen(text), MSG_NOSIGNAL) ==
           static_cast<ssize_t>(std::strlen(text)));
     close(line);
@@ -337,28 +336,16 @@ TEST_CASE("a stranger at the socket is sent away, whatever he says") {
 
 TEST_CASE("ranks of another release are named") {
   const std::string name = processes::name();
-  velo_group_desc desc = group_desc();
-  desc.transport = VELO_TRANSPORT_SHM;
-  desc.name = name.c_str();
-  desc.size = 2;
-  desc.rank = 0;
+  velo_group_desc desc = rank_0_of_2(name);
   processes ranks;
   ranks.start_rank(desc, [](const member&) { return ending(); });
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string path = folder() + "/" + name + ".socket";
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
   struct {
     char magic[8] = {'v', 'e', 'l', 'o', ' ', 's', 'h', 'm'};
     char release[24] = "0.9.7";
     std::int32_t rank = 1, size = 2;
     std::uint64_t layout = 0;
   } says;
-  const int line = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-  int tries = 0;
-  while (connect(line, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-         ++tries < 2000)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const int line = line_to(name);
   REQUIRE(send(line, &says, sizeof says, MSG_NOSIGNAL) == sizeof says);
   const ending one = ranks.wait()[0];
   close(line);

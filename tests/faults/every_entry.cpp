@@ -1,7 +1,6 @@
 // The rows, written by hand: a call that does what its function is for.
 #include "tests/faults/every_entry.hpp"
 
-#include <cstddef>
 #include <iterator>
 #include <set>
 #include <stdexcept>

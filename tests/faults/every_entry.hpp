@@ -6,7 +6,6 @@
 // function of the spec without a row.
 #pragma once
 
-#include <deque>
 #include <string>
 #include <vector>
 

@@ -1,13 +1,10 @@
 // Adaptors: the suite for allocators over each and over stacks of all, and what each is for.
-#include <fcntl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
-#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <set>

@@ -1,6 +1,5 @@
 // The choice of modules at a budget: equal to trying everything, bisected on what a device has.
 #include <catch2/catch.hpp>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>

@@ -3,7 +3,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>

@@ -1,5 +1,4 @@
 // How snapshots are given out: whole or not at all, to a buffer or a file, and what stands in the way.
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -1,7 +1,6 @@
 // Planned swaps: stalls known by hand, plans executed by a clock of the test's own, bounds kept.
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <map>
 #include <string>
 #include <vector>

@@ -1,10 +1,10 @@
 // DualPipeV and DualPipe: orders of worked examples, one against the other, what fusing gains.
-#include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
 using test::made;
 using test::price;
+using test::refused;
 
 TEST_CASE("DualPipeV has the order of DeepSeek's steps") {
   const sched::schedule two = made(VELO_SCHEDULE_DUALPIPEV, {2, 4});
@@ -82,9 +82,6 @@ TEST_CASE("DualPipe idles as its formula says and holds P + 1") {
 TEST_CASE("DualPipeV runs from 2P - 1 micro-batches on, DualPipe from 2P, both numbers even") {
   CHECK(test::violations_of(made(VELO_SCHEDULE_DUALPIPEV, {5, 9})).empty());
   CHECK(test::violations_of(made(VELO_SCHEDULE_DUALPIPEV, {1, 1})).empty());
-  const auto refused = [](velo_schedule_kind kind, const test::sizes& of) {
-    return std::string(test::failure_of([&] { made(kind, of); }).argument);
-  };
   CHECK(refused(VELO_SCHEDULE_DUALPIPEV, {5, 8}) == "desc.microbatches");
   CHECK(refused(VELO_SCHEDULE_DUALPIPE, {5, 20}) == "desc.ranks");
   CHECK(refused(VELO_SCHEDULE_DUALPIPE, {4, 6}) == "desc.microbatches");

@@ -1,5 +1,4 @@
 // Any action of a closed form is what reading from the beginning comes to.
-#include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
@@ -45,9 +44,7 @@ TEST_CASE("a schedule of millions of actions is made at once, and read anywhere"
 }
 
 TEST_CASE("what no memory could hold is refused") {
-  const auto refused = [](const test::sizes& of) {
-    return std::string(test::failure_of([&] { test::made(VELO_SCHEDULE_1F1B, of); }).argument);
-  };
+  const auto refused = [](const test::sizes& of) { return test::refused(VELO_SCHEDULE_1F1B, of); };
   CHECK(refused({65536, 4096}) == "desc.microbatches");
   CHECK(refused({65537, 1}) == "desc.ranks");
   CHECK(refused({2, 1 << 25}) == "desc.microbatches");

@@ -9,6 +9,7 @@
 #include "sched/check.hpp"
 #include "sched/pipeline/generate.hpp"
 #include "sched/timeline.hpp"
+#include "tests/core/fails.hpp"
 
 namespace velo::test {
 
@@ -36,6 +37,11 @@ inline velo_schedule_desc desc_of(velo_schedule_kind kind, const sizes& of) {
 inline sched::schedule made(velo_schedule_kind kind, const sizes& of,
                             const sched::costs& costs = {}) {
   return sched::generate(desc_of(kind, of), costs);
+}
+
+// The argument for which a kind is refused.
+inline std::string refused(velo_schedule_kind kind, const sizes& of) {
+  return failure_of([&] { made(kind, of); }).argument;
 }
 
 // A row as "0F0 0F1 (0F2;3B0)": an FB without its name.

@@ -1,10 +1,10 @@
 // W apart: orders of worked examples, formulas up to many ranks, caps.
-#include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
 using test::made;
 using test::price;
+using test::refused;
 
 TEST_CASE("ZB-H1 puts off one W more on every rank") {
   const sched::schedule order = made(VELO_SCHEDULE_ZBH1, {4, 8});
@@ -108,9 +108,6 @@ TEST_CASE("a cap is kept, and one in which nothing fits refused") {
 }
 
 TEST_CASE("what kinds cannot take is refused by name") {
-  const auto refused = [](velo_schedule_kind kind, const test::sizes& of) {
-    return std::string(test::failure_of([&] { made(kind, of); }).argument);
-  };
   CHECK(refused(VELO_SCHEDULE_ZB1P, {4, 9, 2}) == "desc.microbatches");
   CHECK(refused(VELO_SCHEDULE_ZBV, {4, 9, 1}) == "desc.chunks");
   CHECK(refused(VELO_SCHEDULE_ZBV, {4, 9, 3}) == "desc.chunks");

@@ -107,8 +107,7 @@ void mpi_link::meet(std::size_t buffer, bool whole) {
   hello mine{};
   std::snprintf(mine.release, sizeof mine.release, "%s", VELO_RELEASE);
   name_host(mine.host);
-  const char* place =
-      std::getenv("VELO_MPI_HOST");  // ranks of one host that pretend to be of several
+  const char* place = std::getenv("VELO_MPI_HOST");  // one host's ranks as if of several
   std::snprintf(mine.place, sizeof mine.place, "%s", place != nullptr ? place : mine.host);
   while (getrandom(&mine.token, sizeof mine.token, 0) < 0 && errno == EINTR) {
   }

@@ -118,9 +118,7 @@ bool mpi_messages::take(const operation& what, int from) {
   if (c.from == 0) {
     terms theirs;
     std::memcpy(&theirs, slot, sizeof theirs);
-    if (theirs.count != m.terms.count || theirs.in_code != m.terms.in_code ||
-        theirs.in_bits != m.terms.in_bits)
-      disagree(m, theirs);
+    if (!m.terms.has_elements_of(theirs)) disagree(m, theirs);
   }
   if (c.bytes > 0)
     std::memcpy(m.data + c.from, slot + head_bytes, static_cast<std::size_t>(c.bytes));

@@ -1,8 +1,8 @@
 // libvelo_mpi.so: the table of plugin.hpp over MPI 3.
 //
 // Lines hang on the host's communicators as attributes: when a host frees one, the line goes with the
-// last group that uses it, or soon after. MPI that velo has initialized is finalized when the process ends in good
-// order; MPI of a host is the host's. After MPI_Finalize every call fails, whoever made it.
+// last group that uses it, or soon after. MPI that velo has initialized is finalized when the process
+// ends in good order; MPI of a host is the host's. After MPI_Finalize every call fails, whoever made it.
 #include "comm/transport/mpi/plugin.hpp"
 
 #include <mpi.h>
@@ -39,8 +39,8 @@ struct world {
   pid_t initialized_by = 0;
 };
 world& all() {
-  static world* const one =
-      new world;  // never destroyed: the process may end in the middle of a call
+  // Never destroyed: the process may end in the middle of a call.
+  static world* const one = new world;
   return *one;
 }
 

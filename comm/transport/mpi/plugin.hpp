@@ -6,7 +6,6 @@
 // another rank but `start`, whose MPI_Init_thread does.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 namespace velo::comm {

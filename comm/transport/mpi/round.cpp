@@ -82,7 +82,6 @@ void mpi_round::meet() {
   compare();
 }
 
-// Ranks disagree: those are right whose terms most have, of equal numbers those of the lowest rank.
 void mpi_round::compare() {
   const std::uint64_t own = what.terms.signature();
   const auto terms_of = [this](int of) {
@@ -91,19 +90,8 @@ void mpi_round::compare() {
   bool same = true;
   for (int peer = 0; peer < size; ++peer) same = same && terms_of(peer).signature() == own;
   if (same) return;
-  int right = 0, most = 0;
-  for (int one = 0; one < size; ++one) {
-    int alike = 0;
-    for (int peer = 0; peer < size; ++peer)
-      alike += terms_of(peer).signature() == terms_of(one).signature();
-    if (alike > most) most = alike, right = one;
-  }
   fault why = doing_;
-  why.kind = fault::how::disagree;
-  for (int peer = 0; peer < size; ++peer)
-    if (terms_of(peer).signature() != terms_of(right).signature()) why.culprits.add(peer);
-  why.terms = terms_of(right);
-  why.other = terms_of(why.culprits.lowest());
+  why.set_disagreement(size, terms_of);
   end(why);
 }
 

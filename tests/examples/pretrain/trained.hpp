@@ -1,7 +1,6 @@
 // What a few steps of a small model leave: to be compared bit by bit.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>

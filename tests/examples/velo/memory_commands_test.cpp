@@ -4,7 +4,6 @@
 
 #include <catch2/catch.hpp>
 #include <cstdio>
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 #include <string>

@@ -1,7 +1,6 @@
 // velo schedule, run as a program: kinds, formats, verdicts, exit codes.
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <sstream>
 

@@ -1,0 +1,23 @@
+// A group and a stream of its context, for the entries of group.h and buckets.h.
+#pragma once
+
+#include "comm/group.hpp"
+#include "core/failure.hpp"
+#include "core/stream.hpp"
+
+namespace velo::capi {
+
+inline comm::group& group_of(velo_group handle) {
+  return core::resolve<comm::group>(handle, "group");
+}
+
+// owner: of the group.
+inline core::stream& stream_of(velo_stream handle, const core::context& owner) {
+  auto& on = core::resolve<core::stream>(handle, "stream");
+  if (&on.owner() != &owner)
+    core::fail(VELO_ERR_ARGUMENT, "stream", "a stream of the group's context",
+               "one of another context");
+  return on;
+}
+
+}  // namespace velo::capi
