@@ -144,10 +144,11 @@ void group::tell_peers(const operation& what, const char* cause) noexcept {
   link_->fail(why);
 }
 
-void group::abort() noexcept {
+void group::abort(const char* cause) noexcept {
   fault why;
   why.kind = fault::how::aborted;
   why.culprits.add(rank());
+  core::copy_text(why.cause, sizeof why.cause, cause);
   link_->fail(why);
 }
 

@@ -63,8 +63,8 @@ class group {
   void drop(const ticket& place, const operation& what) noexcept;
   bool has_relay() const noexcept { return link_->has_relay(); }
 
-  void abort() noexcept;
-  bool is_waited_for_here() const;  // the caller is work of a stream with calls of ours
+  void abort(const char* why = "") noexcept;  // why: for the others' records
+  bool is_waited_for_here() const;            // the caller is work of a stream with calls of ours
   void fill(velo_group_info& info) const noexcept;
   std::string describe() const;  // JSON
   std::string history() const;   // JSON

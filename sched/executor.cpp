@@ -5,6 +5,7 @@
 
 #include "core/clock.hpp"
 #include "core/host_call.hpp"
+#include "sched/lower.hpp"
 
 namespace velo::sched {
 
@@ -12,10 +13,27 @@ using core::fail;
 using core::now_ns;
 using core::text;
 
+namespace {
+
+bool any_sends(const schedule& of, std::int32_t rank) {
+  for (row_reader row(of, rank); !row.done(); row.pass())
+    if (is_send(row.next().kind)) return true;
+  return false;
+}
+
+// With the sends and receives that a link needs.
+std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, std::int32_t rank,
+                                    const velo_link& link) {
+  if ((link.flags & VELO_LINK_WAITS) == 0 || any_sends(*what, rank)) return what;
+  return std::make_shared<const schedule>(lower(*what));
+}
+
+}  // namespace
+
 executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
                    const velo_executor_desc& desc, const velo_link& link)
     : owner_(owner),
-      schedule_(std::move(what)),
+      schedule_(fit(std::move(what), desc.rank, link)),
       shape_(schedule_->what()),
       desc_(desc),
       courier_(link, owner.memory()) {
@@ -24,6 +42,7 @@ executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
   for (const std::int32_t stage : schedule_->stages_of(desc_.rank))
     chunk_of_[static_cast<std::size_t>(stage)] = chunks++;
   slots_.resize(static_cast<std::size_t>(chunks) * static_cast<std::size_t>(units()));
+  row_sends_ = any_sends(*schedule_, desc_.rank);
   require_functions();
 }
 
@@ -45,7 +64,6 @@ void executor::require_functions() {
                  "desc.fused"}};
   for (row_reader row(*schedule_, desc_.rank); !row.done(); row.pass()) {
     const action& a = row.next();
-    row_sends_ |= is_send(a.kind);
     for (const auto& one : needed)
       if (one.kind == a.kind && !one.given)
         fail(VELO_ERR_NULL, one.field, text("a function: the row has %s", text_of(a).c_str()),

@@ -4,8 +4,7 @@
 // was given, and what it made and others have not received. Actions fill and empty slots; what comes
 // over the link goes into the slot that it is for, whichever slot is waited for. A slot is empty
 // again when B or W is done, so memory follows the schedule's own peak.
-//
-// Cost of an action: about 20 ns beside the host's function, and 60 ns a message (mailbox.hpp).
+// (What an action costs beside the host's function is measured by bench/bench_sched.)
 #pragma once
 
 #include <atomic>

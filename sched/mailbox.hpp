@@ -6,7 +6,7 @@
 // as long as ranks have a processor each, then yields, then sleeps on its rank's bell.
 //
 // The first failure that any rank reports ends the mailbox: whoever waits is woken, and gets it.
-// A message costs about 30 ns on each side; memory for what was sent and not yet received.
+// Memory: for what was sent and not yet received.
 #pragma once
 
 #include <atomic>

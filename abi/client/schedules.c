@@ -103,6 +103,7 @@ static void carried_out(velo_stream stream, velo_context context) {
   velo_schedule schedule = NULL;
   velo_timeline timeline = NULL;
   velo_mailbox mailbox = NULL;
+  velo_group group = NULL;
   velo_executor executor = NULL;
   int counts[32] = {0}, number = 7, got = 0;
   desc.kind = VELO_SCHEDULE_INTERLEAVED;
@@ -119,6 +120,11 @@ static void carried_out(velo_stream stream, velo_context context) {
   EXPECT(link.receive(link.user, 0, &got, sizeof got) == VELO_ERR_TIMEOUT);
   velo_mailbox_destroy(mailbox);
   EXPECT(velo_mailbox_get_link(mailbox, 0, &link) == VELO_ERR_HANDLE);
+  WORKS(velo_group_create(context, NULL, &group));
+  WORKS(velo_group_get_link(group, &link));
+  EXPECT((link.flags & VELO_LINK_WAITS) != 0);
+  EXPECT(link.send(link.user, 0, &number, sizeof number) == VELO_ERR_ARGUMENT); /* to itself */
+  velo_group_destroy(group);
   part.user = counts;
   part.flags = VELO_EXECUTOR_RECORD;
   part.forward = &counted;

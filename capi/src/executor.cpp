@@ -5,6 +5,7 @@
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
 #include "sched/executor.hpp"
+#include "sched/group_link.hpp"
 #include "sched/mailbox.hpp"
 #include "sched/schedule_object.hpp"
 
@@ -23,6 +24,8 @@ velo_link read_link(const velo_link* given, std::int32_t ranks) {
   const velo_link none = VELO_LINK_INIT;
   if (given == nullptr && ranks == 1) return none;
   const velo_link link = capi::read_struct(given, link_size, "desc.link", none);
+  if ((link.flags & ~std::uint32_t{VELO_LINK_WAITS}) != 0)
+    fail(VELO_ERR_ARGUMENT, "desc.link.flags", "bits of VELO_LINK_*", text("%u", link.flags));
   if (link.send == nullptr) fail(VELO_ERR_NULL, "desc.link.send", "a function", "NULL");
   if (link.receive == nullptr) fail(VELO_ERR_NULL, "desc.link.receive", "a function", "NULL");
   return link;
@@ -56,6 +59,13 @@ velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, velo_link*
       fail(VELO_ERR_ARGUMENT, "rank", text("that of one of %d ranks", from.ranks()),
            text("%d", rank));
     capi::write_struct(link, link_size, "link", from.link(rank));
+  });
+}
+
+velo_status velo_group_get_link(velo_group group, velo_link* link) {
+  return core::guard("velo_group_get_link", [&] {
+    capi::write_struct(link, link_size, "link",
+                       sched::link_over(core::resolve<comm::group>(group, "group")));
   });
 }
 

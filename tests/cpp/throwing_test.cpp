@@ -391,6 +391,8 @@ TEST_CASE("a schedule is carried out, and shown as it went") {
   const velo::schedule order = velo::schedule::create(VELO_SCHEDULE_1F1B, 1, 3);
   const velo::mailbox letters = velo::mailbox::create(1, 1000000000);
   const velo_link link = letters.link(0);
+  const velo::group alone = velo::group::create(context);
+  CHECK(velo::group_link(alone).flags == VELO_LINK_WAITS);
   int calls = 0;
   velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
   desc.link = &link;

@@ -28,6 +28,14 @@ void open_mailbox(world& w) {
   open(w);
   must(create_mailbox(w));
 }
+void open_group(world& w) {
+  open(w);
+  must(velo_group_create(w.context, nullptr, &w.groups[0]));
+}
+velo_status group_link(world& w) {
+  velo_link link = VELO_LINK_INIT;
+  return velo_group_get_link(w.groups[0], &link);
+}
 void open_schedule(world& w) {
   open_mailbox(w);
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
@@ -61,6 +69,8 @@ void close_executor(world& w) {
   velo_executor_destroy(w.executor);
   velo_schedule_destroy(w.schedule);
   velo_mailbox_destroy(w.mailbox);
+  velo_group_destroy(w.groups[0]);
+  w.groups[0] = nullptr;
   w.timeline = nullptr;
   w.executor = nullptr;
   w.schedule = nullptr;
@@ -82,6 +92,7 @@ std::vector<entry> executor_rows() {
        },
        close_executor},
       {"velo_mailbox_get_link", open_mailbox, get_link, close_executor},
+      {"velo_group_get_link", open_group, group_link, close_executor},
       {"velo_executor_create", open_schedule, create, close_executor},
       {"velo_executor_destroy", open_executor,
        [](world& w) {

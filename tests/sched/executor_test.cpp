@@ -1,216 +1,22 @@
 // Executors on threads of one process: what arrives where, what fails how.
-//
-// The model under test is arithmetic on labels: a forward checks that its input is what the stage
-// before made for that micro-batch, in values, sizes and number of tensors, a backward the same with
-// gradients; sizes differ from one micro-batch to the next.
 #include <atomic>
-#include <deque>
-#include <functional>
 #include <thread>
 
-#include "schedules.hpp"
-#include "velo/velo.h"
+#include "team.hpp"
 
 using namespace velo;
-
-namespace {
-
-constexpr std::int64_t second = 1000000000;
-
-std::string last_error() {
-  char said[1024];
-  velo_error_text(said, sizeof said, nullptr);
-  return said;
-}
-
-velo_schedule schedule_of(velo_schedule_kind kind, const test::sizes& of) {
-  velo_schedule made = nullptr;
-  const velo_schedule_desc desc = test::desc_of(kind, of);
-  REQUIRE(velo_schedule_create(&desc, &made) == VELO_OK);
-  return made;
-}
-velo_schedule schedule_of(const std::string& rows) {
-  velo_schedule made = schedule_of(VELO_SCHEDULE_CUSTOM, {0, 0});
-  REQUIRE(velo_schedule_read(made, VELO_SCHEDULE_CSV, rows.data(), rows.size()) == VELO_OK);
-  return made;
-}
-
-// One rank: what it makes lies in buffers until it is released.
-struct rank_model {
-  std::int32_t stages = 0;
-  std::int32_t chain = 0;  // stages in a row
-  std::atomic<int>* wrong = nullptr;
-  int calls[16] = {};
-  int held = 0, released = 0;
-  std::int64_t shape[2] = {};
-  std::deque<std::vector<float>> values;  // must stay until they are released
-  std::function<velo_status(const velo_executor_call&)> before = nullptr;
-
-  // Tensors of a micro-batch: none, one or two, longer ones later on; what is in them.
-  static std::int64_t count_of(std::int32_t unit) { return unit % 3; }
-  static std::int64_t length_of(std::int32_t unit) { return 1 + unit / 4; }
-  static float value_of(bool forward, std::int32_t stage, std::int32_t unit) {
-    return static_cast<float>((forward ? 1 : -1) * (100 * stage + unit + 1));
-  }
-
-  void make(bool forward, std::int32_t stage, std::int32_t unit, velo_tensor* outputs,
-            std::int64_t& count) {
-    count = count_of(unit);
-    shape[0] = length_of(unit);
-    shape[1] = 2;
-    values.emplace_back(static_cast<std::size_t>(2 * length_of(unit)),
-                        value_of(forward, stage, unit));
-    for (std::int64_t i = 0; i < count; ++i) {
-      outputs[i] = {};
-      outputs[i].data = values.back().data();
-      outputs[i].device.type = VELO_DEVICE_CPU;
-      outputs[i].ndim = 2;
-      outputs[i].dtype = {VELO_DTYPE_FLOAT, 32, 1};
-      outputs[i].shape = shape;
-    }
-    const bool leaves = forward ? (stage + 1) % chain != 0 : stage % chain != 0;
-    if (leaves && count > 0) ++held;
-  }
-  void expect(bool forward, std::int32_t stage, std::int32_t unit, const velo_tensors& given) {
-    const bool comes = forward ? stage % chain != 0 : (stage + 1) % chain != 0;
-    const std::int32_t maker = forward ? stage - 1 : stage + 1;
-    bool right = given.count == (comes ? count_of(unit) : 0);
-    for (std::int64_t i = 0; right && i < given.count; ++i) {
-      const velo_tensor& one = given.data[i];
-      right = one.ndim == 2 && one.shape[0] == length_of(unit) && one.shape[1] == 2;
-      for (std::int64_t k = 0; right && k < 2 * one.shape[0]; ++k)
-        right = static_cast<const float*>(one.data)[k] == value_of(forward, maker, unit);
-    }
-    if (!right) ++*wrong;
-  }
-};
-
-velo_status act(void* user, velo_executor_call* call) {
-  auto& me = *static_cast<rank_model*>(user);
-  const velo_action& a = call->action;
-  if (me.before)
-    if (const velo_status status = me.before(*call); status != VELO_OK) return status;
-  ++me.calls[a.kind];
-  switch (a.kind) {
-    case VELO_ACTION_F:
-      me.expect(true, a.stage, a.microbatch, call->inputs);
-      me.make(true, a.stage, a.microbatch, call->outputs, call->output_count);
-      break;
-    case VELO_ACTION_I:
-    case VELO_ACTION_B:
-      me.expect(false, a.stage, a.microbatch, call->inputs);
-      me.make(false, a.stage, a.microbatch, call->outputs, call->output_count);
-      break;
-    default:
-      break;
-  }
-  return VELO_OK;
-}
-
-void count_released(void* user, const velo_action*) {
-  ++static_cast<rank_model*>(user)->released;
-}
-
-// All ranks of a schedule, each with a context, on a thread of its own.
-class team {
- public:
-  explicit team(velo_schedule of, std::uint32_t flags = 0, std::int64_t timeout_ns = 20 * second)
-      : schedule_(of) {
-    velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
-    REQUIRE(velo_schedule_get_info(of, &info) == VELO_OK);
-    REQUIRE(velo_mailbox_create(info.ranks, timeout_ns, &mailbox_) == VELO_OK);
-    models.resize(static_cast<std::size_t>(info.ranks));
-    for (std::int32_t rank = 0; rank < info.ranks; ++rank) {
-      models[rank].stages = info.stages;
-      models[rank].chain = info.kind == VELO_SCHEDULE_DUALPIPE ? info.stages / 2 : info.stages;
-      models[rank].wrong = &wrong;
-      velo_context_desc context = VELO_CONTEXT_DESC_INIT;
-      context.threads = 1;
-      contexts.emplace_back();
-      REQUIRE(velo_context_create(&context, &contexts.back()) == VELO_OK);
-      velo_link link = VELO_LINK_INIT;
-      REQUIRE(velo_mailbox_get_link(mailbox_, rank, &link) == VELO_OK);
-      velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
-      desc.rank = rank;
-      desc.flags = flags;
-      desc.link = &link;
-      desc.user = &models[rank];
-      desc.forward = desc.input = desc.weight = desc.backward = desc.other = &act;
-      desc.released = &count_released;
-      executors.emplace_back();
-      REQUIRE(velo_executor_create(contexts.back(), of, &desc, &executors.back()) == VELO_OK);
-    }
-    velo_context_stats stats = VELO_CONTEXT_STATS_INIT;
-    REQUIRE(velo_context_get_stats(contexts[0], &stats) == VELO_OK);
-    bytes_before = stats.bytes_allocated;
-  }
-  ~team() {
-    for (velo_executor one : executors) velo_executor_destroy(one);
-    for (velo_context one : contexts) velo_context_destroy(one);
-    velo_mailbox_destroy(mailbox_);
-    velo_schedule_destroy(schedule_);
-  }
-  team(const team&) = delete;
-  team& operator=(const team&) = delete;
-
-  void run(bool queued = false) {
-    status.assign(executors.size(), VELO_OK);
-    errors.assign(executors.size(), "");
-    culprits.assign(executors.size(), -1);
-    std::vector<std::thread> threads;
-    for (std::size_t rank = 0; rank < executors.size(); ++rank)
-      threads.emplace_back([this, rank, queued] {
-        velo_stream stream = nullptr;
-        if (queued)
-          velo_stream_create(contexts[rank], &stream);
-        else
-          velo_context_stream(contexts[rank], &stream);
-        status[rank] = velo_executor_run(stream, executors[rank]);
-        velo_error_info known = VELO_ERROR_INFO_INIT;
-        velo_last_error(&known);
-        culprits[rank] = known.rank;
-        errors[rank] = last_error();
-        if (queued) velo_stream_destroy(stream);
-      });
-    for (std::thread& one : threads) one.join();
-  }
-
-  std::vector<rank_model> models;
-  std::vector<velo_context> contexts;
-  std::vector<velo_executor> executors;
-  std::vector<velo_status> status;
-  std::vector<std::string> errors;
-  std::vector<std::int32_t> culprits;
-  std::atomic<int> wrong{0};
-  std::uint64_t bytes_before = 0;  // of a context, with an executor that never ran
-
- private:
-  velo_schedule schedule_;
-  velo_mailbox mailbox_ = nullptr;
-};
-
-void require_all_went_well(team& all) {
-  CHECK(all.wrong == 0);
-  for (std::size_t rank = 0; rank < all.executors.size(); ++rank) {
-    INFO("rank " << rank << ": " << all.errors[rank]);
-    CHECK(all.status[rank] == VELO_OK);
-    CHECK(all.models[rank].held == all.models[rank].released);
-  }
-}
-
-}  // namespace
+using namespace velo::test;
 
 TEST_CASE("every rank is given what the others made, run after run") {
-  const std::pair<velo_schedule_kind, test::sizes> kinds[] = {
-      {VELO_SCHEDULE_GPIPE, {3, 9}},
-      {VELO_SCHEDULE_1F1B, {1, 4}},
-      {VELO_SCHEDULE_1F1B, {4, 13}},
-      {VELO_SCHEDULE_INTERLEAVED, {2, 8}},
-      {VELO_SCHEDULE_INTERLEAVED, {3, 11, 4, 4}},
-      {VELO_SCHEDULE_ZB1P, {3, 9, 2}},
-      {VELO_SCHEDULE_ZBV, {3, 8}},
-      {VELO_SCHEDULE_DUALPIPE, {4, 8}},
-      {VELO_SCHEDULE_DUALPIPEV, {3, 6}}};
+  const std::pair<velo_schedule_kind, sizes> kinds[] = {{VELO_SCHEDULE_GPIPE, {3, 9}},
+                                                        {VELO_SCHEDULE_1F1B, {1, 4}},
+                                                        {VELO_SCHEDULE_1F1B, {4, 13}},
+                                                        {VELO_SCHEDULE_INTERLEAVED, {2, 8}},
+                                                        {VELO_SCHEDULE_INTERLEAVED, {3, 11, 4, 4}},
+                                                        {VELO_SCHEDULE_ZB1P, {3, 9, 2}},
+                                                        {VELO_SCHEDULE_ZBV, {3, 8}},
+                                                        {VELO_SCHEDULE_DUALPIPE, {4, 8}},
+                                                        {VELO_SCHEDULE_DUALPIPEV, {3, 6}}};
   for (const auto& [kind, of] : kinds) {
     INFO("kind " << kind);
     team all(schedule_of(kind, of));
@@ -427,6 +233,9 @@ TEST_CASE("executors and mailboxes that make no sense are refused by name") {
   desc.link = &link;
   CHECK(velo_executor_create(all.contexts[0], of, &desc, &made) == VELO_ERR_NULL);
   CHECK(last_error().find("desc.link.send") != std::string::npos);
+  link.flags = 2;
+  CHECK(velo_executor_create(all.contexts[0], of, &desc, &made) == VELO_ERR_ARGUMENT);
+  link.flags = 0;
   link.send = [](void*, std::int32_t, const void*, std::uint64_t) -> velo_status { return 0; };
   link.receive = [](void*, std::int32_t, void*, std::uint64_t) -> velo_status { return 0; };
   CHECK(velo_executor_create(all.contexts[0], of, &desc, &made) == VELO_ERR_NULL);

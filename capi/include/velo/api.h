@@ -400,6 +400,9 @@ struct velo_api {
   velo_status (*all_gather_matmul)(velo_stream stream, const velo_all_gather_matmul_args* args);
   velo_status (*all_gather_matmul_reduce_scatter)(
       velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
+
+  /* velo/executor.h */
+  velo_status (*group_get_link)(velo_group group, velo_link* link);
 };
 
 VELO_END_C

@@ -7,8 +7,8 @@
  * travel only when they change.
  *
  * Messages go over a link: three functions that move bytes to and from other ranks. A mailbox
- * (velo_mailbox) has links for ranks that are threads of one process; a host may bring links of its
- * own.
+ * (velo_mailbox) has links for ranks that are threads of one process, a group (velo_group_get_link)
+ * for ranks that are processes, of one host or many; a host may bring links of its own.
  *
  * Rows with SEND and RECV send and receive where they say so; other rows send as soon as something
  * is made, and receive when it is needed.
@@ -24,6 +24,7 @@
 #ifndef VELO_EXECUTOR_H
 #define VELO_EXECUTOR_H
 
+#include "velo/group.h"
 #include "velo/schedule.h"
 #include "velo/status.h"
 #include "velo/types.h"
@@ -38,7 +39,7 @@ enum {
 };
 
 /* Gives `size` bytes to a rank; when it returns they may be overwritten. It must not wait for the
- * other rank, unless rows have SEND and RECV. */
+ * other rank, unless the link says so, or rows have SEND and RECV. */
 typedef velo_status (*velo_link_send_fn)(void* user, int32_t to, const void* bytes, uint64_t size);
 
 /* Waits for the next bytes that a rank gave to this one, which were as many, and in that order. */
@@ -47,12 +48,18 @@ typedef velo_status (*velo_link_receive_fn)(void* user, int32_t from, void* byte
 /* Makes calls of all ranks fail, those under way too; called from any thread, several times. */
 typedef void (*velo_link_abort_fn)(void* user, const char* why);
 
+/* Bits of velo_link.flags. */
+enum {
+  VELO_LINK_WAITS = 1 /* a send may wait for its receive: executors put SEND and RECV into rows that
+                         have none, as velo_schedule_lower does */
+};
+
 /* How one rank reaches others. Failures are passed on with their record, where the function left
  * one by failing in a call of velo's. */
 typedef struct velo_link {
   uint32_t struct_size;
-  uint32_t reserved; /* 0 */
-  void* user;        /* passed to the functions */
+  uint32_t flags; /* bits: VELO_LINK_WAITS */
+  void* user;     /* passed to the functions */
   velo_link_send_fn send;
   velo_link_receive_fn receive;
   velo_link_abort_fn abort; /* may be NULL: a failure then reaches others by their own deadlines */
@@ -132,10 +139,16 @@ VELO_API void velo_mailbox_destroy(velo_mailbox mailbox);
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such rank), STATE. */
 VELO_API velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, velo_link* link);
 
+/* The link of a group's rank, valid until the group is destroyed: its messages are those of the group,
+ * which ends when a run fails. The group's ranks are the schedule's. link: receives it, at most
+ * link->struct_size bytes.
+ * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
+VELO_API velo_status velo_group_get_link(velo_group group, velo_link* link);
+
 /* An executor of one rank of a schedule, as it stands now. Memory for what is received is of the
  * context. executor: receives the handle; destroy it with velo_executor_destroy.
  * Thread class: any. Errors: NULL (also a function that the row needs), HANDLE, STRUCT, ARGUMENT
- * (rank, flags), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
+ * (rank, flags, those of the link), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_executor_create(velo_context context, velo_schedule schedule,
                                           const velo_executor_desc* desc, velo_executor* executor);
 

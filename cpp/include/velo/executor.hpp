@@ -5,6 +5,7 @@
 #include "velo/detail/function.hpp"
 #include "velo/detail/owner.hpp"
 #include "velo/executor.h"
+#include "velo/group.hpp"
 #include "velo/schedule.hpp"
 
 VELO_CPP_BEGIN
@@ -39,6 +40,14 @@ class mailbox : public detail::owner<velo_mailbox, detail::destroy_mailbox> {
     return detail::finish<velo_link>(status, link);
   }
 };
+
+// How a rank of a group reaches the others, as long as the group is there.
+inline outcome<velo_link> group_link(velo_group group) {
+  velo_link link = {};
+  link.struct_size = sizeof link;
+  const velo_status status = VELO_FN(group_get_link)(group, &link);
+  return detail::finish<velo_link>(status, link);
+}
 
 // Owns an executor: one rank's part of a schedule.
 class executor : public detail::owner<velo_executor, detail::destroy_executor> {

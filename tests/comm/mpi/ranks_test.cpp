@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/sched/rank_model.hpp"
 #include "velo/velo.h"
 
 namespace {
@@ -367,6 +368,31 @@ TEST_CASE("parts have ranks, messages and faults of their own", "[together]") {
   }
   CHECK(sum_of(me, 1000) == VELO_OK);  // which ended nothing
   CHECK(velo_group_shrink(me.group, nullptr, &none) == VELO_ERR_STATE);
+}
+
+TEST_CASE("a schedule is carried out, and its first failure is that of all ranks", "[together]") {
+  const joined all;
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = VELO_SCHEDULE_ZBV;
+  desc.ranks = all.me.size;
+  desc.microbatches = 9;
+  velo_schedule order = nullptr;
+  REQUIRE(velo_schedule_create(&desc, &order) == VELO_OK);
+  for (const std::int64_t scale : {1, 1 << 15}) {
+    velo::test::rank_part mine(order, all.me.context, all.me.group, scale);
+    CHECK(velo_executor_run(all.me.stream, mine.executor) == VELO_OK);
+    CHECK(mine.went_well());
+  }
+  velo::test::rank_part mine(order, all.me.context, all.me.group, 1);
+  mine.model.before = [&](const velo_executor_call& call) -> velo_status {
+    return all.me.rank == 0 && call.action.microbatch == 5 ? VELO_ERR_IO : VELO_OK;
+  };
+  const velo_status done = velo_executor_run(all.me.stream, mine.executor);
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  velo_last_error(&info);
+  CHECK(done == (all.me.rank == 0 ? VELO_ERR_FOREIGN : VELO_ERR_PEER));
+  if (all.me.rank != 0) CHECK(std::string(info.cause).find("of rank 0") != std::string::npos);
+  velo_schedule_destroy(order);
 }
 
 TEST_CASE("what mpirun says decides: one host is shared memory", "[together]") {

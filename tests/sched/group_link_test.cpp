@@ -1,0 +1,120 @@
+// Executors over the messages of a group: ranks as threads, and ranks as processes.
+#include <cstdlib>
+
+#include "comm/processes.hpp"
+#include "team.hpp"
+
+using namespace velo;
+using namespace velo::test;
+
+namespace {
+
+const std::pair<velo_schedule_kind, sizes> kinds[] = {{VELO_SCHEDULE_GPIPE, {3, 9}},
+                                                      {VELO_SCHEDULE_1F1B, {4, 13}},
+                                                      {VELO_SCHEDULE_INTERLEAVED, {3, 11, 4, 4}},
+                                                      {VELO_SCHEDULE_ZBV, {3, 8}},
+                                                      {VELO_SCHEDULE_DUALPIPE, {4, 8}}};
+
+// Longer than what lies between two ranks, so that a send waits for its receive.
+constexpr std::int64_t long_length = 1 << 15;
+
+}  // namespace
+
+TEST_CASE("over a group every rank is given what the others made") {
+  for (const auto& [kind, of] : kinds) {
+    INFO("kind " << kind);
+    team all(schedule_of(kind, of), 0, 20 * second, by::group);
+    for (int run = 0; run < 2; ++run) {
+      all.run();
+      require_all_went_well(all);
+    }
+  }
+}
+
+TEST_CASE("a failure of one rank is that of all over a group, too, with the first cause") {
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {3, 8}), 0, 20 * second, by::group);
+  all.models[1].before = [](const velo_executor_call& call) {
+    return call.action.kind == VELO_ACTION_B && call.action.microbatch == 2 ? VELO_ERR_IO : VELO_OK;
+  };
+  all.run();
+  CHECK(all.status[1] == VELO_ERR_FOREIGN);
+  for (const std::size_t rank : {0, 2}) {
+    INFO(all.errors[rank]);
+    CHECK(all.status[rank] == VELO_ERR_PEER);
+    CHECK(all.culprits[rank] == 1);
+    CHECK(all.errors[rank].find("33 from 1B2 of rank 1") != std::string::npos);
+  }
+}
+
+TEST_CASE("a run over a group is cancelled from another thread") {
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 4}), 0, 20 * second, by::group);
+  std::atomic<bool> began{false}, cancelled{false};
+  all.models[1].before = [&](const velo_executor_call& call) {
+    if (call.action.microbatch == 1) {
+      began = true;
+      while (!cancelled) std::this_thread::yield();
+    }
+    return VELO_OK;
+  };
+  std::thread canceller([&] {
+    while (!began) std::this_thread::yield();
+    CHECK(velo_executor_cancel(all.executors[0]) == VELO_OK);
+    cancelled = true;
+  });
+  all.run();
+  canceller.join();
+  for (const std::size_t rank : {0, 1}) {
+    INFO(all.errors[rank]);
+    CHECK(all.status[rank] == VELO_ERR_PEER);
+    CHECK(all.culprits[rank] == 0);
+    CHECK(all.errors[rank].find("cancel") != std::string::npos);
+  }
+}
+
+TEST_CASE("ranks that are processes carry out a schedule, messages of any length") {
+  for (const auto& [kind, of] : kinds)
+    for (const std::int64_t scale : {std::int64_t{1}, long_length}) {
+      INFO("kind " << kind << ", scale " << scale);
+      processes ranks;
+      const auto [which, how] = std::pair(kind, of);
+      ranks.start_all(of.ranks, VELO_GROUP_DESC_INIT, [which, how, scale](const member& me) {
+        const velo_schedule_desc desc = desc_of(which, how);
+        velo_schedule order = nullptr;
+        velo_schedule_create(&desc, &order);
+        ending said;
+        {
+          rank_part mine(order, me.context, me.group, scale);
+          said = ending_of(velo_executor_run(me.stream, mine.executor));
+          said.value = mine.went_well() ? 1 : 0;
+        }
+        velo_schedule_destroy(order);
+        return said;
+      });
+      for (const ending& each : ranks.wait()) {
+        INFO(each.expected << " " << each.got << " " << each.cause);
+        CHECK(each.code == VELO_OK);
+        CHECK(each.value == 1);
+      }
+    }
+}
+
+TEST_CASE("a process that dies in its part ends the run of the others") {
+  processes ranks;
+  ranks.start_all(3, VELO_GROUP_DESC_INIT, [](const member& me) {
+    const velo_schedule_desc desc = desc_of(VELO_SCHEDULE_1F1B, {3, 6});
+    velo_schedule order = nullptr;
+    velo_schedule_create(&desc, &order);
+    rank_part mine(order, me.context, me.group, 1);
+    mine.model.before = [&](const velo_executor_call& call) -> velo_status {
+      if (me.rank == 2 && call.action.microbatch == 2) _exit(7);
+      return VELO_OK;
+    };
+    return ending_of(velo_executor_run(me.stream, mine.executor));
+  });
+  const std::vector<ending> all = ranks.wait();
+  for (const std::size_t rank : {0, 1}) {
+    INFO(all[rank].got << " " << all[rank].cause);
+    CHECK(all[rank].code == VELO_ERR_PEER);
+    CHECK(all[rank].rank == 2);
+  }
+}

@@ -1,0 +1,139 @@
+// Executors of all ranks of a schedule, on threads of the test, over a mailbox or over a group.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "sched/rank_model.hpp"
+#include "schedules.hpp"
+
+namespace velo::test {
+
+constexpr std::int64_t second = 1000000000;
+
+inline std::string last_error() {
+  char said[1024];
+  velo_error_text(said, sizeof said, nullptr);
+  return said;
+}
+
+inline velo_schedule schedule_of(velo_schedule_kind kind, const sizes& of) {
+  velo_schedule made = nullptr;
+  const velo_schedule_desc desc = desc_of(kind, of);
+  REQUIRE(velo_schedule_create(&desc, &made) == VELO_OK);
+  return made;
+}
+inline velo_schedule schedule_of(const std::string& rows) {
+  velo_schedule made = schedule_of(VELO_SCHEDULE_CUSTOM, {0, 0});
+  REQUIRE(velo_schedule_read(made, VELO_SCHEDULE_CSV, rows.data(), rows.size()) == VELO_OK);
+  return made;
+}
+
+enum class by { mailbox, group };
+
+// All ranks of a schedule, each with a context, on a thread of its own.
+class team {
+ public:
+  explicit team(velo_schedule of, std::uint32_t flags = 0, std::int64_t timeout_ns = 20 * second,
+                by way = by::mailbox)
+      : schedule_(of) {
+    velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
+    REQUIRE(velo_schedule_get_info(of, &info) == VELO_OK);
+    const auto ranks = static_cast<std::size_t>(info.ranks);
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      velo_context_desc context = VELO_CONTEXT_DESC_INIT;
+      context.threads = 1;
+      contexts.emplace_back();
+      REQUIRE(velo_context_create(&context, &contexts.back()) == VELO_OK);
+    }
+    if (way == by::mailbox) {
+      REQUIRE(velo_mailbox_create(info.ranks, timeout_ns, &mailbox_) == VELO_OK);
+    } else {
+      groups_.resize(ranks);
+      velo_group_desc desc = VELO_GROUP_DESC_INIT;
+      desc.timeout_ns = timeout_ns;
+      REQUIRE(velo_group_create_local(contexts.data(), info.ranks, &desc, groups_.data()) ==
+              VELO_OK);
+    }
+    models.resize(ranks);
+    for (std::int32_t rank = 0; rank < info.ranks; ++rank) {
+      models[rank].stages = info.stages;
+      models[rank].chain = info.kind == VELO_SCHEDULE_DUALPIPE ? info.stages / 2 : info.stages;
+      models[rank].wrong = &wrong;
+      velo_link link = VELO_LINK_INIT;
+      if (way == by::mailbox)
+        REQUIRE(velo_mailbox_get_link(mailbox_, rank, &link) == VELO_OK);
+      else
+        REQUIRE(velo_group_get_link(groups_[static_cast<std::size_t>(rank)], &link) == VELO_OK);
+      velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+      desc.rank = rank;
+      desc.flags = flags;
+      desc.link = &link;
+      desc.user = &models[rank];
+      desc.forward = desc.input = desc.weight = desc.backward = desc.other = &act;
+      desc.released = &count_released;
+      executors.emplace_back();
+      REQUIRE(velo_executor_create(contexts[static_cast<std::size_t>(rank)], of, &desc,
+                                   &executors.back()) == VELO_OK);
+    }
+    velo_context_stats stats = VELO_CONTEXT_STATS_INIT;
+    REQUIRE(velo_context_get_stats(contexts[0], &stats) == VELO_OK);
+    bytes_before = stats.bytes_allocated;
+  }
+  ~team() {
+    for (velo_executor one : executors) velo_executor_destroy(one);
+    for (velo_group one : groups_) velo_group_destroy(one);
+    for (velo_context one : contexts) velo_context_destroy(one);
+    velo_mailbox_destroy(mailbox_);
+    velo_schedule_destroy(schedule_);
+  }
+  team(const team&) = delete;
+  team& operator=(const team&) = delete;
+
+  void run(bool queued = false) {
+    status.assign(executors.size(), VELO_OK);
+    errors.assign(executors.size(), "");
+    culprits.assign(executors.size(), -1);
+    std::vector<std::thread> threads;
+    for (std::size_t rank = 0; rank < executors.size(); ++rank)
+      threads.emplace_back([this, rank, queued] {
+        velo_stream stream = nullptr;
+        if (queued)
+          velo_stream_create(contexts[rank], &stream);
+        else
+          velo_context_stream(contexts[rank], &stream);
+        status[rank] = velo_executor_run(stream, executors[rank]);
+        velo_error_info known = VELO_ERROR_INFO_INIT;
+        velo_last_error(&known);
+        culprits[rank] = known.rank;
+        errors[rank] = last_error();
+        if (queued) velo_stream_destroy(stream);
+      });
+    for (std::thread& one : threads) one.join();
+  }
+
+  std::vector<rank_model> models;
+  std::vector<velo_context> contexts;
+  std::vector<velo_executor> executors;
+  std::vector<velo_status> status;
+  std::vector<std::string> errors;
+  std::vector<std::int32_t> culprits;
+  std::atomic<int> wrong{0};
+  std::uint64_t bytes_before = 0;  // of a context, with an executor that never ran
+
+ private:
+  velo_schedule schedule_;
+  velo_mailbox mailbox_ = nullptr;
+  std::vector<velo_group> groups_;
+};
+
+inline void require_all_went_well(team& all) {
+  CHECK(all.wrong == 0);
+  for (std::size_t rank = 0; rank < all.executors.size(); ++rank) {
+    INFO("rank " << rank << ": " << all.errors[rank]);
+    CHECK(all.status[rank] == VELO_OK);
+    CHECK(all.models[rank].held == all.models[rank].released);
+  }
+}
+
+}  // namespace velo::test
