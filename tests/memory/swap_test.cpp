@@ -299,6 +299,23 @@ TEST_CASE("no more is out than the limit, and the object that is too much stays"
   CHECK(w.state(second) == VELO_SWAP_OUT);
 }
 
+TEST_CASE("an object waited for before its drop leaves its room to the next at once") {
+  const live_pool pool;
+  for (tier_case& t : tier_cases()) {
+    INFO(t.name);
+    t.desc.memory = pool;
+    t.desc.limit = 1 << 20;
+    const swap_world w(t.desc);
+    for (int i = 0; i < 8; ++i) {
+      const std::uint64_t next = w.add(nullptr, 700000);
+      REQUIRE(velo_swap_out(w.swap, next, w.stream, nullptr) == VELO_OK);
+      REQUIRE(velo_swap_wait(w.swap, next, w.stream) == VELO_OK);
+      REQUIRE(velo_swap_drop(w.swap, next, nullptr) == VELO_OK);
+    }
+    CHECK(w.stats().failures == 0);
+  }
+}
+
 TEST_CASE("threads use a swap at once, each its own objects") {
   const live_pool pool;
   for (tier_case& t : tier_cases()) {

@@ -135,7 +135,9 @@ VELO_API void velo_swap_destroy(velo_swap swap);
 VELO_API velo_status velo_swap_add(velo_swap swap, void* memory, uint64_t bytes, velo_swap_use use,
                                    uint64_t* object);
 
-/* Forgets an object, wherever it is; copies that were asked for finish first. stream: for memory of
+/* Forgets an object, wherever it is; copies that were asked for finish first, and only then is its
+ * room in the tier free: where another needs it within the limit, velo_swap_wait before the drop
+ * leaves none to finish. stream: for memory of
  * the pool's, whose queued work may still use it; NULL = nobody. Memory of the caller's is his again
  * when the call returns, which waits for these copies, or, where stream is a queue, to its later work.
  * Thread class: any. Errors: NULL (swap), HANDLE (swap, stream), ARGUMENT (no such object), STATE
