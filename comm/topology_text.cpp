@@ -54,11 +54,10 @@ void draw_panel(std::string& out, const family& of, const char* name, std::int64
     const membership at = of.place_of(rank);
     const double left = side * static_cast<double>(rank % columns);
     const double top = side * static_cast<double>(rank / columns);
-    const char* fill =
-        at.group < 0 ? "#ccc"
-                     : memory::svg::fills[at.group % std::int64_t{std::size(memory::svg::fills)}];
+    const std::string fill =
+        at.group < 0 ? "#ccc" : memory::svg::fill(static_cast<std::uint64_t>(at.group));
     append(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" fill=\"%s\"><title>",
-           left, top, side - 1, side - 1, fill);
+           left, top, side - 1, side - 1, fill.c_str());
     if (at.group < 0)
       append(out, "rank %lld: in no group", static_cast<long long>(rank));
     else

@@ -12,7 +12,7 @@ namespace velo::memory {
 using svg::append;
 using svg::bytes;
 using svg::escaped;
-using svg::fills;
+using svg::fill;
 
 namespace {
 
@@ -84,7 +84,7 @@ void draw_buffers(std::string& out, const plane& p, const plan_table& table,
     const double h = static_cast<double>(b.size) * p.per_byte;
     if (w < smallest || h < smallest) continue;
     append(out, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"><title>",
-           p.x(b.lower), p.y(offsets[i] + b.size), w, h, fills[i % std::size(fills)]);
+           p.x(b.lower), p.y(offsets[i] + b.size), w, h, fill(i).c_str());
     out += escaped(table.names[i]);
     append(out, ": %lld bytes at %lld, alive [%lld, %lld)</title></rect>\n",
            static_cast<long long>(b.size), static_cast<long long>(offsets[i]),

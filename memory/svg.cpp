@@ -1,9 +1,11 @@
-// Text put together, names made harmless.
+// Text put together, names made harmless, colors without end.
 #include "memory/svg.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdarg>
 #include <cstdio>
+#include <iterator>
 
 namespace velo::memory::svg {
 
@@ -48,6 +50,23 @@ std::string bytes(std::int64_t count) {
   } else {
     append(out, "%.1f GiB", value / (1 << 30));
   }
+  return out;
+}
+
+// Hues by the golden angle, so that neighbors lie far apart however many there are; two grades of
+// saturation and three of lightness, all dark enough for white letters.
+std::string fill(std::uint64_t index) {
+  if (index < std::size(fills)) return fills[index];
+  const double hue = std::fmod(static_cast<double>(index) * 137.50776, 360);
+  const double lightness = 0.38 + 0.07 * static_cast<double>(index % 3);
+  const double reach = lightness * (index / 3 % 2 == 0 ? 0.7 : 0.45);
+  const auto part = [&](double place) {
+    const double k = std::fmod(place + hue / 30, 12);
+    const double value = lightness - reach * std::max(-1.0, std::min({k - 3, 9 - k, 1.0}));
+    return static_cast<int>(std::lround(255 * value));
+  };
+  std::string out;
+  append(out, "#%02x%02x%02x", part(0), part(8), part(4));
   return out;
 }
 

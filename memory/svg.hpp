@@ -19,4 +19,7 @@ std::string escaped(const std::string& name);
 
 std::string bytes(std::int64_t count);  // "512 B", "12.5 MiB"
 
+// The color of one of many: those of `fills`, then others, of which the first 1024 differ.
+std::string fill(std::uint64_t index);
+
 }  // namespace velo::memory::svg

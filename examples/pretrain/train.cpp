@@ -138,8 +138,6 @@ class run {
     const memory_settings& asked = values_.memory;
     const std::int64_t budget = asked.memory_budget;
     if (budget == 0) return 0;
-    // The pool needs more than what is alive: holes between buffers, and parts of pages.
-    const auto with_margin = [](std::int64_t bytes) { return bytes + bytes / 100 + (1 << 19); };
     const bool adaptive = asked.recompute == "adaptive";
     const bool fits = adaptive && trainer_.adapt((budget - (1 << 19)) / 101 * 100);
     const std::int64_t promise = trainer_.promise(asked);
@@ -147,8 +145,9 @@ class run {
       memory_settings least = asked;
       least.recompute = "full", least.recompute_layers = 0;
       const std::int64_t other = trainer_.promise(least);
-      std::string why =
-          "must be at least " + std::to_string(with_margin(adaptive ? other : promise));
+      const std::int64_t live = adaptive ? other : promise;
+      std::string why = "must be at least " + std::to_string(with_margin(live)) + " (" +
+                        told(with_margin(live)) + ": " + told(live) + " and room for holes)";
       if (!adaptive && other < promise)
         why += ", or " + std::to_string(with_margin(other)) + " with recompute = full";
       config_.refuse("memory_budget", why.c_str());
@@ -156,6 +155,10 @@ class run {
     memory_.set_limit(budget);
     return promise;
   }
+
+  // The pool needs more than what is alive: holes between buffers, and parts of pages.
+  static std::int64_t with_margin(std::int64_t bytes) { return bytes + bytes / 100 + (1 << 19); }
+  static std::string told(std::int64_t bytes) { return scaled(static_cast<double>(bytes), "B"); }
 
   std::string parameters() const {
     return scaled(static_cast<double>(trainer_.weights().count())) + " parameters";
@@ -194,11 +197,12 @@ class run {
       return static_cast<int>(std::count_if(
           all.begin(), all.end(), [&](const layer_recompute& each) { return each.has(kind); }));
     };
-    console_.say("memory %s promised; made again: %d layer(s), attention in %d,",
-                 scaled(static_cast<double>(promise_), "B").c_str(),
-                 layers_with(VELO_RECOMPUTE_FULL), layers_with(VELO_RECOMPUTE_SELECTIVE));
-    console_.say("       gating's output in %d, norms in %d",
-                 layers_with(VELO_RECOMPUTE_ACTIVATION), layers_with(VELO_RECOMPUTE_NORM));
+    console_.say("memory %s promised, %s with room for holes; made again: %d layer(s),",
+                 told(promise_).c_str(), told(with_margin(promise_)).c_str(),
+                 layers_with(VELO_RECOMPUTE_FULL));
+    console_.say("       attention in %d, gating's output in %d, norms in %d",
+                 layers_with(VELO_RECOMPUTE_SELECTIVE), layers_with(VELO_RECOMPUTE_ACTIVATION),
+                 layers_with(VELO_RECOMPUTE_NORM));
   }
 
   void one_step(progress& report) {
@@ -304,17 +308,17 @@ class run {
   // Peaks of the categories, which need not fall together.
   void tell_memory() {
     const velo_pool_stats all = memory_.stats();
-    const std::string promised =
-        promise_ ? ", " + scaled(static_cast<double>(promise_), "B") + " promised" : "";
+    const std::string promised = promise_ ? ", " + told(promise_) + " promised" : "";
     const auto peak = [&](velo_purpose of) {
-      return scaled(static_cast<double>(all.purpose_peak[of]), "B");
+      return told(static_cast<std::int64_t>(all.purpose_peak[of]));
     };
     console_.say("memory %s at the peak%s: weights %s, gradients %s,",
-                 scaled(static_cast<double>(all.bytes_peak), "B").c_str(), promised.c_str(),
+                 told(static_cast<std::int64_t>(all.bytes_peak)).c_str(), promised.c_str(),
                  peak(VELO_PURPOSE_PARAMETER).c_str(), peak(VELO_PURPOSE_GRADIENT).c_str());
-    console_.say("       optimizer %s, activations %s, packed weights and scratch %s",
-                 peak(VELO_PURPOSE_OPTIMIZER).c_str(), peak(VELO_PURPOSE_ACTIVATION).c_str(),
-                 peak(VELO_PURPOSE_WORKSPACE).c_str());
+    console_.say("       optimizer %s%s, activations %s, packed weights and scratch %s",
+                 peak(VELO_PURPOSE_OPTIMIZER).c_str(),
+                 trainer_.swapped_optimizer() ? " to load and save and none in steps" : "",
+                 peak(VELO_PURPOSE_ACTIVATION).c_str(), peak(VELO_PURPOSE_WORKSPACE).c_str());
   }
 
   void tell_swap(const char* what, const swapper* of) {

@@ -31,7 +31,9 @@ const char* const replay_help =
     "an operation.\n\n"
     "  velo   velo's pool, which knows nothing of what comes (the default)\n"
     "  plan   a static plan of the whole trace, searched for S seconds (1) before it starts\n"
-    "  model  the caching allocator of frameworks, as a model\n\n"
+    "  model  the caching allocator of frameworks, as a model: its time is that of the model's "
+    "own\n"
+    "         bookkeeping, and says nothing of such an allocator's\n\n"
     "--svg draws the plan.\n";
 
 namespace {
@@ -155,7 +157,7 @@ void show(const json_t* all) {
                 100 * json_real_value(member(all, "fragmentation")));
   facts.add({"fragmentation", value});
   std::snprintf(value, sizeof value, "%.1f ns", json_real_value(member(all, "ns_per_op")));
-  facts.add({"per operation", value});
+  if (text(all, "pool") != "model") facts.add({"per operation", value});
   std::printf("%s", facts.str().c_str());
 }
 

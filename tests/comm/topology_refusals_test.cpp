@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <memory>
+#include <set>
+#include <string>
 #include <tuple>
 
 #include "comm/topologies.hpp"
@@ -257,6 +259,15 @@ TEST_CASE("a picture has a square for each rank of each family, colored by group
   const std::string large = written(topology(sizes(8, 1, 1, 256, 1)), "tp", VELO_TOPOLOGY_SVG);
   CHECK(count(large, "<title>rank ") == 1024);
   CHECK(large.find("the first 1024 shown") != std::string::npos);
+}
+
+TEST_CASE("no two groups of a picture have the same color") {
+  const std::string picture = written(topology(sizes(1, 1, 1, 1024, 1)), "tp", VELO_TOPOLOGY_SVG);
+  const std::string begin = "fill=\"#", end = "\"><title>rank ";
+  std::set<std::string> colors;
+  for (std::size_t at = picture.find(end); at != std::string::npos; at = picture.find(end, at + 1))
+    colors.insert(picture.substr(picture.rfind(begin, at), at - picture.rfind(begin, at)));
+  CHECK(colors.size() == 1024);
 }
 
 namespace {

@@ -173,7 +173,12 @@ TEST_CASE("replay tells what each pool reserves for a trace") {
   // 1 MiB is small: half of a segment of 2 MiB. 3 MB take a segment of 20 MiB.
   const json model = parsed(velo(in, "replay " + trace + " --json --pool model").out);
   CHECK(integer(model, "peak_reserved") == 22 << 20);
-  CHECK(velo(in, "replay " + trace).out.find("fragmentation") != std::string::npos);
+  for (const std::string pool : {"velo", "plan", "model"}) {
+    const std::string told = velo(in, "replay " + trace + " --pool " + pool).out;
+    CHECK(told.find("fragmentation") != std::string::npos);
+    CHECK((told.find("per operation") != std::string::npos) ==
+          (pool != "model"));  // a model takes none
+  }
 }
 
 TEST_CASE("replay names the row of a free without an allocation") {
