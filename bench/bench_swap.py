@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the tiers of a swap give, in GB/s: files beside fio, other memory beside memcpy.
+"""What the tiers of a swap give, in GB/s: files beside fio, io_uring beside threads, other memory beside memcpy.
 
     bench_swap.py DIR [--size 536870912] [--block 1048576] [--depth 8] [--rounds 12] [--json]
 
@@ -120,6 +120,20 @@ def disk_rows(library, context, options):
         swap.close()
 
 
+def engine_rows(library, context, options):
+    """io_uring beside threads, which a system without it gets."""
+    for checksums in (0, 1):
+        memory = Memory(options.size)
+        one, other = (Swap(library, context, memory, options.size, tier=v.VELO_SWAP_DISK, directories=options.folder.encode(),
+                           block=options.block, depth=options.depth, checksums=checksums, engine=engine)
+                      for engine in (v.VELO_SWAP_ENGINE_AUTO, v.VELO_SWAP_ENGINE_THREADS))
+        for way in ("write", "read"):
+            velo, peer, ratio = ratios(options.rounds, lambda: one.copy(way), lambda: other.copy(way))
+            yield {"tier": "disk", "shape": "engine, checksums" if checksums else "engine", "way": way, "velo": velo,
+                   "peer": "threads", "peer_rate": peer, "ratio": ratio, "how": one.stats().how.decode()}
+        one.close(), other.close()
+
+
 def checksum_row(library, context, options):
     swap = Swap(library, context, Memory(options.size), options.size, tier=v.VELO_SWAP_DISK, directories=options.folder.encode(),
                 block=options.block, depth=options.depth, checksums=1)
@@ -179,6 +193,8 @@ def main():
         print(json.dumps(rounded) if options.json else "  ".join(f"{value}" for value in rounded.values()), flush=True)
 
     for row in disk_rows(library, context, options):
+        tell(row)
+    for row in engine_rows(library, context, options):
         tell(row)
     tell(checksum_row(library, context, options))
     for row in host_rows(library, context, options):
