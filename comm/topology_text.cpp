@@ -52,8 +52,9 @@ void draw_panel(std::string& out, const family& of, const char* name, std::int64
          static_cast<long long>(of.size()));
   for (std::int64_t rank = 0; rank < ranks; ++rank) {
     const membership at = of.place_of(rank);
+    const std::int64_t row = rank / columns;
     const double left = side * static_cast<double>(rank % columns);
-    const double top = side * static_cast<double>(rank / columns);
+    const double top = side * static_cast<double>(row);
     const std::string fill =
         at.group < 0 ? "#ccc" : memory::svg::fill(static_cast<std::uint64_t>(at.group));
     append(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"%.0f\" height=\"%.0f\" fill=\"%s\"><title>",
@@ -94,6 +95,10 @@ std::string topology::picture(const family* one, const char* name) const {
   const auto panels = one != nullptr ? 1 : static_cast<std::int64_t>(families_.size());
   const std::int64_t beside =
       std::clamp<std::int64_t>(static_cast<std::int64_t>(page / across), 1, panels);
+  const auto below = [&](std::int64_t panel) {  // rows of panels above it
+    const std::int64_t above = panel / beside;
+    return static_cast<double>(above);
+  };
   std::string out;
   append(out,
          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
@@ -101,7 +106,7 @@ std::string topology::picture(const family* one, const char* name) const {
          "text-anchor:middle;pointer-events:none}</style>\n"
          "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
          gap + across * static_cast<double>(beside),
-         heading + gap + down * static_cast<double>((panels + beside - 1) / beside));
+         heading + gap + down * below(panels - 1 + beside));
   append(out,
          "<text x=\"%.0f\" y=\"26\" font-size=\"16\">%lld ranks%s: families, their groups and "
          "the ranks of each</text>\n",
@@ -109,8 +114,7 @@ std::string topology::picture(const family* one, const char* name) const {
   for (std::int64_t i = 0; i < panels; ++i) {
     const family& of = one != nullptr ? *one : families_[static_cast<std::size_t>(i)];
     draw_panel(out, of, one != nullptr ? name : of.name.c_str(), shown, columns,
-               gap + across * static_cast<double>(i % beside),
-               heading + gap + down * static_cast<double>(i / beside));
+               gap + across * static_cast<double>(i % beside), heading + gap + down * below(i));
   }
   return out + "</svg>\n";
 }
