@@ -9,9 +9,10 @@
 namespace velo::comm {
 namespace {
 
-constexpr const char* collectives[] = {
-    "barrier", "all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all",
-    "gather",  "scatter",    "send",   "receive",   "exchange",   "create_part",    "shrink"};
+constexpr const char* collectives[] = {"barrier",     "all_reduce",     "reduce",     "broadcast",
+                                       "all_gather",  "reduce_scatter", "all_to_all", "gather",
+                                       "scatter",     "send",           "receive",    "exchange",
+                                       "create_part", "shrink",         "dispatch"};
 constexpr const char* reductions[] = {"sum", "avg", "min", "max", "custom"};
 
 // Every bit of a word into every bit of the result (splitmix64's end).
@@ -88,7 +89,8 @@ std::string terms::text() const {
   std::string all = name_of(kind);
   if (kind == collective::barrier) return all;
   if (kind == collective::exchange) return all + " of " + std::to_string(count) + " messages";
-  if (kind >= collective::create_part) return all + " of " + std::to_string(count) + " ranks";
+  if (kind == collective::create_part || kind == collective::shrink)
+    return all + " of " + std::to_string(count) + " ranks";
   all += " of " + std::to_string(count) + " " + name_of_dtype(in_code, in_bits);
   if (out_code != in_code || out_bits != in_bits) all += " to " + name_of_dtype(out_code, out_bits);
   switch (kind) {

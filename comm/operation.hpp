@@ -27,8 +27,9 @@ enum class collective : std::uint8_t {
   send,
   receive,
   exchange,
-  create_part,  // this and the next are no operations, but have a name
-  shrink
+  create_part,  // this and those behind it are no operations, but have a name
+  shrink,
+  dispatch
 };
 
 // What all ranks of an operation must agree on; what a kind does not use is 0.

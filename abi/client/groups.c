@@ -53,12 +53,13 @@ static void append_digit(void* user, const void* next, void* total, int64_t coun
 
 /* Of one rank alone every collective leaves things where they are, or copies them. */
 static void alone(velo_stream stream, velo_context context) {
-  velo_group group = NULL;
-  int32_t in[4] = {1, 2, 3, 4}, out[4] = {0};
+  velo_group group = NULL, across = NULL;
+  int32_t in[4] = {1, 2, 3, 4}, out[4] = {0}, itself[4] = {0};
   const int64_t four[1] = {4}, two[1] = {2}, second[1] = {1};
   const velo_tensor from = TENSOR(in, VELO_DTYPE_INT, 32, 1, 4);
   const velo_tensor to = TENSOR(out, VELO_DTYPE_INT, 32, 1, 4);
   const velo_tensor pair = TENSOR(out, VELO_DTYPE_INT, 32, 1, 2);
+  const velo_tensor targets = TENSOR(itself, VELO_DTYPE_INT, 32, 1, 4);
   WORKS(velo_group_create(context, NULL, &group));
   WORKS(velo_group_reduce(stream, group, 0, NULL, &from, &to));
   EXPECT(out[0] == 1 && out[3] == 4);
@@ -75,6 +76,10 @@ static void alone(velo_stream stream, velo_context context) {
   WORKS(velo_group_all_to_all(stream, group, &from, &to));
   WORKS(velo_group_all_to_all_v(stream, group, &from, two, second, two, NULL, &to));
   EXPECT(out[0] == 2 && out[1] == 3 && out[2] == 3);
+  WORKS(velo_group_create(context, NULL, &across));
+  WORKS(velo_group_dispatch(stream, group, across, &from, &targets, four, &to));
+  EXPECT(out[0] == 1 && out[3] == 4);
+  velo_group_destroy(across);
   WORKS(velo_group_gather(stream, group, 0, &from, &to));
   EXPECT(out[0] == 1);
   WORKS(velo_group_gather_v(stream, group, 0, &from, four, NULL, &to));

@@ -36,6 +36,7 @@ void carry_out(meeting& m) {
     case collective::exchange:
     case collective::create_part:
     case collective::shrink:
+    case collective::dispatch:
       return;  // not by meetings
   }
 }

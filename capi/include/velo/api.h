@@ -401,8 +401,10 @@ struct velo_api {
   velo_status (*all_gather_matmul_reduce_scatter)(
       velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
 
-  /* velo/executor.h */
-  velo_status (*group_get_link)(velo_group group, velo_link* link);
+  /* velo/group.h */
+  velo_status (*group_dispatch)(velo_stream stream, velo_group inside, velo_group across,
+                                const velo_tensor* in, const velo_tensor* targets,
+                                const int64_t* out_counts, const velo_tensor* out);
 };
 
 VELO_END_C

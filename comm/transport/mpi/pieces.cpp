@@ -407,6 +407,7 @@ void carry_out(mpi_round& r) {
     case collective::exchange:
     case collective::create_part:
     case collective::shrink:
+    case collective::dispatch:
       return;  // not by rounds
   }
 }

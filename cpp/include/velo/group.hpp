@@ -157,6 +157,14 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
                                                      in_offsets, out_counts, out_offsets, &out));
   }
 
+  // Rows of in to the ranks that their targets name, this group being that of a host: once across.
+  outcome<> dispatch(stream_ref stream, const group& across, const velo_tensor& in,
+                     const velo_tensor& targets, const int64_t* out_counts,
+                     const velo_tensor& out) const {
+    return detail::check(VELO_FN(group_dispatch)(stream.get(), get(), across.get(), &in, &targets,
+                                                 out_counts, &out));
+  }
+
   // All ranks' in side by side into one rank's out; others may pass nullptr.
   outcome<> gather(stream_ref stream, int32_t root, const velo_tensor& in,
                    const velo_tensor* out) const {

@@ -218,7 +218,6 @@ VELO_TIMELINE_GRID = 4
 VELO_BUCKETS_ALL_REDUCE = 0
 VELO_BUCKETS_REDUCE_SCATTER = 1
 VELO_EXECUTOR_TENSORS = 16
-VELO_LINK_WAITS = 1
 VELO_EXECUTOR_RECORD = 1
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
@@ -1267,7 +1266,7 @@ velo_bucket._fields_ = [
 ]
 velo_link._fields_ = [
     ("struct_size", c_uint32),
-    ("flags", c_uint32),
+    ("reserved", c_uint32),
     ("user", c_void_p),
     ("send", velo_link_send_fn),
     ("receive", velo_link_receive_fn),
@@ -1840,7 +1839,7 @@ FUNCTIONS = {
     "velo_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_matmul_reduce_scatter_args)),
     "velo_all_gather_matmul": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_args)),
     "velo_all_gather_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_reduce_scatter_args)),
-    "velo_group_get_link": (c_int32, velo_group, POINTER(velo_link)),
+    "velo_group_dispatch": (c_int32, velo_stream, velo_group, velo_group, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor)),
 }
 
 

@@ -1,0 +1,340 @@
+// velo_group_dispatch against all_to_all_v of rows laid out by rank: the same bits, over any number of
+// hosts; what crosses between hosts against the least that can; what it refuses, and faults.
+#include <algorithm>
+#include <random>
+#include <set>
+
+#include "comm/dispatch.hpp"
+#include "comm/ranks.hpp"
+#include "comm/transport/local.hpp"
+#include "comm/transport/shared_area.hpp"
+
+using namespace velo;
+using namespace velo::test;
+
+namespace {
+
+std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
+
+using numbers = std::vector<std::int64_t>;
+
+velo_tensor tensor_of(void* data, velo_dtype dtype, const numbers& shape) {
+  return {data,  {VELO_DEVICE_CPU, 0}, static_cast<std::int32_t>(shape.size()),
+          dtype, shape.data(),         nullptr,
+          0};
+}
+
+constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1}, i32{VELO_DTYPE_INT, 32, 1};
+
+// Counts the bytes of what is for others.
+class counting final : public comm::transport {
+ public:
+  counting(std::unique_ptr<comm::transport> link, std::atomic<std::int64_t>& bytes)
+      : link_(std::move(link)), bytes_(bytes) {}
+  velo_transport kind() const noexcept override { return link_->kind(); }
+  int rank() const noexcept override { return link_->rank(); }
+  int size() const noexcept override { return link_->size(); }
+  void run(const comm::operation& what, core::execution& state) override {
+    for (int peer = 0; peer < size(); ++peer)
+      if (peer != rank()) bytes_ += what.in_part(peer).count * what.in_size();
+    link_->run(what, state);
+  }
+  void fail(const comm::fault& why) noexcept override { link_->fail(why); }
+  bool failed(comm::fault& why) const noexcept override { return link_->failed(why); }
+  void describe(std::string& json) const override { link_->describe(json); }
+
+ private:
+  const std::unique_ptr<comm::transport> link_;
+  std::atomic<std::int64_t>& bytes_;
+};
+
+// Ranks of simulated hosts: a group of all, one for each host, and one across for each place.
+struct hosts {
+  hosts(int count, int near, std::int64_t timeout_ms = 20000)
+      : count(count), near(near), all(count * near, group_desc(timeout_ms)) {
+    inside.resize(at(count * near));
+    across = inside;
+    const velo_group_desc desc = group_desc(timeout_ms);
+    for (int host = 0; host < count; ++host) {
+      std::vector<velo_context> contexts;
+      for (int place = 0; place < near; ++place)
+        contexts.push_back(all.context(host * near + place));
+      REQUIRE(velo_group_create_local(contexts.data(), near, &desc, &inside[at(host * near)]) ==
+              VELO_OK);
+    }
+    for (int place = 0; place < near; ++place) {
+      auto links =
+          comm::make_local(count, comm::shared_area::slot_for(65536, count), desc.timeout_ns);
+      for (int host = 0; host < count; ++host) {
+        const int rank = host * near + place;
+        auto& owner = core::resolve<core::context>(all.context(rank), "context");
+        across[at(rank)] = core::handle_of(core::make_object<comm::group>(
+            &owner, owner, std::make_unique<counting>(std::move(links[at(host)]), crossed),
+            "across", desc.timeout_ns));
+      }
+    }
+  }
+  ~hosts() {
+    for (const velo_group one : inside) velo_group_destroy(one);
+    for (const velo_group one : across) velo_group_destroy(one);
+  }
+
+  const int count, near;
+  std::atomic<std::int64_t> crossed{0};
+  local_ranks all;
+  std::vector<velo_group> inside, across;
+};
+
+// What each rank has, and whom it is for.
+struct traffic {
+  traffic(int ranks, std::int64_t most_rows, std::int64_t width, std::int64_t each,
+          std::mt19937& random)
+      : width(width), each(each), in(at(ranks)), targets(at(ranks)) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::int64_t rows = most_rows == 0 ? 0 : random() % (at(most_rows) + 1);
+      for (std::int64_t i = 0; i < rows * width; ++i)
+        in[at(rank)].push_back(static_cast<unsigned char>(random()));
+      for (std::int64_t i = 0; i < rows * each; ++i)
+        targets[at(rank)].push_back(static_cast<std::int32_t>(random() % at(ranks + 1)) - 1);
+    }
+  }
+  std::int64_t rows(int rank) const {
+    return static_cast<std::int64_t>(targets[at(rank)].size()) / each;
+  }
+  std::int64_t given(int from, int to) const {
+    return std::count(targets[at(from)].begin(), targets[at(from)].end(), to);
+  }
+  numbers got_by(int rank) const {
+    numbers all;
+    for (std::size_t from = 0; from < in.size(); ++from)
+      all.push_back(given(static_cast<int>(from), rank));
+    return all;
+  }
+  // Rows that some rank of another host wants, for each such host once.
+  std::int64_t crossings(int near) const {
+    std::int64_t all = 0;
+    for (std::size_t rank = 0; rank < in.size(); ++rank)
+      for (std::int64_t row = 0; row < rows(static_cast<int>(rank)); ++row) {
+        std::set<int> there;
+        for (std::int64_t i = 0; i < each; ++i) {
+          const std::int32_t to = targets[rank][at(row * each + i)];
+          if (to >= 0 && to / near != static_cast<int>(rank) / near) there.insert(to / near);
+        }
+        all += static_cast<std::int64_t>(there.size());
+      }
+    return all;
+  }
+  std::int64_t width, each;
+  std::vector<std::vector<unsigned char>> in;
+  std::vector<std::vector<std::int32_t>> targets;
+};
+
+std::int64_t sum_of(const numbers& all) {
+  std::int64_t sum = 0;
+  for (const std::int64_t one : all) sum += one;
+  return sum;
+}
+
+using bytes = std::vector<unsigned char>;
+
+velo_status plainly(const hosts& on, const traffic& t, int rank, bytes& out) {
+  bytes packed;
+  numbers give, take = t.got_by(rank);
+  for (int to = 0; to < on.all.size(); ++to) {
+    give.push_back(t.given(rank, to) * t.width);
+    for (std::size_t i = 0; i < t.targets[at(rank)].size(); ++i)
+      if (t.targets[at(rank)][i] == to) {
+        const auto row = t.in[at(rank)].begin() + static_cast<std::int64_t>(i) / t.each * t.width;
+        packed.insert(packed.end(), row, row + t.width);
+      }
+  }
+  for (std::int64_t& one : take) one *= t.width;
+  out.resize(at(sum_of(take)));
+  const numbers in_shape{static_cast<std::int64_t>(packed.size())}, out_shape{sum_of(take)};
+  const velo_tensor from = tensor_of(packed.data(), u8, in_shape),
+                    to = tensor_of(out.data(), u8, out_shape);
+  return velo_group_all_to_all_v(on.all.stream(rank), on.all.group(rank), &from, give.data(),
+                                 nullptr, take.data(), nullptr, &to);
+}
+
+velo_status by_hosts(const hosts& on, const traffic& t, int rank, bytes& out,
+                     velo_stream stream = nullptr) {
+  const numbers take = t.got_by(rank), in_shape{t.rows(rank), t.width},
+                out_shape{sum_of(take), t.width}, target_shape{t.rows(rank), t.each};
+  out.assign(at(sum_of(take) * t.width), 0xee);
+  const velo_tensor from =
+                        tensor_of(const_cast<unsigned char*>(t.in[at(rank)].data()), u8, in_shape),
+                    to = tensor_of(out.data(), u8, out_shape),
+                    targets = tensor_of(const_cast<std::int32_t*>(t.targets[at(rank)].data()), i32,
+                                        target_shape);
+  return velo_group_dispatch(stream != nullptr ? stream : on.all.stream(rank), on.inside[at(rank)],
+                             on.across[at(rank)], &from, &targets, take.data(), &to);
+}
+
+}  // namespace
+
+TEST_CASE("rows reach whom they name as by all_to_all_v, and cross to a host once") {
+  std::mt19937 random(5);
+  struct layout {
+    int hosts, near;
+  };
+  for (const layout& is : {layout{1, 1}, {1, 3}, {2, 1}, {2, 2}, {3, 2}, {2, 4}}) {
+    hosts on(is.hosts, is.near);
+    for (const std::int64_t width : {1, 48, 4100})
+      for (const std::int64_t each : {1, 2, 8}) {
+        INFO(is.hosts << " hosts of " << is.near << ", " << width << " bytes, " << each);
+        const traffic t(on.all.size(), width == 48 ? 200 : 30, width, each, random);
+        std::vector<bytes> plain(at(on.all.size())), got = plain;
+        on.all.require([&](int rank) { return plainly(on, t, rank, plain[at(rank)]); });
+        on.crossed = 0;
+        on.all.require([&](int rank) { return by_hosts(on, t, rank, got[at(rank)]); });
+        CHECK(got == plain);
+        // The least that can cross, with its targets, and how many rows there are for each host.
+        const std::int64_t told = 8 * (is.hosts - 1) * on.all.size();
+        CHECK(on.crossed == t.crossings(is.near) * (width + 4 * each) + told);
+      }
+  }
+}
+
+TEST_CASE("dispatches of nothing, with ranks that have nothing") {
+  std::mt19937 random(6);
+  hosts on(2, 2);
+  const traffic none(4, 0, 16, 2, random);
+  traffic few(4, 0, 16, 2, random);
+  few.in[1].assign(16, 7);
+  few.targets[1] = {-1, 3};
+  for (const traffic* t : {&none, static_cast<const traffic*>(&few)}) {
+    std::vector<bytes> got(4);
+    on.all.require([&](int rank) { return by_hosts(on, *t, rank, got[at(rank)]); });
+    CHECK(got[3] == t->in[1]);
+    CHECK(got[0].empty());
+  }
+}
+
+TEST_CASE("dispatches on queues, with the two groups either way round, end in their order") {
+  std::mt19937 random(7);
+  hosts on(2, 2);
+  const traffic t(4, 50, 64, 4, random);
+  std::vector<bytes> plain(4), first(4), last(4);
+  on.all.require([&](int rank) { return plainly(on, t, rank, plain[at(rank)]); });
+  on.all.require([&](int rank) {
+    velo_stream one = nullptr, other = nullptr;
+    velo_status done = velo_stream_create(on.all.context(rank), &one);
+    if (done == VELO_OK) done = velo_stream_create(on.all.context(rank), &other);
+    if (done == VELO_OK) done = by_hosts(on, t, rank, first[at(rank)], one);
+    // In between a rank alone, to whom its own rows go, with the groups changed over.
+    bytes row(64, 9), back(64, 0);
+    const int host = rank / 2, place = rank % 2;
+    std::int32_t itself = place * 2 + host;
+    numbers takes(4, 0);
+    takes[at(itself)] = 1;
+    const numbers shape{1, 64}, pair{1};
+    const velo_tensor from = tensor_of(row.data(), u8, shape),
+                      to = tensor_of(back.data(), u8, shape),
+                      targets = tensor_of(&itself, i32, pair);
+    if (done == VELO_OK)
+      done = velo_group_dispatch(other, on.across[at(rank)], on.inside[at(rank)], &from, &targets,
+                                 takes.data(), &to);
+    if (done == VELO_OK) done = by_hosts(on, t, rank, last[at(rank)], one);
+    for (const velo_stream stream : {one, other}) {
+      const velo_status ended = velo_stream_synchronize(stream);
+      if (done == VELO_OK) done = ended;
+      velo_stream_destroy(stream);
+    }
+    return done == VELO_OK && back != row ? velo_status{VELO_ERR_INTERNAL} : done;
+  });
+  CHECK(first == plain);
+  CHECK(last == plain);
+}
+
+TEST_CASE("dispatches that make no sense are refused by name, and end no group") {
+  hosts on(1, 1);
+  const velo_stream stream = on.all.stream(0);
+  const velo_group inside = on.inside[0], across = on.across[0];
+  std::vector<float> x(12), y(12);
+  std::vector<std::int32_t> names(12, 0);
+  constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
+  const numbers three{3, 4}, four{4, 3}, none{}, pair{3, 1};
+  const std::int64_t right[] = {3}, negative[] = {-1}, less[] = {2}, more[] = {4};
+  const velo_tensor in = tensor_of(x.data(), f32, three), out = tensor_of(y.data(), f32, three),
+                    to = tensor_of(names.data(), i32, pair);
+  const auto refused = [&](velo_status code, const char* argument, const said& one) {
+    INFO(one.argument << ": expected " << one.expected << ", got " << one.got);
+    CHECK(one.code == code);
+    CHECK(one.argument == argument);
+  };
+  const auto call = [&](velo_group near, velo_group far, const velo_tensor& from,
+                        const velo_tensor& by, const std::int64_t* counts,
+                        const velo_tensor& into) {
+    return told(velo_group_dispatch(stream, near, far, &from, &by, counts, &into));
+  };
+  const velo_tensor scalar = tensor_of(x.data(), f32, none), odd = tensor_of(y.data(), f32, four);
+  const velo_tensor wide = tensor_of(names.data(), f32, pair),
+                    long_to = tensor_of(names.data(), i32, four);
+  refused(VELO_ERR_ARGUMENT, "across", call(inside, inside, in, to, right, out));
+  refused(VELO_ERR_RANK, "in", call(inside, across, scalar, to, right, out));
+  refused(VELO_ERR_SHAPE, "targets", call(inside, across, in, long_to, right, out));
+  refused(VELO_ERR_DTYPE, "targets", call(inside, across, in, wide, right, out));
+  refused(VELO_ERR_DTYPE, "out",
+          call(inside, across, in, to, right, tensor_of(y.data(), i32, three)));
+  refused(VELO_ERR_SHAPE, "out", call(inside, across, in, to, right, odd));
+  refused(VELO_ERR_NULL, "out_counts", call(inside, across, in, to, nullptr, out));
+  refused(VELO_ERR_ARGUMENT, "out_counts[0]", call(inside, across, in, to, negative, out));
+  refused(VELO_ERR_ARGUMENT, "out_counts[0]", call(inside, across, in, to, more, out));
+  refused(VELO_ERR_SHAPE, "out", call(inside, across, in, to, less, out));
+  refused(VELO_ERR_OVERLAP, "out", call(inside, across, in, to, right, in));
+  const live_context stranger;
+  const velo_group_desc desc = group_desc();
+  velo_group elsewhere = nullptr;
+  REQUIRE(velo_group_create(stranger, &desc, &elsewhere) == VELO_OK);
+  refused(VELO_ERR_ARGUMENT, "across", call(inside, elsewhere, in, to, right, out));
+  refused(VELO_ERR_ARGUMENT, "stream", call(elsewhere, across, in, to, right, out));
+  velo_group_destroy(elsewhere);
+  CHECK(call(inside, across, in, to, right, out).code == VELO_OK);
+  names[2] = 1;  // no rank: known once the work runs
+  refused(VELO_ERR_ARGUMENT, "targets[2]", call(inside, across, in, to, right, out));
+  CHECK(told(velo_group_barrier(stream, inside)).code == VELO_ERR_PEER);
+  CHECK(told(velo_group_barrier(stream, across)).code == VELO_ERR_PEER);
+}
+
+TEST_CASE("a rank that gives other rows than expected, or does not come, ends both groups") {
+  std::mt19937 random(8);
+  SECTION("other rows") {
+    hosts on(2, 2);
+    const traffic t(4, 40, 32, 2, random);
+    traffic wrong = t;
+    wrong.targets[2].assign(wrong.targets[2].size(), 1);
+    REQUIRE(wrong.rows(2) > 0);
+    std::vector<bytes> got(4);
+    const std::vector<said> all = on.all.run([&](int rank) {
+      traffic mine = t;
+      if (rank != 2) return by_hosts(on, mine, rank, got[at(rank)]);
+      const numbers take = t.got_by(2), shape{t.rows(2), 32}, out_shape{sum_of(take), 32},
+                    names{t.rows(2), 2};
+      got[2].resize(at(sum_of(take) * 32));
+      const velo_tensor from = tensor_of(mine.in[2].data(), u8, shape),
+                        to = tensor_of(got[2].data(), u8, out_shape),
+                        targets = tensor_of(wrong.targets[2].data(), i32, names);
+      return velo_group_dispatch(on.all.stream(2), on.inside[2], on.across[2], &from, &targets,
+                                 take.data(), &to);
+    });
+    // Rank 2's rows for host 0 come by its peer there, rank 0.
+    CHECK(all[1].code == VELO_ERR_PEER);
+    CHECK(all[1].expected.find("all_to_all of") == 0);
+  }
+  SECTION("nobody") {
+    hosts on(2, 2, 150);
+    const traffic t(4, 40, 32, 2, random);
+    std::vector<bytes> got(4);
+    const std::vector<said> all = on.all.run([&](int rank) {
+      return rank == 3 ? velo_status{VELO_OK} : by_hosts(on, t, rank, got[at(rank)]);
+    });
+    CHECK(all[1].code == VELO_ERR_PEER);
+    CHECK(all[1].rank == 1);  // of the ranks across
+    CHECK(all[0].code == VELO_ERR_PEER);
+    CHECK(all[2].code == VELO_ERR_PEER);
+    CHECK(told(velo_group_barrier(on.all.stream(1), on.inside[1])).code == VELO_ERR_PEER);
+  }
+}
