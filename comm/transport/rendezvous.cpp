@@ -137,7 +137,30 @@ class host {
     guests_[0].process = own_process();
   }
 
+  // Whatever goes wrong here, those that came learn of it.
   company gather() {
+    try {
+      await_all();
+      return seat();
+    } catch (const not_there&) {
+      throw;  // each has a deadline of its own
+    } catch (...) {
+      const core::failure why = core::current_failure();
+      const bool own = why.rank < 0;  // rank 0 itself has not what it needs
+      const text got("rank 0 with: %s", why.cause);
+      for (const guest& one : guests_)
+        if (one.line)
+          refuse(one.line.get(), own ? 0 : why.rank, why.expected, own ? got.buffer : why.got);
+      throw;
+    }
+  }
+
+ private:
+  struct guest {
+    descriptor line, process;
+  };
+
+  void await_all() {
     rank_set missing = missing_ranks();
     while (missing.lowest() >= 0) {
       descriptor coming = accept_by(open_->listening(), until_);
@@ -146,13 +169,7 @@ class host {
       admit(std::move(coming));
       missing = missing_ranks();
     }
-    return seat();
   }
-
- private:
-  struct guest {
-    descriptor line, process;
-  };
 
   rank_set missing_ranks() const {
     rank_set missing;
@@ -170,18 +187,18 @@ class host {
       return;
     theirs.release[sizeof theirs.release - 1] = 0;
     if (std::strcmp(theirs.release, release) != 0 || theirs.layout != layout)
-      refuse_all(line, theirs.rank, text("ranks of velo %s", release),
-                 text("rank %d with velo %s", theirs.rank, theirs.release));
+      end_by(line, theirs.rank, text("ranks of velo %s", release),
+             text("rank %d with velo %s", theirs.rank, theirs.release));
     if (theirs.size != at_.size || theirs.rank < 1 || theirs.rank >= at_.size)
-      refuse_all(line, theirs.rank, text("ranks 1 to %d of %d", at_.size - 1, at_.size),
-                 text("rank %d of %d", theirs.rank, theirs.size));
+      end_by(line, theirs.rank, text("ranks 1 to %d of %d", at_.size - 1, at_.size),
+             text("rank %d of %d", theirs.rank, theirs.size));
     guest& place = guests_[static_cast<std::size_t>(theirs.rank)];
-    if (handed.empty()) fail_io("a descriptor of each rank's process", EMFILE);
     if (place.process) {
       refuse(line.get(), theirs.rank, "each rank once", text("rank %d again", theirs.rank));
       return;
     }
     place.line = std::move(line);
+    if (handed.empty()) fail_io("a descriptor of each rank's process", EMFILE);
     place.process = std::move(handed[0]);
   }
 
@@ -193,11 +210,9 @@ class host {
     core::copy_text(no.got, sizeof no.got, got);
     send_packet(line, &no, sizeof no, nullptr, 0);
   }
-  [[noreturn]] void refuse_all(const descriptor& line, int rank, const char* expected,
-                               const char* got) {
+  [[noreturn]] static void end_by(const descriptor& line, int rank, const char* expected,
+                                  const char* got) {
     refuse(line.get(), rank, expected, got);
-    for (const guest& one : guests_)
-      if (one.line) refuse(one.line.get(), rank, expected, got);
     fail_peer(rank, expected, got);
   }
 
@@ -272,14 +287,16 @@ class visitor {
     all.memory = std::move(handed[0]);
     all.slot_bytes = answer.slot_bytes;
     all.identity = answer.identity;
-    while (all.processes.size() < static_cast<std::size_t>(at_.size)) {
+    const auto size = static_cast<std::size_t>(at_.size);
+    while (all.processes.size() < size) {
       char plus;
       handed.clear();
-      if (!receive(line_.get(), &plus, 1, handed, until_) || handed.empty()) break;
+      if (!receive(line_.get(), &plus, 1, handed, until_))
+        fail_peer(0, "rank 0 until all have come", "rank 0 gone");
+      if (handed.size() != std::min(most_descriptors, size - all.processes.size()))
+        fail_io("a descriptor of each rank's process", EMFILE);
       for (descriptor& one : handed) all.processes.push_back(std::move(one));
     }
-    if (all.processes.size() != static_cast<std::size_t>(at_.size))
-      fail_peer(0, "rank 0 until all have come", "rank 0 gone");
     return all;
   }
 

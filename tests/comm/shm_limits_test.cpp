@@ -1,0 +1,462 @@
+// Ranks as processes where the system does not play along: a killed rank in every collective, no
+// descriptors, no memory, a full /dev/shm, another user, a fork, an abort; and what waiting costs.
+#include <dirent.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/un.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "comm/processes.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+std::string folder_of(uid_t user) {
+  return "/tmp/velo-" + std::to_string(user);
+}
+
+void pause_ms(int ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
+
+// Numbers that the children of a test share with it.
+struct board {
+  board() {
+    void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    REQUIRE(memory != MAP_FAILED);
+    at = new (memory) std::atomic<std::int64_t>[16]();
+  }
+  ~board() { munmap(at, 4096); }
+  board(const board&) = delete;
+  void await(int place, std::int64_t least) const {
+    while (at[place] < least) pause_ms(1);
+  }
+  std::atomic<std::int64_t>* at;
+};
+
+struct vectors {
+  explicit vectors(std::int64_t count, int ranks)
+      : part(count), whole(count * ranks), in(static_cast<std::size_t>(whole), 1.0f), out(in) {}
+  velo_tensor view(std::vector<float>& of, const std::int64_t& count) const {
+    return {of.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &count, nullptr, 0};
+  }
+  std::int64_t part, whole;
+  std::vector<float> in, out;
+};
+
+using one_call = std::function<velo_status(const member&, vectors&)>;
+struct named_call {
+  const char* name;
+  one_call call;
+};
+
+std::vector<named_call> every_collective() {
+  static const std::int64_t uneven[3] = {1000, 0, 2000};
+  return {{"barrier",
+           [](const member& me, vectors&) { return velo_group_barrier(me.stream, me.group); }},
+          {"all_reduce",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
+             return velo_group_all_reduce(me.stream, me.group, nullptr, &in, &out);
+           }},
+          {"reduce",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
+             return velo_group_reduce(me.stream, me.group, 0, nullptr, &in, &out);
+           }},
+          {"broadcast",
+           [](const member& me, vectors& v) {
+             const velo_tensor x = v.view(v.in, v.whole);
+             return velo_group_broadcast(me.stream, me.group, 2, &x);
+           }},
+          {"all_gather",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, v.part), out = v.view(v.out, v.whole);
+             return velo_group_all_gather(me.stream, me.group, &in, &out);
+           }},
+          {"all_gather_v",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, uneven[me.rank]), out = v.view(v.out, v.whole);
+             return velo_group_all_gather_v(me.stream, me.group, &in, uneven, nullptr, &out);
+           }},
+          {"reduce_scatter",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.part);
+             return velo_group_reduce_scatter(me.stream, me.group, nullptr, &in, &out);
+           }},
+          {"reduce_scatter_v",
+           [](const member& me, vectors& v) {
+             static const std::int64_t all = 3000;
+             const velo_tensor in = v.view(v.in, all), out = v.view(v.out, uneven[me.rank]);
+             return velo_group_reduce_scatter_v(me.stream, me.group, nullptr, &in, uneven, &out);
+           }},
+          {"all_to_all",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
+             return velo_group_all_to_all(me.stream, me.group, &in, &out);
+           }},
+          {"all_to_all_v",
+           [](const member& me, vectors& v) {
+             const std::int64_t same[3] = {v.part, v.part, v.part};
+             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
+             return velo_group_all_to_all_v(me.stream, me.group, &in, same, nullptr, same, nullptr,
+                                            &out);
+           }},
+          {"gather",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, v.part), out = v.view(v.out, v.whole);
+             return velo_group_gather(me.stream, me.group, 1, &in, &out);
+           }},
+          {"gather_v",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, uneven[me.rank]), out = v.view(v.out, v.whole);
+             return velo_group_gather_v(me.stream, me.group, 1, &in, uneven, nullptr, &out);
+           }},
+          {"scatter",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.part);
+             return velo_group_scatter(me.stream, me.group, 1, &in, &out);
+           }},
+          {"scatter_v",
+           [](const member& me, vectors& v) {
+             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, uneven[me.rank]);
+             return velo_group_scatter_v(me.stream, me.group, 1, &in, uneven, nullptr, &out);
+           }},
+          {"messages", [](const member& me, vectors& v) {
+             const int next = (me.rank + 1) % 3, last = (me.rank + 2) % 3;
+             const velo_tensor in = v.view(v.in, v.part), out = v.view(v.out, v.part);
+             const velo_group_message both[] = {{&in, next, VELO_MESSAGE_SEND},
+                                                {&out, last, VELO_MESSAGE_RECEIVE}};
+             return velo_group_exchange(me.stream, me.group, both, 2);
+           }}};
+}
+
+rlimit limit_of(int what) {
+  rlimit now{};
+  getrlimit(static_cast<__rlimit_resource>(what), &now);
+  return now;
+}
+
+void limit(int what, rlim_t to) {
+  rlimit now = limit_of(what);
+  now.rlim_cur = to;
+  setrlimit(static_cast<__rlimit_resource>(what), &now);
+}
+
+// The lowest number from which on all are free.
+int first_free_descriptor() {
+  int highest = 0;
+  for (int one = 0; one < 1024; ++one)
+    if (fcntl(one, F_GETFD) >= 0) highest = one;
+  int lowest = 0;
+  while (lowest <= highest) lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);  // fills the holes
+  close(lowest);
+  return lowest;
+}
+
+// A rank of two that meets under a limit, and a barrier; how it ended, and whether it works without.
+ending meet_under(int what, rlim_t most, const velo_group_desc& desc) {
+  velo_context context = nullptr;
+  velo_stream stream = nullptr;
+  velo_group group = nullptr;
+  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+  one.threads = 1;
+  velo_status done = velo_context_create(&one, &context);
+  if (done == VELO_OK) done = velo_context_stream(context, &stream);
+  if (done != VELO_OK) return ending_of(done);
+  const rlim_t before = limit_of(what).rlim_cur;
+  if (most != RLIM_INFINITY) limit(what, most);
+  done = velo_group_create(context, &desc, &group);
+  if (done == VELO_OK) done = velo_group_barrier(stream, group);
+  const ending all = ending_of(done);
+  limit(what, before);
+  velo_context_destroy(context);
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a rank killed inside any collective is named to all others") {
+  for (const named_call& is : every_collective()) {
+    INFO(is.name);
+    const board rounds;
+    processes ranks;
+    ranks.start_all(3, group_desc(), [&](const member& me) {
+      vectors v(70000, 3);
+      while (true) {
+        const velo_status done = is.call(me, v);
+        if (done != VELO_OK) return ending_of(done);
+        ++rounds.at[me.rank];
+      }
+    });
+    for (int rank = 0; rank < 3; ++rank) rounds.await(rank, 3);
+    REQUIRE(kill(ranks.pid(1), SIGKILL) == 0);
+    const std::vector<ending> all = ranks.wait();
+    for (const std::size_t rank : {0, 2}) {
+      INFO(all[rank].expected << ": " << all[rank].got);
+      CHECK(all[rank].code == VELO_ERR_PEER);
+      CHECK(all[rank].rank == 1);
+      CHECK(std::string(all[rank].got) == "rank 1 whose process ended");
+    }
+  }
+}
+
+TEST_CASE("an abort from another thread of one process ends the waits of the others") {
+  processes ranks;
+  ranks.start_all(3, group_desc(), [](const member& me) {
+    std::thread other;
+    if (me.rank == 1)
+      other = std::thread([&] {
+        pause_ms(20);
+        velo_group_abort(me.group);
+      });
+    velo_status done = VELO_OK;
+    if (me.rank != 2) done = velo_group_barrier(me.stream, me.group);  // rank 2 comes too late
+    if (me.rank == 2) {
+      velo_group_info info = VELO_GROUP_INFO_INIT;
+      while (velo_group_get_info(me.group, &info) == VELO_OK && info.failed == 0) pause_ms(1);
+      done = velo_group_barrier(me.stream, me.group);
+    }
+    const ending all = ending_of(done);
+    if (other.joinable()) other.join();
+    return all;
+  });
+  for (const ending& one : ranks.wait()) {
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.rank == 1);
+    CHECK(std::string(one.got) == "an abort by rank 1");
+  }
+}
+
+TEST_CASE("a rank without descriptors says so, and the others name it") {
+  for (const int limited : {0, 1})
+    for (const int more : {0, 1, 2, 3, 4}) {
+      if (more > 1 && (more == 4) != (limited == 0)) continue;  // it fails elsewhere, or has enough
+      INFO("rank " << limited << ", " << more << " descriptors");
+      // Who fails before it has met the other is missed; else the other learns of it at once.
+      const velo_group_desc base = group_desc(more < 2 ? 100 : 20000);
+      const std::string name = processes::name();
+      processes ranks;
+      for (int rank = 0; rank < 2; ++rank)
+        ranks.start([&, rank] {
+          velo_group_desc desc = base;
+          desc.transport = VELO_TRANSPORT_SHM;
+          desc.name = name.c_str();
+          desc.rank = rank;
+          desc.size = 2;
+          const auto most = static_cast<rlim_t>(first_free_descriptor() + more);
+          return meet_under(RLIMIT_NOFILE, rank == limited ? most : RLIM_INFINITY, desc);
+        });
+      const std::vector<ending> all = ranks.wait();
+      const ending &poor = all[static_cast<std::size_t>(limited)],
+                   &other = all[static_cast<std::size_t>(1 - limited)];
+      INFO(poor.expected << ": " << poor.got << " " << poor.cause);
+      INFO(other.expected << ": " << other.got << " " << other.cause);
+      CHECK(poor.code == VELO_ERR_IO);
+      CHECK(std::string(poor.cause) == "Too many open files");
+      CHECK(other.code == VELO_ERR_PEER);
+      CHECK(other.rank == limited);
+    }
+}
+
+TEST_CASE("a rank 0 without memory to share says so, and the others learn it at once") {
+  const std::string name = processes::name();
+  processes ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.start([&, rank] {
+      signal(SIGXFSZ, SIG_IGN);
+      velo_group_desc desc = group_desc();
+      desc.transport = VELO_TRANSPORT_SHM;
+      desc.name = name.c_str();
+      desc.rank = rank;
+      desc.size = 2;
+      return meet_under(RLIMIT_FSIZE, rank == 0 ? 65536 : RLIM_INFINITY, desc);
+    });
+  const std::int64_t begin = monotonic_ns();
+  const std::vector<ending> all = ranks.wait();
+  CHECK(all[0].code == VELO_ERR_MEMORY);
+  CHECK(std::string(all[0].cause) == "File too large");
+  CHECK(all[1].code == VELO_ERR_PEER);
+  CHECK(all[1].rank == 0);
+  CHECK(std::string(all[1].expected).find("bytes of shared memory") != std::string::npos);
+  CHECK(std::string(all[1].got) == "rank 0 with: File too large");
+  CHECK(all[1].at_ns - begin < 15000000000);  // not the deadline
+}
+
+TEST_CASE("groups need nothing of a /dev/shm that is full") {
+  processes ranks;
+  const std::string name = processes::name();
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.start([&, rank] {
+      ending none;
+      none.value = -1;  // the system does not let us
+      if (unshare(CLONE_NEWNS) != 0 ||
+          mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+          mount("full", "/dev/shm", "tmpfs", 0, "size=4096") != 0)
+        return none;
+      const int file = open("/dev/shm/filler", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+      char page[4096] = {};
+      while (write(file, page, sizeof page) > 0) {
+      }
+      const bool is_full = errno == ENOSPC;
+      close(file);
+      velo_group_desc desc = group_desc();
+      desc.transport = VELO_TRANSPORT_SHM;
+      desc.name = name.c_str();
+      desc.rank = rank;
+      desc.size = 2;
+      ending all = meet_under(RLIMIT_NOFILE, RLIM_INFINITY, desc);
+      all.value = is_full ? 0 : 1;
+      return all;
+    });
+  for (const ending& one : ranks.wait()) {
+    if (one.value == -1) {
+      WARN("no namespace of our own: not tested");
+      continue;
+    }
+    CHECK(one.value == 0);
+    CHECK(one.code == VELO_OK);
+  }
+}
+
+TEST_CASE("another user can neither come to a group nor read of it") {
+  if (geteuid() != 0) {
+    WARN("only root can become another user: not tested");
+    return;
+  }
+  const std::string name = processes::name();
+  const board meets;
+  processes ranks;
+  velo_group_desc desc = group_desc();
+  desc.transport = VELO_TRANSPORT_SHM;
+  desc.name = name.c_str();
+  desc.size = 2;
+  const auto works = [&](const member& me) {
+    ++meets.at[0];
+    meets.await(1, 1);
+    return ending_of(velo_group_barrier(me.stream, me.group));
+  };
+  desc.rank = 0;
+  ranks.start_rank(desc, works);
+  const std::string path = folder_of(0) + "/" + name + ".socket";
+  while (access(path.c_str(), F_OK) != 0) pause_ms(1);
+  const auto as_stranger = [&](pid_t rank, const std::function<std::int64_t(pid_t)>& tries) {
+    processes stranger;
+    stranger.start([&] {
+      ending all;
+      all.code = setresgid(64001, 64001, 64001) == 0 && setresuid(64001, 64001, 64001) == 0 ? 0 : 1;
+      all.value = tries(rank);
+      return all;
+    });
+    const ending one = stranger.wait()[0];
+    CHECK(one.code == VELO_OK);
+    CHECK(one.value == 0);
+  };
+  as_stranger(ranks.pid(0), [&](pid_t) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    const int line = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    const int reached = connect(line, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    std::int64_t open_to_him = reached == 0 || errno != EACCES;
+    open_to_him += opendir(folder_of(0).c_str()) != nullptr;
+    return open_to_him;
+  });
+  desc.rank = 1;
+  ranks.start_rank(desc, works);
+  meets.await(0, 2);  // the memory is there, and no socket any more
+  as_stranger(ranks.pid(0), [](pid_t rank) {
+    const std::string of = "/proc/" + std::to_string(rank);
+    std::int64_t open_to_him = opendir((of + "/fd").c_str()) != nullptr;
+    for (int file = 3; file < 64; ++file)
+      open_to_him += open((of + "/fd/" + std::to_string(file)).c_str(), O_RDWR) >= 0;
+    open_to_him += open((of + "/mem").c_str(), O_RDONLY) >= 0;
+    char byte = 0;
+    iovec here{&byte, 1}, there{reinterpret_cast<void*>(0x400000), 1};
+    open_to_him += process_vm_readv(rank, &here, 1, &there, 1, 0) >= 0 || errno != EPERM;
+    return open_to_him;
+  });
+  ++meets.at[1];
+  for (const ending& one : ranks.wait()) CHECK(one.code == VELO_OK);
+}
+
+TEST_CASE("a folder of sockets that belongs to another user is refused") {
+  if (geteuid() != 0) {
+    WARN("only root can become another user: not tested");
+    return;
+  }
+  const uid_t user = 64100 + static_cast<uid_t>(getpid() % 1000);
+  REQUIRE(mkdir(folder_of(user).c_str(), 0700) == 0);  // root's, where the user's should be
+  processes ranks;
+  ranks.start([&] {
+    if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) return ending();
+    velo_group_desc desc = group_desc();
+    desc.transport = VELO_TRANSPORT_SHM;
+    desc.name = "theirs";
+    desc.rank = 0;
+    desc.size = 2;
+    return meet_under(RLIMIT_NOFILE, RLIM_INFINITY, desc);
+  });
+  const ending one = ranks.wait()[0];
+  CHECK(rmdir(folder_of(user).c_str()) == 0);
+  CHECK(one.code == VELO_ERR_IO);
+  CHECK(std::string(one.got) == "mode 40700 of user 0");
+}
+
+TEST_CASE("a child of a fork is refused, and its parent's group goes on") {
+  processes ranks;
+  ranks.start_all(2, group_desc(), [](const member& me) {
+    ending all = ending_of(velo_group_barrier(me.stream, me.group));
+    if (all.code != VELO_OK) return all;
+    const pid_t child = fork();
+    if (child == 0) {
+      velo_group_info info = VELO_GROUP_INFO_INIT;
+      const bool refused = velo_group_barrier(me.stream, me.group) == VELO_ERR_STATE &&
+                           velo_group_get_info(me.group, &info) == VELO_ERR_STATE &&
+                           velo_group_abort(me.group) == VELO_ERR_STATE;
+      velo_group_destroy(me.group);  // ignored
+      velo_context_destroy(me.context);
+      _exit(refused ? 0 : 1);
+    }
+    int how = -1;
+    waitpid(child, &how, 0);
+    all = ending_of(velo_group_barrier(me.stream, me.group));
+    all.value = how;
+    return all;
+  });
+  for (const ending& one : ranks.wait()) {
+    CHECK(one.code == VELO_OK);
+    CHECK(one.value == 0);
+  }
+}
+
+TEST_CASE("a rank that waits uses less than 2 % of a processor") {
+  const board meets;
+  processes ranks;
+  ranks.start_all(2, group_desc(), [&](const member& me) {
+    velo_status done = velo_group_barrier(me.stream, me.group);
+    if (me.rank == 1) pause_ms(700);
+    const auto cpu_ns = [] {
+      timespec now;
+      clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+      return now.tv_sec * std::int64_t{1000000000} + now.tv_nsec;
+    };
+    const std::int64_t before = cpu_ns();
+    if (done == VELO_OK) done = velo_group_barrier(me.stream, me.group);
+    ending all = ending_of(done);
+    all.value = cpu_ns() - before;
+    return all;
+  });
+  const std::vector<ending> all = ranks.wait();
+  CHECK(all[0].code == VELO_OK);
+  CHECK(all[0].value < 14000000);  // of 700 ms
+}
