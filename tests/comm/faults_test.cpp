@@ -83,6 +83,25 @@ TEST_CASE("ranks that do not come by the deadline are named on all that wait") {
   }
 }
 
+TEST_CASE("deadlines of 20 ms are kept by collectives and by messages") {
+  for (const bool sends : {false, true}) {
+    const local_ranks ranks(2, group_desc(20));
+    const auto begin = clock_type::now();
+    std::vector<float> x(1000, 1.0f);
+    const std::int64_t size = 1000;
+    const velo_tensor view{
+        x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+    const said one = told(sends ? velo_group_receive(ranks.stream(0), ranks.group(0), 1, &view)
+                                : reduce(ranks, 0, x));
+    const double took = milliseconds_since(begin);
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.rank == 1);
+    CHECK(one.expected.find("within 20 ms") != std::string::npos);
+    CHECK(took >= 20);
+    CHECK(took < 1000);  // of a machine that is busy; alone it takes 20.1
+  }
+}
+
 TEST_CASE("an abort from another thread ends the collectives of all ranks, and more than once") {
   const local_ranks ranks(3);
   const auto begin = clock_type::now();

@@ -110,6 +110,30 @@ TEST_CASE("what is staged in a slot stays until all have read it") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("counters go past 32 bits, and who sleeps on them wakes") {
+  area_of area(2, 60000);
+  constexpr std::uint64_t first = (std::uint64_t{1} << 32) - 4;
+  for (int rank = 0; rank < 2; ++rank) {
+    area.at(rank).met = area.at(rank).steps = first;
+    area.at(rank).area.state(rank).steps = first;
+  }
+  core::failure ended[2];
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      for (int round = 0; round < 8 && ended[rank].code == VELO_OK; ++round)
+        ended[rank] = met(area.at(rank), [&](comm::meeting& m) {
+          if (round % 2 == rank) std::this_thread::sleep_for(std::chrono::milliseconds(3));
+          m.steps(
+              2, 0, [](std::int64_t) {}, [](std::int64_t) {});
+        });
+    });
+  for (std::thread& one : threads) one.join();
+  for (const core::failure& one : ended) CHECK(one.code == VELO_OK);
+  CHECK(area.at(0).met == first + 8);
+  CHECK(area.at(1).steps == first + 16);
+}
+
 TEST_CASE("sets of ranks are told as ranges") {
   comm::rank_set set;
   CHECK(set.lowest() == -1);
