@@ -55,8 +55,10 @@ group::~group() {
 }
 
 void group::raise_if_ended() const {
+  if (!link_->has_failed()) return;
   fault known;
-  if (link_->failed(known)) known.raise();
+  link_->failed(known);
+  known.raise();
 }
 
 void group::submit(core::stream& on, const operation& what) {
@@ -97,7 +99,7 @@ std::unique_ptr<transport> group::part(const part_terms& of) {
 group::ticket group::number(const operation& what) {
   const std::lock_guard<std::mutex> lock(lock_);
   past_.call(++called_, what);
-  return {called_, nullptr};
+  return {called_, nullptr, false};
 }
 
 std::unique_ptr<transport> group::shrink(const part_terms& of) {
@@ -114,6 +116,12 @@ void group::drop(const ticket& place, const operation& what) noexcept {
 
 void group::fail(const operation& what) noexcept {
   tell_peers(what, core::current_failure().cause);
+}
+
+void group::begin_if_free(ticket& place) noexcept {
+  if (served_ != place.number - 1) return;
+  place.begun = true;
+  past_.begin(place.number, now_ns());
 }
 
 void group::await_turn(std::uint64_t number) {

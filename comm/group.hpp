@@ -51,6 +51,7 @@ class group {
   struct ticket {
     std::uint64_t number = 0;
     const core::stream* queue = nullptr;  // nullptr: of an inline stream
+    bool begun = false;                   // its turn had come when it was entered
   };
   // Fills a ticket, and then puts the work into the stream: queue(), which may throw and does nothing
   // on an inline stream. Throws PEER when the group has ended.
@@ -78,7 +79,8 @@ class group {
   };
 
   void raise_if_ended() const;
-  ticket number(const operation& what);  // of a call that no stream carries
+  ticket number(const operation& what);        // of a call that no stream carries
+  void begin_if_free(ticket& place) noexcept;  // with the lock
   void await_turn(std::uint64_t number);
   void finish(const ticket& place, ending how) noexcept;
   void fail(const operation& what) noexcept;  // in a catch block
@@ -103,7 +105,7 @@ template <class Queue>
 void group::enter(const core::stream& on, ticket& place, const operation& what, Queue&& queue) {
   raise_if_ended();
   const std::lock_guard<std::mutex> lock(lock_);  // numbers and queue in one order
-  place = {called_ + 1, on.is_inline() ? nullptr : &on};
+  place = {called_ + 1, on.is_inline() ? nullptr : &on, false};
   if (place.queue != nullptr) queues_.push_back(&on);
   try {
     queue();
@@ -112,12 +114,13 @@ void group::enter(const core::stream& on, ticket& place, const operation& what, 
     throw;
   }
   past_.call(++called_, what);
+  if (place.queue == nullptr) begin_if_free(place);
 }
 
 template <class Body>
 void group::serve(const ticket& place, const operation& what, Body&& body) {
   try {
-    await_turn(place.number);
+    if (!place.begun) await_turn(place.number);
     const scratch_reset after{scratch_};
     body(*link_, scratch_);
   } catch (...) {

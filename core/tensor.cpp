@@ -46,16 +46,20 @@ bool is_known(velo_dtype t) {
   }
 }
 
-void check_rank(int ndim, const char* argument) {
+// of: the tensor, where the member is one. Names are put together for a failure alone, since
+// that takes longer than the checks.
+void check_rank(int ndim, const char* member, const char* of = "") {
   if (ndim < 0 || ndim > max_tensor_rank)
-    fail(VELO_ERR_RANK, argument, text("0 to %d dimensions", max_tensor_rank), text("%d", ndim));
+    fail(VELO_ERR_RANK, text("%s%s", of, member), text("0 to %d dimensions", max_tensor_rank),
+         text("%d", ndim));
 }
 
-void check_sizes(int ndim, const std::int64_t* shape, const char* argument) {
-  if (ndim > 0 && shape == nullptr) fail(VELO_ERR_NULL, argument, text("%d sizes", ndim), "NULL");
+void check_sizes(int ndim, const std::int64_t* shape, const char* member, const char* of = "") {
+  if (ndim > 0 && shape == nullptr)
+    fail(VELO_ERR_NULL, text("%s%s", of, member), text("%d sizes", ndim), "NULL");
   for (int i = 0; i < ndim; ++i) {
     if (shape[i] < 0)
-      fail(VELO_ERR_SHAPE, text("%s[%d]", argument, i), "a size >= 0",
+      fail(VELO_ERR_SHAPE, text("%s%s[%d]", of, member, i), "a size >= 0",
            text("%lld", static_cast<long long>(shape[i])));
   }
 }
@@ -113,8 +117,8 @@ velo_managed_tensor* make_tensor(memory_source& memory, velo_dtype dtype, int nd
 }
 
 void check_tensor(const velo_tensor& tensor, const char* argument) {
-  check_rank(tensor.ndim, text("%s.ndim", argument));
-  check_sizes(tensor.ndim, tensor.shape, text("%s.shape", argument));
+  check_rank(tensor.ndim, ".ndim", argument);
+  check_sizes(tensor.ndim, tensor.shape, ".shape", argument);
 }
 
 std::uint64_t tensor_extent(const velo_tensor& tensor, const char* argument) {

@@ -39,6 +39,7 @@ class shared_transport final : public transport {
   bool has_relay() const noexcept override { return true; }
   std::unique_ptr<relay> begin_relay(const operation& what, core::execution& state) override;
   void fail(const fault& why) noexcept override { at_.area.note(why); }
+  bool has_failed() const noexcept override { return at_.area.is_noted(); }
   bool failed(fault& why) const noexcept override { return at_.area.noted(why); }
   std::unique_ptr<transport> part(const part_terms& of) override;
   std::unique_ptr<transport> shrink(const part_terms& of) override;

@@ -56,6 +56,10 @@ class transport {
   // Ends the group on every rank, unless it has ended. Wakes all that wait.
   virtual void fail(const fault& why) noexcept = 0;
   virtual bool failed(fault& why) const noexcept = 0;  // and which fault it was
+  virtual bool has_failed() const noexcept {           // asked before every operation
+    fault why;
+    return failed(why);
+  }
 
   // The same for the listed ranks alone, which all call it, none while it runs an operation. Throws
   // PEER when they do not come, which ends nothing; UNSUPPORTED.

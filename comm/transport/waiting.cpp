@@ -10,6 +10,7 @@ void end_group(const place& at, fault why) {
 }
 
 void raise_if_noted(const place& at) {
+  if (!at.area.is_noted()) return;
   fault known;
   if (at.area.noted(known)) known.raise();
 }
