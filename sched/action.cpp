@@ -21,7 +21,11 @@ constexpr name_row names[] = {{VELO_ACTION_F, "F"},
                               {VELO_ACTION_RECV_F, "RECV_F"},
                               {VELO_ACTION_SEND_B, "SEND_B"},
                               {VELO_ACTION_RECV_B, "RECV_B"},
-                              {VELO_ACTION_REDUCE_GRAD, "REDUCE_GRAD"}};
+                              {VELO_ACTION_REDUCE_GRAD, "REDUCE_GRAD"},
+                              {VELO_ACTION_RECOMPUTE, "RECOMPUTE"},
+                              {VELO_ACTION_OFFLOAD, "OFFLOAD"},
+                              {VELO_ACTION_RELOAD, "RELOAD"},
+                              {VELO_ACTION_OPTIMIZER, "OPTIMIZER"}};
 constexpr std::string_view overlap = "OVERLAP_F_B";
 
 std::string_view name_of(velo_action_kind kind) {

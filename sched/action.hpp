@@ -1,7 +1,8 @@
 // One action of a rank, and its text.
 //
 // An action is velo_action itself, 20 bytes: what the library computes with is what callers get. Its
-// text is PyTorch's: 2F0, 3SEND_B1, 1UNSHARD, (0F7;7B3)OVERLAP_F_B.
+// text is PyTorch's where it has one: 2F0, 3SEND_B1, 1UNSHARD, (0F7;7B3)OVERLAP_F_B; in the same form
+// 2RECOMPUTE0, 2OFFLOAD0, 2RELOAD0, 1OPTIMIZER.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 namespace velo::sched {
 
 using action = velo_action;
-inline constexpr velo_action_kind last_kind = VELO_ACTION_REDUCE_GRAD;
+inline constexpr velo_action_kind last_kind = VELO_ACTION_OPTIMIZER;
 
 inline action make_action(velo_action_kind kind, std::int32_t stage, std::int32_t microbatch) {
   return {kind, stage, microbatch, -1, -1};
@@ -26,10 +27,18 @@ inline action fused(std::int32_t stage, std::int32_t microbatch, std::int32_t ot
 inline bool has_forward(velo_action_kind kind) {
   return kind == VELO_ACTION_F || kind == VELO_ACTION_FB;
 }
-// Whether an action of the kind computes, and for one micro-batch.
+// Whether an action of the kind takes the rank itself, and not a way or a copy beside it.
 inline bool computes(velo_action_kind kind) {
   return kind == VELO_ACTION_F || kind == VELO_ACTION_I || kind == VELO_ACTION_W ||
-         kind == VELO_ACTION_B || kind == VELO_ACTION_FB;
+         kind == VELO_ACTION_B || kind == VELO_ACTION_FB || kind == VELO_ACTION_RECOMPUTE ||
+         kind == VELO_ACTION_OPTIMIZER;
+}
+inline bool copies(velo_action_kind kind) {
+  return kind == VELO_ACTION_OFFLOAD || kind == VELO_ACTION_RELOAD;
+}
+// Whether it ends what a stage holds for a micro-batch; of an FB: its B does.
+inline bool lets_go(velo_action_kind kind) {
+  return kind == VELO_ACTION_W || kind == VELO_ACTION_B || kind == VELO_ACTION_FB;
 }
 // Whether it makes the gradient that the stage before needs.
 inline bool has_gradient(velo_action_kind kind) {
@@ -44,7 +53,13 @@ inline bool is_send(velo_action_kind kind) {
 // Whether it is of a stage as a whole, of no micro-batch.
 inline bool of_stage(velo_action_kind kind) {
   return kind == VELO_ACTION_UNSHARD || kind == VELO_ACTION_RESHARD ||
-         kind == VELO_ACTION_REDUCE_GRAD;
+         kind == VELO_ACTION_REDUCE_GRAD || kind == VELO_ACTION_OPTIMIZER;
+}
+
+// Sets of kinds.
+using kind_set = std::uint32_t;
+constexpr kind_set set_of(velo_action_kind kind) {
+  return kind_set{1} << kind;
 }
 
 inline bool same(const action& a, const action& b) {

@@ -1,10 +1,10 @@
-// Reading field by field, then finding out what the fields are a schedule of.
+// Reading field by field.
 #include "sched/csv.hpp"
 
 #include <algorithm>
-#include <utility>
 
 #include "core/failure.hpp"
+#include "sched/assemble.hpp"
 
 namespace velo::sched {
 namespace {
@@ -50,51 +50,6 @@ std::vector<list> read_rows(std::string_view left) {
   }
   while (!rows.empty() && rows.back().empty()) rows.pop_back();
   return rows;
-}
-
-// Whether micro-batches come in from both ends, each end with stages of its own: stages are down the
-// ranks and up again, and the last rank begins with the first stage on the way up.
-bool has_two_chains(const shape& what, const std::vector<std::vector<std::int32_t>>& stages,
-                    const std::vector<list>& rows) {
-  if (what.ranks == 0 || what.stages != 2 * what.ranks || rows.back().empty()) return false;
-  return rows.back()[0].stage == what.ranks && stages == place_in_v(what.ranks, 2);
-}
-
-// The schedule that rows make: its sizes, and where its stages are.
-schedule assemble(std::vector<list> rows) {
-  shape what;
-  what.ranks = static_cast<std::int32_t>(rows.size());
-  std::int64_t actions = 0;
-  for (const list& row : rows) {
-    actions += static_cast<std::int64_t>(row.size());
-    for (const action& a : row) {
-      what.stages = std::max({what.stages, a.stage + 1, a.other_stage + 1});
-      what.microbatches = std::max({what.microbatches, a.microbatch + 1, a.other_microbatch + 1});
-    }
-  }
-  if (what.cells() > std::min(most_cells, 16 * actions + 1024))
-    fail(VELO_ERR_ARGUMENT, "text", "actions of most stages and micro-batches up to the highest",
-         text("%lld actions, stages up to %d, micro-batches up to %d",
-              static_cast<long long>(actions), what.stages - 1, what.microbatches - 1));
-  std::vector<std::vector<std::int32_t>> stages(what.ranks);
-  std::vector<bool> placed(what.stages);
-  const auto place = [&](std::int32_t rank, std::int32_t stage) {
-    if (stage < 0 || placed[stage]) return;
-    placed[stage] = true;
-    stages[rank].push_back(stage);
-  };
-  for (std::int32_t rank = 0; rank < what.ranks; ++rank) {
-    for (const action& a : rows[rank]) {
-      place(rank, a.stage);
-      place(rank, a.other_stage);
-    }
-    std::sort(stages[rank].begin(), stages[rank].end());
-  }
-  if (has_two_chains(what, stages, rows)) {
-    what.chains = 2;
-    what.microbatches *= 2;
-  }
-  return {what, std::move(stages), {rows.begin(), rows.end()}};
 }
 
 }  // namespace

@@ -12,9 +12,7 @@
 
 namespace velo::sched {
 
-// Stages and micro-batches are those named, up to the highest; a stage is on the rank that first
-// names it. Stages down the ranks and up again of which the last rank does the one on the way up first
-// are two chains, DualPipe's. Numbers so high that most stages would have nothing to do are refused.
+// What rows leave out follows from them (sched/assemble.hpp).
 schedule read_csv(std::string_view text);
 
 std::string write_csv(const schedule& what);

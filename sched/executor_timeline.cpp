@@ -20,22 +20,23 @@ timeline timeline_of(std::shared_ptr<const schedule> of, spans all) {
   for (const auto& row : all)
     for (const span& one : row) origin = std::min(origin, one.begin);
   simulation times;
+  holdings held(*of, times.scale);
   for (std::size_t rank = 0; rank < all.size(); ++rank) {
     rank_times mine;
-    std::int64_t held = 0;
     std::size_t index = 0;
     bool began = false;
     for (row_reader row(*of, static_cast<std::int32_t>(rank)); !row.done(); row.pass(), ++index) {
       span& when = all[rank][index];
       when = {when.begin - origin, when.end - origin};
-      const velo_action_kind kind = row.next().kind;
-      if (!computes(kind)) continue;
+      held.add(static_cast<std::int32_t>(rank), row.next(), when);
+      if (!computes(row.next().kind)) continue;
       if (!std::exchange(began, true)) mine.first = when.begin;
       mine.last = std::max(mine.last, when.end);
       mine.work += when.end - when.begin;
-      if (has_forward(kind)) mine.peak = std::max(mine.peak, ++held);
-      if (kind != VELO_ACTION_F && kind != VELO_ACTION_I) --held;
     }
+    held.finish(static_cast<std::int32_t>(rank));
+    mine.peak = held.of(static_cast<std::int32_t>(rank)).peak;
+    mine.host_peak = held.of(static_cast<std::int32_t>(rank)).host_peak;
     times.ranks.push_back(mine);
   }
   return {std::move(of), std::move(times), std::make_shared<const spans>(std::move(all))};

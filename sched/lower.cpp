@@ -40,6 +40,7 @@ class lowering {
     ticks same;  // every action of a stage takes as long, none takes nothing
     same.forward = same.input = same.weight = 1;
     same.fused = 3;
+    same.recompute = 1;
     std::vector<stuck_rank> stuck;
     simulate(what_, same, stuck, &spans_);
     if (!stuck.empty())
@@ -109,7 +110,9 @@ schedule lower(const schedule& what) {
   std::vector<std::vector<std::int32_t>> stages;
   for (std::int32_t rank = 0; rank < what.what().ranks; ++rank)
     stages.push_back(what.stages_of(rank));
-  return {what.what(), std::move(stages), std::move(rows)};
+  schedule made(what.what(), std::move(stages), std::move(rows));
+  made.set_layers(what.shared_layers());
+  return made;
 }
 
 }  // namespace velo::sched

@@ -73,6 +73,17 @@ void read_phase(const phase& from, const turns& order, std::int64_t first, std::
 
 }  // namespace
 
+kind_set program::kinds() const {
+  kind_set all = 0;
+  for (const phase& p : phases_)
+    for (std::int32_t i = 0; i < p.length; ++i) all |= set_of(p.slots[i].kind);
+  return all;
+}
+
+void program::begin_weights() {
+  for (counters& c : counters_) c.weight = 0;
+}
+
 program::counters& program::of(std::int8_t chunk) {
   const auto at = static_cast<std::size_t>(std::max<int>(chunk, 0));
   if (at >= counters_.size()) counters_.resize(at + 1);

@@ -60,23 +60,29 @@ class program {
   };
   // Adds a phase behind the others, none where times is 0 or less. Counters go on where the phases
   // before left them: a chunk has one of its F, one of its I and B, one of its W, which is past those
-  // that a B has done.
+  // that a B has done, one of its OFFLOAD, one of its RELOAD.
   void repeat(std::int64_t times, std::initializer_list<step> steps);
 
   // From here on actions of units from `units` on are left out of what is added.
   void leave_out_from(std::int32_t units) { limit_ = units; }
 
+  // From here on the next W is that of counter 0: those that B have done are not passed over.
+  void begin_weights();
+
   std::int64_t length() const { return length_; }
+  kind_set kinds() const;
 
   // Actions [first, first + count), which are there. stages: of the rank, by chunk.
   void read(std::int64_t first, std::int64_t count, const std::int32_t* stages, action* into) const;
 
  private:
   struct counters {
-    std::int32_t forward = 0, backward = 0, weight = 0;
+    std::int32_t forward = 0, backward = 0, weight = 0, out = 0, in = 0;
     std::int32_t& of(velo_action_kind kind) {
       return kind == VELO_ACTION_F || kind == VELO_ACTION_FB ? forward
              : kind == VELO_ACTION_W                         ? weight
+             : kind == VELO_ACTION_OFFLOAD                   ? out
+             : kind == VELO_ACTION_RELOAD                    ? in
                                                              : backward;
     }
   };

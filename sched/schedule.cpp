@@ -11,6 +11,12 @@ schedule::schedule(const shape& what, std::vector<std::vector<std::int32_t>> sta
     : what_(what), stages_(std::move(stages)), rank_of_(what.stages, -1), rows_(std::move(rows)) {
   for (std::int32_t rank = 0; rank < what_.ranks; ++rank)
     for (const std::int32_t stage : stages_[rank]) rank_of_[stage] = rank;
+  for (const row& of : rows_) {
+    if (const auto* formula = std::get_if<program>(&of))
+      kinds_ |= formula->kinds();
+    else
+      for (const action& a : std::get<std::vector<action>>(of)) kinds_ |= set_of(a.kind);
+  }
 }
 
 std::int64_t schedule::length(std::int32_t rank) const {
@@ -48,6 +54,27 @@ std::vector<std::vector<std::int32_t>> place_in_v(std::int32_t ranks, std::int32
     for (std::int32_t c = 0; c < chunks; ++c)
       stages[rank].push_back(c % 2 == 0 ? c * ranks + rank : (c + 1) * ranks - 1 - rank);
   return stages;
+}
+
+velo_stage_info describe_stage(const schedule& of, std::int32_t stage) {
+  velo_stage_info info{};
+  info.rank = of.rank_of(stage);
+  info.first_layer = -1;
+  if (info.rank >= 0) {
+    const std::vector<std::int32_t>& stages = of.stages_of(info.rank);
+    info.chunk =
+        static_cast<std::int32_t>(std::find(stages.begin(), stages.end(), stage) - stages.begin());
+  }
+  if (of.layers() == nullptr) return info;
+  const stage_content& holds =
+      of.layers()->stages[static_cast<std::size_t>(stage % of.what().chain_length())];
+  info.first_layer = holds.first_layer;
+  info.layers = holds.layers;
+  info.noop_layers = holds.noops;
+  info.predictors = holds.predictors;
+  info.embedding = holds.embedding ? 1 : 0;
+  info.loss = holds.loss ? 1 : 0;
+  return info;
 }
 
 void row_reader::fill() {

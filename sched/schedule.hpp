@@ -17,10 +17,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <utility>
 #include <variant>
 #include <vector>
 
 #include "sched/action.hpp"
+#include "sched/layout.hpp"
 #include "sched/program.hpp"
 
 namespace velo::sched {
@@ -59,6 +62,12 @@ class schedule {
   std::int32_t rank_of(std::int32_t stage) const { return rank_of_[stage]; }
   const std::vector<std::int32_t>& stages_of(std::int32_t rank) const { return stages_[rank]; }
 
+  bool has(kind_set kinds) const { return (kinds_ & kinds) != 0; }  // an action of one of them
+  // What the stages of a chain hold; null: not known.
+  const layout* layers() const { return layout_.get(); }
+  const std::shared_ptr<const layout>& shared_layers() const { return layout_; }
+  void set_layers(std::shared_ptr<const layout> of) { layout_ = std::move(of); }
+
   std::int64_t length(std::int32_t rank) const;
   std::int64_t actions() const;  // of all ranks
   // Actions [first, first + count) of a row, which are there.
@@ -69,12 +78,17 @@ class schedule {
   std::vector<std::vector<std::int32_t>> stages_;
   std::vector<std::int32_t> rank_of_;
   std::vector<row> rows_;
+  kind_set kinds_ = 0;
+  std::shared_ptr<const layout> layout_;
 };
 
 // Where stages are. Loop: chunk c of rank r is stage c * P + r. V: even chunks go down the ranks, odd
 // ones up again.
 std::vector<std::vector<std::int32_t>> place_in_loops(std::int32_t ranks, std::int32_t chunks);
 std::vector<std::vector<std::int32_t>> place_in_v(std::int32_t ranks, std::int32_t chunks);
+
+// What a stage is, as callers see it.
+velo_stage_info describe_stage(const schedule& of, std::int32_t stage);
 
 // The row of a rank from its beginning, a block at a time.
 class row_reader {

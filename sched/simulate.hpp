@@ -7,25 +7,26 @@
 // actions, O(1) each (about 10 ns); memory for two times a stage and unit, and for a span an action
 // where spans are asked for.
 //
-// A message leaves when its action ends and arrives `latency` later, beside whatever ranks compute.
+// A message leaves when its action ends and arrives `latency` later, beside whatever ranks compute;
+// where messages take the way from one rank to another for some time, it first waits for those before
+// it. Copies to the host and back run beside, too, one after another, and so do a rank's collectives:
+// they begin when the rank comes to them, and who needs what they bring waits for it.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
-#include "sched/ticks.hpp"
+#include "sched/held.hpp"
 
 namespace velo::sched {
 
-struct span {
-  std::int64_t begin, end;  // ticks
-};
 using spans = std::vector<std::vector<span>>;  // by rank and action
 
 struct rank_times {
   std::int64_t first = 0, last = 0;  // begin of its first action, end of its last
   std::int64_t work = 0;             // what its actions take
-  std::int64_t peak = 0;             // most activations held, in stages and units
+  std::int64_t peak = 0;             // most activations held, as holdings counts them
+  std::int64_t host_peak = 0;        // most of them on the host
 };
 
 struct simulation {

@@ -6,8 +6,13 @@
 #include <cmath>
 #include <numeric>
 
+#include "core/failure.hpp"
+
 namespace velo::sched {
 namespace {
+
+using core::fail;
+using core::text;
 
 constexpr double exact = 9007199254740992.0;  // 2^53: whole doubles up to here are exact
 
@@ -38,55 +43,90 @@ decimal decimal_of(double value) {
   return made;
 }
 
-// A stage's part of a whole rank's cost for a micro-batch.
-struct share {
-  std::int64_t part, whole;
-};
-share share_of(const shape& what) {
-  const std::int64_t part = std::int64_t{what.ranks} * what.chains;
-  const std::int64_t whole = std::int64_t{what.stages} * what.splits;
-  const std::int64_t common = std::gcd(part, whole);
-  return {part / common, whole / common};
+// Shares as whole numbers without a common factor, exactly if their sum stays below `most_share`.
+constexpr std::int64_t most_share = std::int64_t{1} << 24;
+std::vector<std::int64_t> whole_shares(const std::vector<double>& given) {
+  std::vector<decimal> read;
+  int least = 0;
+  double sum = 0;
+  for (const double share : given) {
+    read.push_back(decimal_of(share));
+    sum += share;
+    if (read.back().mantissa != 0) least = std::min(least, read.back().exponent);
+  }
+  std::vector<std::int64_t> whole;
+  if (sum * std::pow(10.0, -least) <= static_cast<double>(most_share)) {
+    for (const decimal& share : read) {
+      whole.push_back(share.mantissa);
+      for (int e = least; e < share.exponent && share.mantissa != 0; ++e) whole.back() *= 10;
+    }
+  } else {
+    for (const double share : given)
+      whole.push_back(std::llround(share / sum * static_cast<double>(most_share)));
+  }
+  std::int64_t common = 0;
+  for (const std::int64_t share : whole) common = std::gcd(common, share);
+  for (std::int64_t& share : whole) share /= std::max<std::int64_t>(common, 1);
+  return whole;
 }
 
-constexpr int kinds = 5;
-
-// All five costs exactly; false where they do not fit. most: what one may come to.
-bool scale_exactly(const double (&given)[kinds], const share& of, double most,
-                   std::int64_t (&into)[kinds], double& unit) {
-  decimal read[kinds];
-  int least = 0;
-  for (int i = 0; i < kinds; ++i) {
-    read[i] = decimal_of(given[i]);
-    if (read[i].mantissa != 0) least = std::min(least, read[i].exponent);
+// What the parts of activations are whole multiples of: exact for three digits.
+void scale_activations(const costs& given, ticks& into) {
+  if (given.pending == 1 && given.checkpoint == 0) return;
+  into.full = 1024;
+  for (const std::int64_t full : {10, 100, 1000}) {
+    const double pending = given.pending * static_cast<double>(full);
+    const double checkpoint = given.checkpoint * static_cast<double>(full);
+    if (std::fabs(pending - std::round(pending)) > 1e-9 ||
+        std::fabs(checkpoint - std::round(checkpoint)) > 1e-9)
+      continue;
+    into.full = full;
+    break;
   }
-  unit = static_cast<double>(of.whole);
+  into.pending = std::llround(given.pending * static_cast<double>(into.full));
+  into.checkpoint = std::llround(given.checkpoint * static_cast<double>(into.full));
+}
+
+// A cost, and by what it is multiplied where all are over the same divisor.
+struct term {
+  double given;
+  std::int64_t factor;
+  std::int64_t* into;
+};
+
+// All costs exactly; false where they do not fit. most: what one may come to.
+bool scale_exactly(const std::vector<term>& terms, std::int64_t divisor, double most,
+                   double& unit) {
+  std::vector<decimal> read;
+  int least = 0;
+  for (const term& t : terms) {
+    read.push_back(decimal_of(t.given));
+    if (read.back().mantissa != 0) least = std::min(least, read.back().exponent);
+  }
+  unit = static_cast<double>(divisor);
   for (int e = least; e < 0; ++e) unit *= 10;
   if (unit > exact) return false;
-  for (int i = 0; i < kinds; ++i) {
-    const std::int64_t factor = i + 1 == kinds ? of.whole : of.part;  // latency is nobody's share
-    double size = static_cast<double>(read[i].mantissa) * static_cast<double>(factor);
-    for (int e = least; e < read[i].exponent; ++e) size *= 10;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    double size = static_cast<double>(read[i].mantissa) * static_cast<double>(terms[i].factor);
+    for (int e = least; e < read[i].exponent && size != 0; ++e) size *= 10;
     if (size > most) return false;
-    into[i] = read[i].mantissa * factor;
-    for (int e = least; e < read[i].exponent; ++e) into[i] *= 10;
+    *terms[i].into = read[i].mantissa * terms[i].factor;
+    for (int e = least; e < read[i].exponent && size != 0; ++e) *terms[i].into *= 10;
   }
   return true;
 }
 
-void scale_rounded(const double (&given)[kinds], const share& of, double most,
-                   std::int64_t (&into)[kinds], double& unit) {
-  double parts[kinds], largest = 0;
-  for (int i = 0; i < kinds; ++i) {
-    const bool is_latency = i + 1 == kinds;
-    parts[i] = is_latency ? given[i]
-                          : given[i] * static_cast<double>(of.part) / static_cast<double>(of.whole);
-    largest = std::max(largest, parts[i]);
-  }
+void scale_rounded(const std::vector<term>& terms, std::int64_t divisor, double most,
+                   double& unit) {
+  const auto part = [&](const term& t) {
+    return t.given * static_cast<double>(t.factor) / static_cast<double>(divisor);
+  };
+  double largest = 0;
+  for (const term& t : terms) largest = std::max(largest, part(t));
   int bits = 0;
   std::frexp(most / largest, &bits);
   unit = std::ldexp(1.0, bits - 1);
-  for (int i = 0; i < kinds; ++i) into[i] = std::llround(parts[i] * unit);
+  for (const term& t : terms) *t.into = std::llround(part(t) * unit);
 }
 
 }  // namespace
@@ -96,22 +136,73 @@ double ticks::value(std::int64_t count) const {
   return static_cast<double>(static_cast<long double>(count) / unit);
 }
 
+double ticks::in_microbatches(std::int64_t activations, const shape& what) const {
+  std::int64_t all = shares.empty() ? what.stages : 0;
+  for (const std::int64_t share : shares) all += share;
+  return static_cast<double>(activations * what.ranks * what.chains) /
+         (static_cast<double>(all) * static_cast<double>(what.splits * full));
+}
+
+costs with_shares(costs given, const shape& what, const layout* layers, const char* argument) {
+  if (given.shares.empty() && layers != nullptr) {
+    for (std::int32_t stage = 0; stage < what.stages; ++stage) {
+      const stage_content& holds =
+          layers->stages[static_cast<std::size_t>(stage % what.chain_length())];
+      given.shares.push_back(holds.layers - holds.noops + given.predictor * holds.predictors +
+                             (holds.embedding ? given.embedding : 0) +
+                             (holds.loss ? given.loss : 0));
+    }
+  }
+  if (given.shares.empty()) return given;
+  if (given.shares.size() != static_cast<std::size_t>(what.stages))
+    fail(VELO_ERR_ARGUMENT, text("%s.share_count", argument), text("%d, the stages", what.stages),
+         text("%zu", given.shares.size()));
+  double all = 0;
+  for (const double share : given.shares) all += share;
+  if (!(all > 0))
+    fail(VELO_ERR_ARGUMENT, text("%s.shares", argument), "a model that is more than nothing",
+         "nothing");
+  const bool alike = std::all_of(given.shares.begin(), given.shares.end(),
+                                 [&](double share) { return share == given.shares[0]; });
+  if (alike) given.shares.clear();
+  return given;
+}
+
 ticks ticks_of(const costs& given, const shape& what, std::int64_t actions) {
   if (what.stages == 0) return {};
-  const double fused = given.fused < 0 ? 0 : given.fused;  // 0: the sum of the scaled, below
-  const double all[kinds] = {given.forward, given.input, given.weight, fused, given.latency};
-  // No time exceeds all actions and messages one after another.
-  const double most = std::ldexp(1.0, 61) / (3.0 * static_cast<double>(actions + 1));
-  const share of = share_of(what);
-  std::int64_t scaled[kinds];
   ticks made;
-  if (!scale_exactly(all, of, most, scaled, made.unit))
-    scale_rounded(all, of, most, scaled, made.unit);
-  made.forward = scaled[0];
-  made.input = scaled[1];
-  made.weight = scaled[2];
-  made.fused = given.fused < 0 ? scaled[0] + scaled[1] + scaled[2] : scaled[3];
-  made.latency = scaled[4];
+  scale_activations(given, made);
+  std::int64_t all = what.stages, most_of_one = 1;
+  if (!given.shares.empty()) {
+    made.shares = whole_shares(given.shares);
+    all = std::accumulate(made.shares.begin(), made.shares.end(), std::int64_t{0});
+    most_of_one = *std::max_element(made.shares.begin(), made.shares.end());
+  }
+  const std::int64_t halves = given.shares.empty() ? 1 : 2;  // an FB takes the mean of two shares
+  const std::int64_t ranks = std::int64_t{what.ranks} * what.chains;
+  const std::int64_t common = std::gcd(ranks, all);
+  const std::int64_t part = ranks / common * halves, whole = all / common * halves;
+  const std::int64_t once = part * what.splits, divisor = whole * what.splits;
+  made.fused_is_sum = given.fused < 0;
+  const std::vector<term> terms = {
+      {given.forward, part, &made.forward},
+      {given.input, part, &made.input},
+      {given.weight, part, &made.weight},
+      {made.fused_is_sum ? 0 : given.fused, part, &made.fused},
+      {given.recompute < 0 ? given.forward : given.recompute, part, &made.recompute},
+      {given.offload, part, &made.offload},
+      {given.reload, part, &made.reload},
+      {given.gather, once, &made.gather},
+      {given.reduce, once, &made.reduce},
+      {given.optimizer, once, &made.optimizer},
+      {given.transfer, whole, &made.transfer},
+      {given.latency, divisor, &made.latency}};
+  // No time exceeds all actions and messages one after another.
+  const double most = std::ldexp(1.0, 61) /
+                      (4.0 * static_cast<double>(actions + 1) * static_cast<double>(most_of_one));
+  if (!scale_exactly(terms, divisor, most, made.unit))
+    scale_rounded(terms, divisor, most, made.unit);
+  if (made.fused_is_sum) made.fused = made.forward + made.input + made.weight;
   return made;
 }
 

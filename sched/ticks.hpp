@@ -4,10 +4,12 @@
 // stage's share, are whole multiples of some tick, 1 / `unit` of theirs, as long as they have few
 // digits; the sums of a simulation are exact then, and a result is the double nearest to the true
 // one. Where digits are too many for 62 bits, costs are rounded to a tick that lets the longest
-// simulation fit: to 2^-30 of the largest cost at the worst, with 2^30 actions.
+// simulation fit: to 2^-30 of the largest cost at the worst, with 2^30 actions. Shares of stages, and
+// the parts of activations that are held, become whole numbers in the same way.
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "sched/schedule.hpp"
 
@@ -18,14 +20,42 @@ struct costs {
   double forward = 1, input = 1, weight = 1;
   double fused = -1;  // of an FB; below 0: the sum of its parts
   double latency = 0;
+  double transfer = 0;    // of a message, while which others wait behind it
+  double recompute = -1;  // below 0: forward
+  double offload = 0, reload = 0;
+  double gather = 0, reduce = 0, optimizer = 0;  // of a whole rank, once
+  double pending = 1, checkpoint = 0;            // parts of activations: behind I, before RECOMPUTE
+  double embedding = 0, predictor = 1, loss = 0;  // in layers
+  std::vector<double> shares = {};                // of the model, by stage; empty: all alike
 };
+
+// The costs with the shares that layers make, where none are given and the schedule has layers. Throws
+// ARGUMENT where shares are not as many as stages, or all nothing; argument: what costs are called.
+costs with_shares(costs given, const shape& what, const layout* layers, const char* argument);
 
 // The same for one stage and one unit of a schedule, in ticks.
 struct ticks {
   std::int64_t forward = 0, input = 0, weight = 0, fused = 0, latency = 0;
+  std::int64_t transfer = 0, recompute = 0, offload = 0, reload = 0;
+  std::int64_t gather = 0, reduce = 0, optimizer = 0;  // of one stage
+  bool fused_is_sum = false;
+  std::vector<std::int64_t> shares;  // by stage, what all but messages is multiplied by; empty: 1
+  // Activations of a stage of share 1: all of them, those behind I, those before RECOMPUTE.
+  std::int64_t full = 1, pending = 1, checkpoint = 0;
   double unit = 1;  // ticks in one of the costs' units; whole or a power of two
 
   double value(std::int64_t count) const;  // in the costs' unit
+  std::int64_t share(std::int32_t stage) const {
+    return shares.empty() ? 1 : shares[static_cast<std::size_t>(stage)];
+  }
+  // Of an FB: F of a stage and B of another.
+  std::int64_t pair(std::int32_t stage, std::int32_t other) const {
+    if (shares.empty()) return fused;
+    if (fused_is_sum) return forward * share(stage) + (input + weight) * share(other);
+    return fused * (share(stage) + share(other)) / 2;
+  }
+  // Activations as micro-batches through a whole rank.
+  double in_microbatches(std::int64_t activations, const shape& what) const;
 };
 
 // actions: all that a simulation adds up.

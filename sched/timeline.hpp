@@ -16,13 +16,11 @@ struct timeline {
   double in_units(std::int64_t ticks) const { return times.scale.value(ticks); }
   // Stages and units as micro-batches through a whole rank.
   double in_microbatches(std::int64_t activations) const {
-    const shape& what = of->what();
-    return static_cast<double>(activations * what.ranks * what.chains) /
-           (static_cast<double>(what.stages) * what.splits);
+    return times.scale.in_microbatches(activations, of->what());
   }
 };
 
-// The timeline of a schedule; throws STATE naming the first rank that would wait for ever.
+// The timeline of a schedule; throws ARGUMENT where costs have no shares for its stages, STATE naming the first rank that would wait for ever.
 timeline simulate(std::shared_ptr<const schedule> of, const costs& given);
 
 // By rank and action, in ticks. A simulated timeline keeps none: they are worked out again, in the

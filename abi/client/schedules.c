@@ -53,6 +53,34 @@ static void generated(void) {
   EXPECT(velo_timeline_get_stats(timeline, &stats) == VELO_ERR_HANDLE);
 }
 
+static void described(void) {
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  velo_stage_info stage = VELO_STAGE_INFO_INIT;
+  velo_schedule schedule = NULL;
+  velo_sublayer_step steps[3];
+  const char* name = NULL;
+  int64_t count = 0;
+  const int32_t noop = 2;
+  WORKS(velo_schedule_kind_name(VELO_SCHEDULE_ZBV_GREEDY, &name));
+  EXPECT(strcmp(name, "zbv-greedy") == 0);
+  EXPECT(velo_schedule_kind_name(99, &name) == VELO_ERR_ARGUMENT);
+  desc.kind = VELO_SCHEDULE_1F1B;
+  desc.ranks = 2;
+  desc.microbatches = 2;
+  desc.layout = "Et|(t)*2L";
+  desc.noop_layers = &noop;
+  desc.noop_count = 1;
+  WORKS(velo_schedule_create(&desc, &schedule));
+  WORKS(velo_schedule_get_stage(schedule, 1, &stage));
+  EXPECT(stage.rank == 1 && stage.first_layer == 1 && stage.layers == 2 && stage.noop_layers == 1);
+  EXPECT(stage.loss == 1 && stage.embedding == 0);
+  REFUSES(velo_schedule_get_stage(schedule, 2, &stage), VELO_ERR_ARGUMENT);
+  velo_schedule_destroy(schedule);
+  WORKS(velo_sublayer_plan(1, 0, 3, steps, &count)); /* attention, shared, experts, combine */
+  EXPECT(count == 4 && steps[1].compute == VELO_SUBLAYER_SHARED_F &&
+         steps[1].message == VELO_SUBLAYER_DISPATCH_F);
+}
+
 static void read_from_text(void) {
   static const char rows[] = "0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B2\n";
   velo_schedule_desc none = VELO_SCHEDULE_DESC_INIT;
@@ -148,5 +176,6 @@ static void carried_out(velo_stream stream, velo_context context) {
 void client_schedules(velo_stream stream, velo_context context) {
   carried_out(stream, context);
   generated();
+  described();
   read_from_text();
 }

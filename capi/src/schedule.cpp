@@ -1,13 +1,18 @@
 // Entries of velo/schedule.h.
 #include "velo/schedule.h"
 
+#include <algorithm>
+
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
 #include "sched/csv.hpp"
+#include "sched/json.hpp"
+#include "sched/kinds.hpp"
 #include "sched/lower.hpp"
 #include "sched/pipeline/generate.hpp"
 #include "sched/schedule_object.hpp"
+#include "sched/sublayers.hpp"
 
 using namespace velo;
 using core::fail;
@@ -16,16 +21,18 @@ using core::text;
 namespace {
 
 // The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t desc_size = 48;
+constexpr std::uint32_t desc_size = 72;
 constexpr std::uint32_t info_size = 32;
 constexpr std::uint32_t violation_size = 216;
-constexpr std::uint32_t costs_size = 48;
+constexpr std::uint32_t costs_size = 160;
+constexpr std::uint32_t stage_size = 36;
 constexpr std::uint32_t stats_size = 40;
-constexpr std::uint32_t rank_size = 40;
+constexpr std::uint32_t rank_size = 48;
 static_assert(sizeof(velo_schedule_desc) >= desc_size && sizeof(velo_schedule_info) >= info_size &&
               sizeof(velo_violation) >= violation_size &&
               sizeof(velo_schedule_costs) >= costs_size &&
-              sizeof(velo_timeline_stats) >= stats_size && sizeof(velo_timeline_rank) >= rank_size);
+              sizeof(velo_timeline_stats) >= stats_size &&
+              sizeof(velo_timeline_rank) >= rank_size && sizeof(velo_stage_info) >= stage_size);
 
 constexpr double most_cost = 1e18;
 
@@ -49,17 +56,47 @@ sched::costs read_costs(const velo_schedule_costs* given, const char* argument) 
   const velo_schedule_costs defaults = VELO_SCHEDULE_COSTS_INIT;
   const velo_schedule_costs read =
       given == nullptr ? defaults : capi::read_struct(given, costs_size, argument, defaults);
-  const auto require = [&](double cost, const char* field) {
-    if (!(cost >= 0) || cost > most_cost)
-      fail(VELO_ERR_ARGUMENT, text("%s.%s", argument, field), text("0 to %g", most_cost),
+  const auto require = [&](double cost, double most, const char* field) {
+    if (!(cost >= 0) || cost > most)
+      fail(VELO_ERR_ARGUMENT, text("%s.%s", argument, field), text("0 to %g", most),
            text("%g", cost));
   };
-  require(read.forward, "forward");
-  require(read.input, "input");
-  require(read.weight, "weight");
-  if (read.fused != -1) require(read.fused, "fused");
-  require(read.latency, "latency");
-  return {read.forward, read.input, read.weight, read.fused, read.latency};
+  const struct {
+    double cost;
+    const char* field;
+  } times[] = {{read.forward, "forward"},
+               {read.input, "input"},
+               {read.weight, "weight"},
+               {read.fused == -1 ? 0 : read.fused, "fused"},
+               {read.latency, "latency"},
+               {read.transfer, "transfer"},
+               {read.recompute == -1 ? 0 : read.recompute, "recompute"},
+               {read.offload, "offload"},
+               {read.reload, "reload"},
+               {read.gather, "gather"},
+               {read.reduce, "reduce"},
+               {read.optimizer, "optimizer"},
+               {read.embedding, "embedding"},
+               {read.predictor, "predictor"},
+               {read.loss, "loss"}};
+  for (const auto& time : times) require(time.cost, most_cost, time.field);
+  require(read.pending, 1, "pending");
+  require(read.checkpoint, 1, "checkpoint");
+  sched::costs costs;
+  costs.forward = read.forward, costs.input = read.input, costs.weight = read.weight;
+  costs.fused = read.fused, costs.latency = read.latency, costs.transfer = read.transfer;
+  costs.recompute = read.recompute, costs.offload = read.offload, costs.reload = read.reload;
+  costs.gather = read.gather, costs.reduce = read.reduce, costs.optimizer = read.optimizer;
+  costs.pending = read.pending, costs.checkpoint = read.checkpoint;
+  costs.embedding = read.embedding, costs.predictor = read.predictor, costs.loss = read.loss;
+  if (read.share_count < 0 || (read.shares == nullptr) != (read.share_count == 0))
+    fail(VELO_ERR_ARGUMENT, text("%s.share_count", argument), "as many as shares has",
+         text("%lld", static_cast<long long>(read.share_count)));
+  for (std::int64_t i = 0; i < read.share_count; ++i) {
+    require(read.shares[i], most_cost, text("shares[%lld]", static_cast<long long>(i)));
+    costs.shares.push_back(read.shares[i]);
+  }
+  return costs;
 }
 
 }  // namespace
@@ -85,9 +122,10 @@ velo_status velo_schedule_read(velo_schedule schedule, velo_schedule_format form
                                const char* text, uint64_t length) {
   return core::guard("velo_schedule_read", [&] {
     sched::schedule_object& to = schedule_of(schedule);
-    require_format(format, VELO_SCHEDULE_CSV, "VELO_SCHEDULE_CSV");
+    require_format(format, VELO_SCHEDULE_JSON, "VELO_SCHEDULE_CSV or _JSON");
     if (text == nullptr) fail(VELO_ERR_NULL, "text", "a text", "NULL");
-    to.put(sched::read_csv({text, length}));
+    to.put(format == VELO_SCHEDULE_CSV ? sched::read_csv({text, length})
+                                       : sched::read_json({text, length}));
   });
 }
 
@@ -100,8 +138,50 @@ velo_status velo_schedule_get_info(velo_schedule schedule, velo_schedule_info* i
     now.ranks = what.ranks;
     now.stages = what.stages;
     now.microbatches = what.microbatches;
+    now.layers = from.layers() == nullptr ? 0 : from.layers()->layers();
     now.actions = from.actions();
     capi::write_struct(info, info_size, "info", now);
+  });
+}
+
+velo_status velo_schedule_kind_name(velo_schedule_kind kind, const char** name) {
+  return core::guard("velo_schedule_kind_name", [&] {
+    capi::required(name, "name");
+    const char* const found = sched::name_of(kind);
+    if (found == nullptr)
+      fail(VELO_ERR_ARGUMENT, "kind", "one of VELO_SCHEDULE_*", text("%d", kind));
+    *name = found;
+  });
+}
+
+velo_status velo_schedule_get_stage(velo_schedule schedule, int32_t stage, velo_stage_info* info) {
+  return core::guard("velo_schedule_get_stage", [&] {
+    const sched::schedule& from = schedule_of(schedule).value();
+    const std::int32_t stages = from.what().stages;
+    if (stage < 0 || stage >= stages)
+      fail(VELO_ERR_ARGUMENT, "stage", text("that of one of %d stages", stages), text("%d", stage));
+    capi::write_struct(info, stage_size, "info", sched::describe_stage(from, stage));
+  });
+}
+
+velo_status velo_sublayer_plan(int32_t forward_layers, int32_t backward_layers, int64_t capacity,
+                               velo_sublayer_step* steps, int64_t* count) {
+  return core::guard("velo_sublayer_plan", [&] {
+    const auto require = [](std::int64_t value, std::int64_t most, const char* argument) {
+      if (value < 0 || value > most)
+        fail(VELO_ERR_ARGUMENT, argument, text("0 to %lld", static_cast<long long>(most)),
+             text("%lld", static_cast<long long>(value)));
+    };
+    constexpr std::int64_t most_layers = 4096;
+    capi::required(count, "count");
+    require(forward_layers, most_layers, "forward_layers");
+    require(backward_layers, most_layers, "backward_layers");
+    require(capacity, INT64_MAX, "capacity");
+    if (capacity > 0) capi::required(steps, "steps");
+    const auto all = sched::sublayer_plan(forward_layers, backward_layers);
+    const auto size = static_cast<std::int64_t>(all.size());
+    std::copy_n(all.begin(), std::min(capacity, size), steps);
+    *count = size;
   });
 }
 
@@ -137,8 +217,10 @@ velo_status velo_schedule_write(velo_schedule schedule, velo_schedule_format for
                                 uint64_t capacity, uint64_t* needed) {
   return core::guard("velo_schedule_write", [&] {
     const sched::schedule& from = schedule_of(schedule).value();
-    require_format(format, VELO_SCHEDULE_CSV, "VELO_SCHEDULE_CSV");
-    capi::write_text(sched::write_csv(from).c_str(), buffer, capacity, needed);
+    require_format(format, VELO_SCHEDULE_JSON, "VELO_SCHEDULE_CSV or _JSON");
+    const std::string all =
+        format == VELO_SCHEDULE_CSV ? sched::write_csv(from) : sched::write_json(from);
+    capi::write_text(all.c_str(), buffer, capacity, needed);
   });
 }
 
@@ -218,6 +300,7 @@ velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank,
     now.last = from.in_units(times.last);
     now.work = from.in_units(times.work);
     now.peak_activations = from.in_microbatches(times.peak);
+    now.peak_offloaded = from.in_microbatches(times.host_peak);
     capi::write_struct(stats, rank_size, "stats", now);
   });
 }

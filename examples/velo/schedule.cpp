@@ -12,14 +12,23 @@ namespace command {
 
 const char* const schedule_help =
     "usage: velo schedule KIND --ranks P --microbatches M [options]\n"
-    "       velo schedule --check FILE.csv\n\n"
+    "       velo schedule --check FILE\n\n"
     "The order in which P ranks work on the stages of a model, for M micro-batches, and what it\n"
     "costs. KIND: gpipe, 1f1b, interleaved, looped-bfs, zbh1, zbh2, zb1p, zbv,\n"
-    "zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, seq1f1b, and auto:\n"
+    "zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, seq1f1b, nanopipe, ripipe, and auto:\n"
     "the shortest that is found for the costs within the cap.\n\n"
-    "  --chunks V        stages a rank has (interleaved, looped-bfs, zb1p: 2)\n"
+    "  --chunks V        stages a rank has (interleaved, looped-bfs, zb1p, nanopipe, ripipe: 2)\n"
     "  --group N         micro-batches that go through a chunk before the next has its turn (P)\n"
     "  --extra-warmup    interleaved: one forward more before the first backward\n"
+    "  --overlap         interleaved: a forward and the backward behind it at once, with an extra\n"
+    "                    warm-up\n"
+    "  --recompute HOW   ripipe: activations made again in-bubble or in-advance (in-bubble)\n"
+    "  --swap            nanopipe: what gradients of weights wait with is on the host meanwhile\n"
+    "  --layout TEXT     what each stage holds: E the embedding, t a layer, m a layer that "
+    "predicts\n"
+    "                    further on, L the loss, | the end of a stage: \"Et*3|(tt|)*4tmL\"\n"
+    "  --layers L        of the model, as many in each stage\n"
+    "  --noop-layers A,B layers that do nothing\n"
     "  --splits S        seq1f1b: parts of a micro-batch's sequence (1)\n"
     "  --no-dw-detach    dualpipe, dualpipev: gradients of weights are never put off\n"
     "  --cap K           zbh2, zbv-greedy, auto: most activations held, in micro-batches of a\n"
@@ -28,11 +37,15 @@ const char* const schedule_help =
     "weights\n"
     "                    (1,1,1); a chunk of V costs a V-th\n"
     "  --fused-cost T    of a forward and a backward at once (the sum of its parts)\n"
+    "  --recompute-cost R  of activations made again (as forward)\n"
+    "  --copy-cost C     of a copy to the host, and of one back, of a whole rank and a micro-batch "
+    "(0)\n"
     "  --comm C          from the end of an action until another rank has its result (0)\n"
-    "  --format FORMAT   summary, summary-json, csv (PyTorch's rows), svg (a picture), trace (for\n"
+    "  --format FORMAT   summary, summary-json, csv (PyTorch's rows), json, svg (a picture), trace "
+    "(for\n"
     "                    Perfetto), grid (for a terminal, with less -S)\n"
     "  -o FILE           instead of the standard output\n\n"
-    "--check says whether the rows of a file are a schedule that can run.\n\n"
+    "--check says whether the rows of a file, or its JSON, are a schedule that can run.\n\n"
     "Exit codes: 0 done; 2 the file's schedule is none, with what is wrong, or there is none\n"
     "within the cap; 1 bad input.\n";
 
@@ -41,9 +54,12 @@ namespace {
 struct schedule_arguments {
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT;
+  bool recompute = false;
   std::string format = "summary";
   std::string output;
   std::string check;
+  std::string layout;
+  std::vector<std::int32_t> noop_layers;
   std::vector<std::string> words;
 };
 
@@ -83,6 +99,32 @@ void set_cap(schedule_arguments& given, const char* option, const std::string& w
   if (given.desc.cap == 0) throw input_error("--cap wants a number above 0, not 0");
 }
 
+void set_recompute(schedule_arguments& given, const char*, const std::string& word) {
+  if (word != "in-bubble" && word != "in-advance")
+    throw input_error("--recompute wants in-bubble or in-advance, not " +
+                      (word.empty() ? "nothing" : word));
+  given.recompute = true;
+  if (word == "in-advance") given.desc.flags |= VELO_SCHEDULE_IN_ADVANCE;
+}
+
+void set_noop_layers(schedule_arguments& given, const char*, const std::string& word) {
+  const char *at = word.data(), *end = at + word.size();
+  for (;; ++at) {
+    std::int32_t layer = 0;
+    const auto [stop, error] = std::from_chars(at, end, layer);
+    if (error != std::errc() || layer < 0 || (stop != end && *stop != ','))
+      throw input_error("--noop-layers wants numbers from 0 and commas, as in 0,22,23");
+    given.noop_layers.push_back(layer);
+    at = stop;
+    if (at == end) return;
+  }
+}
+
+void set_copy_cost(schedule_arguments& given, const char* option, const std::string& word) {
+  set_cost(given.costs.offload, word, option);
+  given.costs.reload = given.costs.offload;
+}
+
 // A row that sets a count, a cost, the name of a file, a bit.
 using row = option<schedule_arguments>;
 template <std::int32_t velo_schedule_desc::*field>
@@ -119,6 +161,14 @@ constexpr row options[] = {count<&velo_schedule_desc::ranks>("--ranks"),
                            count<&velo_schedule_desc::splits>("--splits"),
                            flag<VELO_SCHEDULE_EXTRA_WARMUP>("--extra-warmup"),
                            flag<VELO_SCHEDULE_NO_DW_DETACH>("--no-dw-detach"),
+                           flag<VELO_SCHEDULE_OVERLAP>("--overlap"),
+                           flag<VELO_SCHEDULE_SWAP>("--swap"),
+                           {"--recompute", &set_recompute},
+                           text<&schedule_arguments::layout>("--layout"),
+                           count<&velo_schedule_desc::layers>("--layers"),
+                           {"--noop-layers", &set_noop_layers},
+                           cost<&velo_schedule_costs::recompute>("--recompute-cost"),
+                           {"--copy-cost", &set_copy_cost},
                            {"--cap", &set_cap},
                            {"--costs", &set_costs},
                            cost<&velo_schedule_costs::fused>("--fused-cost"),
@@ -127,27 +177,25 @@ constexpr row options[] = {count<&velo_schedule_desc::ranks>("--ranks"),
                            text<&schedule_arguments::output>("-o"),
                            text<&schedule_arguments::check>("--check")};
 
-struct kind_row {
-  const char* name;
-  velo_schedule_kind kind;
-  bool has_cap = false;
-};
-constexpr kind_row kinds[] = {{"gpipe", VELO_SCHEDULE_GPIPE},
-                              {"1f1b", VELO_SCHEDULE_1F1B},
-                              {"interleaved", VELO_SCHEDULE_INTERLEAVED},
-                              {"looped-bfs", VELO_SCHEDULE_LOOPED_BFS},
-                              {"zbh1", VELO_SCHEDULE_ZBH1},
-                              {"zbh2", VELO_SCHEDULE_ZBH2, true},
-                              {"zb1p", VELO_SCHEDULE_ZB1P},
-                              {"zbv", VELO_SCHEDULE_ZBV},
-                              {"zbv-greedy", VELO_SCHEDULE_ZBV_GREEDY, true},
-                              {"vhalf", VELO_SCHEDULE_VHALF},
-                              {"vmin", VELO_SCHEDULE_VMIN},
-                              {"1f1b-v", VELO_SCHEDULE_1F1B_V},
-                              {"dualpipe", VELO_SCHEDULE_DUALPIPE},
-                              {"dualpipev", VELO_SCHEDULE_DUALPIPEV},
-                              {"seq1f1b", VELO_SCHEDULE_SEQ1F1B},
-                              {"auto", VELO_SCHEDULE_AUTO, true}};
+// Every kind but the caller's own, by its name.
+velo_schedule_kind kind_called(const std::string& word) {
+  std::vector<std::string> names;
+  std::string all;
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;; ++kind) {
+    const char* name = nullptr;
+    if (velo_schedule_kind_name(kind, &name) != VELO_OK) break;
+    if (word == name) return kind;
+    names.emplace_back(name);
+    all += (all.empty() ? "" : ", ") + names.back();
+  }
+  const std::string meant = examples::did_you_mean(word, names);
+  throw input_error("unknown kind " + word + (meant.empty() ? "; there are " + all : meant));
+}
+
+bool has_cap(velo_schedule_kind kind) {
+  return kind == VELO_SCHEDULE_ZBH2 || kind == VELO_SCHEDULE_ZBV_GREEDY ||
+         kind == VELO_SCHEDULE_AUTO;
+}
 
 // What is made of a schedule, or of its timeline.
 struct format_row {
@@ -157,8 +205,9 @@ struct format_row {
 };
 constexpr format_row formats[] = {
     {"summary", true, VELO_TIMELINE_SUMMARY}, {"summary-json", true, VELO_TIMELINE_SUMMARY_JSON},
-    {"csv", false, VELO_SCHEDULE_CSV},        {"svg", true, VELO_TIMELINE_SVG},
-    {"trace", true, VELO_TIMELINE_TRACE},     {"grid", true, VELO_TIMELINE_GRID}};
+    {"csv", false, VELO_SCHEDULE_CSV},        {"json", false, VELO_SCHEDULE_JSON},
+    {"svg", true, VELO_TIMELINE_SVG},         {"trace", true, VELO_TIMELINE_TRACE},
+    {"grid", true, VELO_TIMELINE_GRID}};
 
 template <class Row, std::size_t count>
 const Row& row_called(const std::string& word, const Row (&table)[count], const char* what) {
@@ -175,8 +224,9 @@ const Row& row_called(const std::string& word, const Row (&table)[count], const 
 }
 
 const char* name_of(velo_violation_code code) {
-  static const char* const names[] = {"missing", "duplicate", "order",      "placement", "stuck",
-                                      "message", "fifo",      "rendezvous", "batched",   "reduce"};
+  static const char* const names[] = {"missing",   "duplicate", "order",      "placement", "stuck",
+                                      "message",   "fifo",      "rendezvous", "batched",   "reduce",
+                                      "optimizer", "offload",   "unshard"};
   return code >= 1 && code <= static_cast<int>(std::size(names)) ? names[code - 1] : "?";
 }
 
@@ -184,6 +234,9 @@ const char* name_of(velo_violation_code code) {
 std::string written(const schedule_arguments& given, const format_row& format) {
   velo_schedule_desc desc = given.desc;
   desc.costs = &given.costs;
+  if (!given.layout.empty()) desc.layout = given.layout.c_str();
+  desc.noop_layers = given.noop_layers.data();
+  desc.noop_count = static_cast<std::int32_t>(given.noop_layers.size());
   const velo::schedule made = velo::schedule::create(desc);
   return format.of_timeline ? made.simulate(given.costs).write<std::string>(format.format)
                             : made.write<std::string>(format.format);
@@ -191,7 +244,10 @@ std::string written(const schedule_arguments& given, const format_row& format) {
 
 int check_file(const std::string& file) {
   const velo::schedule read = velo::schedule::create({});
-  read_into(read, VELO_SCHEDULE_CSV, file);
+  const std::string text = read_file(file);
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_json = first != std::string::npos && text[first] == '{';
+  read_into(read, is_json ? VELO_SCHEDULE_JSON : VELO_SCHEDULE_CSV, file);
   const velo_schedule_info info = read.info();
   const std::int64_t wrong = read.check();
   for (std::int64_t i = 0; i < wrong; ++i) {
@@ -213,13 +269,14 @@ int schedule(const std::vector<std::string>& words) {
   parse_options(words, options, given);
   if (!given.check.empty()) return check_file(given.check);
   if (given.words.size() != 1) throw input_error("schedule wants one KIND; velo help schedule");
-  const kind_row& kind = row_called(given.words[0], kinds, "kind");
-  given.desc.kind = kind.kind;
+  given.desc.kind = kind_called(given.words[0]);
   if (given.desc.ranks == 0) throw input_error("schedule wants --ranks P; velo help schedule");
   if (given.desc.microbatches == 0)
     throw input_error("schedule wants --microbatches M; velo help schedule");
-  if (given.desc.cap != 0 && !kind.has_cap)
+  if (given.desc.cap != 0 && !has_cap(given.desc.kind))
     throw input_error("--cap is for zbh2, zbv-greedy and auto, not for " + given.words[0]);
+  if (given.recompute && given.desc.kind != VELO_SCHEDULE_RIPIPE)
+    throw input_error("--recompute is for ripipe, not for " + given.words[0]);
   const format_row& format = row_called(given.format, formats, "format");
 
   std::string text;

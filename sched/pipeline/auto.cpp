@@ -81,6 +81,20 @@ class search {
     best_ = std::move(made);
   }
 
+  // The cap in shares of stages; below 0: a rank's own chunks do not fit.
+  std::int64_t room_in(const std::vector<std::vector<std::int32_t>>& stages,
+                       const ticks& scale) const {
+    std::int64_t all = 0, most = 0;
+    for (const std::vector<std::int32_t>& of_rank : stages) {
+      std::int64_t sum = 0;
+      for (const std::int32_t stage : of_rank) sum += scale.share(stage);
+      all += sum;
+      most = std::max(most, sum);
+    }
+    const double room = cap_ * static_cast<double>(all) / wanted_.ranks;
+    return room < static_cast<double>(most) ? -1 : static_cast<std::int64_t>(room);
+  }
+
   void try_kind(const candidate& of) {
     request one = with(of.chunks);
     one.cap = cap_;
@@ -91,7 +105,7 @@ class search {
       const simulation times = simulate(made, scale, stuck);
       std::int64_t peak = 0;
       for (const rank_times& rank : times.ranks) peak = std::max(peak, rank.peak);
-      if (static_cast<double>(peak) > cap_ * of.chunks) return;
+      if (scale.in_microbatches(peak, made.what()) > cap_) return;
       const double makespan = scale.value(times.makespan());
       keep(std::move(made), makespan);
     } catch (const core::failure& refused) {
@@ -100,12 +114,12 @@ class search {
   }
 
   void try_policies(std::int32_t chunks, const std::vector<std::vector<std::int32_t>>& stages) {
-    const auto room = static_cast<std::int64_t>(cap_ * chunks);
-    if (room < chunks) return;
     const shape what = shape_of(with(chunks));
     shape few = what;
     few.microbatches = std::min(what.microbatches, 2 * what.ranks);
     const ticks scale = ticks_of(wanted_.costs, what, 3 * what.cells());
+    const std::int64_t room = room_in(stages, scale);
+    if (room < 0) return;
     std::vector<std::pair<std::int64_t, policy>> tried;
     std::int64_t limit = std::numeric_limits<std::int64_t>::max();
     for (const policy& one : policies(chunks)) {

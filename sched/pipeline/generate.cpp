@@ -1,7 +1,11 @@
 // The kinds: what each may be asked for, and who makes it.
 #include "sched/pipeline/generate.hpp"
 
+#include <algorithm>
 #include <iterator>
+#include <utility>
+
+#include "sched/simulate.hpp"
 
 namespace velo::sched {
 namespace {
@@ -23,7 +27,8 @@ constexpr std::int32_t any = 1024;
 constexpr kind_row kinds[] = {
     {VELO_SCHEDULE_GPIPE, 1, 1, 0, 0, &make_gpipe},
     {VELO_SCHEDULE_1F1B, 1, 1, 0, 0, &make_1f1b},
-    {VELO_SCHEDULE_INTERLEAVED, 2, any, group, VELO_SCHEDULE_EXTRA_WARMUP, &make_interleaved},
+    {VELO_SCHEDULE_INTERLEAVED, 2, any, group, VELO_SCHEDULE_EXTRA_WARMUP | VELO_SCHEDULE_OVERLAP,
+     &make_interleaved},
     {VELO_SCHEDULE_LOOPED_BFS, 2, any, 0, 0, &make_looped_bfs},
     {VELO_SCHEDULE_ZBH1, 1, 1, 0, 0, &make_zb1p},
     {VELO_SCHEDULE_ZBH2, 1, 1, cap | by_search, 0, &make_zbh2},
@@ -37,6 +42,8 @@ constexpr kind_row kinds[] = {
     {VELO_SCHEDULE_DUALPIPEV, 2, 2, 0, VELO_SCHEDULE_NO_DW_DETACH, &make_dualpipev},
     {VELO_SCHEDULE_SEQ1F1B, 1, 1, splits, 0, &make_seq1f1b},
     {VELO_SCHEDULE_AUTO, 0, 2, cap | by_search, 0, &make_auto},
+    {VELO_SCHEDULE_NANOPIPE, 2, any, 0, VELO_SCHEDULE_SWAP, &make_nanopipe},
+    {VELO_SCHEDULE_RIPIPE, 2, any, by_search, VELO_SCHEDULE_IN_ADVANCE, &make_ripipe},
 };
 
 std::int32_t in_range(std::int32_t value, std::int32_t most, const char* field) {
@@ -63,6 +70,16 @@ void require_size(const request& wanted, const kind_row& kind) {
               static_cast<long long>(units)));
 }
 
+// Searches count stages; what they hold, where stages are not alike, is known only behind them.
+void require_cap(const request& wanted, const schedule& made) {
+  const ticks scale = ticks_of(wanted.costs, made.what(), made.actions());
+  std::vector<stuck_rank> stuck;
+  for (const rank_times& rank : simulate(made, scale, stuck).ranks)
+    if (scale.in_microbatches(rank.peak, made.what()) > wanted.cap)
+      fail(VELO_ERR_ARGUMENT, "desc.cap", "room in which an order is found",
+           text("%g micro-batches", wanted.cap));
+}
+
 schedule make_custom(const velo_schedule_desc& desc) {
   require_none(desc.ranks != 0, "desc.ranks", desc.ranks);
   require_none(desc.microbatches != 0, "desc.microbatches", desc.microbatches);
@@ -71,7 +88,54 @@ schedule make_custom(const velo_schedule_desc& desc) {
   require_none(desc.splits != 0, "desc.splits", desc.splits);
   require_none(desc.flags != 0, "desc.flags", static_cast<std::int32_t>(desc.flags));
   require_none(desc.cap != 0, "desc.cap", 1);
+  require_none(desc.layers != 0, "desc.layers", desc.layers);
+  require_none(desc.layout != nullptr, "desc.layout", 1);
+  require_none(desc.noop_count != 0, "desc.noop_count", desc.noop_count);
   return {};
+}
+
+// Kinds whose second half of stages goes up the ranks.
+bool goes_up(velo_schedule_kind kind, std::int32_t chunks) {
+  return kind == VELO_SCHEDULE_ZBV || kind == VELO_SCHEDULE_ZBV_GREEDY ||
+         kind == VELO_SCHEDULE_VHALF || kind == VELO_SCHEDULE_VMIN ||
+         kind == VELO_SCHEDULE_1F1B_V || kind == VELO_SCHEDULE_DUALPIPE ||
+         kind == VELO_SCHEDULE_DUALPIPEV || (kind == VELO_SCHEDULE_AUTO && chunks != 1);
+}
+
+// What a desc says of the model's layers; null: nothing. stages: of a chain.
+std::shared_ptr<const layout> read_layers(const velo_schedule_desc& desc, const request& wanted,
+                                          std::int32_t stages) {
+  if (desc.noop_count < 0 || (desc.noop_count > 0 && desc.noop_layers == nullptr))
+    fail(VELO_ERR_ARGUMENT, "desc.noop_count", "as many as noop_layers has",
+         text("%d", desc.noop_count));
+  if (desc.layers < 0 || desc.layers > most_symbols)
+    fail(VELO_ERR_ARGUMENT, "desc.layers", text("0 to %d", most_symbols), text("%d", desc.layers));
+  if (desc.layout == nullptr && desc.layers == 0) {
+    require_none(desc.noop_count != 0, "desc.noop_count", desc.noop_count);
+    return nullptr;
+  }
+  layout made;
+  if (desc.layout == nullptr) {
+    made = even_layout(desc.layers, stages, "desc.layers");
+  } else {
+    made = parse_layout(desc.layout, "desc.layout");
+    require_fits(made, desc.layout, "desc.layout", wanted.ranks, stages,
+                 goes_up(wanted.kind, wanted.chunks));
+    if (desc.layers != 0 && desc.layers != made.layers())
+      fail(VELO_ERR_ARGUMENT, "desc.layers", text("the %d of the layout", made.layers()),
+           text("%d", desc.layers));
+  }
+  if (desc.noop_count > 0)
+    add_noops(made, {desc.noop_layers, desc.noop_layers + desc.noop_count}, "desc.noop_layers");
+  return std::make_shared<const layout>(std::move(made));
+}
+
+// Stages a rank has, where the layout alone says so; 0: it does not.
+std::int32_t chunks_of_layout(const velo_schedule_desc& desc, const kind_row& kind) {
+  if (desc.layout == nullptr || desc.chunks != 0 || kind.chunks == kind.most_chunks) return 0;
+  const auto stages =
+      static_cast<std::int32_t>(parse_layout(desc.layout, "desc.layout").stages.size());
+  return stages % desc.ranks == 0 ? std::min(stages / desc.ranks, kind.most_chunks) : 0;
 }
 
 }  // namespace
@@ -101,8 +165,11 @@ schedule generate(const velo_schedule_desc& desc, const costs& given) {
   wanted.costs = given;
   wanted.ranks = in_range(desc.ranks, most_ranks, "desc.ranks");
   wanted.microbatches = in_range(desc.microbatches, most_index, "desc.microbatches");
-  wanted.chunks =
-      desc.chunks == 0 ? kind->chunks : in_range(desc.chunks, kind->most_chunks, "desc.chunks");
+  wanted.chunks = desc.chunks == 0 ? chunks_of_layout(desc, *kind)
+                                   : in_range(desc.chunks, kind->most_chunks, "desc.chunks");
+  if (wanted.chunks == 0) wanted.chunks = kind->chunks;
+  if (wanted.chunks == 0 && (desc.layers != 0 || !given.shares.empty()))
+    fail(VELO_ERR_ARGUMENT, "desc.chunks", "1 or 2 where stages are not alike", "0");
   if (desc.chunks > 0 && desc.chunks < kind->chunks && kind->chunks == kind->most_chunks)
     fail(VELO_ERR_ARGUMENT, "desc.chunks", text("%d for this kind", kind->chunks),
          text("%d", desc.chunks));
@@ -114,13 +181,24 @@ schedule generate(const velo_schedule_desc& desc, const costs& given) {
                static_cast<std::int32_t>(desc.flags));
   wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;
   wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) == 0;
+  wanted.overlap = (desc.flags & VELO_SCHEDULE_OVERLAP) != 0;
+  wanted.in_advance = (desc.flags & VELO_SCHEDULE_IN_ADVANCE) != 0;
+  wanted.swap = (desc.flags & VELO_SCHEDULE_SWAP) != 0;
   if (desc.cap != 0 && (kind->takes & cap) == 0)
     fail(VELO_ERR_ARGUMENT, "desc.cap", "0 for this kind", text("%g", desc.cap));
   if (!(desc.cap >= 0) || desc.cap > most_index)
     fail(VELO_ERR_ARGUMENT, "desc.cap", text("0 to %d", most_index), text("%g", desc.cap));
   wanted.cap = desc.cap;
   require_size(wanted, *kind);
-  return kind->make(wanted);
+  const std::shared_ptr<const layout> layers = read_layers(
+      desc, wanted,
+      wanted.ranks * (wanted.chunks == 0 ? 2 : wanted.chunks) / shape_of(wanted).chains);
+  if (wanted.chunks > 0)
+    wanted.costs = with_shares(given, shape_of(wanted), layers.get(), "desc.costs");
+  schedule made = kind->make(wanted);
+  made.set_layers(layers);
+  if (wanted.cap != 0 && !wanted.costs.shares.empty()) require_cap(wanted, made);
+  return made;
 }
 
 }  // namespace velo::sched

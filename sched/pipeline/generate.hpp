@@ -20,8 +20,11 @@ struct request {
   std::int32_t group = 0;         // N
   std::int32_t splits = 1;        // S
   bool extra_warmup = false;
-  bool detach = true;  // of W at the end of DualPipe(V)
-  double cap = 0;      // most activations, in micro-batches of a whole rank; 0: as the kind has it
+  bool detach = true;       // of W at the end of DualPipe(V)
+  bool overlap = false;     // FB in an interleaved schedule
+  bool in_advance = false;  // ripipe
+  bool swap = false;        // nano-pipe
+  double cap = 0;  // most activations, in micro-batches of a whole rank; 0: as the kind has it
   sched::costs costs;
 
   // The cap in activations of one stage.
@@ -48,6 +51,8 @@ schedule make_dualpipe(const request& wanted);
 schedule make_dualpipev(const request& wanted);
 schedule make_seq1f1b(const request& wanted);
 schedule make_auto(const request& wanted);
+schedule make_nanopipe(const request& wanted);
+schedule make_ripipe(const request& wanted);
 
 // The schedule that a desc asks for, its costs aside, which come checked; throws ARGUMENT naming the
 // field.

@@ -4,16 +4,20 @@
 // (P - 1)(F + B) / V, for V times the communication. Groups of N micro-batches go through chunk 0,
 // then through chunk 1, ..; backward the other way round. A last group may be shorter, but not than
 // P: its next chunk's turn comes when the last rank has done this one.
-#include <algorithm>
+//
+// With a forward more ahead, a forward and the backward behind it are of different micro-batches, and
+// wait for each other nowhere: `overlap` makes one FB of both, so that what one of them sends to its
+// experts hides behind the other's arithmetic (sched/sublayers.hpp).
+#include "sched/pipeline/interleaved.hpp"
 
-#include "sched/pipeline/generate.hpp"
+#include <algorithm>
 
 namespace velo::sched {
 
 using core::fail;
 using core::text;
 
-schedule make_interleaved(const request& wanted) {
+turns interleaved_turns(const request& wanted) {
   const std::int32_t ranks = wanted.ranks, microbatches = wanted.microbatches;
   const std::int32_t group = wanted.group, last = microbatches % group;
   if (group < ranks || group > microbatches)
@@ -24,17 +28,30 @@ schedule make_interleaved(const request& wanted) {
     fail(VELO_ERR_ARGUMENT, "desc.microbatches",
          text("groups of %d, and what is left none or at least as many as ranks, %d", group, ranks),
          text("%d, which leaves %d", microbatches, last));
+  return {wanted.chunks, microbatches, group};
+}
 
-  const turns order = {wanted.chunks, microbatches, group};
-  const std::int32_t all = microbatches * wanted.chunks;
+std::int32_t interleaved_warmup(const request& wanted, std::int32_t rank) {
+  return std::min(2 * (wanted.ranks - 1 - rank) + (wanted.chunks - 1) * wanted.group +
+                      (wanted.extra_warmup || wanted.overlap ? 1 : 0),
+                  wanted.microbatches * wanted.chunks);
+}
+
+schedule make_interleaved(const request& wanted) {
+  const turns order = interleaved_turns(wanted);
+  const std::int32_t all = wanted.microbatches * wanted.chunks;
   const auto fill = [&](std::int32_t rank, program& to) {
-    const std::int32_t warmup = std::min(
-        2 * (ranks - 1 - rank) + (wanted.chunks - 1) * group + (wanted.extra_warmup ? 1 : 0), all);
-    to.repeat(warmup, {{VELO_ACTION_F, all_chunks}});
-    to.repeat(all - warmup, {{VELO_ACTION_F, all_chunks}, {VELO_ACTION_B, all_chunks_mirrored}});
-    to.repeat(warmup, {{VELO_ACTION_B, all_chunks_mirrored}});
+    using step = program::step;
+    constexpr step f{VELO_ACTION_F, all_chunks}, b{VELO_ACTION_B, all_chunks_mirrored};
+    const std::int32_t warmup = interleaved_warmup(wanted, rank);
+    to.repeat(warmup, {f});
+    if (wanted.overlap)
+      to.repeat(all - warmup, {{VELO_ACTION_FB, all_chunks, all_chunks_mirrored}});
+    else
+      to.repeat(all - warmup, {f, b});
+    to.repeat(warmup, {b});
   };
-  return by_programs(wanted, order, place_in_loops(ranks, wanted.chunks), fill);
+  return by_programs(wanted, order, place_in_loops(wanted.ranks, wanted.chunks), fill);
 }
 
 }  // namespace velo::sched

@@ -30,8 +30,11 @@ class ranks {
         states_(what.ranks) {
     for (std::int32_t rank = 0; rank < what.ranks; ++rank) {
       for (const std::int32_t stage : stages[rank]) rank_of_[stage] = rank;
-      states_[rank].left = static_cast<std::int64_t>(stages[rank].size()) * units_ *
-                           (costs.forward + costs.input + costs.weight);
+      std::vector<std::int64_t>& behind = states_[rank].behind;
+      behind.assign(stages[rank].size(), 0);
+      for (std::size_t c = behind.size(); c-- > 0;)
+        behind[c] = costs.share(stages[rank][c]) + (c + 1 < behind.size() ? behind[c + 1] : 0);
+      states_[rank].left = behind[0] * units_ * (costs.forward + costs.input + costs.weight);
       states_[rank].forwards.resize(stages[rank].size());
       states_[rank].backwards.resize(stages[rank].size());
       if (record)
@@ -61,8 +64,9 @@ class ranks {
   using event = std::pair<std::int64_t, std::int32_t>;
   struct state {
     std::int64_t free = 0, held = 0;
-    std::int64_t left = 0;                                       // what it has still to do takes
-    std::vector<std::int32_t> forwards, backwards;               // done, by chunk
+    std::int64_t left = 0;                          // what it has still to do takes
+    std::vector<std::int64_t> behind;               // shares of a chunk and those behind it
+    std::vector<std::int32_t> forwards, backwards;  // done, by chunk
     std::vector<std::pair<std::int32_t, std::int32_t>> waiting;  // stage and unit of W, from `next`
     std::size_t next = 0;
     std::vector<action> row;
@@ -73,10 +77,11 @@ class ranks {
     std::int32_t chunk = 0;
   };
 
-  std::int64_t cost(velo_action_kind kind) const {
-    return kind == VELO_ACTION_F   ? costs_.forward
-           : kind == VELO_ACTION_I ? costs_.input
-                                   : costs_.weight;
+  std::int64_t cost(velo_action_kind kind, std::int32_t stage) const {
+    return (kind == VELO_ACTION_F   ? costs_.forward
+            : kind == VELO_ACTION_I ? costs_.input
+                                    : costs_.weight) *
+           costs_.share(stage);
   }
   int place_of(velo_action_kind kind, std::int32_t chunk, std::int32_t chunks) const {
     const int of = kind == VELO_ACTION_I ? policy::input
@@ -107,7 +112,7 @@ class ranks {
         consider(VELO_ACTION_I, c, gradients_[cell + s.backwards[c]]);
       if (s.forwards[c] == units_) continue;
       const std::int64_t there = inputs_[cell + s.forwards[c]];
-      if (s.held + chunks - c <= room_)
+      if (s.held + s.behind[c] <= room_)
         consider(VELO_ACTION_F, c, there);
       else if (there <= now)
         blocked = std::min(blocked, place_of(VELO_ACTION_F, c, chunks));
@@ -117,27 +122,30 @@ class ranks {
       if (place < best.place) best = {place, VELO_ACTION_W, 0};
     }
     if (best.kind == 0) return;
-    const double patience = policy_.patience * static_cast<double>(cost(best.kind));
+    const std::int32_t stage =
+        best.kind == VELO_ACTION_W ? s.waiting[s.next].first : stages_[rank][best.chunk];
+    const double patience = policy_.patience * static_cast<double>(cost(best.kind, stage));
     if (coming.place < best.place && static_cast<double>(comes - now) < patience) return;
     perform(rank, best, now);
   }
 
   void perform(std::int32_t rank, const choice& what, std::int64_t now) {
     state& s = states_[rank];
-    const std::int64_t end = s.free = now + cost(what.kind);
-    s.left -= cost(what.kind);
+    const bool waited = what.kind == VELO_ACTION_W;
+    const std::int32_t stage = waited ? s.waiting[s.next].first : stages_[rank][what.chunk];
+    const std::int64_t end = s.free = now + cost(what.kind, stage);
+    s.left -= end - now;
     events_.push({end, rank});
-    if (what.kind == VELO_ACTION_W) {
-      const auto [stage, unit] = s.waiting[s.next++];
-      --s.held;
+    if (waited) {
+      const std::int32_t unit = s.waiting[s.next++].second;
+      s.held -= costs_.share(stage);
       if (record_) s.row.push_back(make_action(VELO_ACTION_W, stage, unit));
       return;
     }
-    const std::int32_t stage = stages_[rank][what.chunk];
     std::int32_t unit = 0;
     if (what.kind == VELO_ACTION_F) {
       unit = s.forwards[what.chunk]++;
-      ++s.held;
+      s.held += costs_.share(stage);
       if (what_.ends_chain(stage))
         gradients_[static_cast<std::size_t>(stage) * units_ + unit] = end;
       else

@@ -73,11 +73,13 @@ class attempt {
     return rank == ranks_ - 1 ? 0 : state_[rank + 1].ends_i[unit] + costs_.latency;
   }
 
+  std::int64_t weight(std::int32_t rank) const { return costs_.weight * costs_.share(rank); }
+
   void put(std::int32_t rank, velo_action_kind kind) {
     rank_state& r = state_[rank];
     std::int64_t begin = r.clock;
     if (kind == VELO_ACTION_W) {
-      r.clock += costs_.weight;
+      r.clock += weight(rank);
       --r.held;
       r.order.push_back(make_action(kind, rank, r.weights++));
       return;
@@ -89,7 +91,7 @@ class attempt {
       longest_bubble_ = std::max(longest_bubble_, r.bubble += begin - r.clock);
     else
       r.begin = begin;
-    r.clock = begin + (forward ? costs_.forward : costs_.input);
+    r.clock = begin + (forward ? costs_.forward : costs_.input) * costs_.share(rank);
     (forward ? r.ends_f : r.ends_i).push_back(r.clock);
     if (forward) ++r.held;
     r.order.push_back(make_action(kind, rank, unit));
@@ -99,17 +101,18 @@ class attempt {
   void first_wave() {
     for (std::int32_t rank = 0; rank < ranks_; ++rank) put(rank, VELO_ACTION_F);
     std::vector<std::int32_t> ahead(ranks_, 0);
-    std::int64_t gradient = state_[ranks_ - 1].clock + costs_.input;
+    std::int64_t gradient = state_[ranks_ - 1].clock + costs_.input * costs_.share(ranks_ - 1);
     for (std::int32_t rank = ranks_ - 2; rank >= 0; --rank) {
       const rank_state& r = state_[rank];
       const std::int64_t wait = gradient + costs_.latency;
+      const std::int64_t forward = costs_.forward * costs_.share(rank);
       std::int64_t clock = r.clock;
       while (1 + ahead[rank] < units_ && r.held + ahead[rank] < room_) {
-        if (how_.wait_before_first ? clock + costs_.forward > wait : clock >= wait) break;
-        clock += costs_.forward;
+        if (how_.wait_before_first ? clock + forward > wait : clock >= wait) break;
+        clock += forward;
         ++ahead[rank];
       }
-      gradient = std::max(clock, wait) + costs_.input;
+      gradient = std::max(clock, wait) + costs_.input * costs_.share(rank);
     }
     for (std::int32_t rank = 1; rank < ranks_; ++rank)
       while (ahead[rank] > 0 && ahead[rank] >= ahead[rank - 1] && 1 + ahead[rank] < units_)
@@ -126,11 +129,12 @@ class attempt {
     if (!how_.backward_first || rank + 1 == ranks_) return true;
     const rank_state& behind = state_[rank + 1];
     if (r.forwards() < behind.forwards() + 2) return true;
-    const std::int64_t gradient = behind.clock + costs_.forward + costs_.input + costs_.latency;
+    const std::int64_t gradient =
+        behind.clock + (costs_.forward + costs_.input) * costs_.share(rank + 1) + costs_.latency;
     if (r.clock >= gradient) return false;
     const std::int64_t making_room =
-        std::min(std::max(0, r.held + 1 - room_), r.inputs() - r.weights) * costs_.weight;
-    if (r.clock + costs_.forward + making_room <= gradient) return true;
+        std::min(std::max(0, r.held + 1 - room_), r.inputs() - r.weights) * weight(rank);
+    if (r.clock + costs_.forward * costs_.share(rank) + making_room <= gradient) return true;
     return gradient - r.clock > longest_bubble_ - r.bubble;
   }
 
@@ -168,7 +172,7 @@ class attempt {
   void fill_wait(std::int32_t rank, std::int64_t until) {
     rank_state& r = state_[rank];
     const auto pending = [&] { return r.weights < r.inputs(); };
-    while (pending() && r.clock + costs_.weight <= until) put(rank, VELO_ACTION_W);
+    while (pending() && r.clock + weight(rank) <= until) put(rank, VELO_ACTION_W);
     if (!pending() || r.clock >= until) return;
     if (how_.fill_always || until - r.clock > longest_bubble_ - r.bubble) put(rank, VELO_ACTION_W);
   }

@@ -95,10 +95,13 @@ class attempt {
   }
 
   bool pending(std::int32_t rank) const { return state_[rank].next < state_[rank].waiting.size(); }
+  std::int64_t next_weight(const rank_state& r) const {
+    return costs_.weight * costs_.share(r.waiting[r.next].stage);
+  }
   void put_weight(std::int32_t rank) {
     rank_state& r = state_[rank];
+    r.clock += next_weight(r);
     r.order.push_back(r.waiting[r.next++]);
-    r.clock += costs_.weight;
     --r.held;
   }
   // Does W until a forward has room.
@@ -122,7 +125,7 @@ class attempt {
       return;
     }
     begin_at(r, there);
-    r.clock += costs_.forward;
+    r.clock += costs_.forward * costs_.share(stage_of(rank, chunk));
     r.ends_f[chunk].push_back(r.clock);
     r.order.push_back(make_action(VELO_ACTION_F, stage_of(rank, chunk), unit));
     ++r.held;
@@ -137,9 +140,9 @@ class attempt {
       return;
     }
     begin_at(r, there);
-    r.clock += costs_.input;
-    r.ends_i[chunk].push_back(r.clock);
     const std::int32_t stage = stage_of(rank, chunk);
+    r.clock += costs_.input * costs_.share(stage);
+    r.ends_i[chunk].push_back(r.clock);
     r.order.push_back(make_action(VELO_ACTION_I, stage, unit));
     r.waiting.push_back(make_action(VELO_ACTION_W, stage, unit));
   }
@@ -151,7 +154,7 @@ class attempt {
     for (std::int32_t rank = ranks_; rank-- > 0;) {
       rank_state& r = state_[rank];
       while (rank + 1 < ranks_ && r.held + 2 + 2 * rank <= room_ && r.forwards(0) < units_ &&
-             r.clock + costs_.forward <= input_at(rank, 1) && fits_)
+             r.clock + costs_.forward * costs_.share(rank) <= input_at(rank, 1) && fits_)
         for (std::int32_t before = 0; before <= rank; ++before) put_forward(before, 0);
       put_forward(rank, 1);
     }
@@ -214,7 +217,7 @@ class attempt {
   void fill_wait(std::int32_t rank, std::int64_t there, bool also_beyond) {
     rank_state& r = state_[rank];
     if (there < 0) return;
-    while (pending(rank) && r.clock + costs_.weight <= there) put_weight(rank);
+    while (pending(rank) && r.clock + next_weight(r) <= there) put_weight(rank);
     const std::int64_t idle = std::max(longest_bubble_, most_allowed_ - allowed_[rank]);
     if (also_beyond && pending(rank) && there - r.clock > idle - r.bubble) put_weight(rank);
   }
@@ -229,12 +232,8 @@ class attempt {
   std::vector<rank_state> state_;
 };
 
-}  // namespace
-
-schedule make_zbv_greedy(const request& wanted) {
-  const std::int32_t room = wanted.room_or(2 * wanted.ranks);
-  const shape what = shape_of(wanted);
-  const ticks costs = ticks_of(wanted.costs, what, 3 * what.cells());
+// The best order that is found; none where the room does not suffice.
+std::vector<row> find(const request& wanted, const ticks& costs, std::int32_t room) {
   std::vector<row> best;
   std::int64_t shortest = 0;
   for (const bool before_backward : {true, false}) {
@@ -250,6 +249,20 @@ schedule make_zbv_greedy(const request& wanted) {
         best = std::move(one).rows();
       }
     }
+  }
+  return best;
+}
+
+}  // namespace
+
+schedule make_zbv_greedy(const request& wanted) {
+  const std::int32_t room = wanted.room_or(2 * wanted.ranks);
+  const shape what = shape_of(wanted);
+  ticks costs = ticks_of(wanted.costs, what, 3 * what.cells());
+  std::vector<row> best = find(wanted, costs, room);
+  if (best.empty() && !costs.shares.empty()) {  // as if stages were alike: that order works, too
+    costs.shares.clear();
+    best = find(wanted, costs, room);
   }
   if (best.empty())
     fail(VELO_ERR_ARGUMENT, "desc.cap", "room in which an order is found",

@@ -6,6 +6,7 @@
 #include <cstdio>
 
 #include "core/failure.hpp"
+#include "sched/kinds.hpp"
 
 namespace velo::sched {
 namespace {
@@ -23,35 +24,11 @@ constexpr look looks[] = {{VELO_ACTION_F, "F", "forward", 0x4e79a7},
                           {VELO_ACTION_RECV_B, "RECV_B", "gradient received", 0xbfae94},
                           {VELO_ACTION_UNSHARD, "UNSHARD", "parameters gathered", 0x76b7b2},
                           {VELO_ACTION_RESHARD, "RESHARD", "parameters let go", 0xa0cbe8},
-                          {VELO_ACTION_REDUCE_GRAD, "REDUCE_GRAD", "gradients summed", 0xb07aa1}};
-
-struct kind_name {
-  velo_schedule_kind kind;
-  const char* name;
-};
-constexpr kind_name kind_names[] = {{VELO_SCHEDULE_CUSTOM, "custom"},
-                                    {VELO_SCHEDULE_GPIPE, "gpipe"},
-                                    {VELO_SCHEDULE_1F1B, "1f1b"},
-                                    {VELO_SCHEDULE_INTERLEAVED, "interleaved"},
-                                    {VELO_SCHEDULE_LOOPED_BFS, "looped-bfs"},
-                                    {VELO_SCHEDULE_ZBH1, "zbh1"},
-                                    {VELO_SCHEDULE_ZBH2, "zbh2"},
-                                    {VELO_SCHEDULE_ZB1P, "zb1p"},
-                                    {VELO_SCHEDULE_ZBV, "zbv"},
-                                    {VELO_SCHEDULE_ZBV_GREEDY, "zbv-greedy"},
-                                    {VELO_SCHEDULE_VHALF, "vhalf"},
-                                    {VELO_SCHEDULE_VMIN, "vmin"},
-                                    {VELO_SCHEDULE_1F1B_V, "1f1b-v"},
-                                    {VELO_SCHEDULE_DUALPIPE, "dualpipe"},
-                                    {VELO_SCHEDULE_DUALPIPEV, "dualpipev"},
-                                    {VELO_SCHEDULE_SEQ1F1B, "seq1f1b"},
-                                    {VELO_SCHEDULE_AUTO, "auto"}};
-
-const char* name_of(velo_schedule_kind kind) {
-  for (const kind_name& row : kind_names)
-    if (row.kind == kind) return row.name;
-  return "schedule";
-}
+                          {VELO_ACTION_REDUCE_GRAD, "REDUCE_GRAD", "gradients summed", 0xb07aa1},
+                          {VELO_ACTION_RECOMPUTE, "RECOMPUTE", "forward again", 0x86bcb6},
+                          {VELO_ACTION_OFFLOAD, "OFFLOAD", "to the host", 0xd7b5a6},
+                          {VELO_ACTION_RELOAD, "RELOAD", "from the host", 0x9d7660},
+                          {VELO_ACTION_OPTIMIZER, "OPTIMIZER", "parameters updated", 0xedc948}};
 
 }  // namespace
 
@@ -79,6 +56,7 @@ std::vector<std::int32_t> chunks_of(const schedule& what) {
 }
 
 std::string unit_text(const shape& what, std::int32_t unit) {
+  if (unit < 0) return {};
   if (what.splits == 1) return std::to_string(unit);
   return std::to_string(unit / what.splits) + '.' + std::to_string(unit % what.splits);
 }

@@ -23,7 +23,7 @@ const look& look_of(velo_action_kind kind);
 // The chunk of its rank that each stage is.
 std::vector<std::int32_t> chunks_of(const schedule& what);
 
-// 3, or 3.1 for the split 1 of micro-batch 3.
+// 3, or 3.1 for the split 1 of micro-batch 3; nothing for no unit.
 std::string unit_text(const shape& what, std::int32_t unit);
 
 // "interleaved: 4 ranks, 8 stages, 8 micro-batches; makespan 28.5, bubble 15.8 %"

@@ -1,5 +1,5 @@
 // A timeline as Chrome's trace events, which Perfetto and chrome://tracing show: a process for each
-// rank, in it what it computes, its communication, and how many activations it holds. Every action is
+// rank, in it what it computes, its communication, its copies, and how many activations it holds. Every action is
 // one event with a begin and a duration, so that none lacks its end.
 //
 // Times are microseconds: of simulated timelines, the unit of the costs is taken for one.
@@ -9,11 +9,12 @@
 namespace velo::sched {
 namespace {
 
-constexpr int compute_lane = 0, message_lane = 1;
+constexpr int compute_lane = 0, message_lane = 1, copy_lane = 2;
 
 class trace {
  public:
-  explicit trace(const timeline& of) : of_(of), spans_(spans_of(of)) {}
+  explicit trace(const timeline& of)
+      : of_(of), spans_(spans_of(of)), held_(*of.of, of.times.scale) {}
 
   std::string write() {
     out_ = "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"title\": \"" + title_of(of_) +
@@ -46,25 +47,30 @@ class trace {
     begin("process_sort_index", "M", rank, compute_lane);
     out_ += ", \"args\": {\"sort_index\": " + std::to_string(rank) + "}}";
     for (const auto& [lane, name] :
-         {std::pair(compute_lane, "computes"), std::pair(message_lane, "communicates")}) {
+         {std::pair(compute_lane, "computes"), std::pair(message_lane, "communicates"),
+          std::pair(copy_lane, "copies")}) {
+      if (lane == copy_lane && !of_.of->has(set_of(VELO_ACTION_OFFLOAD))) continue;
       begin("thread_name", "M", rank, lane);
       out_ += std::string(", \"args\": {\"name\": \"") + name + "\"}}";
     }
     std::size_t index = 0;
-    std::int64_t held = 0;
+    const auto changed = [&](std::int64_t when, const holdings::amounts& now) {
+      write_held(rank, when, now.device);
+    };
     for (row_reader row(*of_.of, rank); !row.done(); row.pass(), ++index) {
       const action& a = row.next();
       const span& when = (*spans_)[static_cast<std::size_t>(rank)][index];
       write_action(rank, a, when);
-      if (!computes(a.kind)) continue;
-      if (has_forward(a.kind)) write_held(rank, when.begin, ++held);
-      if (a.kind == VELO_ACTION_W || a.kind == VELO_ACTION_B || a.kind == VELO_ACTION_FB)
-        write_held(rank, when.end, --held);
+      held_.add(rank, a, when, changed);
     }
+    held_.finish(rank, changed);
   }
 
   void write_action(std::int32_t rank, const action& a, const span& when) {
-    begin(text_of(a).c_str(), "X", rank, computes(a.kind) ? compute_lane : message_lane);
+    begin(text_of(a).c_str(), "X", rank,
+          computes(a.kind) ? compute_lane
+          : copies(a.kind) ? copy_lane
+                           : message_lane);
     out_ += ", \"cat\": \"";
     out_ += a.kind == VELO_ACTION_FB ? "FB" : look_of(a.kind).name;
     out_ += '"';
@@ -86,6 +92,7 @@ class trace {
 
   const timeline& of_;
   const std::shared_ptr<const spans> spans_;
+  holdings held_;
   bool first_ = true;
   std::string out_;
 };

@@ -125,6 +125,25 @@ std::vector<entry> sched_rows() {
        close_schedule},
       {"velo_schedule_read", open_schedule, read_rows, close_schedule},
       {"velo_schedule_get_info", open_schedule, get_info, close_schedule},
+      {"velo_schedule_kind_name", nothing,
+       [](world&) {
+         const char* name = nullptr;
+         return velo_schedule_kind_name(VELO_SCHEDULE_ZBV, &name);
+       },
+       nothing},
+      {"velo_schedule_get_stage", open_schedule,
+       [](world& w) {
+         velo_stage_info info = VELO_STAGE_INFO_INIT;
+         return velo_schedule_get_stage(w.schedule, 1, &info);
+       },
+       close_schedule},
+      {"velo_sublayer_plan", nothing,
+       [](world&) {
+         velo_sublayer_step steps[16];
+         std::int64_t count = 0;
+         return velo_sublayer_plan(1, 1, 16, steps, &count);
+       },
+       nothing},
       {"velo_schedule_get_length", open_schedule,
        [](world& w) {
          std::int64_t length = 0;

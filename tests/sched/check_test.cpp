@@ -71,6 +71,40 @@ TEST_CASE("a stage on two ranks or on none is named") {
   CHECK(found[0].reason == "stage 1 is on no rank");
 }
 
+TEST_CASE("activations are made again once, between their forward and backward") {
+  CHECK(faults_of("0F0,0F1,0RECOMPUTE0,0B0,0RECOMPUTE1,0I1,0W1\n").empty());
+  CHECK(faults_of("0RECOMPUTE0,0F0,0B0\n") == faults{{VELO_VIOLATION_ORDER, 0, 0}});
+  CHECK(faults_of("0F0,0I0,0RECOMPUTE0,0W0\n") == faults{{VELO_VIOLATION_ORDER, 0, 2}});
+  CHECK(faults_of("0F0,0RECOMPUTE0,0RECOMPUTE0,0B0\n") == faults{{VELO_VIOLATION_DUPLICATE, 0, 2}});
+  CHECK(faults_of("0F0,0B0\n1F0,0RECOMPUTE0,1B0\n") == faults{{VELO_VIOLATION_PLACEMENT, 1, 1}});
+}
+
+TEST_CASE("what is on the host is brought back before it is needed") {
+  CHECK(faults_of("0F0,0OFFLOAD0,0RELOAD0,0I0,0OFFLOAD0,0RELOAD0,0W0\n").empty());
+  CHECK(faults_of("0F0,0OFFLOAD0,0B0\n") == faults{{VELO_VIOLATION_OFFLOAD, 0, 2}});
+  CHECK(faults_of("0F0,0I0,0OFFLOAD0,0W0\n") == faults{{VELO_VIOLATION_OFFLOAD, 0, 3}});
+  CHECK(faults_of("0F0,0RELOAD0,0B0\n") == faults{{VELO_VIOLATION_OFFLOAD, 0, 1}});
+  CHECK(faults_of("0F0,0OFFLOAD0,0OFFLOAD0,0RELOAD0,0B0\n") ==
+        faults{{VELO_VIOLATION_OFFLOAD, 0, 2}});
+  CHECK(faults_of("0OFFLOAD0,0RELOAD0,0F0,0B0\n").front() == fault{VELO_VIOLATION_ORDER, 0, 0});
+  CHECK(faults_of("0F0,0B0,0OFFLOAD0\n") == faults{{VELO_VIOLATION_ORDER, 0, 2}});
+}
+
+TEST_CASE("parameters are updated once, behind all that their gradients come from") {
+  CHECK(faults_of("0F0,0B0,0REDUCE_GRAD,0OPTIMIZER\n1F0,1I0,1W0,1OPTIMIZER\n").empty());
+  CHECK(faults_of("0F0,0I0,0OPTIMIZER,0W0\n") == faults{{VELO_VIOLATION_OPTIMIZER, 0, 2}});
+  CHECK(faults_of("0F0,0B0,0OPTIMIZER,0REDUCE_GRAD\n") == faults{{VELO_VIOLATION_OPTIMIZER, 0, 3}});
+  CHECK(faults_of("0F0,0B0,0OPTIMIZER,0OPTIMIZER\n") == faults{{VELO_VIOLATION_DUPLICATE, 0, 3}});
+  CHECK(faults_of("0F0,0B0\n1F0,1B0,0OPTIMIZER,1OPTIMIZER\n") ==
+        faults{{VELO_VIOLATION_PLACEMENT, 1, 2}});
+}
+
+TEST_CASE("parameters that were let go are gathered before they are used") {
+  CHECK(faults_of("0UNSHARD,0F0,0RESHARD,0UNSHARD,0B0,0RESHARD\n").empty());
+  CHECK(faults_of("0UNSHARD,0F0,0RESHARD,0B0\n") == faults{{VELO_VIOLATION_UNSHARD, 0, 3}});
+  CHECK(faults_of("0F0,0UNSHARD,0B0\n") == faults{{VELO_VIOLATION_UNSHARD, 0, 1}});
+}
+
 TEST_CASE("splits out of the order of their sequence are named") {
   sched::shape what;
   what.ranks = what.stages = 1;

@@ -1,6 +1,7 @@
 // Rows of text: PyTorch's own, velo's, and what is neither.
 #include "sched/csv.hpp"
 
+#include "sched/json.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 
@@ -21,6 +22,75 @@ TEST_CASE("what is written is read as the same schedule") {
     CHECK(test::violations_of(again).empty());
     CHECK(test::price(again).makespan == test::price(order).makespan);
   }
+}
+
+TEST_CASE("what is written as JSON is read as the same schedule, with all that rows leave out") {
+  velo_schedule_desc uneven = test::desc_of(VELO_SCHEDULE_INTERLEAVED, {2, 4});
+  const std::int32_t noops[] = {3, 1};
+  uneven.layout = "Ett|t||ttmL";
+  uneven.noop_layers = noops;
+  uneven.noop_count = 2;
+  for (const sched::schedule& order :
+       {test::made(VELO_SCHEDULE_1F1B, {4, 6}), test::made(VELO_SCHEDULE_ZBV, {3, 6}),
+        test::made(VELO_SCHEDULE_DUALPIPEV, {3, 6}), test::made(VELO_SCHEDULE_DUALPIPE, {4, 8}),
+        test::made(VELO_SCHEDULE_SEQ1F1B, {3, 4, 0, 0, 0, 2}),
+        test::made(VELO_SCHEDULE_NANOPIPE, {4, 8, 0, 0, VELO_SCHEDULE_SWAP}),
+        sched::generate(uneven, {}), sched::schedule{}}) {
+    const std::string text = sched::write_json(order);
+    const sched::schedule again = sched::read_json(text);
+    CHECK(sched::write_json(again) == text);
+    CHECK(test::violations_of(again).empty());
+    CHECK(test::price(again).makespan == test::price(order).makespan);
+    CHECK(test::price(again).peak == test::price(order).peak);
+  }
+}
+
+TEST_CASE("JSON that leaves everything out but actions is as rows are") {
+  const sched::schedule order =
+      sched::read_json(R"({"actions": [["0F0", "0B0"], ["1F0", "1B0"]]})");
+  CHECK(write_csv(order) == "0F0,0B0\n1F0,1B0\n");
+  CHECK(order.what().kind == VELO_SCHEDULE_CUSTOM);
+  CHECK(order.layers() == nullptr);
+}
+
+TEST_CASE("JSON that makes no sense is refused by its member") {
+  const auto refused = [](const std::string& text, const std::string& argument) {
+    const core::failure found = test::failure_of([&] { sched::read_json(text); });
+    INFO(text << ": " << found.argument << ": expected " << found.expected << ", got "
+              << found.got);
+    CHECK(found.code ==
+          (argument == "text" && text.back() != ']' ? VELO_ERR_PARSE : VELO_ERR_ARGUMENT));
+    CHECK(std::string(found.argument) == argument);
+  };
+  const std::string actions = R"("actions": [["0F0", "0B0"], ["1F0", "1B0"]]})";
+  refused("", "text");
+  refused("{", "text");
+  refused(std::string("{}\0", 3), "text");
+  refused("[]", "text");
+  refused("{}", "text.actions");
+  refused(R"({"actions": 1})", "text.actions");
+  refused(R"({"actions": [1]})", "text.actions[0]");
+  refused(R"({"actions": [["0F0"], ["0F1", 7]]})", "text.actions[1][1]");
+  refused(R"({"actions": [["0F0"], ["0F1", "F"]]})", "text.actions[1][1]");
+  refused(R"({"action": []})", "text.action");
+  refused(R"({"kind": "1f2b", )" + actions, "text.kind");
+  refused(R"({"ranks": 3, )" + actions, "text.ranks");
+  refused(R"({"ranks": -1, )" + actions, "text.ranks");
+  refused(R"({"ranks": 2.5, )" + actions, "text.ranks");
+  refused(R"({"stages": 1, )" + actions, "text.stages");
+  refused(R"({"stages": 16777216, )" + actions, "text.stages");
+  CHECK(test::failure_of([&] { sched::read_json(R"({"stages": 16777215, )" + actions); }).code ==
+        VELO_ERR_ARGUMENT);
+  refused(R"({"chains": 3, )" + actions, "text.chains");
+  refused(R"({"microbatches": 3, "chains": 2, )" + actions, "text.microbatches");
+  refused(R"({"placement": [[0]], )" + actions, "text.placement");
+  refused(R"({"placement": [[0], [0]], )" + actions, "text.placement");
+  refused(R"({"placement": [[0], [2]], )" + actions, "text.placement");
+  refused(R"({"placement": [[0], ["x"]], )" + actions, "text.placement[1][0]");
+  refused(R"({"layout": "Et|t", )" + actions, "text.layout, character 5");
+  refused(R"({"layout": "EtL", )" + actions, "text.layout");
+  refused(R"({"noop_layers": [0], )" + actions, "text.layout");
+  refused(R"({"layout": "Et|tL", "noop_layers": [2], )" + actions, "text.noop_layers");
 }
 
 TEST_CASE("PyTorch's names, line ends and idle steps are read") {
@@ -55,6 +125,9 @@ TEST_CASE("what is no action is named with its place") {
                             "0f0",
                             "0SEND0",
                             "0UNSHARD1",
+                            "0OPTIMIZER0",
+                            "0RECOMPUTE",
+                            "0OFFLOAD",
                             "0F99999999",
                             "99999999F0",
                             "(0F0;1B0)",

@@ -51,6 +51,34 @@ TEST_CASE("interleaved schedules have their golden values") {
   CHECK(price(made(VELO_SCHEDULE_INTERLEAVED, {8, 24, 2})).peak == 8 * (1 + 7.0 / 16));
 }
 
+TEST_CASE("with an extra warm-up a forward and the backward behind it can be one") {
+  const sched::schedule order =
+      made(VELO_SCHEDULE_INTERLEAVED, {2, 4, 2, 0, VELO_SCHEDULE_OVERLAP});
+  CHECK(test::row_of(order, 1) ==
+        "1F0 1F1 3F0 (3F1;3B0) (1F2;3B1) (1F3;1B0) (3F2;1B1) (3F3;3B2) 3B3 1B2 1B3");
+  sched::costs costs;
+  costs.fused = 2;  // two thirds of its parts
+  for (const std::int32_t ranks : {1, 2, 3, 4, 8}) {
+    for (const std::int32_t chunks : {1, 2, 3}) {
+      for (const std::int32_t microbatches : {ranks, 2 * ranks, 4 * ranks, 3 * ranks + 1}) {
+        CAPTURE(ranks, chunks, microbatches);
+        const test::sizes of{ranks, microbatches, chunks, microbatches % ranks == 0 ? 0 : ranks + 1,
+                             VELO_SCHEDULE_OVERLAP};
+        if (microbatches % ranks != 0 && microbatches % (ranks + 1) != 0 &&
+            microbatches % (ranks + 1) < ranks)
+          continue;
+        const sched::schedule fused = made(VELO_SCHEDULE_INTERLEAVED, of);
+        CHECK(test::violations_of(fused).empty());
+        test::sizes apart = of;
+        apart.flags = VELO_SCHEDULE_EXTRA_WARMUP;
+        const test::priced both = price(fused, costs);
+        CHECK(both.makespan <= price(made(VELO_SCHEDULE_INTERLEAVED, apart)).makespan);
+        CHECK(both.peak == price(made(VELO_SCHEDULE_INTERLEAVED, apart)).peak);
+      }
+    }
+  }
+}
+
 TEST_CASE("groups that cannot work are refused by name") {
   const auto refused = [](const test::sizes& of) {
     return test::refused(VELO_SCHEDULE_INTERLEAVED, of);

@@ -371,12 +371,13 @@ TEST_CASE("the validator says what trying all interleavings says") {
   const int most = long_run() ? 10000 : 2000;
   std::vector<sched::schedule> sound;
   test::for_each_schedule(3, [&](velo_schedule_kind, const test::sizes& of, const auto& order) {
-    if (of.microbatches <= 3 && of.chunks <= 2 && of.splits <= 2)
+    if (of.microbatches <= 3 && of.chunks <= 2 && of.splits <= 2 &&
+        !order.has(sched::set_of(VELO_ACTION_RECOMPUTE) | sched::set_of(VELO_ACTION_OFFLOAD)))
       sound.push_back(sched::lower(order));
   });
   REQUIRE(sound.size() > 50);
   std::mt19937 random(14);
-  int bad = 0, codes[11] = {};
+  int bad = 0, codes[VELO_VIOLATION_UNSHARD + 1] = {};
   for (int i = 0; i < most; ++i) {
     const sched::schedule& from = sound[random() % sound.size()];
     rows all = rows_of(from);

@@ -16,6 +16,9 @@ TEST_CASE("reading from any place gives what reading through gives") {
                                     test::made(VELO_SCHEDULE_DUALPIPEV, {4, 8}),
                                     test::made(VELO_SCHEDULE_DUALPIPEV, {3, 6, 0, 0, 2}),
                                     test::made(VELO_SCHEDULE_SEQ1F1B, {3, 3, 0, 0, 0, 3}),
+                                    test::made(VELO_SCHEDULE_NANOPIPE, {3, 9}),
+                                    test::made(VELO_SCHEDULE_NANOPIPE, {3, 6, 0, 0, 16}),
+                                    test::made(VELO_SCHEDULE_INTERLEAVED, {3, 6, 2, 0, 4}),
                                     test::made(VELO_SCHEDULE_VHALF, {3, 5})};
   for (const sched::schedule& order : orders) {
     for (std::int32_t rank = 0; rank < order.what().ranks; ++rank) {

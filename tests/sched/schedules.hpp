@@ -81,10 +81,15 @@ inline std::string violations_of(const sched::schedule& what) {
   return all;
 }
 
+inline std::uint32_t flag_of(velo_schedule_kind kind) {
+  return kind == VELO_SCHEDULE_NANOPIPE ? VELO_SCHEDULE_SWAP : VELO_SCHEDULE_IN_ADVANCE;
+}
+
 // Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks.
 template <class Body>
 void for_each_schedule(std::int32_t most, Body&& body) {
-  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= VELO_SCHEDULE_SEQ1F1B; ++kind) {
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= VELO_SCHEDULE_RIPIPE; ++kind) {
+    if (kind == VELO_SCHEDULE_AUTO) continue;
     for (std::int32_t ranks = 1; ranks <= most; ++ranks) {
       for (std::int32_t microbatches = 1; microbatches <= 3 * ranks; ++microbatches) {
         for (std::int32_t variant = 1; variant <= 4; ++variant) {
@@ -92,6 +97,8 @@ void for_each_schedule(std::int32_t most, Body&& body) {
           if (kind == VELO_SCHEDULE_INTERLEAVED || kind == VELO_SCHEDULE_LOOPED_BFS ||
               kind == VELO_SCHEDULE_ZB1P)
             of.chunks = variant;
+          else if (kind >= VELO_SCHEDULE_NANOPIPE)
+            of.chunks = 1 + variant / 2, of.flags = variant % 2 == 0 ? 0 : flag_of(kind);
           else if (kind == VELO_SCHEDULE_SEQ1F1B)
             of.splits = variant;
           else if (kind >= VELO_SCHEDULE_DUALPIPE && variant == 2)

@@ -46,7 +46,13 @@ enum {
   VELO_ACTION_RECV_B = 9,  /* the gradient of its output comes from the stage behind */
   VELO_ACTION_B = 10,      /* I and W at once */
   VELO_ACTION_FB = 11,     /* F, and B of another micro-batch, at once */
-  VELO_ACTION_REDUCE_GRAD = 12 /* sums the gradients of a stage over the ranks that share it */
+  VELO_ACTION_REDUCE_GRAD = 12, /* sums the gradients of a stage over the ranks that share it */
+  VELO_ACTION_RECOMPUTE = 13,   /* makes activations again: the F of the micro-batch kept its input
+                                   alone */
+  VELO_ACTION_OFFLOAD = 14,     /* what the stage holds for the micro-batch goes to the host, beside
+                                   what is computed */
+  VELO_ACTION_RELOAD = 15,      /* it comes back */
+  VELO_ACTION_OPTIMIZER = 16    /* updates the parameters of a stage */
 };
 
 /* One action. */
@@ -78,16 +84,27 @@ enum {
   VELO_SCHEDULE_DUALPIPE = 13,   /* from both ends, FB; a rank has a stage of both directions */
   VELO_SCHEDULE_DUALPIPEV = 14,  /* the same on half of the ranks, as two chunks down and up */
   VELO_SCHEDULE_SEQ1F1B = 15,    /* 1F1B over splits of sequences */
-  VELO_SCHEDULE_AUTO = 16 /* the shortest that is found for costs within a cap, never longer than a
-                             kind of these that fits; V 1 or 2 */
+  VELO_SCHEDULE_AUTO = 16, /* the shortest that is found for costs within a cap, never longer than
+                              a kind of these that fits; V 1 or 2 */
+  VELO_SCHEDULE_NANOPIPE = 17, /* interleaved; rank r puts off as many W to the end as it warms up
+                                  less than rank 0 */
+  VELO_SCHEDULE_RIPIPE = 18    /* interleaved with RECOMPUTE where the rank waits: at most P V
+                                  stages' activations held */
 };
 
 /* Bits of velo_schedule_desc.flags. */
 enum {
   VELO_SCHEDULE_EXTRA_WARMUP =
-      1,                         /* INTERLEAVED: one F more before the first B, so that an F and the
+      1, /* INTERLEAVED: one F more before the first B, so that an F and the
                                      B next to it are of different micro-batches */
-  VELO_SCHEDULE_NO_DW_DETACH = 2 /* DUALPIPE, DUALPIPEV: B whole at the end, too, for less memory */
+  VELO_SCHEDULE_NO_DW_DETACH =
+      2,                        /* DUALPIPE, DUALPIPEV: B whole at the end, too, for less memory */
+  VELO_SCHEDULE_OVERLAP = 4,    /* INTERLEAVED: F and the B next to it as one FB; with an extra
+                                     warm-up */
+  VELO_SCHEDULE_IN_ADVANCE = 8, /* RIPIPE: all activations are made again, ahead of the gradient
+                                     that they wait for */
+  VELO_SCHEDULE_SWAP = 16       /* NANOPIPE: what W that are put off need is on the host
+                                     meanwhile */
 };
 
 /* What actions take, in any unit of time. A whole rank's, for one micro-batch: a stage takes its
@@ -100,10 +117,27 @@ typedef struct velo_schedule_costs {
   double weight;     /* W; B takes input + weight */
   double fused;      /* FB; -1 = forward + input + weight */
   double latency;    /* from the end of an action until another rank has what it made */
+  double transfer;   /* how long a message takes the way from one rank to another, beside latency;
+                        others wait behind it */
+  double recompute;  /* RECOMPUTE; -1 = forward */
+  double offload;    /* OFFLOAD; a rank's copies go one after another, beside what it computes */
+  double reload;     /* RELOAD */
+  double gather;    /* UNSHARD of all of a rank's stages; a rank's collectives go one after another,
+                        beside what it computes */
+  double reduce;    /* REDUCE_GRAD of all of a rank's stages */
+  double optimizer; /* OPTIMIZER of all of a rank's stages */
+  double pending;   /* the part of activations held between I and W */
+  double checkpoint;    /* the part of activations held until RECOMPUTE */
+  double embedding;     /* E of a layout, in layers */
+  double predictor;     /* m of a layout, in layers */
+  double loss;          /* L of a layout, in layers */
+  const double* shares; /* by stage: how much of the model it is, in any unit; NULL = by its layers,
+                           or all alike */
+  int64_t share_count;  /* stages; 0 where shares is NULL */
 } velo_schedule_costs;
 
 #define VELO_SCHEDULE_COSTS_INIT \
-  { sizeof(velo_schedule_costs), 0, 1, 1, 1, -1, 0 }
+  { sizeof(velo_schedule_costs), 0, 1, 1, 1, -1, 0, 0, -1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0 }
 
 typedef struct velo_schedule_desc {
   uint32_t struct_size;
@@ -118,10 +152,16 @@ typedef struct velo_schedule_desc {
   double cap;     /* ZBH2, ZBV_GREEDY, AUTO: most activations held, in micro-batches of a whole
                            rank; 0 = 2P - 1, P, P */
   const velo_schedule_costs* costs; /* what ZBH2, ZBV_GREEDY, AUTO order by; NULL = all 1; copied */
+  int32_t layers;     /* of the model, those that do nothing too; 0 = as the layout has it, or not
+                           known */
+  int32_t noop_count; /* how many layers do nothing */
+  const char* layout; /* what each stage holds, "Et*3|(tt|)*4tmL"; NULL = as many layers each;
+                           copied */
+  const int32_t* noop_layers; /* their numbers; copied */
 } velo_schedule_desc;
 
 #define VELO_SCHEDULE_DESC_INIT \
-  { sizeof(velo_schedule_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_schedule_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 typedef struct velo_schedule_info {
   uint32_t struct_size;
@@ -129,17 +169,37 @@ typedef struct velo_schedule_info {
   int32_t ranks;
   int32_t stages;
   int32_t microbatches;
-  int32_t reserved; /* 0 */
-  int64_t actions;  /* of all ranks */
+  int32_t layers;  /* of the model; 0 = not known */
+  int64_t actions; /* of all ranks */
 } velo_schedule_info;
 
 #define VELO_SCHEDULE_INFO_INIT \
   { sizeof(velo_schedule_info), 0, 0, 0, 0, 0, 0 }
 
+/* What a stage is. A layout says for every stage, in the order of stages, what it holds: E is the
+ * embedding, t a layer, m a layer that predicts tokens further on, L the loss. `|` ends a stage, which
+ * may hold nothing; x*3 is xxx, (..)*3 repeats what is in parentheses, commas mean nothing. */
+typedef struct velo_stage_info {
+  uint32_t struct_size;
+  int32_t rank;        /* that holds it; -1 = none */
+  int32_t chunk;       /* as that rank counts its stages */
+  int32_t first_layer; /* of its layers; -1 where layers are not known */
+  int32_t layers;      /* how many it has */
+  int32_t noop_layers; /* how many of them do nothing */
+  int32_t predictors;  /* m: layers that predict tokens further on */
+  int32_t embedding;   /* 1 = E is here */
+  int32_t loss;        /* 1 = L is here */
+} velo_stage_info;
+
+#define VELO_STAGE_INFO_INIT \
+  { sizeof(velo_stage_info), 0, 0, 0, 0, 0, 0, 0, 0 }
+
 /* A text of a schedule. */
 typedef int32_t velo_schedule_format;
 enum {
-  VELO_SCHEDULE_CSV = 0 /* a rank a row, its actions separated by commas, as PyTorch dumps them */
+  VELO_SCHEDULE_CSV = 0, /* a rank a row, its actions separated by commas, as PyTorch dumps them */
+  VELO_SCHEDULE_JSON = 1 /* an object with all that there is to say; what is left out follows as for
+                            CSV */
 };
 
 /* What a schedule must not do. */
@@ -156,9 +216,14 @@ enum {
   VELO_VIOLATION_FIFO = 7, /* two ranks receive in another order than they send */
   VELO_VIOLATION_RENDEZVOUS = 8, /* ranks wait for ever where a send waits for its receive */
   VELO_VIOLATION_BATCHED =
-      9,                     /* ranks wait for ever where sends and receives that stand together end
+      9, /* ranks wait for ever where sends and receives that stand together end
                                  together */
-  VELO_VIOLATION_REDUCE = 10 /* a stage's gradients are summed before its last W */
+  VELO_VIOLATION_REDUCE = 10,    /* a stage's gradients are summed before its last W */
+  VELO_VIOLATION_OPTIMIZER = 11, /* a stage's parameters are updated before its gradients are whole
+                                    and summed */
+  VELO_VIOLATION_OFFLOAD = 12,   /* an action needs what is on the host, or what is there goes there
+                                    again */
+  VELO_VIOLATION_UNSHARD = 13    /* an action needs parameters that have been let go */
 };
 
 typedef struct velo_violation {
@@ -197,10 +262,37 @@ typedef struct velo_timeline_rank {
   double last;             /* when its last action ends */
   double work;             /* what its actions take */
   double peak_activations; /* most activations held at a time, in micro-batches of a whole rank */
+  double peak_offloaded;   /* most on the host at a time, in the same unit */
 } velo_timeline_rank;
 
 #define VELO_TIMELINE_RANK_INIT \
-  { sizeof(velo_timeline_rank), 0, 0, 0, 0, 0 }
+  { sizeof(velo_timeline_rank), 0, 0, 0, 0, 0, 0 }
+
+/* Parts of a layer with experts, forward (F), gradient of inputs (B), gradient of weights (W). */
+typedef int32_t velo_sublayer_kind;
+enum {
+  VELO_SUBLAYER_ATTENTION_F = 1,  /* attention */
+  VELO_SUBLAYER_DISPATCH_F = 2,   /* message: tokens to the ranks of their experts */
+  VELO_SUBLAYER_EXPERTS_F = 3,    /* routed experts */
+  VELO_SUBLAYER_COMBINE_F = 4,    /* message: tokens back */
+  VELO_SUBLAYER_SHARED_F = 5,     /* the expert of all tokens, which needs no message */
+  VELO_SUBLAYER_COMBINE_B = 6,    /* message: gradients to the ranks of their experts */
+  VELO_SUBLAYER_EXPERTS_B = 7,    /* routed experts */
+  VELO_SUBLAYER_DISPATCH_B = 8,   /* message: gradients back */
+  VELO_SUBLAYER_SHARED_B = 9,     /* the expert of all tokens, inputs and weights */
+  VELO_SUBLAYER_ATTENTION_B = 10, /* attention */
+  VELO_SUBLAYER_EXPERTS_W = 11,   /* routed experts */
+  VELO_SUBLAYER_ATTENTION_W = 12, /* attention */
+  VELO_SUBLAYER_SEND_B = 13       /* message: the chunk's gradient to the stage before */
+};
+
+/* What is computed, and which message is on its way meanwhile. */
+typedef struct velo_sublayer_step {
+  velo_sublayer_kind compute; /* 0 = nothing */
+  int32_t compute_layer;      /* of the chunk, from 0; -1 = of none */
+  velo_sublayer_kind message; /* 0 = none */
+  int32_t message_layer;      /* of the chunk, from 0; -1 = of none */
+} velo_sublayer_step;
 
 /* A text of a timeline. */
 typedef int32_t velo_timeline_format;
@@ -226,17 +318,26 @@ VELO_API velo_status velo_schedule_create(const velo_schedule_desc* desc, velo_s
 VELO_API void velo_schedule_destroy(velo_schedule schedule);
 
 /* Puts the schedule of a text in the place of what is there; its kind is VELO_SCHEDULE_CUSTOM from
- * then on. text: `length` bytes. What it does not say follows from it: stages and micro-batches are
- * those named, a stage is on the rank that first names it. Whether it makes sense is not asked here
- * (velo_schedule_check).
- * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (format; what is no action, named with
- * line and column), STATE, MEMORY. */
+ * then on, or what JSON says. text: `length` bytes. What it does not say follows from it: stages and
+ * micro-batches are those named, a stage is on the rank that first names it. Whether it makes sense is
+ * not asked here (velo_schedule_check).
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (format; what is no action, named with its
+ * place), PARSE (no JSON), STATE, MEMORY. */
 VELO_API velo_status velo_schedule_read(velo_schedule schedule, velo_schedule_format format,
                                         const char* text, uint64_t length);
 
 /* Numbers of a schedule. info: receives them, at most info->struct_size bytes.
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_schedule_get_info(velo_schedule schedule, velo_schedule_info* info);
+
+/* What a kind is called in texts and by the velo command, as a static string: "zbv-greedy".
+ * Thread class: any. Errors: NULL, ARGUMENT (no such kind). */
+VELO_API velo_status velo_schedule_kind_name(velo_schedule_kind kind, const char** name);
+
+/* Where a stage is and what it holds. info: receives it, at most info->struct_size bytes.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such stage), STATE. */
+VELO_API velo_status velo_schedule_get_stage(velo_schedule schedule, int32_t stage,
+                                             velo_stage_info* info);
 
 /* How many actions a rank has.
  * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (no such rank), STATE. */
@@ -307,6 +408,16 @@ VELO_API velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank
  * many actions), STATE, MEMORY. */
 VELO_API velo_status velo_timeline_write(velo_timeline timeline, velo_timeline_format format,
                                          char* buffer, uint64_t capacity, uint64_t* needed);
+
+/* The order in which an FB goes through the parts of layers with experts, so that each message hides
+ * behind arithmetic of the other direction: its F through `forward_layers` of its chunk, its B through
+ * `backward_layers`. 0 backward layers give the order of an F by itself, where the shared expert hides
+ * what it can; 0 forward layers that of a B. steps: receives at most `capacity`; NULL with capacity 0
+ * asks for the count alone. count: receives how many steps there are.
+ * Thread class: any. Errors: NULL, ARGUMENT (numbers of layers, capacity). */
+VELO_API velo_status velo_sublayer_plan(int32_t forward_layers, int32_t backward_layers,
+                                        int64_t capacity, velo_sublayer_step* steps,
+                                        int64_t* count);
 
 VELO_END_C
 

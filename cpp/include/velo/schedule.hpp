@@ -84,6 +84,21 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
     return detail::finish<velo_schedule_info>(status, info);
   }
 
+  // What a kind is called: "zbv-greedy".
+  static outcome<const char*> kind_name(velo_schedule_kind kind) {
+    const char* name = nullptr;
+    const velo_status status = VELO_FN(schedule_kind_name)(kind, &name);
+    return detail::finish<const char*>(status, name);
+  }
+
+  // Where a stage is and what it holds.
+  outcome<velo_stage_info> stage(int32_t stage) const {
+    velo_stage_info info = {};
+    info.struct_size = sizeof info;
+    const velo_status status = VELO_FN(schedule_get_stage)(get(), stage, &info);
+    return detail::finish<velo_stage_info>(status, info);
+  }
+
   // How many actions a rank has.
   outcome<int64_t> length(int32_t rank) const {
     int64_t length = 0;
@@ -139,6 +154,16 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
     return detail::finish<timeline>(status, timeline(handle));
   }
 };
+
+// The parts of layers with experts in the order of an FB; writes up to `capacity`, returns how many there
+// are.
+inline outcome<int64_t> sublayer_plan(int32_t forward_layers, int32_t backward_layers,
+                                      int64_t capacity, velo_sublayer_step* steps) {
+  int64_t count = 0;
+  const velo_status status =
+      VELO_FN(sublayer_plan)(forward_layers, backward_layers, capacity, steps, &count);
+  return detail::finish<int64_t>(status, count);
+}
 
 static_assert(sizeof(schedule) == sizeof(void*));
 static_assert(sizeof(timeline) == sizeof(void*));

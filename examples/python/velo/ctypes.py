@@ -180,6 +180,10 @@ VELO_ACTION_RECV_B = 9
 VELO_ACTION_B = 10
 VELO_ACTION_FB = 11
 VELO_ACTION_REDUCE_GRAD = 12
+VELO_ACTION_RECOMPUTE = 13
+VELO_ACTION_OFFLOAD = 14
+VELO_ACTION_RELOAD = 15
+VELO_ACTION_OPTIMIZER = 16
 VELO_SCHEDULE_CUSTOM = 0
 VELO_SCHEDULE_GPIPE = 1
 VELO_SCHEDULE_1F1B = 2
@@ -197,9 +201,15 @@ VELO_SCHEDULE_DUALPIPE = 13
 VELO_SCHEDULE_DUALPIPEV = 14
 VELO_SCHEDULE_SEQ1F1B = 15
 VELO_SCHEDULE_AUTO = 16
+VELO_SCHEDULE_NANOPIPE = 17
+VELO_SCHEDULE_RIPIPE = 18
 VELO_SCHEDULE_EXTRA_WARMUP = 1
 VELO_SCHEDULE_NO_DW_DETACH = 2
+VELO_SCHEDULE_OVERLAP = 4
+VELO_SCHEDULE_IN_ADVANCE = 8
+VELO_SCHEDULE_SWAP = 16
 VELO_SCHEDULE_CSV = 0
+VELO_SCHEDULE_JSON = 1
 VELO_VIOLATION_MISSING = 1
 VELO_VIOLATION_DUPLICATE = 2
 VELO_VIOLATION_ORDER = 3
@@ -210,6 +220,22 @@ VELO_VIOLATION_FIFO = 7
 VELO_VIOLATION_RENDEZVOUS = 8
 VELO_VIOLATION_BATCHED = 9
 VELO_VIOLATION_REDUCE = 10
+VELO_VIOLATION_OPTIMIZER = 11
+VELO_VIOLATION_OFFLOAD = 12
+VELO_VIOLATION_UNSHARD = 13
+VELO_SUBLAYER_ATTENTION_F = 1
+VELO_SUBLAYER_DISPATCH_F = 2
+VELO_SUBLAYER_EXPERTS_F = 3
+VELO_SUBLAYER_COMBINE_F = 4
+VELO_SUBLAYER_SHARED_F = 5
+VELO_SUBLAYER_COMBINE_B = 6
+VELO_SUBLAYER_EXPERTS_B = 7
+VELO_SUBLAYER_DISPATCH_B = 8
+VELO_SUBLAYER_SHARED_B = 9
+VELO_SUBLAYER_ATTENTION_B = 10
+VELO_SUBLAYER_EXPERTS_W = 11
+VELO_SUBLAYER_ATTENTION_W = 12
+VELO_SUBLAYER_SEND_B = 13
 VELO_TIMELINE_SUMMARY = 0
 VELO_TIMELINE_SUMMARY_JSON = 1
 VELO_TIMELINE_SVG = 2
@@ -564,6 +590,14 @@ class velo_schedule_desc(Sized):
 
 class velo_schedule_info(Sized):
     """Numbers of a schedule."""
+
+
+class velo_stage_info(Sized):
+    """What a stage is."""
+
+
+class velo_sublayer_step(ctypes.Structure):
+    """What is computed, and which message is on its way meanwhile."""
 
 
 class velo_violation(Sized):
@@ -1192,8 +1226,22 @@ velo_schedule_costs._fields_ = [
     ("weight", c_double),
     ("fused", c_double),
     ("latency", c_double),
+    ("transfer", c_double),
+    ("recompute", c_double),
+    ("offload", c_double),
+    ("reload", c_double),
+    ("gather", c_double),
+    ("reduce", c_double),
+    ("optimizer", c_double),
+    ("pending", c_double),
+    ("checkpoint", c_double),
+    ("embedding", c_double),
+    ("predictor", c_double),
+    ("loss", c_double),
+    ("shares", POINTER(c_double)),
+    ("share_count", c_int64),
 ]
-velo_schedule_costs._defaults_ = {"forward": 1, "input": 1, "weight": 1, "fused": -1}
+velo_schedule_costs._defaults_ = {"forward": 1, "input": 1, "weight": 1, "fused": -1, "recompute": -1, "pending": 1, "predictor": 1}
 velo_schedule_desc._fields_ = [
     ("struct_size", c_uint32),
     ("kind", c_int32),
@@ -1205,6 +1253,10 @@ velo_schedule_desc._fields_ = [
     ("flags", c_uint32),
     ("cap", c_double),
     ("costs", POINTER(velo_schedule_costs)),
+    ("layers", c_int32),
+    ("noop_count", c_int32),
+    ("layout", c_char_p),
+    ("noop_layers", POINTER(c_int32)),
 ]
 velo_schedule_info._fields_ = [
     ("struct_size", c_uint32),
@@ -1212,8 +1264,25 @@ velo_schedule_info._fields_ = [
     ("ranks", c_int32),
     ("stages", c_int32),
     ("microbatches", c_int32),
-    ("reserved", c_int32),
+    ("layers", c_int32),
     ("actions", c_int64),
+]
+velo_stage_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("rank", c_int32),
+    ("chunk", c_int32),
+    ("first_layer", c_int32),
+    ("layers", c_int32),
+    ("noop_layers", c_int32),
+    ("predictors", c_int32),
+    ("embedding", c_int32),
+    ("loss", c_int32),
+]
+velo_sublayer_step._fields_ = [
+    ("compute", c_int32),
+    ("compute_layer", c_int32),
+    ("message", c_int32),
+    ("message_layer", c_int32),
 ]
 velo_violation._fields_ = [
     ("struct_size", c_uint32),
@@ -1239,6 +1308,7 @@ velo_timeline_rank._fields_ = [
     ("last", c_double),
     ("work", c_double),
     ("peak_activations", c_double),
+    ("peak_offloaded", c_double),
 ]
 velo_buckets_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -1839,7 +1909,9 @@ FUNCTIONS = {
     "velo_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_matmul_reduce_scatter_args)),
     "velo_all_gather_matmul": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_args)),
     "velo_all_gather_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_reduce_scatter_args)),
-    "velo_group_dispatch": (c_int32, velo_stream, velo_group, velo_group, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor)),
+    "velo_schedule_kind_name": (c_int32, c_int32, POINTER(c_char_p)),
+    "velo_schedule_get_stage": (c_int32, velo_schedule, c_int32, POINTER(velo_stage_info)),
+    "velo_sublayer_plan": (c_int32, c_int32, c_int32, c_int64, POINTER(velo_sublayer_step), POINTER(c_int64)),
 }
 
 

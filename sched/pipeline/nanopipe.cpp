@@ -1,0 +1,65 @@
+// Nano-pipe, MindSpeed's: an interleaved schedule in which ranks that begin to go back early put W off.
+//
+// Rank r warms up with fewer forwards than rank 0; so many of its first backwards do I alone, and their
+// W come at the end, where the rank would wait for nothing. Others then get their gradients earlier.
+// What these W need stays until then; `swap` has it on the host meanwhile: it goes behind each I, and
+// comes back behind a backward in the middle of the last phase.
+#include <algorithm>
+
+#include "sched/pipeline/interleaved.hpp"
+
+namespace velo::sched {
+namespace {
+
+using step = program::step;
+
+constexpr step f{VELO_ACTION_F, all_chunks}, b{VELO_ACTION_B, all_chunks_mirrored},
+    i{VELO_ACTION_I, all_chunks_mirrored}, w{VELO_ACTION_W, all_chunks_mirrored},
+    out{VELO_ACTION_OFFLOAD, all_chunks_mirrored}, in{VELO_ACTION_RELOAD, all_chunks_mirrored};
+
+// How many backwards there are, those with a forward before them, those whose W is put off, those that
+// come before what is on the host comes back.
+struct counts {
+  std::int32_t all, paired, apart, before;
+};
+
+// Backwards [from, to), with forwards or without: I as long as W are put off, then B.
+void back(const counts& of, bool swap, std::int32_t from, std::int32_t to, program& add) {
+  const bool forward = from < of.paired;
+  const std::int32_t apart = std::max(0, std::min(of.apart, to) - from);
+  if (forward && swap)
+    add.repeat(apart, {f, i, out});
+  else if (forward)
+    add.repeat(apart, {f, i});
+  else if (swap)
+    add.repeat(apart, {i, out});
+  else
+    add.repeat(apart, {i});
+  if (forward)
+    add.repeat(to - from - apart, {f, b});
+  else
+    add.repeat(to - from - apart, {b});
+}
+
+}  // namespace
+
+schedule make_nanopipe(const request& wanted) {
+  const turns order = interleaved_turns(wanted);
+  const std::int32_t all = wanted.microbatches * wanted.chunks;
+  const auto fill = [&](std::int32_t rank, program& to) {
+    const std::int32_t warmup = interleaved_warmup(wanted, rank), paired = all - warmup;
+    const std::int32_t apart = interleaved_warmup(wanted, 0) - warmup;
+    const std::int32_t middle = std::max(paired + 1, (all + paired) / 2) + 1;
+    const counts of = {all, paired, apart, std::min(all, std::max(middle, apart))};
+    to.repeat(warmup, {f});
+    back(of, wanted.swap, 0, paired, to);
+    back(of, wanted.swap, paired, of.before, to);
+    if (wanted.swap) to.repeat(apart, {in});
+    back(of, wanted.swap, of.before, all, to);
+    to.begin_weights();
+    to.repeat(apart, {w});
+  };
+  return by_programs(wanted, order, place_in_loops(wanted.ranks, wanted.chunks), fill);
+}
+
+}  // namespace velo::sched
