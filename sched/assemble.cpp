@@ -46,7 +46,7 @@ places by_first_naming(const shape& what, const rows_of_actions& rows) {
   return stages;
 }
 
-void require_places(const shape& what, const places& stages) {
+void require_places(const shape& what, const places& stages, const rows_of_actions& rows) {
   if (stages.size() != static_cast<std::size_t>(what.ranks))
     fail(VELO_ERR_ARGUMENT, "text.placement", text("%d ranks, as actions have", what.ranks),
          text("%zu", stages.size()));
@@ -59,6 +59,11 @@ void require_places(const shape& what, const places& stages) {
       placed[static_cast<std::size_t>(stage)] = true;
     }
   }
+  for (const auto& row : rows)
+    for (const action& a : row)
+      for (const std::int32_t stage : {a.stage, a.other_stage})
+        if (stage >= 0 && !placed[static_cast<std::size_t>(stage)])
+          fail(VELO_ERR_ARGUMENT, "text.placement", text("a rank for stage %d", stage), "none");
 }
 
 }  // namespace
@@ -88,7 +93,7 @@ schedule assemble(std::vector<std::vector<action>> rows, const said& beside) {
   };
   require_size();
   places placement = beside.placement.empty() ? by_first_naming(what, rows) : beside.placement;
-  require_places(what, placement);
+  require_places(what, placement, rows);
   what.chains = beside.chains != 0 ? beside.chains : has_two_chains(what, placement, rows) ? 2 : 1;
   if (what.stages % what.chains != 0)
     fail(VELO_ERR_ARGUMENT, "text.chains", text("parts of %d stages alike", what.stages),

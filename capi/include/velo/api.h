@@ -406,6 +406,14 @@ struct velo_api {
   velo_status (*schedule_get_stage)(velo_schedule schedule, int32_t stage, velo_stage_info* info);
   velo_status (*sublayer_plan)(int32_t forward_layers, int32_t backward_layers, int64_t capacity,
                                velo_sublayer_step* steps, int64_t* count);
+
+  /* velo/group.h */
+  velo_status (*group_dispatch)(velo_stream stream, velo_group inside, velo_group across,
+                                const velo_tensor* in, const velo_tensor* targets,
+                                const int64_t* out_counts, const velo_tensor* out);
+
+  /* velo/executor.h */
+  velo_status (*group_get_link)(velo_group group, velo_link* link);
 };
 
 VELO_END_C

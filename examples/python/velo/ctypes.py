@@ -244,6 +244,7 @@ VELO_TIMELINE_GRID = 4
 VELO_BUCKETS_ALL_REDUCE = 0
 VELO_BUCKETS_REDUCE_SCATTER = 1
 VELO_EXECUTOR_TENSORS = 16
+VELO_LINK_WAITS = 1
 VELO_EXECUTOR_RECORD = 1
 VELO_ROTARY_MODE_HALF = 0
 VELO_ROTARY_MODE_INTERLEAVED = 1
@@ -1336,7 +1337,7 @@ velo_bucket._fields_ = [
 ]
 velo_link._fields_ = [
     ("struct_size", c_uint32),
-    ("reserved", c_uint32),
+    ("flags", c_uint32),
     ("user", c_void_p),
     ("send", velo_link_send_fn),
     ("receive", velo_link_receive_fn),
@@ -1912,6 +1913,8 @@ FUNCTIONS = {
     "velo_schedule_kind_name": (c_int32, c_int32, POINTER(c_char_p)),
     "velo_schedule_get_stage": (c_int32, velo_schedule, c_int32, POINTER(velo_stage_info)),
     "velo_sublayer_plan": (c_int32, c_int32, c_int32, c_int64, POINTER(velo_sublayer_step), POINTER(c_int64)),
+    "velo_group_dispatch": (c_int32, velo_stream, velo_group, velo_group, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor)),
+    "velo_group_get_link": (c_int32, velo_group, POINTER(velo_link)),
 }
 
 

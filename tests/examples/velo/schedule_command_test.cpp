@@ -91,6 +91,45 @@ TEST_CASE("--check gives a verdict") {
   CHECK(o.out.find("line 2, column 5: expected an action") != std::string::npos);
 }
 
+TEST_CASE("JSON is written, and checked as rows are") {
+  const file all("");
+  const outcome o =
+      velo("schedule zbv --ranks 2 --microbatches 4 --format json -o " + std::string(all));
+  CHECK(o.code == 0);
+  const json read = parsed(all.text());
+  CHECK(json_array_size(json_object_get(read.get(), "placement")) == 2);
+  CHECK(velo("schedule --check " + std::string(all)).out ==
+        "can run: 2 ranks, 4 stages, 4 micro-batches, 48 actions\n");
+  const file wrong(R"({"actions": [["0F0", "0X0"]]})");
+  const outcome refused = velo("schedule --check " + std::string(wrong));
+  CHECK(refused.code == 1);
+  CHECK(refused.out.find("text.actions[0][1]: expected an action") != std::string::npos);
+}
+
+TEST_CASE("stages hold what a layout says") {
+  const std::string sizes = "schedule 1f1b --ranks 2 --microbatches 4 ";
+  const outcome o = velo(sizes + "--layout 'Et*3|tL' --format summary-json");
+  CHECK(o.code == 0);
+  CHECK(number(parsed(o.out), "work") == 6);  // a quarter of two ranks' 12
+  CHECK(velo(sizes + "--layers 4 --noop-layers 0,1 --format summary-json").code == 0);
+}
+
+TEST_CASE("activations go to the host, are made again, and pairs are fused where asked for") {
+  const auto csv = [](const std::string& words) {
+    return velo("schedule " + words + " --ranks 4 --microbatches 8 --format csv").out;
+  };
+  CHECK(csv("nanopipe").find("OFFLOAD") == std::string::npos);
+  CHECK(csv("nanopipe --swap").find("7OFFLOAD0") != std::string::npos);
+  CHECK(csv("ripipe").find("0RECOMPUTE4") != std::string::npos);
+  CHECK(csv("ripipe --recompute in-bubble") == csv("ripipe"));
+  CHECK(csv("ripipe --recompute in-advance").find("0RECOMPUTE0") != std::string::npos);
+  CHECK(csv("interleaved --overlap").find(")OVERLAP_F_B") != std::string::npos);
+  const outcome o = velo(
+      "schedule ripipe --ranks 4 --microbatches 8 --recompute in-advance --recompute-cost 0.5 "
+      "--format summary-json");
+  CHECK(number(parsed(o.out), "work") == 8 * 3.25);  // the last rank's last stage is not made again
+}
+
 TEST_CASE("what makes no sense is said in the words of the command") {
   const auto refused = [](const std::string& words, const std::string& said) {
     const outcome o = velo("schedule " + words);
@@ -114,4 +153,10 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   refused("1f1b --ranks 2 --microbatches 2 --comm", "--comm wants a number from 0, not nothing");
   refused("1f1b --rank 2", "did you mean --ranks?");
   refused("--check /nonexistent/file.csv", "cannot be read");
+  refused("1f1b --ranks 2 --microbatches 2 --layout 'Et|xL'", "layout, character 4");
+  refused("1f1b --ranks 2 --microbatches 2 --layout 'Et|t|tL'", "layout, character 8: expected 2");
+  refused("1f1b --ranks 2 --microbatches 2 --layers 4 --noop-layers 1,x", "--noop-layers wants");
+  refused("1f1b --ranks 2 --microbatches 2 --layers 4 --noop-layers 4", "noop_layers");
+  refused("ripipe --ranks 2 --microbatches 2 --recompute never", "--recompute wants in-bubble");
+  refused("1f1b --ranks 2 --microbatches 2 --recompute in-bubble", "--recompute is for ripipe");
 }
