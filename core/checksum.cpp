@@ -8,6 +8,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <new>
 
@@ -74,9 +75,16 @@ __attribute__((target("pclmul"))) std::uint32_t folded(const char* bytes, std::s
   return static_cast<std::uint32_t>(crc32_z(so_far, bytes_of(bytes + done), count - done));
 }
 
+// Asked once, as a virtual machine takes 50 us for it; in an atomic, because a child of a fork may
+// wait for a constant made on first use for ever.
 bool multiplies_without_carries() noexcept {
-  static const bool does = bit(cpuid(1).c, 1);  // asked once: a virtual machine takes 50 us for it
-  return does;
+  static std::atomic<int> known{-1};
+  int does = known.load(std::memory_order_relaxed);
+  if (does < 0) {
+    does = bit(cpuid(1).c, 1) ? 1 : 0;
+    known.store(does, std::memory_order_relaxed);
+  }
+  return does == 1;
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ struct world {
   std::uint64_t object = 0;          // of the swap
   velo_context peer = nullptr;       // of the second rank
   velo_stream peer_queue = nullptr;  // its calls wait there
-  velo_group groups[4] = {};
+  velo_group groups[3] = {};
   velo_buckets buckets = nullptr;
   velo_topology topology = nullptr;
   velo_schedule schedule = nullptr;

@@ -12,7 +12,9 @@ for program in "$@"; do
   [[ "$(tail -c 7 "$folder/memory.svg")" == "</svg>" ]] || fail "no picture of $program"
   [[ "$(ls "$folder" | sort | tr '\n' ' ')" == "memory.svg said " ]] || fail "$program left files"
 done
-cmp "$work"/memory_c/said "$work"/memory_cpp/said || fail "C and C++ differ"
+# But for the peak, which depends on how soon the disk takes what leaves.
+diff <(sed 's/peak.*reserved/peak/' "$work"/memory_c/said) <(sed 's/peak.*reserved/peak/' "$work"/memory_cpp/said) ||
+  fail "C and C++ differ"
 
 # Five buffers of 1 MiB, alive together; four of them in the file; the context and the swap in the pool.
 grep -qx 'plan: 5242880 bytes where 5242880 is the least, 5 of 5 requests at their addresses' \
