@@ -62,7 +62,7 @@ class group {
   template <class Body>
   void serve(const ticket& place, const operation& what, Body&& body);
   void drop(const ticket& place, const operation& what) noexcept;
-  bool has_relay() const noexcept { return link_->has_relay(); }
+  std::int64_t relay_room() const noexcept { return link_->relay_room(); }
 
   void abort(const char* why = "") noexcept;  // why: for the others' records
   bool is_waited_for_here() const;            // the caller is work of a stream with calls of ours
@@ -125,6 +125,7 @@ void group::serve(const ticket& place, const operation& what, Body&& body) {
     body(*link_, scratch_);
   } catch (...) {
     fail(what);
+    link_->settle();
     finish(place, ending::failed);
     throw;
   }

@@ -26,6 +26,16 @@ std::size_t pairs(int ranks) {
   return static_cast<std::size_t>(ranks) * static_cast<std::size_t>(ranks);
 }
 
+std::size_t channels_bytes(int ranks, std::size_t slot_bytes) {
+  return core::round_up(pairs(ranks) * sizeof(channel), page) +
+         pairs(ranks) * shared_area::slots * channel_slot_bytes(ranks, slot_bytes);
+}
+
+// Some rows of a product, of all its columns; four of a rank and four of another fit a third cache.
+std::size_t relay_place_bytes(std::size_t slot_bytes) {
+  return std::min(16 * slot_bytes, std::size_t{4} << 20);
+}
+
 std::size_t control_bytes(int ranks) {
   return core::round_up(head_bytes + static_cast<std::size_t>(ranks) * sizeof(rank_state), page);
 }
@@ -61,8 +71,8 @@ std::size_t shared_area::needed_for(int ranks, std::size_t slot_bytes) noexcept 
 }
 
 std::size_t shared_area::bytes_for(int ranks, std::size_t slot_bytes) noexcept {
-  return needed_for(ranks, slot_bytes) + core::round_up(pairs(ranks) * sizeof(channel), page) +
-         pairs(ranks) * slots * channel_slot_bytes(ranks, slot_bytes);
+  return needed_for(ranks, slot_bytes) + channels_bytes(ranks, slot_bytes) +
+         static_cast<std::size_t>(ranks) * relay_places * relay_place_bytes(slot_bytes);
 }
 
 shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
@@ -77,6 +87,8 @@ shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
       ranks_(ranks),
       slot_bytes_(slot_bytes),
       channel_bytes_(channel_slot_bytes(ranks, slot_bytes)),
+      relay_bytes_(relay_place_bytes(slot_bytes)),
+      relays_(reinterpret_cast<char*>(channels_) + channels_bytes(ranks, slot_bytes)),
       who_(who) {}
 
 void shared_area::sleep(int on, std::atomic<std::uint64_t>& word, std::uint64_t wanted,

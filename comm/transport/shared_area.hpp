@@ -39,6 +39,8 @@ struct rank_state {
   alignas(line) std::atomic<std::uint32_t> asleep;    // ranks that sleep on a word of ours
   alignas(line) std::atomic<std::uint64_t> bell;  // rung by peers while we listen (messages.cpp)
   alignas(line) std::atomic<std::uint32_t> listening;
+  alignas(
+      line) std::atomic<std::uint32_t> touching;  // we use tensors of peers now (shared_relay.hpp)
   alignas(line) std::atomic<std::uint64_t> done;  // the last operation completed
   std::atomic<std::uint32_t> left;
   // Attempts to go on without those that are gone; and who goes on, by attempt.
@@ -86,7 +88,8 @@ class shared_area {
   static std::size_t least_slot(int ranks) noexcept;
   static std::size_t slot_for(std::size_t buffer, int ranks) noexcept;  // of a rank's buffer
   static std::size_t bytes_for(int ranks, std::size_t slot_bytes) noexcept;
-  // Of these the first that every collective needs; the channels behind them only messages do.
+  // Of these the first that every collective needs; behind them are channels, for messages, and the
+  // places of relays.
   static std::size_t needed_for(int ranks, std::size_t slot_bytes) noexcept;
 
   // memory: zeros, when the first rank comes.
@@ -109,6 +112,13 @@ class shared_area {
   }
   void ring(int peer) const noexcept;  // if it listens
 
+  // Of relays (shared_relay.hpp).
+  static constexpr int relay_places = 4;
+  std::size_t relay_bytes() const noexcept { return relay_bytes_; }  // of a place
+  char* relay_place(int rank, std::uint64_t number) const noexcept {
+    return relays_ + (static_cast<std::size_t>(rank) * relay_places + number) * relay_bytes_;
+  }
+
   // Stores, and wakes whoever sleeps on it.
   void post(int rank, std::atomic<std::uint64_t>& word, std::uint64_t value) const noexcept {
     word.store(value, std::memory_order_seq_cst);
@@ -119,7 +129,7 @@ class shared_area {
 
   void note(const fault& why) const noexcept;  // the first one stays
   bool noted(fault& why) const noexcept;
-  bool is_noted() const noexcept { return head_->note.state.load(std::memory_order_acquire) == 2; }
+  bool is_noted() const noexcept { return head_->note.state.load(std::memory_order_seq_cst) == 2; }
   void wake_all() const noexcept;
 
  private:
@@ -131,7 +141,8 @@ class shared_area {
   channel* channels_;
   char* channel_slots_;
   int ranks_;
-  std::size_t slot_bytes_, channel_bytes_;
+  std::size_t slot_bytes_, channel_bytes_, relay_bytes_;
+  char* relays_;
   core::sleepers who_;
 };
 

@@ -1,16 +1,37 @@
 // Counting pieces (shared_relay.hpp).
 #include "comm/transport/shared_relay.hpp"
 
+#include <cstring>
+
 namespace velo::comm {
 
-shared_relay::shared_relay(comm::place& at, const operation& what, core::execution& state)
+shared_relay::shared_relay(comm::place& at, const operation& what, core::execution& state,
+                           bool one_process)
     : at_(at),
       meeting_(at, what, state),
-      room_(static_cast<std::int64_t>(at.area.slot_bytes()) * shared_area::slots / places / 64 *
-            64),
+      one_process_(one_process),
       steps_before_(at.steps),
       released_before_(at.area.state(at.rank).released.load(std::memory_order_relaxed)) {
-  meeting_.arrive();
+  meeting_.arrive(&what.in, sizeof what.in);
+}
+
+void* shared_relay::tensor(int of) const noexcept {
+  if (!one_process_) return nullptr;
+  void* theirs;
+  std::memcpy(&theirs, meeting_.payload(of), sizeof theirs);
+  return theirs;
+}
+
+void shared_relay::touch() {
+  if (!one_process_) return;
+  at_.area.state(at_.rank).touching.store(1, std::memory_order_seq_cst);
+  if (!at_.area.is_noted()) return;
+  leave();
+  raise_if_noted(at_);
+}
+
+void shared_relay::leave() noexcept {
+  if (one_process_) at_.area.state(at_.rank).touching.store(0, std::memory_order_release);
 }
 
 // Late, so that what is computed first is computed while others arrive.
@@ -19,16 +40,19 @@ void shared_relay::meet() {
   met_ = true;
 }
 
-char* shared_relay::place_of(int rank, std::uint64_t number) const noexcept {
-  return at_.area.slot(rank, 0) + static_cast<std::int64_t>(number % places) * room_;
-}
-
 void shared_relay::await_place() {
   meet();
-  if (shown_ < places) return;
-  const std::uint64_t wanted = released_before_ + shown_ - places + 1;
+  if (shown_ >= places) await_released(shown_ - places + 1);
+}
+
+void shared_relay::await_readers() {
+  meet();
+  if (one_process_) await_released(shown_);  // else nobody reads what is not in a place
+}
+
+void shared_relay::await_released(std::uint64_t pieces) {
   for (int peer = 0; peer < meeting_.size; ++peer)
-    meeting_.wait(peer, at_.area.state(peer).released, wanted);
+    meeting_.wait(peer, at_.area.state(peer).released, released_before_ + pieces);
 }
 
 void shared_relay::show() noexcept {
@@ -37,6 +61,7 @@ void shared_relay::show() noexcept {
 }
 
 void shared_relay::await_piece() {
+  meet();
   for (int peer = 0; peer < meeting_.size; ++peer)
     meeting_.wait(peer, at_.area.state(peer).steps, steps_before_ + released_ + 1);
 }

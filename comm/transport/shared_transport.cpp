@@ -1,6 +1,8 @@
 // The table of collectives, and what a rank tells of all.
 #include "comm/transport/shared_transport.hpp"
 
+#include <sched.h>
+
 #include <utility>
 
 #include "comm/transport/shared_relay.hpp"
@@ -77,7 +79,15 @@ void shared_transport::run(const operation& what, core::execution& state) {
 std::unique_ptr<relay> shared_transport::begin_relay(const operation& what,
                                                      core::execution& state) {
   raise_if_noted(at_);
-  return std::make_unique<shared_relay>(at_, what, state);
+  return std::make_unique<shared_relay>(at_, what, state, kind_ == VELO_TRANSPORT_LOCAL);
+}
+
+// Others use them for the length of a slice of a product at most.
+void shared_transport::settle() noexcept {
+  if (kind_ != VELO_TRANSPORT_LOCAL) return;
+  while (!at_.area.is_noted()) sched_yield();  // somebody is writing the fault down
+  for (int peer = 0; peer < size(); ++peer)
+    while (at_.area.state(peer).touching.load(std::memory_order_seq_cst) != 0) sched_yield();
 }
 
 void shared_transport::describe(std::string& json) const {

@@ -36,8 +36,11 @@ class shared_transport final : public transport {
   int size() const noexcept override { return at_.area.ranks(); }
 
   void run(const operation& what, core::execution& state) override;
-  bool has_relay() const noexcept override { return true; }
+  std::int64_t relay_room() const noexcept override {
+    return static_cast<std::int64_t>(at_.area.relay_bytes());
+  }
   std::unique_ptr<relay> begin_relay(const operation& what, core::execution& state) override;
+  void settle() noexcept override;
   void fail(const fault& why) noexcept override { at_.area.note(why); }
   bool has_failed() const noexcept override { return at_.area.is_noted(); }
   bool failed(fault& why) const noexcept override { return at_.area.noted(why); }

@@ -49,9 +49,13 @@ class transport {
 
   virtual void run(const operation& what, core::execution& state) = 0;
 
-  // One operation in pieces (relay.hpp), in the place of run; nullptr where has_relay says no.
-  virtual bool has_relay() const noexcept { return false; }
+  // One operation in pieces (relay.hpp), in the place of run, and how many bytes a piece may have:
+  // nullptr and 0 where ranks do not see each other's memory.
+  virtual std::int64_t relay_room() const noexcept { return 0; }
   virtual std::unique_ptr<relay> begin_relay(const operation&, core::execution&) { return nullptr; }
+
+  // After fail, when an operation of this rank failed: until no other rank uses its tensors.
+  virtual void settle() noexcept {}
 
   // Ends the group on every rank, unless it has ended. Wakes all that wait.
   virtual void fail(const fault& why) noexcept = 0;

@@ -68,6 +68,15 @@ bool packed_matrix::serves(const gemm_target& target) const {
   return mine.compute == wanted.compute && mine.panel == wanted.panel && mine.pass == wanted.pass;
 }
 
+packed_matrix packed_matrix::columns(std::int64_t first, std::int64_t count) const {
+  const packed_form form(k_, n_, type_, target_);
+  assert(first % form.panel == 0 && first + count <= n_);
+  packed_matrix some = *this;
+  some.n_ = count;
+  some.words_ += form.padded_k() / form.per_word() * first;
+  return some;
+}
+
 float packed_matrix::at(std::int64_t k, std::int64_t n) const {
   const packed_form form(k_, n_, type_, target_);
   const std::int64_t q = n / form.panel, per_word = form.per_word();

@@ -63,6 +63,8 @@ class packed_matrix {
   element_type type() const { return type_; }
   bool serves(const gemm_target& target) const;  // whether its products read this form
   std::size_t bytes() const;                     // of the memory it wants, 64-byte aligned
+  // `count` of its columns from `first` on, a multiple of 96: of every form's panels.
+  packed_matrix columns(std::int64_t first, std::int64_t count) const;
   void place(void* memory) { words_ = static_cast<std::uint32_t*>(memory); }
 
   // Copies a weight in: [k][n], or [n][k] when transposed, `ld` elements between stored rows.

@@ -3,14 +3,16 @@
 //
 // A group that is not there is one of this rank alone, and what it would do is left out. Rows are
 // divided along the first dimension, so that each rank's are one piece of memory. Whatever lies
-// between two parts lies in the memory of the group served. Bits: those of the calls composed.
+// between two parts lies in the memory of the group served. Sliced (slices.hpp), rows are multiplied
+// from where they lie or are shown, and sums are of what peers show; of all three at once the rows are
+// gathered first, but where ranks see each other's tensors. Bits: those of the calls composed.
 #include <algorithm>
 #include <cstring>
 #include <functional>
 #include <type_traits>
 #include <utility>
 
-#include "sched/overlap/product.hpp"
+#include "sched/overlap/slices.hpp"
 #include "velo/ops_overlap.h"
 
 namespace velo::sched {
@@ -32,15 +34,16 @@ struct fields {
   const velo_tensor *x, *weight;
   const velo_tensor *const *y, *const *gathered;  // gathered: nullptr where there is no such field
   bool transpose_weight;
+  std::int64_t slices;
 };
 fields fields_of(const velo_all_gather_matmul_args& a) {
-  return {a.x, a.weight, &a.y, &a.gathered, a.transpose_weight != 0};
+  return {a.x, a.weight, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num};
 }
 fields fields_of(const velo_matmul_reduce_scatter_args& a) {
-  return {a.x, a.weight, &a.y, nullptr, a.transpose_weight != 0};
+  return {a.x, a.weight, &a.y, nullptr, a.transpose_weight != 0, a.parallel_num};
 }
 fields fields_of(const velo_all_gather_matmul_reduce_scatter_args& a) {
-  return {a.x, a.weight, &a.y, &a.gathered, a.transpose_weight != 0};
+  return {a.x, a.weight, &a.y, &a.gathered, a.transpose_weight != 0, a.parallel_num};
 }
 
 void set_members(const velo_all_gather_matmul_args& a, problem& p) {
@@ -63,7 +66,7 @@ template <class Args>
 void infer(const Args& a, problem& p, ops::output_shapes& outputs) {
   const fields f = fields_of(a);
   p = problem{};
-  static_cast<overlap_problem&>(p) = problem_of(*f.x, *f.weight, f.transpose_weight);
+  static_cast<overlap_problem&>(p) = problem_of(*f.x, *f.weight, f.transpose_weight, f.slices);
   set_members(a, p);
   std::int64_t shape[ops::max_rank];
   std::copy(f.x->shape, f.x->shape + f.x->ndim, shape);
@@ -106,8 +109,20 @@ void multiply_all(const problem& p, overlap_kernel::way how, core::execution& on
   in_turn(on, [&](core::execution& turn) { multiply(p.product, how, turn); });
 }
 
+// Of the rows that each rank gets, once for every other rank; and of rows that are shown.
+cut scatter_cut(const problem& p) {
+  const int ranks = p.scattering.size();
+  return cut({p.product.m / ranks, p.product.n, p.dtype.bits / 8, ranks - 1, false, p.slices},
+             p.scattering.group->relay_room());
+}
+cut gather_cut(const problem& p) {
+  return cut({p.product.m / p.gathering.size(), p.product.k, p.dtype.bits / 8, 1, true, p.slices},
+             p.gathering.group->relay_room());
+}
+
 // From gathered rows to y.
-void multiply_and_scatter(problem& p, overlap_kernel::way how, core::execution& on) {
+void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::way how,
+                          core::execution& on) {
   if (p.scattering.group == nullptr) {
     p.product.c = p.y;
     return multiply_all(p, how, on);
@@ -116,6 +131,15 @@ void multiply_and_scatter(problem& p, overlap_kernel::way how, core::execution& 
   what.kernel = comm::kernel_for(what.terms, comm::reductions_for(on.isa));
   p.scattering.group->serve(
       p.scattering.place, what, [&](comm::transport& link, core::arena& scratch) {
+        if (how == overlap_kernel::way::sliced) {
+          const cut in = scatter_cut(p);
+          what.terms.counts = in.signature();
+          const auto relay = link.begin_relay(what, on);
+          p.product.c = p.y;
+          return reduce_scatter_in_slices({p.product, what, *relay, on, scratch,
+                                           p.scattering.group->rank(), p.scattering.size(), in},
+                                          rows);
+        }
         p.product.c = room_for(p.product.m * p.product.n, nullptr, p, scratch);
         multiply_all(p, how, on);
         what.in = p.product.c, what.out = p.y;
@@ -132,6 +156,24 @@ void drop(const problem& p) noexcept {
   leave_scattering(p);
 }
 
+// Gathers rows, and goes on with them.
+void gather(problem& p, comm::operation& what, comm::transport& link, core::arena& scratch,
+            overlap_kernel::way how, core::execution& on) {
+  what.in = p.x;
+  if (how == overlap_kernel::way::sliced && p.scattering.group == nullptr) {
+    const cut in = gather_cut(p);
+    what.terms.counts = in.signature();
+    const auto relay = link.begin_relay(what, on);
+    p.product.c = p.y;
+    return gather_in_slices(
+        {p.product, what, *relay, on, scratch, p.gathering.group->rank(), p.gathering.size(), in},
+        static_cast<char*>(p.gathered));
+  }
+  what.out = room_for(what.out_count, p.gathered, p, scratch);
+  link.run(what, on);
+  p.product.a = what.out;
+}
+
 // Whatever happens before the other group serves the call, that group is told.
 void gather_and_go_on(problem& p, overlap_kernel::way how, core::execution& on) {
   comm::operation what = gather_of(p);
@@ -139,12 +181,10 @@ void gather_and_go_on(problem& p, overlap_kernel::way how, core::execution& on) 
   try {
     p.gathering.group->serve(p.gathering.place, what,
                              [&](comm::transport& link, core::arena& scratch) {
-                               what.in = p.x;
-                               what.out = room_for(what.out_count, p.gathered, p, scratch);
-                               link.run(what, on);
-                               p.product.a = what.out;
+                               gather(p, what, link, scratch, how, on);
                                gathered = true;
-                               multiply_and_scatter(p, how, on);
+                               if (p.product.c == nullptr)
+                                 multiply_and_scatter(p, {{p.product.a}, p.product.m}, how, on);
                              });
   } catch (...) {
     if (!gathered) leave_scattering(p);
@@ -164,7 +204,16 @@ void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
   if (p.gathering.group != nullptr) return gather_and_go_on(p, kernel.how, on);
   if (p.gathered != nullptr && p.x_count > 0)
     std::memcpy(p.gathered, p.x, static_cast<std::size_t>(p.x_count * (p.dtype.bits / 8)));
-  multiply_and_scatter(p, kernel.how, on);
+  multiply_and_scatter(p, {{p.x}, p.product.m}, kernel.how, on);
+}
+
+template <class Args>
+const char* reject(const Args&, const problem& p, const ops::kernel_entry& kernel) {
+  if (!is_sliced(kernel)) return nullptr;
+  const bool scatters = p.scattering.group != nullptr;
+  const char* why = why_not_sliced(scatters ? p.scattering : p.gathering, p);
+  if (why != nullptr) return why;
+  return (scatters ? scatter_cut(p) : gather_cut(p)).pays() ? nullptr : too_small;
 }
 
 // Into both groups at one time: into the one that lies lower in memory first, so that two calls at a
@@ -185,8 +234,8 @@ void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {
 
 template <class Args>
 constexpr ops::operator_def definition() {
-  return ops::define_waiting<infer<Args>, run<Args>, nullptr, enter<Args>, drop>(
-      composed_kernel_list);
+  return ops::define_waiting<infer<Args>, run<Args>, reject<Args>, enter<Args>, drop>(
+      overlap_kernel_list);
 }
 
 }  // namespace

@@ -28,8 +28,7 @@ std::int64_t element_bytes(ops::element_type type) {
 
 }  // namespace
 
-extern const ops::kernel_list sliced_kernel_list{entries, 3};
-extern const ops::kernel_list composed_kernel_list{entries + 1, 2};
+extern const ops::kernel_list overlap_kernel_list{entries, 3};
 
 membership membership_in(velo_group group, const char* argument) {
   if (group == nullptr) return {nullptr, {}};
@@ -44,7 +43,8 @@ void enter_group(membership& in, const char* argument, const comm::operation& wh
   in.group->enter(on, in.place, what, put);
 }
 
-overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight) {
+overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,
+                           std::int64_t slices) {
   ops::require_rank(x, "x", 2);
   ops::require_rank(weight, "weight", 2, 2);
   ops::require_dtype(weight, "weight", x.dtype);
@@ -60,6 +60,7 @@ overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool
   p.lda = p.k, p.ldb = weight.shape[1], p.ldc = p.n;
   p.transpose_b = transpose_weight;
   all.dtype = x.dtype;
+  all.slices = slices;
   return all;
 }
 
@@ -85,6 +86,22 @@ void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::e
   ops::gemm(problem, nullptr, turn.threads, scratch, turn.isa);
 }
 
+bool is_sliced(const ops::kernel_entry& kernel) {
+  return static_cast<const overlap_kernel*>(kernel.kernels)->how == overlap_kernel::way::sliced;
+}
+
+const char* why_not_sliced(const membership& in, const overlap_problem& problem) {
+  if (in.size() == 1) return "the group has one rank";
+  if (in.group->relay_room() == 0) return "the transport does not show ranks each other's memory";
+  if (problem.slices == 1) return "one slice is asked for";
+  // Of so few rows the weight is packed while it is multiplied, which costs less than it takes to
+  // pack it for slices.
+  constexpr std::int64_t few_rows = 512;
+  return problem.slices == 0 && problem.product.m <= few_rows
+             ? "512 rows or fewer, whose weight is packed as it is multiplied"
+             : nullptr;
+}
+
 sliced_product::sliced_product(const ops::gemm_problem& problem, core::arena& scratch,
                                core::execution& on)
     : problem_(problem), weight_(problem.k, problem.n, problem.type, on.isa) {
@@ -94,15 +111,21 @@ sliced_product::sliced_product(const ops::gemm_problem& problem, core::arena& sc
   });
 }
 
-void sliced_product::multiply(std::int64_t first_row, std::int64_t rows,
+void sliced_product::multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
                               core::execution& turn) const {
+  const ops::packed_matrix weight = weight_.columns(of.column, of.columns);
   ops::gemm_problem slice = problem_;
-  slice.m = rows;
-  slice.a = static_cast<const char*>(slice.a) + first_row * slice.lda * element_bytes(slice.type);
-  slice.c = static_cast<char*>(slice.c) + first_row * slice.ldc * element_bytes(slice.c_type);
-  void* own =
-      turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
-  ops::gemm(slice, &weight_, turn.threads, own, turn.isa);
+  slice.n = of.columns, slice.c = c, slice.ldc = ldc;
+  for (std::int64_t row = of.row; row < of.row + of.rows; row += slice.m) {
+    const std::int64_t whose = row / a.each, first = row % a.each;
+    slice.m = std::min(a.each - first, of.row + of.rows - row);
+    slice.a = static_cast<const char*>(a.of[static_cast<std::size_t>(whose)]) +
+              first * slice.lda * element_bytes(slice.type);
+    void* own =
+        turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
+    ops::gemm(slice, &weight, turn.threads, own, turn.isa);
+    slice.c = static_cast<char*>(slice.c) + slice.m * ldc * element_bytes(slice.c_type);
+  }
 }
 
 }  // namespace velo::sched

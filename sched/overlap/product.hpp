@@ -6,6 +6,8 @@
 // takes the turn of the context for as long as that lasts, and waits for peers without it.
 #pragma once
 
+#include <vector>
+
 #include "comm/group.hpp"
 #include "core/execution.hpp"
 #include "ops/gemm/gemm.hpp"
@@ -17,8 +19,7 @@ namespace velo::sched {
 struct overlap_kernel {
   enum class way { sliced, composition, reference } how;
 };
-extern const ops::kernel_list sliced_kernel_list;    // all three
-extern const ops::kernel_list composed_kernel_list;  // without the first
+extern const ops::kernel_list overlap_kernel_list;
 
 // A call's part in a group.
 struct membership {
@@ -36,8 +37,10 @@ void enter_group(membership& in, const char* argument, const comm::operation& wh
 struct overlap_problem {
   ops::gemm_problem product;
   velo_dtype dtype;
+  std::int64_t slices;  // asked for; 0: chosen, 1: none
 };
-overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight);
+overlap_problem problem_of(const velo_tensor& x, const velo_tensor& weight, bool transpose_weight,
+                           std::int64_t slices);
 
 // An operation over tensors of the problem's dtype; count: of elements of the longer one.
 comm::operation operation_of(const overlap_problem& problem, comm::collective kind,
@@ -46,18 +49,36 @@ comm::operation operation_of(const overlap_problem& problem, comm::collective ki
 // All of it, in a turn.
 void multiply(const ops::gemm_problem& problem, overlap_kernel::way how, core::execution& turn);
 
+// Why a call is not carried out in slices, as far as its group and fields say; nullptr: it may be.
+bool is_sliced(const ops::kernel_entry& kernel);
+const char* why_not_sliced(const membership& in, const overlap_problem& problem);
+inline constexpr const char* too_small = "the buffer of the group has no room for slices";
+
 // f(execution&) in the context's turn.
 template <class F>
 void in_turn(core::execution& on, F&& f) {
   on.context.take_turn(on.stream, f);
 }
 
-// Rows of a product, in any order.
+// Some rows and columns of a matrix.
+struct block {
+  std::int64_t row, rows, column, columns;  // column: a multiple of 96
+};
+
+// The left side of a product: rows of several matrices, one behind the other, of as many rows each.
+struct row_source {
+  std::vector<const void*> of;
+  std::int64_t each;
+};
+
+// Blocks of a product, in any order.
 class sliced_product {
  public:
   // Packs the weight, in memory of `scratch`.
   sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
-  void multiply(std::int64_t first_row, std::int64_t rows, core::execution& turn) const;
+  // Rows of `a` by columns of the weight, to where `c` is.
+  void multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
+                core::execution& turn) const;
 
  private:
   const ops::gemm_problem& problem_;

@@ -15,6 +15,7 @@ struct groups {
 struct part {
   matrix x, weight, y, gathered, composed, composed_gathered, whole;
   bool transposed;
+  std::int64_t slices = 3;
 
   part(velo_dtype dtype, std::int64_t s, std::int64_t n, std::int64_t k, int rank, int gathering,
        int scattering, bool transpose)
@@ -33,20 +34,20 @@ struct part {
     if (in.scatter == nullptr) {
       velo_all_gather_matmul_args args = VELO_ALL_GATHER_MATMUL_ARGS_INIT;
       args.group = in.gather, args.x = &from, args.weight = &by, args.y = &to;
-      args.gathered = &all, args.transpose_weight = transposed;
+      args.gathered = &all, args.transpose_weight = transposed, args.parallel_num = slices;
       return velo_all_gather_matmul(stream, &args);
     }
     if (in.gather == nullptr) {
       velo_matmul_reduce_scatter_args args = VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT;
       args.group = in.scatter, args.x = &from, args.weight = &by, args.y = &to;
-      args.transpose_weight = transposed;
+      args.transpose_weight = transposed, args.parallel_num = slices;
       return velo_matmul_reduce_scatter(stream, &args);
     }
     velo_all_gather_matmul_reduce_scatter_args args =
         VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT;
     args.gather_group = in.gather, args.scatter_group = in.scatter;
     args.x = &from, args.weight = &by, args.y = &to;
-    args.gathered = &all, args.transpose_weight = transposed;
+    args.gathered = &all, args.transpose_weight = transposed, args.parallel_num = slices;
     return velo_all_gather_matmul_reduce_scatter(stream, &args);
   }
 

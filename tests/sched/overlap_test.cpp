@@ -16,6 +16,7 @@ namespace {
 struct layer {
   matrix x, weight, y, composed;
   bool transposed;
+  std::int64_t slices = 2;  // few rows would not be sliced unasked
 
   layer(velo_dtype dtype, std::int64_t m, std::int64_t n, std::int64_t k, int rank,
         bool transpose = false)
@@ -30,7 +31,7 @@ struct layer {
     const velo_tensor in = x.view(), by = weight.view(), out = y.view();
     velo_matmul_all_reduce_args args = VELO_MATMUL_ALL_REDUCE_ARGS_INIT;
     args.group = group, args.x = &in, args.weight = &by, args.y = &out;
-    args.transpose_weight = transposed;
+    args.transpose_weight = transposed, args.parallel_num = slices;
     return velo_matmul_all_reduce(stream, &args);
   }
   velo_status run_composed(velo_stream stream, velo_group group) const {
@@ -92,14 +93,16 @@ void require_equal(const local_ranks& ranks, const layers& all) {
 // What a call would run, as velo_op_explain says.
 std::string explained(velo_context context, const layer& one, velo_group group) {
   const velo_tensor in = one.x.view(), by = one.weight.view();
-  velo_named_value values[3] = {};
+  velo_named_value values[4] = {};
   values[0].name = "group", values[0].value.kind = VELO_VALUE_HANDLE;
   values[0].value.as.p = group;
   values[1].name = "x", values[1].value.kind = VELO_VALUE_TENSOR, values[1].value.as.tensor = &in;
   values[2].name = "weight", values[2].value.kind = VELO_VALUE_TENSOR;
   values[2].value.as.tensor = &by;
+  values[3].name = "parallel_num", values[3].value.kind = VELO_VALUE_INT;
+  values[3].value.as.i = one.slices;
   char text[2048] = "";
-  REQUIRE(velo_op_explain(context, "matmul_all_reduce", values, 3, text, sizeof text, nullptr) ==
+  REQUIRE(velo_op_explain(context, "matmul_all_reduce", values, 4, text, sizeof text, nullptr) ==
           VELO_OK);
   return text;
 }
@@ -133,6 +136,17 @@ TEST_CASE("matmul_all_reduce has the bits of product and collective, at levels 1
           }
     }
   }
+}
+
+TEST_CASE("any number of slices gives the same bits") {
+  const local_ranks ranks(3);
+  for (const std::int64_t slices : {0, 1, 2, 3, 7, 1024})
+    for (const std::int64_t m : {5, 100, 700}) {
+      const layers all = make_layers(3, m == 100 ? bf16 : f32, m, 100, 30);
+      for (const auto& one : all) one->slices = slices;
+      INFO(slices << " slices of " << m << " rows");
+      require_equal(ranks, all);
+    }
 }
 
 TEST_CASE("slices larger and smaller than pieces, empty sizes and long rows") {
@@ -174,6 +188,15 @@ TEST_CASE("level 2 slices, levels 0 and 1 do not, and velo_op_explain says so") 
   const std::string alone = explained(ranks.context(0), one, nullptr);
   CHECK(is_chosen(alone, "composition"));
   CHECK(alone.find("the group has one rank") != std::string::npos);
+  layer few(f32, 512, 4, 4, 0), many(f32, 513, 4, 4, 0), whole(f32, 513, 4, 4, 0);
+  few.slices = many.slices = 0, whole.slices = 1;
+  const std::string unasked = explained(ranks.context(0), few, ranks.group(0));
+  CHECK(is_chosen(unasked, "composition"));
+  CHECK(unasked.find("512 rows or fewer") != std::string::npos);
+  CHECK(is_chosen(explained(ranks.context(0), many, ranks.group(0)), "sliced"));
+  const std::string asked = explained(ranks.context(0), whole, ranks.group(0));
+  CHECK(is_chosen(asked, "composition"));
+  CHECK(asked.find("one slice is asked for") != std::string::npos);
   set_level(ranks, "1");
   const std::string composed = explained(ranks.context(0), one, ranks.group(0));
   CHECK(is_chosen(composed, "composition"));
@@ -343,6 +366,12 @@ TEST_CASE("matmul_all_reduce names what is wrong with its arguments") {
   refused(VELO_ERR_SHAPE, "args.weight.shape", call(other_depth.view(), y));
   refused(VELO_ERR_RANK, "args.weight.ndim", call(other_rank.view(), y));
   refused(VELO_ERR_SHAPE, "args.y.shape", call(narrow.weight.view(), other_shape.view()));
+  for (const std::int64_t slices : {-1, 1025}) {
+    layer wrong(f32, 4, 6, 8, 0);
+    wrong.slices = slices;
+    refused(VELO_ERR_ARGUMENT, "args.parallel_num",
+            told(wrong.run_fused(ranks.stream(0), ranks.group(0))));
+  }
   // None of these calls was told to the other rank.
   require_equal(ranks, make_layers(2, f32, 4, 6, 8));
 }

@@ -1,7 +1,10 @@
 /* Matrix products with the communication that tensor parallelism puts next to them.
  * All ranks of the group make the call, in the same order; it has its place among the collectives
- * of the group. Product and collective run one after the other; at level 2 matmul_all_reduce works
- * in slices, of which one is shown to the other ranks while the next is multiplied.
+ * of the group. Levels 0 and 1 run product and collective one after the other. At level 2, where
+ * ranks share memory (transports local and shm), they work in slices: what one has multiplied the
+ * others read from where it was written, while the next slice is multiplied, and of gathered rows
+ * each is multiplied from where it lies or is shown. What a call has written when another rank
+ * fails is undefined.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
@@ -33,11 +36,14 @@ typedef struct velo_matmul_all_reduce_args {
                               * dtype of x */
   const velo_tensor* y;      /* out: [.., n], dtype of x */
   int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
+                              * at least so many, where there are as many rows; the same on all
+                              * ranks; MindSpeed's coc-parallel-num */
 } velo_matmul_all_reduce_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_ALL_REDUCE_ARGS_INIT \
-  { sizeof(velo_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_matmul_all_reduce_args), 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = sum_ranks(x @ op(weight))`.
  * A linear layer whose weight is cut along its inputs (row parallel): each rank has k of them.
@@ -73,11 +79,14 @@ typedef struct velo_matmul_reduce_scatter_args {
                               * dtype of x */
   const velo_tensor* y;      /* out: [s / ranks, .., n], dtype of x */
   int64_t transpose_weight;  /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+  int64_t parallel_num;      /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
+                              * at least so many, where there are as many rows; the same on all
+                              * ranks; MindSpeed's coc-parallel-num */
 } velo_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT \
-  { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = part_rank(sum_ranks(x @ op(weight)))`.
  * A linear layer whose weight is cut along its inputs, with sequence parallelism: the rows of the
@@ -112,11 +121,14 @@ typedef struct velo_all_gather_matmul_args {
   const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first
                                 * dimension: what the gradient to weight needs */
   int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
+                                * at least so many, where there are as many rows; the same on all
+                                * ranks; MindSpeed's coc-parallel-num */
 } velo_all_gather_matmul_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ALL_GATHER_MATMUL_ARGS_INIT \
-  { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_all_gather_matmul_args), 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = gather_ranks(x) @ op(weight)`.
  * A linear layer whose weight is cut along its outputs, with sequence parallelism: the rows of all
@@ -152,11 +164,14 @@ typedef struct velo_all_gather_matmul_reduce_scatter_args {
   const velo_tensor* gathered; /* out, or NULL: x of all ranks, in their order along the first
                                 * dimension: what the gradient to weight needs */
   int64_t transpose_weight;    /* 0 or 1, default 0: 1 when weight is stored [n, k] */
+  int64_t parallel_num;        /* default 0, in [0, 1024]: slices of rows: 0 chosen, 1 none, else
+                                * at least so many, where there are as many rows; the same on all
+                                * ranks; MindSpeed's coc-parallel-num */
 } velo_all_gather_matmul_reduce_scatter_args;
 
 /* Starting values: every attribute at its default, every pointer NULL. */
 #define VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT \
-  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_all_gather_matmul_reduce_scatter_args), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* `y = part_rank(sum_scatter(gather_ranks(x) @ op(weight)))`.
  * A linear layer whose weight is cut in both ways (2D tensor parallelism): rows are gathered over

@@ -922,6 +922,12 @@ struct matmul_all_reduce_args : velo_matmul_all_reduce_args {
     velo_matmul_all_reduce_args::transpose_weight = value;
     return *this;
   }
+  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
+  // on all ranks; MindSpeed's coc-parallel-num
+  matmul_all_reduce_args& parallel_num(std::int64_t value) {
+    velo_matmul_all_reduce_args::parallel_num = value;
+    return *this;
+  }
 };
 
 inline outcome<> matmul_all_reduce(stream_ref stream, const matmul_all_reduce_args& args) {
@@ -956,6 +962,12 @@ struct matmul_reduce_scatter_args : velo_matmul_reduce_scatter_args {
   // 1 when weight is stored [n, k]
   matmul_reduce_scatter_args& transpose_weight(bool value) {
     velo_matmul_reduce_scatter_args::transpose_weight = value;
+    return *this;
+  }
+  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
+  // on all ranks; MindSpeed's coc-parallel-num
+  matmul_reduce_scatter_args& parallel_num(std::int64_t value) {
+    velo_matmul_reduce_scatter_args::parallel_num = value;
     return *this;
   }
 };
@@ -1001,6 +1013,12 @@ struct all_gather_matmul_args : velo_all_gather_matmul_args {
   // 1 when weight is stored [n, k]
   all_gather_matmul_args& transpose_weight(bool value) {
     velo_all_gather_matmul_args::transpose_weight = value;
+    return *this;
+  }
+  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
+  // on all ranks; MindSpeed's coc-parallel-num
+  all_gather_matmul_args& parallel_num(std::int64_t value) {
+    velo_all_gather_matmul_args::parallel_num = value;
     return *this;
   }
 };
@@ -1051,6 +1069,12 @@ struct all_gather_matmul_reduce_scatter_args : velo_all_gather_matmul_reduce_sca
   // 1 when weight is stored [n, k]
   all_gather_matmul_reduce_scatter_args& transpose_weight(bool value) {
     velo_all_gather_matmul_reduce_scatter_args::transpose_weight = value;
+    return *this;
+  }
+  // slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same
+  // on all ranks; MindSpeed's coc-parallel-num
+  all_gather_matmul_reduce_scatter_args& parallel_num(std::int64_t value) {
+    velo_all_gather_matmul_reduce_scatter_args::parallel_num = value;
     return *this;
   }
 };

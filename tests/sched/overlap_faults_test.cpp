@@ -1,0 +1,200 @@
+// What ends a group in the middle of a product next to a collective: every rank is told with those at
+// fault, nothing hangs, and no rank uses another's tensors after that one's call. Ranks call until the
+// end comes; tensors go with the call that failed.
+#include <sys/mman.h>
+
+#include "comm/processes.hpp"
+#include "comm/ranks.hpp"
+#include "sched/matrices.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+enum class op { all_reduce, reduce_scatter, gather, gather_scatter };
+constexpr op all_ops[] = {op::all_reduce, op::reduce_scatter, op::gather, op::gather_scatter};
+
+// A tensor in pages of its own, which are gone when it is: who reads them then ends the test.
+class pages {
+ public:
+  pages(std::int64_t rows, std::int64_t columns) : shape_{rows, columns} {
+    memory_ = mmap(nullptr, bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  }
+  ~pages() { munmap(memory_, bytes()); }
+  pages(const pages&) = delete;
+  velo_tensor view() const { return {memory_, {VELO_DEVICE_CPU, 0}, 2, f32, shape_, nullptr, 0}; }
+
+ private:
+  std::size_t bytes() const { return static_cast<std::size_t>(shape_[0] * shape_[1] * 4 + 1); }
+
+  std::int64_t shape_[2];
+  void* memory_;
+};
+
+struct groups {
+  velo_group first = nullptr, second = nullptr;
+};
+
+template <class Args>
+void fill(Args& args, const velo_tensor (&of)[3]) {
+  args.x = &of[0], args.weight = &of[1], args.y = &of[2];
+  args.parallel_num = 8;
+}
+
+velo_status call(op what, velo_stream stream, const groups& in, const velo_tensor (&of)[3]) {
+  if (what == op::all_reduce) {
+    velo_matmul_all_reduce_args args = VELO_MATMUL_ALL_REDUCE_ARGS_INIT;
+    fill(args, of);
+    args.group = in.first;
+    return velo_matmul_all_reduce(stream, &args);
+  }
+  if (what == op::reduce_scatter) {
+    velo_matmul_reduce_scatter_args args = VELO_MATMUL_REDUCE_SCATTER_ARGS_INIT;
+    fill(args, of);
+    args.group = in.first;
+    return velo_matmul_reduce_scatter(stream, &args);
+  }
+  if (what == op::gather) {
+    velo_all_gather_matmul_args args = VELO_ALL_GATHER_MATMUL_ARGS_INIT;
+    fill(args, of);
+    args.group = in.first;
+    return velo_all_gather_matmul(stream, &args);
+  }
+  velo_all_gather_matmul_reduce_scatter_args args = VELO_ALL_GATHER_MATMUL_REDUCE_SCATTER_ARGS_INIT;
+  fill(args, of);
+  args.gather_group = in.first, args.scatter_group = in.second;
+  return velo_all_gather_matmul_reduce_scatter(stream, &args);
+}
+
+// Of this rank's product: columns and depth.
+struct sizes {
+  std::int64_t n = 64, k = 96;
+};
+
+// Calls until one fails, each with new tensors; counts those that were done.
+velo_status call_for_ever(op what, velo_stream stream, const groups& in, int ranks, sizes of_rank,
+                          std::atomic<int>& calls) {
+  const bool gathers = what == op::gather || what == op::gather_scatter;
+  const bool scatters = what == op::reduce_scatter || what == op::gather_scatter;
+  const std::int64_t m = 128 * ranks;
+  for (;; ++calls) {
+    const pages x(gathers ? m / ranks : m, of_rank.k), weight(of_rank.k, of_rank.n),
+        y(scatters ? m / ranks : m, of_rank.n);
+    const velo_tensor of[] = {x.view(), weight.view(), y.view()};
+    const velo_status done = call(what, stream, in, of);
+    if (done != VELO_OK) return done;
+  }
+}
+
+void sleep_ms(int ms) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
+}
+
+// Two groups of the same threads.
+class two_groups {
+ public:
+  explicit two_groups(int count) : ranks(count) {
+    std::vector<velo_context> contexts;
+    for (int rank = 0; rank < count; ++rank) contexts.push_back(ranks.context(rank));
+    second_.resize(contexts.size());
+    const velo_group_desc desc = group_desc();
+    REQUIRE(velo_group_create_local(contexts.data(), count, &desc, second_.data()) == VELO_OK);
+  }
+  ~two_groups() {
+    for (const velo_group one : second_) velo_group_destroy(one);
+  }
+  groups of(int rank) const { return {ranks.group(rank), second_[static_cast<std::size_t>(rank)]}; }
+
+  const local_ranks ranks;
+
+ private:
+  std::vector<velo_group> second_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "an abort while slices are multiplied ends every rank's call, and nobody uses its tensors") {
+  for (const op what : all_ops)
+    for (int round = 0; round < 3; ++round) {
+      INFO("operator " << static_cast<int>(what) << ", round " << round);
+      const two_groups all(3);
+      std::atomic<int> calls{0};
+      std::thread aborts([&] {
+        while (calls < 8 + 5 * round) sleep_ms(0);
+        velo_group_abort(all.ranks.group(2));
+      });
+      const std::vector<said> ends = all.ranks.run([&](int rank) {
+        return call_for_ever(what, all.ranks.stream(rank), all.of(rank), 3, {}, calls);
+      });
+      aborts.join();
+      for (const said& one : ends) {
+        CHECK(one.code == VELO_ERR_PEER);
+        // Of two groups the other one ends because a rank drops its call.
+        if (what != op::gather_scatter) CHECK(one.rank == 2);
+      }
+    }
+}
+
+// Rank 0 has little to multiply, and waits while rank 1 reads its rows.
+TEST_CASE("a rank that fails keeps its rows until nobody multiplies them any more") {
+  for (int round = 0; round < 8; ++round) {
+    const two_groups all(2);
+    std::atomic<int> calls{0};
+    std::thread aborts([&] {
+      while (calls < 2) sleep_ms(0);
+      sleep_ms(1 + round % 4);
+      velo_group_abort(all.ranks.group(1));
+    });
+    const std::vector<said> ends = all.ranks.run([&](int rank) {
+      return call_for_ever(op::gather, all.ranks.stream(rank), all.of(rank), 2,
+                           {rank == 0 ? 8 : 1000, 2000}, calls);
+    });
+    aborts.join();
+    for (const said& one : ends) CHECK(one.code == VELO_ERR_PEER);
+  }
+}
+
+TEST_CASE("a rank whose call has other sizes is named by all") {
+  for (const op what : all_ops) {
+    INFO("operator " << static_cast<int>(what));
+    const two_groups all(3);
+    std::atomic<int> calls{0};
+    const std::vector<said> ends = all.ranks.run([&](int rank) {
+      return call_for_ever(what, all.ranks.stream(rank), all.of(rank), 3,
+                           rank == 1 ? sizes{72, 104} : sizes(), calls);
+    });
+    CHECK(calls == 0);
+    for (const said& one : ends) {
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.rank == 1);
+      CHECK(one.expected != one.got);
+    }
+  }
+}
+
+TEST_CASE("a process that is killed between two slices is named by the others") {
+  void* shared = mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(shared != MAP_FAILED);
+  for (const op what : all_ops) {
+    INFO("operator " << static_cast<int>(what));
+    auto* calls = new (shared) std::atomic<int>(0);
+    processes ranks;
+    ranks.start_all(3, group_desc(), [&](const member& me) {
+      const std::int32_t members[] = {0, 1, 2};
+      groups in{me.group, nullptr};
+      velo_status done = velo_group_create_part(me.group, members, 3, nullptr, &in.second);
+      if (done == VELO_OK) done = call_for_ever(what, me.stream, in, 3, {}, *calls);
+      return ending_of(done);
+    });
+    while (*calls < 20) sleep_ms(1);
+    kill(ranks.pid(1), SIGKILL);
+    const std::vector<ending> ends = ranks.wait();
+    for (const int rank : {0, 2}) {
+      CHECK(ends[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
+      if (what != op::gather_scatter) CHECK(ends[static_cast<std::size_t>(rank)].rank == 1);
+    }
+  }
+  munmap(shared, sizeof(std::atomic<int>));
+}
