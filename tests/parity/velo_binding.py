@@ -79,6 +79,14 @@ class Velo:
         self._lib.velo_context_destroy.restype = None
         self._lib.velo_context_destroy(self._context)
 
+    @staticmethod
+    def local_groups(ranks):
+        """A group of contexts of this process: a handle for each, freed by its context."""
+        contexts = (ctypes.c_void_p * len(ranks))(*(one._context.value for one in ranks))
+        groups = (ctypes.c_void_p * len(ranks))()
+        ranks[0]._check(ranks[0]._lib.velo_group_create_local(contexts, len(ranks), None, groups))
+        return [ctypes.c_void_p(group) for group in groups]
+
     @property
     def names(self):
         return sorted(self._operators)

@@ -1,0 +1,165 @@
+"""Layers cut for two ranks against torch's whole ones, forward and gradients, float32 and bfloat16.
+
+Each rank is a thread with a context of its own and half of a weight. Between the calls nothing is done that a tensor-parallel
+layer would not do: what is asked is that the operators and the gradients their documentation names fit together. Usage:
+overlap_test.py LIBVELO
+"""
+import sys
+import threading
+import unittest
+
+from frameworks import torch
+from velo_binding import Velo, VeloError
+
+LIBRARY = sys.argv.pop(1)
+BOUND = {torch.float32: 1e-5, torch.bfloat16: 1e-2}
+S, K, H = 64, 96, 80  # rows, model and inner columns of the whole layer
+
+
+def both(body):
+    """body(rank) on two threads at a time; what each returned. The first failure is raised."""
+    results, failures = [None, None], []
+
+    def run(rank):
+        try:
+            results[rank] = body(rank)
+        except Exception as failure:  # shown to the caller below
+            failures.append(failure)
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in (0, 1)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    if failures:
+        raise failures[0]
+    return results
+
+
+class TwoRanks(unittest.TestCase):
+    def setUp(self):
+        torch.manual_seed(11)
+        self.ranks = [Velo(LIBRARY, threads=1) for _ in range(2)]
+        self.group, self.other = Velo.local_groups(self.ranks), Velo.local_groups(self.ranks)
+
+    def tearDown(self):
+        for one in self.ranks:
+            one.close()
+
+    def close(self, name, got, truth, dtype):
+        """Within the bound of the layer's dtype: float32 gradients of bfloat16 layers come from rounded rows."""
+        self.assertEqual(tuple(got.shape), tuple(truth.shape), name)
+        bound = BOUND[dtype]
+        got, truth = got.double(), truth.detach().double()
+        self.assertLessEqual(float((got - truth).norm() / truth.norm()), bound, name)
+
+    def cases(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            for slices in (0, 1, 4):
+                yield dtype, slices
+
+    def layer(self, dtype):
+        """x, both weights and dy in `dtype`, and torch's y and gradients in float32."""
+        x, first, second, dy = (torch.randn(*shape).to(dtype) for shape in ((S, K), (H, K), (K, H), (S, K)))
+        leaves = [t.float().requires_grad_() for t in (x, first, second)]
+        y = leaves[0] @ leaves[1].t() @ leaves[2].t()
+        y.backward(dy.float())
+        return x, first, second, dy, y, [t.grad for t in leaves]
+
+    def check_layer(self, truth, ranks, dtype):
+        y, (dx, dfirst, dsecond) = truth
+        for name, whole, parts in (("y", y, 0), ("dx", dx, 1)):
+            got = [one[parts] for one in ranks]
+            self.close(name, torch.cat(got) if got[0].shape[0] < S else got[0], whole, dtype)
+        self.close("dw of the first", torch.cat([one[2] for one in ranks]), dfirst, dtype)
+        self.close("dw of the second", torch.cat([one[3] for one in ranks], 1), dsecond, dtype)
+
+    def test_sequence_parallel_layers(self):
+        for dtype, slices in self.cases():
+            x, first, second, dy, y, gradients = self.layer(dtype)
+
+            def run(rank):
+                velo, by = self.ranks[rank], {"group": self.group[rank], "parallel_num": slices}
+                rows, columns = slice(rank * S // 2, (rank + 1) * S // 2), slice(rank * H // 2, (rank + 1) * H // 2)
+                w1, w2 = first[columns].contiguous(), second[:, columns].contiguous()
+                part = torch.empty(S // 2, K, dtype=dtype)
+                inner, d_inner = torch.empty(S, H // 2, dtype=dtype), torch.empty(S, H // 2, dtype=dtype)
+                all_x, all_dy = torch.empty(S, K, dtype=dtype), torch.empty(S, K, dtype=dtype)
+                velo.all_gather_matmul(x=x[rows], weight=w1, transpose_weight=1, y=inner, gathered=all_x, **by)
+                velo.matmul_reduce_scatter(x=inner, weight=w2, transpose_weight=1, y=part, **by)
+                velo.all_gather_matmul(x=dy[rows], weight=w2, y=d_inner, gathered=all_dy, **by)
+                dx, dw1, dw2 = torch.empty_like(part), torch.zeros(H // 2, K), torch.zeros(K, H // 2)
+                velo.matmul_reduce_scatter(x=d_inner, weight=w1, y=dx, **by)
+                velo.matmul_add_fp32(total_input=all_x, grad_output=d_inner, grad=dw1)
+                velo.matmul_add_fp32(total_input=inner, grad_output=all_dy, grad=dw2)
+                return part, dx, dw1, dw2
+
+            with self.subTest(dtype=dtype, slices=slices):
+                self.check_layer((y, gradients), both(run), dtype)
+
+    def test_tensor_parallel_layers(self):
+        for dtype, slices in self.cases():
+            x, first, second, dy, y, gradients = self.layer(dtype)
+
+            def run(rank):
+                velo, by = self.ranks[rank], {"group": self.group[rank], "parallel_num": slices}
+                columns = slice(rank * H // 2, (rank + 1) * H // 2)
+                w1, w2 = first[columns].contiguous(), second[:, columns].contiguous()
+                inner, d_inner = torch.empty(S, H // 2, dtype=dtype), torch.empty(S, H // 2, dtype=dtype)
+                whole, dx = torch.empty(S, K, dtype=dtype), torch.empty(S, K, dtype=dtype)
+                dw1, dw2 = torch.zeros(H // 2, K), torch.zeros(K, H // 2)
+                velo.matmul(a=x, b=w1, transpose_b=1, c=inner)
+                velo.matmul_all_reduce(x=inner, weight=w2, transpose_weight=1, y=whole, **by)
+                velo.matmul(a=dy, b=w2, c=d_inner)
+                velo.matmul_all_reduce(x=d_inner, weight=w1, y=dx, **by)
+                velo.matmul_add_fp32(total_input=x, grad_output=d_inner, grad=dw1)
+                velo.matmul_add_fp32(total_input=inner, grad_output=dy, grad=dw2)
+                return whole, dx, dw1, dw2
+
+            with self.subTest(dtype=dtype, slices=slices):
+                ranks = both(run)
+                self.check_layer((y, gradients), ranks, dtype)
+                self.assertTrue(torch.equal(ranks[0][0], ranks[1][0]), "the same bits on both ranks")
+
+    def test_rows_gathered_and_sums_scattered(self):
+        """Of two groups, here of the same ranks: y = gather(x) @ (w of rank 0 + w of rank 1)."""
+        for dtype, slices in self.cases():
+            x, dy = torch.randn(S, K).to(dtype), torch.randn(S, H).to(dtype)
+            weights = [torch.randn(H, K).to(dtype) for _ in range(2)]
+            leaves = [t.float().requires_grad_() for t in (x, *weights)]
+            y = leaves[0] @ (leaves[1] + leaves[2]).t()
+            y.backward(dy.float())
+
+            def run(rank):
+                velo, rows = self.ranks[rank], slice(rank * S // 2, (rank + 1) * S // 2)
+                there = {"gather_group": self.group[rank], "scatter_group": self.other[rank], "parallel_num": slices}
+                back = {"gather_group": self.other[rank], "scatter_group": self.group[rank], "parallel_num": slices}
+                part, all_x = torch.empty(S // 2, H, dtype=dtype), torch.empty(S, K, dtype=dtype)
+                dx, all_dy = torch.empty(S // 2, K, dtype=dtype), torch.empty(S, H, dtype=dtype)
+                dw = torch.zeros(H, K)
+                call = velo.all_gather_matmul_reduce_scatter
+                call(x=x[rows], weight=weights[rank], transpose_weight=1, y=part, gathered=all_x, **there)
+                call(x=dy[rows], weight=weights[rank], y=dx, gathered=all_dy, **back)
+                velo.matmul_add_fp32(total_input=all_x, grad_output=all_dy, grad=dw)
+                return part, dx, dw
+
+            with self.subTest(dtype=dtype, slices=slices):
+                ranks = both(run)
+                self.close("y", torch.cat([one[0] for one in ranks]), y, dtype)
+                self.close("dx", torch.cat([one[1] for one in ranks]), leaves[0].grad, dtype)
+                for rank, one in enumerate(ranks):
+                    self.close("dw", one[2], leaves[1 + rank].grad, dtype)
+
+    def test_ranks_that_cut_differently_are_told(self):
+        x, w = torch.randn(S, K), torch.randn(H, K)
+
+        def run(rank):
+            self.ranks[rank].matmul_all_reduce(x=x, weight=w, transpose_weight=1, y=torch.empty(S, H),
+                                               group=self.group[rank], parallel_num=2 + 2 * rank)
+
+        with self.assertRaisesRegex(VeloError, "all_reduce"):
+            both(run)
+
+
+if __name__ == "__main__":
+    unittest.main()
