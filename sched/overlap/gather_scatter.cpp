@@ -4,8 +4,7 @@
 // A group that is not there is one of this rank alone, and what it would do is left out. Rows are
 // divided along the first dimension, so that each rank's are one piece of memory. Whatever lies
 // between two parts lies in the memory of the group served. Sliced (slices.hpp), rows are multiplied
-// from where they lie or are shown, and sums are of what peers show; of all three at once the rows are
-// gathered first, but where ranks see each other's tensors. Bits: those of the calls composed.
+// from where they lie or are shown, and sums are of what peers show. Bits: those of the calls composed.
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -156,35 +155,62 @@ void drop(const problem& p) noexcept {
   leave_scattering(p);
 }
 
-// Gathers rows, and goes on with them.
+row_source one_matrix(const void* rows, const problem& p) {
+  return {{rows}, p.product.m, nullptr};
+}
+
+// What a call does with the group that gathers; `then` goes on with the rows.
+using go_on = std::function<void(const row_source&)>;
 void gather(problem& p, comm::operation& what, comm::transport& link, core::arena& scratch,
-            overlap_kernel::way how, core::execution& on) {
-  what.in = p.x;
-  if (how == overlap_kernel::way::sliced && p.scattering.group == nullptr) {
-    const cut in = gather_cut(p);
-    what.terms.counts = in.signature();
-    const auto relay = link.begin_relay(what, on);
-    p.product.c = p.y;
-    return gather_in_slices(
-        {p.product, what, *relay, on, scratch, p.gathering.group->rank(), p.gathering.size(), in},
-        static_cast<char*>(p.gathered));
-  }
+            core::execution& on, const go_on& then) {
   what.out = room_for(what.out_count, p.gathered, p, scratch);
   link.run(what, on);
-  p.product.a = what.out;
+  then(one_matrix(what.out, p));
+}
+
+void gather_and_multiply(problem& p, comm::operation& what, comm::transport& link,
+                         core::arena& scratch, core::execution& on) {
+  const cut in = gather_cut(p);
+  what.terms.counts = in.signature();
+  const auto relay = link.begin_relay(what, on);
+  p.product.c = p.y;
+  gather_in_slices(
+      {p.product, what, *relay, on, scratch, p.gathering.group->rank(), p.gathering.size(), in},
+      static_cast<char*>(p.gathered));
+}
+
+void show_rows(const problem& p, comm::operation& what, comm::transport& link, core::execution& on,
+               const go_on& then) {
+  what.terms.counts = 1;  // unlike a gather, and unlike slices
+  const auto relay = link.begin_relay(what, on);
+  shown_rows shown(what, *relay, on, p.gathering.group->rank(), p.gathering.size());
+  if (p.gathered != nullptr) shown.keep(p.gathered);
+  then(shown.rows(p.product.m / p.gathering.size()));
+  shown.end();
 }
 
 // Whatever happens before the other group serves the call, that group is told.
 void gather_and_go_on(problem& p, overlap_kernel::way how, core::execution& on) {
   comm::operation what = gather_of(p);
+  what.in = p.x;
+  const bool sliced = how == overlap_kernel::way::sliced;
+  const bool shows = sliced && shown_rows::fit(what.in_bytes(), p.gathering.group->relay_room());
   bool gathered = false;
+  const auto then = [&](const row_source& rows) {
+    gathered = true;
+    p.product.a = rows.of[0];
+    multiply_and_scatter(p, rows, how, on);
+  };
   try {
     p.gathering.group->serve(p.gathering.place, what,
                              [&](comm::transport& link, core::arena& scratch) {
-                               gather(p, what, link, scratch, how, on);
-                               gathered = true;
-                               if (p.product.c == nullptr)
-                                 multiply_and_scatter(p, {{p.product.a}, p.product.m}, how, on);
+                               if (sliced && p.scattering.group == nullptr) {
+                                 gather_and_multiply(p, what, link, scratch, on);
+                               } else if (shows) {
+                                 show_rows(p, what, link, on, then);
+                               } else {
+                                 gather(p, what, link, scratch, on, then);
+                               }
                              });
   } catch (...) {
     if (!gathered) leave_scattering(p);
@@ -204,7 +230,7 @@ void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
   if (p.gathering.group != nullptr) return gather_and_go_on(p, kernel.how, on);
   if (p.gathered != nullptr && p.x_count > 0)
     std::memcpy(p.gathered, p.x, static_cast<std::size_t>(p.x_count * (p.dtype.bits / 8)));
-  multiply_and_scatter(p, {{p.x}, p.product.m}, kernel.how, on);
+  multiply_and_scatter(p, one_matrix(p.x, p), kernel.how, on);
 }
 
 template <class Args>

@@ -1,6 +1,8 @@
 // Checks that the operators share, and products in slices of rows.
 #include "sched/overlap/product.hpp"
 
+#include <optional>
+
 #include "ops/operator/output_shapes.hpp"
 
 namespace velo::sched {
@@ -116,6 +118,8 @@ void sliced_product::multiply(const block& of, const row_source& a, void* c, std
   const ops::packed_matrix weight = weight_.columns(of.column, of.columns);
   ops::gemm_problem slice = problem_;
   slice.n = of.columns, slice.c = c, slice.ldc = ldc;
+  std::optional<comm::relay::use> tensors;
+  if (a.shown_by != nullptr) tensors.emplace(*a.shown_by);
   for (std::int64_t row = of.row; row < of.row + of.rows; row += slice.m) {
     const std::int64_t whose = row / a.each, first = row % a.each;
     slice.m = std::min(a.each - first, of.row + of.rows - row);

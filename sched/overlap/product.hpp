@@ -69,6 +69,7 @@ struct block {
 struct row_source {
   std::vector<const void*> of;
   std::int64_t each;
+  comm::relay* shown_by = nullptr;  // whose tensors they may be
 };
 
 // Blocks of a product, in any order.

@@ -65,6 +65,14 @@ void copy_block(const summand& from, char* to, std::int64_t to_row, std::int64_t
   });
 }
 
+void copy_bytes(const void* from, char* to, std::int64_t bytes, core::execution& turn) {
+  constexpr std::int64_t row = 64 << 10, whole = 1;
+  const std::int64_t rows = bytes / row;
+  copy_block({static_cast<const char*>(from), row}, to, row, rows, row, turn);
+  copy_block({static_cast<const char*>(from) + rows * row, row}, to + rows * row, row, whole,
+             bytes - rows * row, turn);
+}
+
 char* at_row(void* first, std::int64_t row, std::int64_t row_bytes) {
   return static_cast<char*>(first) + row * row_bytes;
 }
@@ -141,9 +149,40 @@ block cut::at(std::int64_t number) const {
   return {row, std::min(rows_, of_.rows - row), column, std::min(columns_, of_.columns - column)};
 }
 
+shown_rows::shown_rows(const comm::operation& what, comm::relay& link, core::execution& on,
+                       int rank, int ranks)
+    : what_(what), link_(link), on_(on) {
+  link.await_place();
+  if (link.tensor(rank) == nullptr)
+    in_turn(on, [&](core::execution& turn) {
+      copy_bytes(what.in, link.place(), what.in_bytes(), turn);
+    });
+  link.show();
+  link.await_piece();
+  for (int r = 0; r < ranks; ++r) {
+    const void* theirs = link.tensor(r);
+    of_.push_back(theirs != nullptr ? theirs : link.piece(r));
+  }
+}
+
+void shown_rows::keep(void* all) const {
+  in_turn(on_, [&](core::execution& turn) {
+    const comm::relay::use tensors(link_);
+    for (std::size_t r = 0; r < of_.size(); ++r)
+      copy_bytes(of_[r], static_cast<char*>(all) + static_cast<std::int64_t>(r) * what_.in_bytes(),
+                 what_.in_bytes(), turn);
+  });
+}
+
+void shown_rows::end() {
+  link_.release();
+  link_.await_readers();
+  link_.finish();
+}
+
 void all_reduce_in_slices(const slicing& s) {
   const sliced_product product(s.product, s.scratch, s.on);
-  const row_source x{{s.product.a}, s.product.m};
+  const row_source x{{s.product.a}, s.product.m, nullptr};
   summed_slices slices(s);
   const std::int64_t count = s.in.count();
   for (std::int64_t i = 0; i < count; ++i) {
@@ -208,7 +247,7 @@ void gather_in_slices(const slicing& s, char* keep) {
       const comm::relay::use tensors(s.link);
       if (keep != nullptr)
         copy_block({rows, x_row}, keep + row * x_row, x_row, of.rows, x_row, turn);
-      product.multiply({0, of.rows, 0, s.product.n}, {{rows}, of.rows},
+      product.multiply({0, of.rows, 0, s.product.n}, {{rows}, of.rows, nullptr},
                        at_row(s.product.c, row, y_row), s.product.ldc, turn);
     });
   };

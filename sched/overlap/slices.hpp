@@ -52,6 +52,27 @@ struct slicing {
   const cut& in;
 };
 
+// Rows of all ranks, read from where they lie; where ranks do not see each other's tensors, from the
+// places of the relay, which all of a rank's rows then have to fit.
+class shown_rows {
+ public:
+  static bool fit(std::int64_t bytes_of_rank, std::int64_t room) {
+    return room > 0 && bytes_of_rank <= comm::relay::places * room;
+  }
+  shown_rows(const comm::operation& what, comm::relay& link, core::execution& on, int rank,
+             int ranks);  // what.in: this rank's
+
+  row_source rows(std::int64_t of_rank) const { return {of_, of_rank, &link_}; }
+  void keep(void* all) const;  // a copy of all of them
+  void end();                  // they were read
+
+ private:
+  const comm::operation& what_;
+  comm::relay& link_;
+  core::execution& on_;
+  std::vector<const void*> of_;
+};
+
 void all_reduce_in_slices(const slicing& s);
 // c: this rank's part of the rows.
 void reduce_scatter_in_slices(const slicing& s, const row_source& a);

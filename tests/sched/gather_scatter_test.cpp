@@ -1,5 +1,6 @@
 // all_gather_matmul, matmul_reduce_scatter and both at once: against the calls composed, bit for bit,
 // over ranks, dtypes and shapes; a step forward and back; what they refuse and what ends them.
+#include "comm/processes.hpp"
 #include "comm/ranks.hpp"
 #include "sched/matrices.hpp"
 
@@ -154,6 +155,38 @@ TEST_CASE("gather and scatter are the same on queues, and keep the order of thei
                                                         all.of(rank, true, true));
   });
   for (const auto& each : parts) CHECK(each->y.same_bits(each->composed));
+}
+
+TEST_CASE("processes get the bits of the calls composed, too") {
+  for (const std::uint64_t buffer : {16 << 10, 512 << 10}) {
+    processes ranks;
+    velo_group_desc desc = group_desc();
+    desc.buffer = buffer;  // of a small one rows of all ranks do not fit places of a relay
+    ranks.start_all(3, desc, [](const member& me) {
+      const std::int32_t members[] = {0, 1, 2};
+      velo_group second = nullptr;
+      velo_status done = velo_group_create_part(me.group, members, 3, nullptr, &second);
+      ending all;
+      for (const int form : {1, 2, 3}) {
+        const groups in{(form & 1) != 0 ? me.group : nullptr, (form & 2) != 0 ? second : nullptr};
+        const bool gathers = in.gather != nullptr;
+        const part one(f32, 900, 24, 120, me.rank, gathers ? 3 : 1, in.scatter != nullptr ? 3 : 1,
+                       form == 2);
+        if (done == VELO_OK) done = one.fused(me.stream, in);
+        if (done == VELO_OK) done = one.apart(me.stream, in);
+        if (done != VELO_OK) return ending_of(done);
+        all.value += one.y.same_bits(one.composed) ? 0 : 1;
+        if (gathers) all.value += one.gathered.same_bits(one.composed_gathered) ? 0 : 1;
+      }
+      velo_group_destroy(second);
+      all.code = VELO_OK;
+      return all;
+    });
+    for (const ending& one : ranks.wait()) {
+      CHECK(one.code == VELO_OK);
+      CHECK(one.value == 0);
+    }
+  }
 }
 
 TEST_CASE("gather and scatter name shapes that do not divide and groups that do not fit") {

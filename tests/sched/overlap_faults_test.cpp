@@ -121,7 +121,7 @@ TEST_CASE(
       const two_groups all(3);
       std::atomic<int> calls{0};
       std::thread aborts([&] {
-        while (calls < 8 + 5 * round) sleep_ms(0);
+        while (calls < 4 + round) sleep_ms(0);
         velo_group_abort(all.ranks.group(2));
       });
       const std::vector<said> ends = all.ranks.run([&](int rank) {
