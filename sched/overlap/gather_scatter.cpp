@@ -155,8 +155,8 @@ void drop(const problem& p) noexcept {
   leave_scattering(p);
 }
 
-row_source one_matrix(const void* rows, const problem& p) {
-  return {{rows}, p.product.m, nullptr};
+row_source one_matrix(const problem& p) {
+  return {&p.product.a, p.product.m, nullptr};
 }
 
 // What a call does with the group that gathers; `then` goes on with the rows.
@@ -165,7 +165,8 @@ void gather(problem& p, comm::operation& what, comm::transport& link, core::aren
             core::execution& on, const go_on& then) {
   what.out = room_for(what.out_count, p.gathered, p, scratch);
   link.run(what, on);
-  then(one_matrix(what.out, p));
+  p.product.a = what.out;
+  then(one_matrix(p));
 }
 
 void gather_and_multiply(problem& p, comm::operation& what, comm::transport& link,
@@ -230,7 +231,7 @@ void run(const Args& a, const problem& inferred, const overlap_kernel& kernel,
   if (p.gathering.group != nullptr) return gather_and_go_on(p, kernel.how, on);
   if (p.gathered != nullptr && p.x_count > 0)
     std::memcpy(p.gathered, p.x, static_cast<std::size_t>(p.x_count * (p.dtype.bits / 8)));
-  multiply_and_scatter(p, one_matrix(p.x, p), kernel.how, on);
+  multiply_and_scatter(p, one_matrix(p), kernel.how, on);
 }
 
 template <class Args>

@@ -6,8 +6,6 @@
 // takes the turn of the context for as long as that lasts, and waits for peers without it.
 #pragma once
 
-#include <vector>
-
 #include "comm/group.hpp"
 #include "core/execution.hpp"
 #include "ops/gemm/gemm.hpp"
@@ -67,7 +65,7 @@ struct block {
 
 // The left side of a product: rows of several matrices, one behind the other, of as many rows each.
 struct row_source {
-  std::vector<const void*> of;
+  const void* const* of;
   std::int64_t each;
   comm::relay* shown_by = nullptr;  // whose tensors they may be
 };

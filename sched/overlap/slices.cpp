@@ -182,7 +182,7 @@ void shown_rows::end() {
 
 void all_reduce_in_slices(const slicing& s) {
   const sliced_product product(s.product, s.scratch, s.on);
-  const row_source x{{s.product.a}, s.product.m, nullptr};
+  const row_source x{&s.product.a, s.product.m, nullptr};
   summed_slices slices(s);
   const std::int64_t count = s.in.count();
   for (std::int64_t i = 0; i < count; ++i) {
@@ -247,7 +247,8 @@ void gather_in_slices(const slicing& s, char* keep) {
       const comm::relay::use tensors(s.link);
       if (keep != nullptr)
         copy_block({rows, x_row}, keep + row * x_row, x_row, of.rows, x_row, turn);
-      product.multiply({0, of.rows, 0, s.product.n}, {{rows}, of.rows, nullptr},
+      const void* const matrix = rows;
+      product.multiply({0, of.rows, 0, s.product.n}, {&matrix, of.rows, nullptr},
                        at_row(s.product.c, row, y_row), s.product.ldc, turn);
     });
   };

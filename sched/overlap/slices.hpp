@@ -10,6 +10,8 @@
 // of the ranks.
 #pragma once
 
+#include <vector>
+
 #include "sched/overlap/product.hpp"
 
 namespace velo::sched {
@@ -62,7 +64,7 @@ class shown_rows {
   shown_rows(const comm::operation& what, comm::relay& link, core::execution& on, int rank,
              int ranks);  // what.in: this rank's
 
-  row_source rows(std::int64_t of_rank) const { return {of_, of_rank, &link_}; }
+  row_source rows(std::int64_t of_rank) const { return {of_.data(), of_rank, &link_}; }
   void keep(void* all) const;  // a copy of all of them
   void end();                  // they were read
 

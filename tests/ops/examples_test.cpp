@@ -1,6 +1,8 @@
 // The known results among the examples of abi/spec, held against the reference and against the
 // kernels of this machine, in float32 and in bfloat16, within the bounds of the spec; and whether
 // they depend on every attribute, so that whoever keeps the examples notices one that is ignored.
+#include <string_view>
+
 #include "example_call.hpp"
 #include "places.hpp"
 
@@ -46,6 +48,11 @@ bool decides(const ops::op_spec& spec, int field, const session& s) {
   return false;
 }
 
+// Of how an operator works, not of what it gives.
+bool is_tuning(const ops::field& field) {
+  return std::string_view(field.name) == "parallel_num";
+}
+
 }  // namespace
 
 TEST_CASE("every operator gives the known results of its examples, at every level") {
@@ -75,8 +82,8 @@ TEST_CASE("a known result depends on each attribute and each optional input of i
       const bool tensor = field.kind == ops::field_kind::tensor;
       if (field.kind == ops::field_kind::handle || (tensor && (field.output || !field.optional)))
         continue;
-      INFO(places_of(spec) << "\nno example with a known result decides " << field.name);
-      CHECK(decides(spec, f, s));
+      INFO(places_of(spec) << "\nwhether an example with a known result decides " << field.name);
+      CHECK(decides(spec, f, s) != is_tuning(field));
     }
   }
 }
