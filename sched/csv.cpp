@@ -20,6 +20,16 @@ using list = std::vector<action>;
        text("%.*s", length, got.data()));
 }
 
+// PyTorch's waits for what a rank itself sent or sums, which follow from the sends: 1WAIT_SEND_F3.
+bool is_wait(std::string_view field) {
+  constexpr std::string_view digits = "0123456789";
+  const std::size_t begin = std::min(field.find_first_not_of(digits), field.size());
+  const std::string_view behind = field.substr(begin);
+  const std::string_view name = behind.substr(0, behind.find_last_not_of(digits) + 1);
+  return begin > 0 &&
+         (name == "WAIT_SEND_F" || name == "WAIT_SEND_B" || name == "WAIT_REDUCE_GRAD");
+}
+
 list read_row(std::string_view row, std::size_t line) {
   list actions;
   for (std::size_t begin = 0; begin <= row.size();) {
@@ -29,7 +39,7 @@ list read_row(std::string_view row, std::size_t line) {
     for (; !field.empty() && field.front() == ' '; ++column) field.remove_prefix(1);
     while (!field.empty() && field.back() == ' ') field.remove_suffix(1);
     begin = comma + 1;
-    if (field.empty()) continue;
+    if (field.empty() || is_wait(field)) continue;
     action read{};
     if (!parse(field, read)) refuse(line, column, "an action, as 2F0", field);
     actions.push_back(read);

@@ -100,6 +100,8 @@ TEST_CASE("PyTorch's names, line ends and idle steps are read") {
   CHECK(test::row_of(order, 0) == "0UNSHARD 0F0 0SEND_F0 0RECV_B0 0I0 0W0 0REDUCE_GRAD");
   CHECK(test::row_of(order, 1) == "1RECV_F0 1F0 1B0 1SEND_B0");
   CHECK(order.rank_of(1) == 1);
+  const sched::schedule waits = read_csv("0F0,0SEND_F0,0WAIT_SEND_F0,0WAIT_REDUCE_GRAD\n");
+  CHECK(test::row_of(waits, 0) == "0F0 0SEND_F0");
   const sched::schedule two = read_csv("0F0,(0F1;1B0)OVERLAP_F_B\n");
   sched::action both{};
   two.read(0, 1, 1, &both);
@@ -137,6 +139,9 @@ TEST_CASE("what is no action is named with its place") {
                             "(;)OVERLAP_F_B",
                             "()OVERLAP_F_B",
                             "OVERLAP_F_B",
+                            "WAIT_SEND_F0",
+                            "0WAIT_SEND_Fx",
+                            "0WAIT_SEND0",
                             "0F0 1"}) {
     CAPTURE(wrong);
     const auto found =

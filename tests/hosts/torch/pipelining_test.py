@@ -1,0 +1,173 @@
+"""Schedules between velo and torch.distributed.pipelining: torch loads, proves and simulates velo's rows of every kind, and velo's rows
+with sends and receives; velo reads what torch writes, in both of torch's forms, and finds nothing wrong. Where both make a kind, rows are
+the same."""
+import ctypes
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+from framework import need  # noqa: E402
+
+torch = need("torch")
+from torch.distributed.pipelining import schedules  # noqa: E402
+from torch.distributed.pipelining.stage import _PipelineStageBase  # noqa: E402
+
+velo = ctypes.CDLL(os.environ["VELO_LIBRARY"])
+CSV = 0
+KINDS = ["custom", "gpipe", "1f1b", "interleaved", "looped_bfs", "zbh1", "zbh2", "zb1p", "zbv", "zbv_greedy", "vhalf", "vmin", "1f1b_v",
+         "dualpipe", "dualpipev", "seq1f1b", "auto"]
+
+
+class Desc(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_uint32), ("kind", ctypes.c_int32), ("ranks", ctypes.c_int32), ("microbatches", ctypes.c_int32),
+                ("chunks", ctypes.c_int32), ("group", ctypes.c_int32), ("splits", ctypes.c_int32), ("flags", ctypes.c_uint32),
+                ("cap", ctypes.c_double), ("costs", ctypes.c_void_p)]
+
+
+def done(status):
+    assert status == 0, status
+
+
+class Schedule:
+    def __init__(self, kind="custom", ranks=0, microbatches=0, chunks=0, handle=None):
+        self.handle = handle or ctypes.c_void_p()
+        if handle is None:
+            desc = Desc(ctypes.sizeof(Desc), KINDS.index(kind), ranks, microbatches, chunks, 0, 0, 0, 0, None)
+            done(velo.velo_schedule_create(ctypes.byref(desc), ctypes.byref(self.handle)))
+
+    def __del__(self):
+        velo.velo_schedule_destroy(self.handle)
+
+    def read(self, text):
+        done(velo.velo_schedule_read(self.handle, CSV, text.encode(), ctypes.c_uint64(len(text.encode()))))
+        return self
+
+    def rows(self):
+        size = ctypes.c_uint64()
+        done(velo.velo_schedule_write(self.handle, CSV, None, ctypes.c_uint64(0), ctypes.byref(size)))
+        text = ctypes.create_string_buffer(size.value)
+        done(velo.velo_schedule_write(self.handle, CSV, text, size, None))
+        return text.value.decode()
+
+    def lowered(self):
+        handle = ctypes.c_void_p()
+        done(velo.velo_schedule_lower(self.handle, ctypes.byref(handle)))
+        return Schedule(handle=handle)
+
+    def violations(self):
+        count = ctypes.c_int64(-1)
+        done(velo.velo_schedule_check(self.handle, ctypes.byref(count)))
+        return count.value
+
+
+class Stage(_PipelineStageBase):
+    """What torch's schedules ask of a stage when nothing runs."""
+
+    def __init__(self, ranks, stages):  # pylint: disable=super-init-not-called
+        self.submod = None
+        self.group = None
+        self.num_stages = stages
+        self.group_size = ranks
+        self.group_rank = 0
+        self.stage_index = 0
+        self.stage_index_to_group_rank = None
+
+    def _create_grad_recv_info(self, *_):
+        return None
+
+    def _prepare_forward_infra(self, *_):
+        return None
+
+    def _prepare_backward_infra(self, *_):
+        return None
+
+
+def stages(ranks, count):
+    return [Stage(ranks, count) for _ in range(count // ranks)]
+
+
+OF_STAGES = {"UNSHARD", "RESHARD", "REDUCE_GRAD", "WAIT_REDUCE_GRAD"}
+
+
+def apart(actions):
+    """Torch simulates no fused pairs, but their members one after the other, and nothing of a stage as a whole."""
+    return {rank: [part for a in row if a is not None for part in (a.sub_actions or (a,)) if part.computation_type.value not in OF_STAGES]
+            for rank, row in actions.items()}
+
+
+def simulate(actions, ranks_of, count):
+    """Torch's simulator: raises where ranks wait for each other."""
+    simulated = schedules._simulate_comms_compute(apart(actions), lambda stage: ranks_of[stage], count)
+    expected = sum(len(row) for row in apart(actions).values())
+    assert sum(a is not None for row in simulated.values() for a in row) == expected
+
+
+def torch_accepts(rows, ranks, count, microbatches):
+    with open("rows.csv", "w", encoding="ascii") as file:
+        file.write(rows)
+    loaded = schedules._PipelineScheduleRuntime(stages(ranks, count), microbatches)
+    loaded._load_csv("rows.csv", format="compute_only")  # proves the order, and puts sends and receives in
+    simulate(loaded.pipeline_order_with_comms, loaded.stage_index_to_group_rank, count)
+    return loaded
+
+
+def torch_accepts_lowered(schedule, loaded, count):
+    """velo's sends and receives, with the waits for each send that torch's own lowering adds."""
+    rows = schedule.lowered().rows().splitlines()
+    actions = {rank: [schedules._Action.from_str(text) for text in row.split(",")] for rank, row in enumerate(rows)}
+    simulate(actions, loaded.stage_index_to_group_rank, count)
+    waiting = schedules._add_wait_send(actions)
+    schedules._validate_send_waits(waiting)
+    simulate(waiting, loaded.stage_index_to_group_rank, count)
+
+
+def check_velo_to_torch():
+    seen = 0
+    for kind in KINDS[1:]:
+        if kind in ("dualpipe", "seq1f1b"):  # two directions, and splits, of which torch knows nothing
+            continue
+        one = kind in ("gpipe", "1f1b", "zbh1", "zbh2")
+        for ranks, microbatches in ((2, 4), (4, 8), (4, 12), (3, 9), (8, 16)):
+            for chunks in (1,) if one else (2, 4) if kind in ("interleaved", "looped_bfs", "zb1p") else (2,):
+                made = Schedule(kind, ranks, microbatches, chunks)
+                loaded = torch_accepts(made.rows(), ranks, ranks * chunks, microbatches)
+                torch_accepts_lowered(made, loaded, ranks * chunks)
+                seen += 1
+    return seen
+
+
+def dumped(schedule, form):
+    schedule._dump_csv("torch.csv", format=form)
+    with open("torch.csv", encoding="ascii", newline="") as file:
+        return file.read()
+
+
+def without_gaps(text):
+    """Torch's rows have an empty field where a rank waits."""
+    return "".join(",".join(field for field in row.split(",") if field) + "\n" for row in text.splitlines())
+
+
+def check_torch_to_velo():
+    ours = {"ScheduleInterleaved1F1B": "interleaved", "ScheduleLoopedBFS": "looped_bfs", "ScheduleInterleavedZeroBubble": "zb1p",
+            "ScheduleZBVZeroBubble": "zbv", "ScheduleDualPipeV": "dualpipev"}
+    # Where torch puts other actions in another order than the papers, velo's own order is not torch's.
+    same = {"interleaved", "zb1p", "zbv", "dualpipev"}
+    seen = 0
+    for name, kind in ours.items():
+        v_shaped = kind in ("zbv", "dualpipev")
+        for ranks, microbatches in ((2, 4), (4, 8), (4, 12), (8, 16)):
+            for chunks in (2,) if v_shaped else (2, 4):
+                count = ranks * chunks
+                theirs = getattr(schedules, name)(stages(ranks, count), microbatches, loss_fn=lambda *_: None)
+                for form in ("compute_only", "compute_comms"):
+                    read = Schedule().read(dumped(theirs, form))
+                    assert read.violations() == 0, (name, ranks, microbatches, form)
+                    seen += 1
+                if kind in same:
+                    rows = without_gaps(dumped(theirs, "compute_only"))
+                    assert Schedule(kind, ranks, microbatches, chunks).rows() == rows, (name, ranks, microbatches)
+    return seen
+
+
+print(f"torch {torch.__version__}: {check_velo_to_torch()} of velo's schedules accepted and simulated, "
+      f"{check_torch_to_velo()} of torch's texts read and proven")
