@@ -1,13 +1,13 @@
 // bench_comm: collectives of velo's groups beside OpenMPI's, on one host, started by mpirun:
 //
-//   mpirun -np 2 --bind-to core build/bench/bench_comm [--seconds S] [--keep-malloc] [--json FILE]
+//   mpirun -np 2 --bind-to core build/bench/bench_comm [--seconds S] [--keep-malloc] [--scenes] [--json FILE]
 //
 // Every rank times each call by itself; a call costs what the slowest rank needed. Inputs are written
 // anew before each call, a barrier of MPI before each call lines the ranks up, contenders alternate
 // call by call, and every result is checked. Tensors are private to their process. velo over threads
 // (local) is measured by rank 0 alone, while the others sleep. --keep-malloc: what is freed stays with
-// the process, so that large buffers of OpenMPI's are not new pages each time. Goals: goals.json, comm;
-// they are of two ranks.
+// the process, so that large buffers of OpenMPI's are not new pages each time. Behind the collectives come
+// scenes (comm/scenes.hpp); --scenes: these alone. Goals: goals.json, comm; they are of two ranks.
 #include <malloc.h>
 #include <mpi.h>
 #include <sched.h>
@@ -25,6 +25,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/comm/scenes.hpp"
 #include "bench/goals.hpp"
 #include "bench/limits/machine.hpp"
 #include "bench/protocol.hpp"
@@ -316,6 +317,7 @@ result row_of(op what, dtype type, std::int64_t bytes, const char* by, int ranks
 
 struct settings {
   double seconds = 0.4;
+  bool scenes_alone = false;
   const char* json = nullptr;
 };
 
@@ -337,7 +339,7 @@ std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op b
     rows.push_back(row_of(what, type, bytes, "local", ranks, local, all[0].seconds));
     for (std::size_t i = rows.size() - 3; i < rows.size(); ++i) print_line(stdout, rows[i]);
   };
-  if (rank == 0) print_header(stdout);
+  if (set.scenes_alone) return rows;
   one(op::barrier, dtype::f32, 8);
   for (const op what :
        {op::all_reduce, op::reduce_scatter, op::all_gather, op::all_to_all, op::broadcast})
@@ -348,6 +350,13 @@ std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op b
       if (what == op::all_reduce) one(what, dtype::bf16, bytes);
     }
   return rows;
+}
+
+void add_rows(std::vector<result>& rows, const std::vector<result>& more, int rank) {
+  for (const result& row : more) {
+    if (rank == 0) print_line(stdout, row);
+    rows.push_back(row);
+  }
 }
 
 int finish(const std::vector<result>& rows, const settings& set) {
@@ -374,6 +383,8 @@ int run(int argc, char** argv) {
       mallopt(M_TRIM_THRESHOLD, 1 << 30);
     } else if (word == "--seconds" && i + 1 < argc) {
       set.seconds = std::atof(argv[++i]);
+    } else if (word == "--scenes") {
+      set.scenes_alone = true;
     } else if (word == "--json" && i + 1 < argc) {
       set.json = argv[++i];
     } else {
@@ -394,7 +405,16 @@ int run(int argc, char** argv) {
     desc.transport = one == &shm ? VELO_TRANSPORT_SHM : VELO_TRANSPORT_MPI;
     require(velo_group_create(one->context, &desc, &one->group));
   }
-  const std::vector<result> rows = measure(shm, mpi, bf16_sum, rank, ranks, set);
+  if (rank == 0) print_header(stdout);
+  std::vector<result> rows = measure(shm, mpi, bf16_sum, rank, ranks, set);
+  add_rows(rows, overlap_rows(bf16_sum), rank);
+  if (rank == 0) {
+    unbind();
+    add_rows(rows, dispatch_rows(5 * set.seconds), rank);
+    add_rows(rows, bucket_rows(), rank);
+    add_rows(rows, signature_rows(), rank);
+  }
+  sleep_through();
   if (rank == 0) code = finish(rows, set);
   velo_context_destroy(shm.context);
   velo_context_destroy(mpi.context);

@@ -46,7 +46,7 @@ EXTERNAL = {
     r"zlib\.h": r"^(core/checksum|examples/|tests/|bench/)",
     r"(iostream|typeinfo)": r"^(examples/|tests/|bench/|abi/)",
     r"omp\.h": r"^bench/",
-    r"mpi\.h": r"^(comm/transport/mpi/|tests/comm/mpi/|bench/bench_comm)",
+    r"mpi\.h": r"^(comm/transport/mpi/|tests/comm/mpi/|bench/bench_comm|bench/comm/)",
     r"liburing\.h": r"^(memory/swap/uring_engine|tests/)",
 }
 

@@ -1,0 +1,253 @@
+// C7: tokens to their experts over two simulated hosts of four ranks, each a thread.
+//
+// Whatever crosses between the hosts first passes a lane (a token bucket for each host) of an eighth of
+// the bandwidth that crossing bytes have without it; then the call is made, so that nothing overlaps.
+// all_to_all_v sends a copy for each expert, as tokens laid out by expert are; laying them out is timed,
+// since velo_group_dispatch does it too. Both results are compared, and the bytes printed.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+
+#include "bench/comm/scenes.hpp"
+#include "bench/protocol.hpp"
+#include "bench/require.hpp"
+#include "velo/velo.h"
+
+namespace velo::bench {
+namespace {
+
+constexpr int hosts = 2, near = 4, ranks = hosts * near, top = 8, experts_a_rank = 8;
+constexpr std::int64_t tokens = 128, width = 4096;  // bytes of a token
+constexpr double slower = 8;
+
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What leaves a host, one after the other.
+class lane {
+ public:
+  double rate = 0;  // bytes a second; 0: without a bound
+  void pass(std::int64_t bytes) {
+    if (rate == 0) return;
+    double end = 0;
+    {
+      const std::lock_guard<std::mutex> lock(lock_);
+      free_ = std::max(free_, now()) + static_cast<double>(bytes) / rate;
+      end = free_;
+    }
+    std::this_thread::sleep_for(std::chrono::duration<double>(end - now()));
+  }
+
+ private:
+  std::mutex lock_;
+  double free_ = 0;
+};
+
+using bytes = std::vector<unsigned char>;
+using numbers = std::vector<std::int64_t>;
+
+struct rank_of_hosts {
+  velo_context context = nullptr;
+  velo_stream stream = nullptr;
+  velo_group whole = nullptr, inside = nullptr, across = nullptr;
+  bytes in = bytes(tokens * width), packed = bytes(tokens * top * width), flat, deduped;
+  std::vector<std::int32_t> targets;
+  numbers takes = numbers(ranks, 0);  // rows of each rank
+  std::int64_t copies_cross = 0, tokens_cross = 0;
+};
+
+velo_tensor tensor(void* data, velo_dtype dtype, const std::int64_t* shape, int rank) {
+  return {data, {VELO_DEVICE_CPU, 0}, rank, dtype, shape, nullptr, 0};
+}
+constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1}, i32{VELO_DTYPE_INT, 32, 1};
+
+class scene {
+ public:
+  scene() {
+    for (int r = 0; r < ranks; ++r) open(all_[r]);
+    std::mt19937 random(17);
+    for (int r = 0; r < ranks; ++r) route(r, random);
+    for (rank_of_hosts& one : all_) {
+      std::int64_t rows = 0;
+      for (const std::int64_t n : one.takes) rows += n;
+      one.flat.resize(static_cast<std::size_t>(rows * width));
+      one.deduped.resize(one.flat.size());
+    }
+    std::vector<velo_context> contexts;
+    for (const rank_of_hosts& one : all_) contexts.push_back(one.context);
+    group(contexts, [this](std::size_t i) -> velo_group& { return all_[i].whole; });
+    for (std::size_t host = 0; host < hosts; ++host)
+      group({contexts.begin() + near * host, contexts.begin() + near * (host + 1)},
+            [&](std::size_t i) -> velo_group& { return all_[near * host + i].inside; });
+    for (std::size_t place = 0; place < near; ++place)
+      group({contexts[place], contexts[near + place]},
+            [&](std::size_t i) -> velo_group& { return all_[near * i + place].across; });
+  }
+  ~scene() {
+    for (const rank_of_hosts& one : all_) velo_context_destroy(one.context);
+  }
+  scene(const scene&) = delete;
+
+  // Seconds of each call of the slowest rank, in turn copies and deduplicated.
+  void measure(double seconds, std::vector<double>& flat, std::vector<double>& deduped) {
+    std::vector<std::vector<double>> took(2 * ranks);
+    const double until = now() + seconds;
+    std::atomic<int> last{400};
+    std::vector<std::thread> threads;
+    for (int r = 0; r < ranks; ++r)
+      threads.emplace_back([&, r] {
+        rank_of_hosts& me = all_[r];
+        for (int round = 0; round < last; ++round) {
+          if (r == 0 && round > 3 && now() > until) last = round + 1;
+          for (const int way : {0, 1}) {
+            require(velo_group_barrier(me.stream, me.whole));
+            const double begin = now();
+            way == 0 ? by_copies(r) : by_dispatch(r);
+            took[2 * static_cast<std::size_t>(r) + static_cast<std::size_t>(way)].push_back(now() -
+                                                                                            begin);
+            require(velo_group_barrier(me.stream, me.whole));
+          }
+          if (me.flat != me.deduped) {
+            std::fprintf(stderr, "bench_comm: a wrong result of velo_group_dispatch\n");
+            std::exit(2);
+          }
+        }
+      });
+    for (std::thread& one : threads) one.join();
+    for (std::size_t round = 1; round < took[0].size(); ++round)
+      for (const std::size_t way : {0, 1}) {
+        double most = 0;
+        for (std::size_t r = 0; r < ranks; ++r) most = std::max(most, took[2 * r + way][round]);
+        (way == 0 ? flat : deduped).push_back(most);
+      }
+  }
+  // Of both, what leaves the host that sends most.
+  std::int64_t crossing(bool deduplicated) const {
+    std::int64_t most = 0;
+    for (int host = 0; host < hosts; ++host) {
+      std::int64_t all = 0;
+      for (int place = 0; place < near; ++place)
+        all += crossing_of(host * near + place, deduplicated);
+      most = std::max(most, all);
+    }
+    return most;
+  }
+  void throttle(double rate) {
+    for (lane& one : lanes_) one.rate = rate;
+  }
+
+ private:
+  static void open(rank_of_hosts& one) {
+    velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
+    desc.threads = 1;
+    require(velo_context_create(&desc, &one.context));
+    require(velo_context_stream(one.context, &one.stream));
+  }
+  template <class Place>
+  static void group(const std::vector<velo_context>& contexts, Place&& place) {
+    std::vector<velo_group> made(contexts.size());
+    require(velo_group_create_local(contexts.data(), static_cast<std::int32_t>(contexts.size()),
+                                    nullptr, made.data()));
+    for (std::size_t i = 0; i < made.size(); ++i) place(i) = made[i];
+  }
+  // Eight different experts for each token, evenly.
+  void route(int rank, std::mt19937& random) {
+    rank_of_hosts& me = all_[rank];
+    for (unsigned char& one : me.in) one = static_cast<unsigned char>(random());
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      std::set<int> experts;
+      while (experts.size() < top)
+        experts.insert(static_cast<int>(random() % (ranks * experts_a_rank)));
+      bool crosses = false;
+      for (const int expert : experts) {
+        const int to = expert / experts_a_rank;
+        me.targets.push_back(to);
+        ++all_[to].takes[static_cast<std::size_t>(rank)];
+        me.copies_cross += to / near != rank / near;
+        crosses = crosses || to / near != rank / near;
+      }
+      me.tokens_cross += crosses;
+    }
+  }
+  std::int64_t crossing_of(int rank, bool deduplicated) const {
+    const rank_of_hosts& me = all_[rank];
+    return deduplicated ? me.tokens_cross * (width + top * 4) + 8 : me.copies_cross * width;
+  }
+
+  void by_copies(int rank) {
+    rank_of_hosts& me = all_[rank];
+    numbers gives, takes = me.takes;
+    std::int64_t end = 0;
+    for (int to = 0; to < ranks; ++to) {
+      const std::int64_t begin = end;
+      for (std::size_t i = 0; i < me.targets.size(); ++i)
+        if (me.targets[i] == to) {
+          std::memcpy(me.packed.data() + end,
+                      me.in.data() + static_cast<std::int64_t>(i) / top * width, width);
+          end += width;
+        }
+      gives.push_back(end - begin);
+    }
+    for (std::int64_t& one : takes) one *= width;
+    const auto out = static_cast<std::int64_t>(me.flat.size());
+    const velo_tensor from = tensor(me.packed.data(), u8, &end, 1),
+                      to = tensor(me.flat.data(), u8, &out, 1);
+    lanes_[rank / near].pass(crossing_of(rank, false));
+    require(velo_group_all_to_all_v(me.stream, me.whole, &from, gives.data(), nullptr, takes.data(),
+                                    nullptr, &to));
+  }
+  void by_dispatch(int rank) {
+    rank_of_hosts& me = all_[rank];
+    const std::int64_t rows[2] = {tokens, width}, each[2] = {tokens, top},
+                       gets[2] = {static_cast<std::int64_t>(me.deduped.size()) / width, width};
+    const velo_tensor from = tensor(me.in.data(), u8, rows, 2),
+                      targets = tensor(me.targets.data(), i32, each, 2),
+                      to = tensor(me.deduped.data(), u8, gets, 2);
+    lanes_[rank / near].pass(crossing_of(rank, true));
+    require(velo_group_dispatch(me.stream, me.inside, me.across, &from, &targets, me.takes.data(),
+                                &to));
+  }
+
+  rank_of_hosts all_[ranks];
+  lane lanes_[hosts];
+};
+
+}  // namespace
+
+std::vector<result> dispatch_rows(double seconds) {
+  scene all;
+  std::vector<double> flat, deduped;
+  all.measure(seconds / 2, flat, deduped);
+  const auto much = static_cast<double>(all.crossing(false));
+  all.throttle(much / quantile(flat, 0.25) / slower);
+  flat.clear(), deduped.clear();
+  all.measure(seconds, flat, deduped);
+  std::printf("dispatch: %.2f MB leave a host, %.2f MB as copies\n",
+              static_cast<double>(all.crossing(true)) / 1e6, much / 1e6);
+  result row;
+  row.name = "dispatch";
+  row.shape = "top 8 of 64, 2 x 4 ranks";
+  row.residency = "local";
+  row.unit = "GB/s";
+  row.type = dtype::bf16;
+  row.threads = ranks;
+  const double mine = quantile(deduped, 0.25), theirs = quantile(flat, 0.25);
+  row.rates = {much / mine / 1e9};
+  row.limits = {0};
+  row.p25s = {mine};
+  row.mins = {*std::min_element(deduped.begin(), deduped.end())};
+  row.add_peer("all_to_all_v", much / theirs / 1e9, theirs / mine);
+  row.calls = static_cast<int>(deduped.size());
+  return {row};
+}
+
+}  // namespace velo::bench
