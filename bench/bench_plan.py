@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
-"""What plans of velo come to on placement instances and traces: heights, memory, stalls.
+"""What plans and pools of velo come to on placement instances and traces: heights, memory, stalls.
 
     bench_plan.py DATA [--filter REGEX] [--json]
 
 DATA is a folder with placement/*.csv (id,lower,upper,size; the capacity stands in the name, NAME.CAPACITY.csv) and traces/*.csv (RMM's
 log). Rows: `place`, each instance on one thread and on two, seconds until it fits, 10 at most, and the sums of all; `trace`, each trace
-placed within a second, and `pipeline`, a million buffers of a pipeline's stage within five, the height over the bound; `mismatch`, a
+placed within a second, `online`, the same trace in a pool that knows
+nothing of what comes, beside the model of the allocator that frameworks use, and `pipeline`, a million buffers of a pipeline's stage within five, the height over the bound; `mismatch`, a
 replay in which 5 % of the tensors have other sizes and 1 % are new, the most bytes reserved over the most alive (worst of four seeds);
 `swap`, half of the peak as the budget and two links of 12 GB/s, the stall over the bound that no plan is below (worst of six lengths of the
 step, since a trace does not tell how long it computes); `joint`, 40 % of the peak and steps of 0.5 s, the stall of swapping and making
 again together over the better of either alone. For it each allocation of the trace is an operation that takes as long as the others,
-and reads what was allocated before it and what is freed before the next. One JSON object a row with --json. Goals: goals.json, plans. Needs nothing
+and reads what was allocated before it and what is freed before the next; `stitch`, a block of nine tenths of what is free in a thousand
+holes of 2 MiB, in seconds a GiB (best of five). One JSON object a row with --json. Goals: goals.json, plans. Needs nothing
 but Python; VELO_LIBRARY names the library, else the build's is taken.
 """
 import argparse
@@ -21,6 +23,8 @@ import os
 import pathlib
 import random
 import re
+import statistics
+import subprocess
 import sys
 import time
 
@@ -30,6 +34,7 @@ sys.path.insert(0, str(ROOT / "examples/python"))
 os.environ.setdefault("VELO_LIBRARY", str(ROOT / "build/capi/libvelo.so.1"))
 import velo.ctypes as v  # noqa: E402
 
+COMMAND = os.environ.get("VELO_COMMAND", str(ROOT / "build/examples/velo/velo"))
 LINK = 12e9  # bytes a second
 STEPS = (0.1, 0.3, 0.5, 0.8, 1.0, 2.0)  # seconds of computing
 
@@ -212,7 +217,10 @@ def swaps(plan, name):
     for seconds in STEPS:
         options = v.velo_swap_options(budget=plan.stats().lower_bound // 2, out_bytes_per_second=LINK, in_bytes_per_second=LINK,
                                       seconds=seconds, least_bytes=1 << 20)
-        plan.call("solve_swaps", ctypes.byref(options))
+        try:
+            plan.call("solve_swaps", ctypes.byref(options))
+        except v.VeloError as failure:  # a trace whose buffers all end at once needs them at once
+            return {"name": "swap", "instance": name, "threads": 1, "impossible": str(failure)}
         found = v.velo_plan_swap_stats()
         plan.call("get_swap_stats", ctypes.byref(found))
         bound = found.bound_seconds or (found.stall_seconds and float("inf")) or 1.0
@@ -291,10 +299,51 @@ def joint(library, name, text, seconds=0.5):
             "joint": both[0], "of_it_made_again": both[1]}
 
 
+def online(file):
+    """Fragmentation of a pool without foresight, and of the model."""
+    said = (json.loads(subprocess.run([COMMAND, "replay", file, "--pool", pool, "--json"], capture_output=True, check=True).stdout)
+            for pool in ("velo", "model"))
+    velo, model = (one["fragmentation"] for one in said)
+    return {"name": "online", "instance": file.stem, "threads": 1, "fragmentation": velo, "model": model}
+
+
+def stitched(library, holes=1000, size=2 << 20):
+    """Seconds a GiB until a block lies in holes whose pages have been touched."""
+    best, share = float("inf"), int(0.9 * holes * size) // size * size
+    for _ in range(5):
+        pool, request, block, stats = v.velo_pool(), v.velo_pool_request(bytes=size), ctypes.c_void_p(), v.velo_pool_stats()
+        v.check(library, library.velo_pool_create(None, ctypes.byref(pool)))
+        blocks = []
+        for _ in range(2 * holes):
+            v.check(library, library.velo_pool_allocate(pool, ctypes.byref(request), ctypes.byref(block)))
+            blocks.append(block.value)
+        for one in blocks[::2]:
+            ctypes.memset(one, 1, size)
+            v.check(library, library.velo_pool_free(pool, one, size, None))
+        v.check(library, library.velo_pool_get_stats(pool, ctypes.byref(stats)))
+        v.check(library, library.velo_pool_set_limit(pool, stats.bytes_reserved))
+        request.bytes = share
+        begin = time.perf_counter()
+        v.check(library, library.velo_pool_allocate(pool, ctypes.byref(request), ctypes.byref(block)))
+        best = min(best, time.perf_counter() - begin)
+        for one, bytes_of in [(block.value, share)] + [(one, size) for one in blocks[1::2]]:
+            v.check(library, library.velo_pool_free(pool, one, bytes_of, None))
+        library.velo_pool_destroy(pool)
+    return {"name": "stitch", "instance": f"{holes} holes", "threads": 1, "seconds": best / (share / 2**30)}
+
+
 def rows_of(library, data, wanted):
     if wanted("place"):
         yield from placements(library, sorted((data / "placement").glob("*.csv")))
-    for file in sorted((data / "traces").glob("*.csv")):
+    if wanted("stitch"):
+        yield stitched(library)
+    traces = sorted((data / "traces").glob("*.csv"))
+    if wanted("online") and traces:
+        found = [online(file) for file in traces]
+        yield from found
+        velo, model = (statistics.mean(row[of] for row in found) for of in ("fragmentation", "model"))
+        yield {"name": "online", "instance": "all", "threads": 1, "fragmentation": velo, "model": model, "of_model": velo / model}
+    for file in traces:
         with plan_of(library) as plan:
             plan.read(file.read_bytes(), v.VELO_PLAN_RMM_LOG)
             if wanted("trace"):
