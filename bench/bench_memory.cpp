@@ -123,6 +123,8 @@ measured_calls bench::pairs_of(const memory_row& row, int threads, velo_pool poo
   const bool touched = row.residency == "touched";
   const std::size_t pages = touched ? row.bytes / 4096 : 0;
   made.count = static_cast<int>(256 / (pages / 16 + 1)) + 1;
+  // To start the partner and to wait for it takes as long as a hundred pairs.
+  if (threads > 1 && pages == 0 && row.bytes <= 1 << 23) made.count *= 32;
   for_each_allocator(pool, [&](const std::string& name, auto calls) {
     made.all.push_back({name, [=, count = made.count, bytes = row.bytes](int) {
                           const auto work = [=] { run_pairs(calls, bytes, touched, count); };
