@@ -87,7 +87,8 @@ class summed_slices {
         from_(static_cast<std::size_t>(s.ranks)) {}
 
   // Each rank sums all of a slice; or a share of its rows, for all ranks, whose y it can write.
-  void take(const block& of) {
+  // own: this rank's block, nullptr: in its place.
+  void take(const block& of, const char* own) {
     s_.link.await_piece();
     const bool shares = s_.link.tensor(s_.rank) != nullptr;
     block mine = of;
@@ -98,6 +99,7 @@ class summed_slices {
     const std::int64_t row = of.columns * element_bytes(s_);
     for (int r = 0; r < s_.ranks; ++r)
       from_[static_cast<std::size_t>(r)] = {s_.link.piece(r) + (mine.row - of.row) * row, row};
+    if (own != nullptr) from_[static_cast<std::size_t>(s_.rank)].first = own;
     in_turn(s_.on, [&](core::execution& turn) {
       const comm::relay::use tensors(s_.link);
       sum_blocks(s_, from_, place_in(s_.product.c, mine), y_row_, mine, !shares && is_large_, turn);
@@ -180,21 +182,31 @@ void shown_rows::end() {
   link_.finish();
 }
 
+// Where each rank reads all of a peer's slice, it is put into its place around the cache: lines that
+// another cache has written come at a third of memory's speed when the two processors share no cache.
+// Half a slice, of ranks that share the sums, is worth no copy.
 void all_reduce_in_slices(const slicing& s) {
   const sliced_product product(s.product, s.scratch, s.on);
   const row_source x{&s.product.a, s.product.m, nullptr};
   summed_slices slices(s);
+  char* own[2] = {};  // of this slice and the one before
   const std::int64_t count = s.in.count();
   for (std::int64_t i = 0; i < count; ++i) {
     const block of = s.in.at(i);
     s.link.await_place();
+    char*& to = own[i % 2];
+    if (to == nullptr && s.link.tensor(s.rank) == nullptr)
+      to = s.scratch.take<char>(static_cast<std::size_t>(s.in.bytes()));
     in_turn(s.on, [&](core::execution& turn) {
-      product.multiply(of, x, s.link.place(), of.columns, turn);
+      char* const place = s.link.place();
+      product.multiply(of, x, to == nullptr ? place : to, of.columns, turn);
+      const std::int64_t row = of.columns * element_bytes(s);
+      if (to != nullptr) copy_block({to, row}, place, row, of.rows, row, turn);
     });
     s.link.show();
-    if (i > 0) slices.take(s.in.at(i - 1));
+    if (i > 0) slices.take(s.in.at(i - 1), own[(i - 1) % 2]);
   }
-  if (count > 0) slices.take(s.in.at(count - 1));
+  if (count > 0) slices.take(s.in.at(count - 1), own[(count - 1) % 2]);
   s.link.await_readers();
   s.link.finish();
 }
