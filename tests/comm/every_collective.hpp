@@ -1,0 +1,230 @@
+// Every collective once, on tensors of numbers whose sums depend on their order: what came out, as
+// bytes, to be held against what threads of one process get.
+#pragma once
+
+#include <catch2/catch.hpp>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+#include "velo/velo.h"
+
+namespace velo::test {
+
+using bytes = std::vector<unsigned char>;
+
+struct rank_of_group {
+  velo_context context = nullptr;
+  velo_stream stream = nullptr;
+  velo_group group = nullptr;
+  int rank = 0, size = 1;
+};
+
+inline velo_context new_context() {
+  velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+  one.threads = 1;
+  velo_context context = nullptr;
+  REQUIRE(velo_context_create(&one, &context) == VELO_OK);
+  return context;
+}
+
+inline constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1}, f16{VELO_DTYPE_FLOAT, 16, 1},
+    bf16{VELO_DTYPE_BFLOAT, 16, 1}, i64{VELO_DTYPE_INT, 64, 1}, u8{VELO_DTYPE_UINT, 8, 1};
+
+// A tensor of numbers whose sums depend on their order; of bytes that differ everywhere.
+class numbers {
+ public:
+  numbers(velo_dtype dtype, std::int64_t count, int seed) : dtype_(dtype), count_(count) {
+    data_.resize(static_cast<std::size_t>(count * (dtype.bits / 8)) + 8);
+    std::uint32_t state = static_cast<std::uint32_t>(seed) * 2654435761u + 12345u;
+    for (std::int64_t i = 0; i < count; ++i) {
+      state = state * 1664525u + 1013904223u;
+      const float value = static_cast<float>(static_cast<int>(state >> 8) - (1 << 23)) / 65536.0f;
+      unsigned char* at = data_.data() + i * (dtype.bits / 8);
+      std::uint32_t word;
+      std::memcpy(&word, &value, 4);
+      const std::uint16_t high = static_cast<std::uint16_t>(word >> 16),
+                          half = static_cast<std::uint16_t>(state >> 18 & 0x3bff);
+      if (dtype.code == VELO_DTYPE_FLOAT && dtype.bits == 32) std::memcpy(at, &value, 4);
+      if (dtype.code == VELO_DTYPE_FLOAT && dtype.bits == 16) std::memcpy(at, &half, 2);
+      if (dtype.code == VELO_DTYPE_BFLOAT) std::memcpy(at, &high, 2);
+      if (dtype.code == VELO_DTYPE_INT || dtype.code == VELO_DTYPE_UINT)
+        for (int b = 0; b < dtype.bits / 8; ++b) at[b] = static_cast<unsigned char>(state >> 3 * b);
+    }
+  }
+  velo_tensor view() const {
+    return {const_cast<unsigned char*>(data_.data()),
+            {VELO_DEVICE_CPU, 0},
+            1,
+            dtype_,
+            &count_,
+            nullptr,
+            0};
+  }
+  void append_to(bytes& all) const { all.insert(all.end(), data_.begin(), data_.end() - 8); }
+
+ private:
+  velo_dtype dtype_;
+  std::int64_t count_;
+  bytes data_;
+};
+
+// Every collective once, on tensors of about `count` elements; what came out is appended.
+class every_collective {
+ public:
+  every_collective(const rank_of_group& me, velo_dtype dtype, std::int64_t count, bytes& all)
+      : me_(me), dtype_(dtype), count_(count), all_(all) {}
+
+  velo_status run() {
+    velo_status done = velo_group_barrier(me_.stream, me_.group);
+    for (int op = VELO_REDUCE_SUM; op <= VELO_REDUCE_CUSTOM && done == VELO_OK; ++op) {
+      velo_reduction how = VELO_REDUCTION_INIT;
+      how.op = op;
+      if (op == VELO_REDUCE_CUSTOM) how.fn = fold, how.user = &odd_;
+      done = combine(how);
+    }
+    if (done == VELO_OK) done = move();
+    if (done == VELO_OK) done = move_uneven();
+    return done;
+  }
+
+ private:
+  numbers filled(std::int64_t count) const {
+    return numbers(dtype_, count, me_.rank * 31 + static_cast<int>(count % 1000));
+  }
+  velo_status keep(velo_status done, const numbers& out) {
+    out.append_to(all_);
+    return done;
+  }
+
+  velo_status combine(const velo_reduction& how) {
+    const numbers in = filled(count_), whole = filled(count_ * me_.size), part = filled(count_),
+                  out = filled(count_), wide(f32, count_, 0);
+    const velo_tensor from = in.view(), to = out.view(), all = whole.view(), own = part.view(),
+                      larger = wide.view();
+    const int root = static_cast<int>(count_ % me_.size);
+    velo_status done = keep(velo_group_all_reduce(me_.stream, me_.group, &how, &from, &to), out);
+    if (done == VELO_OK && dtype_.bits == 16 && how.op != VELO_REDUCE_CUSTOM)
+      done = keep(velo_group_all_reduce(me_.stream, me_.group, &how, &from, &larger), wide);
+    if (done == VELO_OK)
+      done = keep(velo_group_reduce(me_.stream, me_.group, root, &how, &from,
+                                    me_.rank == root ? &to : nullptr),
+                  out);
+    if (done == VELO_OK)
+      done = keep(velo_group_reduce_scatter(me_.stream, me_.group, &how, &all, &own), part);
+    const std::vector<std::int64_t> counts = uneven();
+    std::int64_t sum = 0;
+    for (const std::int64_t one : counts) sum += one;
+    const numbers several = filled(sum), mine = filled(counts[static_cast<std::size_t>(me_.rank)]);
+    const velo_tensor before = several.view(), after = mine.view();
+    if (done == VELO_OK)
+      done = keep(
+          velo_group_reduce_scatter_v(me_.stream, me_.group, &how, &before, counts.data(), &after),
+          mine);
+    if (done == VELO_OK)
+      done = keep(velo_group_all_reduce(me_.stream, me_.group, &how, &from, &from), in);
+    return done;
+  }
+
+  velo_status move() {
+    const numbers in = filled(count_), x = filled(count_), whole = filled(count_ * me_.size),
+                  gathered = filled(count_ * me_.size), part = filled(count_);
+    const velo_tensor from = in.view(), shared = x.view(), all = whole.view(),
+                      wide = gathered.view(), own = part.view();
+    const int root = me_.size - 1;
+    const bool is_root = me_.rank == root;
+    velo_status done = keep(velo_group_broadcast(me_.stream, me_.group, root, &shared), x);
+    if (done == VELO_OK)
+      done = keep(velo_group_all_gather(me_.stream, me_.group, &from, &wide), gathered);
+    if (done == VELO_OK)
+      done = keep(velo_group_all_to_all(me_.stream, me_.group, &all, &wide), gathered);
+    if (done == VELO_OK)
+      done = keep(velo_group_all_to_all(me_.stream, me_.group, &all, &all), whole);
+    if (done == VELO_OK)
+      done = keep(velo_group_gather(me_.stream, me_.group, root, &from, is_root ? &wide : nullptr),
+                  gathered);
+    if (done == VELO_OK)
+      done = keep(velo_group_scatter(me_.stream, me_.group, root, is_root ? &wide : nullptr, &own),
+                  part);
+    return done;
+  }
+
+  // Of some ranks nothing.
+  std::vector<std::int64_t> uneven() const {
+    std::vector<std::int64_t> all;
+    for (int r = 0; r < me_.size; ++r) all.push_back(r % 3 == 1 ? 0 : count_ * (r + 1) / me_.size);
+    return all;
+  }
+
+  velo_status move_uneven() {
+    const std::vector<std::int64_t> counts = uneven();
+    std::vector<std::int64_t> offsets(counts.size()), give, take;
+    std::int64_t end = 2;
+    for (std::size_t r = counts.size(); r-- > 0; end += counts[r] + 3) offsets[r] = end;
+    std::int64_t giving = 0, taking = 0;
+    for (int r = 0; r < me_.size; ++r) {
+      give.push_back((me_.rank + 2 * r) % 3 * count_ / 4);
+      take.push_back((r + 2 * me_.rank) % 3 * count_ / 4);
+      giving += give.back(), taking += take.back();
+    }
+    const numbers in = filled(counts[static_cast<std::size_t>(me_.rank)]), all = filled(end),
+                  gifts = filled(giving), taken = filled(taking);
+    const velo_tensor from = in.view(), to = all.view(), gift = gifts.view(), got = taken.view();
+    velo_status done = keep(
+        velo_group_all_gather_v(me_.stream, me_.group, &from, counts.data(), offsets.data(), &to),
+        all);
+    if (done == VELO_OK)
+      done = keep(velo_group_all_to_all_v(me_.stream, me_.group, &gift, give.data(), nullptr,
+                                          take.data(), nullptr, &got),
+                  taken);
+    if (done == VELO_OK)
+      done = keep(
+          velo_group_gather_v(me_.stream, me_.group, 0, &from, counts.data(), offsets.data(), &to),
+          all);
+    if (done == VELO_OK)
+      done = keep(
+          velo_group_scatter_v(me_.stream, me_.group, 0, &to, counts.data(), offsets.data(), &from),
+          in);
+    return done;
+  }
+
+  // Depends on the order of the ranks, and on nothing else.
+  static void fold(void* user, const void* next, void* total, std::int64_t count,
+                   const velo_dtype* dtype) {
+    const auto* from = static_cast<const unsigned char*>(next);
+    auto* to = static_cast<unsigned char*>(total);
+    const int times = *static_cast<int*>(user);
+    for (std::int64_t i = 0; i < count * (dtype->bits / 8); ++i)
+      to[i] = static_cast<unsigned char>(to[i] * times + from[i]);
+  }
+
+  int odd_ = 31;
+  const rank_of_group& me_;
+  const velo_dtype dtype_;
+  const std::int64_t count_;
+  bytes& all_;
+};
+
+// The same by threads of this process; what each rank got.
+inline std::vector<bytes> locally(int size, velo_dtype dtype, std::int64_t count) {
+  std::vector<velo_context> contexts;
+  for (int r = 0; r < size; ++r) contexts.push_back(new_context());
+  std::vector<velo_group> groups(contexts.size());
+  REQUIRE(velo_group_create_local(contexts.data(), size, nullptr, groups.data()) == VELO_OK);
+  std::vector<bytes> all(contexts.size());
+  std::vector<std::thread> threads;
+  std::vector<velo_status> said(contexts.size());
+  for (int r = 0; r < size; ++r)
+    threads.emplace_back([&, r] {
+      const auto i = static_cast<std::size_t>(r);
+      rank_of_group me{contexts[i], nullptr, groups[i], r, size};
+      velo_context_stream(me.context, &me.stream);
+      said[i] = every_collective(me, dtype, count, all[i]).run();
+    });
+  for (std::thread& one : threads) one.join();
+  for (const velo_status one : said) CHECK(one == VELO_OK);
+  for (const velo_context one : contexts) velo_context_destroy(one);
+  return all;
+}
+
+}  // namespace velo::test

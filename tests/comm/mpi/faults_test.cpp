@@ -1,0 +1,110 @@
+// Ranks that mpirun started, some of which are late, leave, abort, disagree or are killed.
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <thread>
+
+#include "comm/mpi/ranks.hpp"
+
+using namespace velo::test;
+
+TEST_CASE("a rank that does not come is named at the deadline", "[faults]") {
+  joined all(over_mpi(1000));
+  const int missing = all.me.size - 1;
+  CHECK(sum_of(all.me, 100) == VELO_OK);
+  if (all.me.rank == missing) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+  } else {
+    const auto begun = std::chrono::steady_clock::now();
+    CHECK(sum_of(all.me, 5000) == VELO_ERR_PEER);
+    CHECK(last_got() == "rank " + std::to_string(missing) + " not there");
+    const auto took = std::chrono::steady_clock::now() - begun;
+    CHECK(took > std::chrono::milliseconds(990));
+    CHECK(took < std::chrono::milliseconds(2500));
+  }
+  CHECK(sum_of(all.me, 5000) == VELO_ERR_PEER);  // for good, on all
+  CHECK(last_got() == "rank " + std::to_string(missing) + " not there");
+}
+
+TEST_CASE("an abort on any rank ends the calls of all", "[faults]") {
+  joined all;
+  CHECK(sum_of(all.me, 100) == VELO_OK);
+  if (all.me.rank == 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    CHECK(velo_group_abort(all.me.group) == VELO_OK);
+    CHECK(velo_group_abort(all.me.group) == VELO_OK);
+  }
+  const auto begun = std::chrono::steady_clock::now();
+  CHECK(sum_of(all.me, 5000) == VELO_ERR_PEER);
+  CHECK(last_got() == "an abort by rank 1");
+  CHECK(std::chrono::steady_clock::now() - begun < std::chrono::seconds(5));
+}
+
+TEST_CASE("ranks that disagree are told so, and who is right", "[faults]") {
+  {
+    joined all;
+    CHECK(sum_of(all.me, all.me.rank == 1 ? 1001 : 1000) == VELO_ERR_PEER);
+    CHECK(last_got() == "rank 1 with all_reduce of 1001 float32, sum");
+  }
+  joined all;  // what terms do not show: a rank gives another than that expects
+  const std::int64_t mine = all.me.rank == 1 ? 5 : 4;
+  const std::vector<std::int64_t> four(static_cast<std::size_t>(all.me.size), 4);
+  const numbers in(f32, mine, 1), out(f32, 4 * all.me.size, 1);
+  const velo_tensor from = in.view(), to = out.view();
+  const velo_status done =
+      velo_group_gather_v(all.me.stream, all.me.group, 0, &from, four.data(), nullptr, &to);
+  if (all.me.rank == 0) CHECK(done == VELO_ERR_PEER);
+  CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
+}
+
+TEST_CASE("a message that is not what was expected, and one that never comes", "[faults]") {
+  {
+    joined all;
+    const numbers x(f32, all.me.rank == 0 ? 5 : 6, 0);
+    const velo_tensor view = x.view();
+    if (all.me.rank == 0) {
+      CHECK(velo_group_send(all.me.stream, all.me.group, 1, &view) == VELO_OK);
+      CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
+    } else if (all.me.rank == 1) {
+      CHECK(velo_group_receive(all.me.stream, all.me.group, 0, &view) == VELO_ERR_PEER);
+      CHECK(last_got() == "rank 0 with send of 5 float32 to rank 1");
+    } else {
+      CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
+    }
+  }
+  joined all(over_mpi(1000));
+  const numbers x(f32, 6, 0);
+  const velo_tensor view = x.view();
+  if (all.me.rank == 1) {
+    CHECK(velo_group_receive(all.me.stream, all.me.group, 0, &view) == VELO_ERR_PEER);
+    CHECK(last_got() == "rank 0 not there");
+  } else {
+    std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+    CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
+  }
+}
+
+TEST_CASE("a rank that leaves in good order is named as such", "[faults]") {
+  joined all;
+  CHECK(sum_of(all.me, 20000) == VELO_OK);
+  if (all.me.rank == 1) return;
+  CHECK(sum_of(all.me, 20000) == VELO_ERR_PEER);
+  CHECK(last_got() == "rank 1 that left the group");
+}
+
+// A survivor's word is what the test looks for: mpirun reports the dead one as an error.
+TEST_CASE("a killed rank is named by the others, at once where it was of their host", "[killed]") {
+  joined all;
+  CHECK(sum_of(all.me, 100) == VELO_OK);
+  if (all.me.rank == 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    raise(SIGKILL);
+  }
+  velo_status done = VELO_OK;
+  while (done == VELO_OK) done = sum_of(all.me, 300000);
+  CHECK(done == VELO_ERR_PEER);
+  CHECK(last_got() == "rank 1 whose process ended");
+  if (done == VELO_ERR_PEER && last_got() == "rank 1 whose process ended" && all.me.rank == 0)
+    std::fprintf(stderr, "the survivors know\n");
+}

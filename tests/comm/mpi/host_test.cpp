@@ -1,0 +1,63 @@
+// MPI that the host has initialized: its communicators, its end, its threads.
+#include "comm/mpi/ranks.hpp"
+
+using namespace velo::test;
+
+TEST_CASE("MPI of a host: its communicators, its end", "[host]") {
+  int level = 0;
+  REQUIRE(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level) == MPI_SUCCESS);
+  int rank = 0, size = 0;
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  {
+    MPI_Comm half = MPI_COMM_NULL;
+    MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);  // in reverse order
+    velo_group_desc desc = over_mpi();
+    desc.transport = VELO_TRANSPORT_AUTO;
+    desc.communicator = MPI_Comm_c2f(half);
+    joined part(desc), whole;
+    MPI_Comm_free(&half);  // the group goes on
+    int inside = 0;
+    for (int r = rank + 2; r < size; r += 2) ++inside;
+    CHECK(part.me.rank == inside);
+    CHECK(whole.me.rank == rank);
+    for (int round = 0; round < 5; ++round) {
+      CHECK(sum_of(part.me, 3000) == VELO_OK);
+      CHECK(sum_of(whole.me, 3000) == VELO_OK);
+    }
+    MPI_Barrier(MPI_COMM_WORLD);  // the host's own messages, beside ours
+  }
+  for (int round = 0; round < 3; ++round) {  // freed after its groups
+    MPI_Comm other = MPI_COMM_NULL;
+    MPI_Comm_dup(MPI_COMM_WORLD, &other);
+    {
+      velo_group_desc desc = over_mpi();
+      desc.communicator = MPI_Comm_c2f(other);
+      const joined group(desc);
+      CHECK(sum_of(group.me, 3000) == VELO_OK);
+    }
+    MPI_Comm_free(&other);
+  }
+  joined late;
+  CHECK(sum_of(late.me, 10) == VELO_OK);
+  CHECK(MPI_Finalize() == MPI_SUCCESS);
+  CHECK(sum_of(late.me, 10) == VELO_ERR_PEER);
+  const velo_context context = new_context();
+  velo_group group = nullptr;
+  const velo_group_desc desc = over_mpi();
+  CHECK(velo_group_create(context, &desc, &group) == VELO_ERR_UNSUPPORTED);
+  velo_context_destroy(context);
+}
+
+TEST_CASE("MPI that is not for all threads is refused", "[single]") {
+  REQUIRE(MPI_Init(nullptr, nullptr) == MPI_SUCCESS);
+  const velo_context context = new_context();
+  velo_group group = nullptr;
+  const velo_group_desc desc = over_mpi();
+  CHECK(velo_group_create(context, &desc, &group) == VELO_ERR_UNSUPPORTED);
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  velo_last_error(&info);
+  CHECK(std::string(info.cause) == "MPI initialized without MPI_THREAD_MULTIPLE");
+  velo_context_destroy(context);
+  MPI_Finalize();
+}

@@ -1,0 +1,71 @@
+// Ranks that mpirun started and that pretend to be of several hosts: what goes by way of hosts is right.
+#include <cmath>
+#include <cstdlib>
+
+#include "comm/mpi/ranks.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+std::size_t at(int rank) {
+  return static_cast<std::size_t>(rank);
+}
+
+}  // namespace
+
+// Sums of small whole numbers, which no order changes: with VELO_MPI_HOST ranks pretend to be of two
+// hosts. Of other numbers all ranks must have the same bits, and again the same the next time.
+TEST_CASE("what goes by way of hosts is what threads get", "[hosts]") {
+  setenv("VELO_MPI_HOST", std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")) < 3 ? "one" : "two", 1);
+  joined all;
+  const rank_of_group& me = all.me;
+  for (const velo_dtype dtype : {bf16, i64}) {
+    const std::int64_t count = 20011;
+    INFO("rank " << me.rank << ", dtype " << int(dtype.code) << "/" << int(dtype.bits));
+    bytes over, again;
+    REQUIRE(every_collective(me, dtype, count, over).run() == VELO_OK);
+    REQUIRE(every_collective(me, dtype, count, again).run() == VELO_OK);
+    CHECK((over == again));
+    if (dtype.code == VELO_DTYPE_INT || dtype.code == VELO_DTYPE_UINT)
+      CHECK((over == locally(me.size, dtype, count)[at(me.rank)]));
+  }
+  for (const velo_dtype dtype : {f32, bf16}) {
+    for (const velo_reduce_op op : {VELO_REDUCE_SUM, VELO_REDUCE_AVG, VELO_REDUCE_MAX}) {
+      std::vector<float> sums(3000);
+      std::vector<std::uint16_t> half(3000,
+                                      static_cast<std::uint16_t>(0x3f80 + 0x80 * (me.rank % 2)));
+      const std::int64_t count = 3000;
+      for (std::size_t i = 0; i < sums.size(); ++i)
+        sums[i] = static_cast<float>((me.rank + 1) * (i % 9));
+      const bool narrow = dtype.bits == 16;
+      const velo_tensor x{narrow ? static_cast<void*>(half.data()) : sums.data(),
+                          {VELO_DEVICE_CPU, 0},
+                          1,
+                          dtype,
+                          &count,
+                          nullptr,
+                          0};
+      velo_reduction how = VELO_REDUCTION_INIT;
+      how.op = op;
+      REQUIRE(velo_group_all_reduce(me.stream, me.group, &how, &x, &x) == VELO_OK);
+      const float ranks = static_cast<float>(me.size);
+      std::int64_t wrong = 0;
+      for (std::size_t i = 0; i < sums.size(); ++i) {
+        const std::uint32_t word = std::uint32_t{half[i]} << 16;
+        float got = sums[i], one;
+        std::memcpy(&one, &word, 4);
+        const float least = narrow ? 1.0f : static_cast<float>(i % 9);
+        float expected = least * (ranks + 1) * ranks / 2;  // of 1, 2, 3 .. ranks
+        if (narrow) {
+          const int twos = me.size / 2;  // every second rank gives 2, the others 1
+          expected = ranks + static_cast<float>(twos), got = one;
+        }
+        if (op == VELO_REDUCE_AVG) expected /= ranks;
+        if (op == VELO_REDUCE_MAX) expected = narrow ? 2.0f : least * ranks;
+        wrong += std::abs(got - expected) > 0.004f * expected;
+      }
+      CHECK(wrong == 0);
+    }
+  }
+}

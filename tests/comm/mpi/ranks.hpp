@@ -1,0 +1,53 @@
+// What the tests over MPI share: a rank's group, and the word of a failure.
+#pragma once
+
+#include <mpi.h>
+
+#include <chrono>
+#include <string>
+
+#include "comm/every_collective.hpp"
+
+namespace velo::test {
+
+inline velo_group_desc over_mpi(std::int64_t timeout_ms = 20000) {
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  desc.transport = VELO_TRANSPORT_MPI;
+  desc.timeout_ns = timeout_ms * 1000000;
+  desc.buffer = 32 << 10;
+  return desc;
+}
+
+// What a rank got over MPI, or why it did not.
+struct joined {
+  rank_of_group me;
+  explicit joined(const velo_group_desc& desc = over_mpi()) {
+    me.context = new_context();
+    REQUIRE(velo_context_stream(me.context, &me.stream) == VELO_OK);
+    const velo_status done = velo_group_create(me.context, &desc, &me.group);
+    velo_error_info why = VELO_ERROR_INFO_INIT;
+    velo_last_error(&why);
+    INFO(why.argument << ": expected " << why.expected << ", got " << why.got << " " << why.cause);
+    REQUIRE(done == VELO_OK);
+    velo_group_info info = VELO_GROUP_INFO_INIT;
+    REQUIRE(velo_group_get_info(me.group, &info) == VELO_OK);
+    me.rank = info.rank, me.size = info.size;
+    CHECK(info.transport == VELO_TRANSPORT_MPI);
+  }
+  ~joined() { velo_context_destroy(me.context); }
+  joined(const joined&) = delete;
+};
+
+inline std::string last_got() {
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  velo_last_error(&info);
+  return info.got;
+}
+
+inline velo_status sum_of(const rank_of_group& me, std::int64_t count) {
+  const numbers x(f32, count, me.rank);
+  const velo_tensor view = x.view();
+  return velo_group_all_reduce(me.stream, me.group, nullptr, &view, &view);
+}
+
+}  // namespace velo::test
