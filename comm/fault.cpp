@@ -47,6 +47,10 @@ std::string fault::got() const {
       return "an abort by " + who;
     case how::disagree:
       return who + " with " + other.text();
+    case how::differ:
+      return who + " with another result";
+    case how::host:
+      return who + " whose host failed";
     default:
       return who + " that could not do its part";
   }

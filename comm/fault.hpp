@@ -34,7 +34,9 @@ struct fault {
     left,      // the group was destroyed there
     aborted,   // velo_group_abort
     disagree,  // another operation, or the same with other terms
-    dropped    // could not carry out its part
+    dropped,   // could not carry out its part
+    host,      // a function of its host failed
+    differ     // has another result than the others
   };
 
   how kind = how::none;

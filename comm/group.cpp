@@ -7,6 +7,7 @@
 
 #include "comm/transport/self.hpp"
 #include "comm/transport/waiting.hpp"
+#include "core/checksum.hpp"
 #include "core/context.hpp"
 #include "core/json.hpp"
 
@@ -15,9 +16,27 @@ namespace {
 
 constexpr std::chrono::milliseconds glance{50};  // between looks at whether the group has ended
 
-constexpr const char* transports[] = {"auto", "self", "local", "shm", "mpi"};
-constexpr const char* kinds_of_fault[] = {"none",    "late",     "ended",  "left",
-                                          "aborted", "disagree", "dropped"};
+constexpr const char* transports[] = {"auto", "self", "local", "shm", "mpi", "host"};
+constexpr const char* kinds_of_fault[] = {"none",     "late",    "ended", "left",  "aborted",
+                                          "disagree", "dropped", "host",  "differ"};
+
+bool leaves_the_same(collective kind) {
+  return kind == collective::all_reduce || kind == collective::broadcast ||
+         kind == collective::all_gather;
+}
+
+// Of what all ranks have alike: not of what is between the parts.
+std::uint64_t result_of(const operation& what) {
+  const char* out = static_cast<const char*>(what.out);
+  const auto size = static_cast<std::size_t>(what.out_size());
+  if (what.out_parts.empty())
+    return core::checksum(out, static_cast<std::size_t>(what.out_count) * size);
+  std::uint64_t all = 0;
+  for (const comm::part& one : what.out_parts)
+    all = all * 1000003 + core::checksum(out + static_cast<std::size_t>(one.begin) * size,
+                                         static_cast<std::size_t>(one.count) * size);
+  return all;
+}
 
 }  // namespace
 
@@ -32,7 +51,8 @@ struct group::call final : core::work {
   }
 
   void run(core::execution& state) override {
-    home.serve(place, what, [&](transport& link, core::arena&) { link.run(what, state); });
+    home.serve(place, what,
+               [&](transport& link, core::arena&) { home.carry_out(place, what, link, state); });
   }
   void skip() noexcept override { home.drop(place, what); }
 
@@ -41,13 +61,8 @@ struct group::call final : core::work {
   ticket place;
 };
 
-group::group(core::context& owner, std::unique_ptr<transport> link, std::string label,
-             std::int64_t timeout_ns)
-    : owner_(owner),
-      link_(std::move(link)),
-      label_(std::move(label)),
-      timeout_ns_(timeout_ns),
-      scratch_(owner.memory()) {}
+group::group(core::context& owner, std::unique_ptr<transport> link, group_settings set)
+    : owner_(owner), link_(std::move(link)), set_(std::move(set)), scratch_(owner.memory()) {}
 
 group::~group() {
   std::unique_lock<std::mutex> lock(lock_);
@@ -62,17 +77,60 @@ void group::raise_if_ended() const {
 }
 
 void group::submit(core::stream& on, const operation& what) {
+  link_->admit(what);
   if (on.is_inline()) {
     on.run_waiting([&](core::execution& state) {
       ticket place;
       enter(on, place, what, [] {});
-      serve(place, what, [&](transport& link, core::arena&) { link.run(what, state); });
+      serve(place, what,
+            [&](transport& link, core::arena&) { carry_out(place, what, link, state); });
     });
     return;
   }
   core::work_ptr<call> piece = on.make<call>(*this, what);
   ticket& place = piece->place;
   enter(on, place, what, [&] { on.enqueue(std::move(piece)); });
+}
+
+void group::carry_out(const ticket& place, const operation& what, transport& link,
+                      core::execution& state) {
+  link.run(what, state);
+  if (set_.verifies && size() > 1 && leaves_the_same(what.terms.kind))
+    verify(place, what, link, state);
+}
+
+// Those are right that most are like, of equal numbers those of the lowest rank.
+void group::verify(const ticket& place, const operation& what, transport& link,
+                   core::execution& state) {
+  fault why;
+  {
+    const std::lock_guard<std::mutex> lock(lock_);
+    why.sequence = past_.sequence_of(place.number);
+    past_.count_another();
+  }
+  const std::uint64_t mine = result_of(what);
+  std::vector<std::uint64_t> all(static_cast<std::size_t>(size()));
+  operation compared;
+  compared.terms.kind = collective::all_gather;
+  compared.terms.in_code = compared.terms.out_code = VELO_DTYPE_UINT;
+  compared.terms.in_bits = compared.terms.out_bits = 64;
+  compared.terms.count = compared.count = 1;
+  compared.in = &mine;
+  compared.out = all.data();
+  compared.out_count = size();
+  compared.function = what.function;
+  link.run(compared, state);
+  const auto like = [&](std::uint64_t one) { return std::count(all.begin(), all.end(), one); };
+  std::uint64_t right = all[0];
+  for (const std::uint64_t one : all)
+    if (like(one) > like(right)) right = one;
+  if (like(right) == size()) return;
+  why.kind = fault::how::differ;
+  why.terms = what.terms;
+  for (int rank = 0; rank < size(); ++rank)
+    if (all[static_cast<std::size_t>(rank)] != right) why.culprits.add(rank);
+  link.fail(why);
+  raise_if_ended();
 }
 
 std::unique_ptr<transport> group::part(const part_terms& of) {
@@ -172,7 +230,7 @@ void group::fill(velo_group_info& info) const noexcept {
   info.rank = rank();
   info.size = size();
   info.failed = link_->failed(known) ? 1 : 0;
-  info.timeout_ns = timeout_ns_;
+  info.timeout_ns = timeout_ns();
   const std::lock_guard<std::mutex> lock(lock_);
   info.called = called_;
   info.finished = finished_;
@@ -182,10 +240,10 @@ std::string group::describe() const {
   velo_group_info info{};
   fill(info);
   std::string all = "{\"group\":";
-  core::append_json_string(all, label_.c_str());
+  core::append_json_string(all, set_.label.c_str());
   all += std::string(",\"transport\":\"") + name_of(info.transport) + "\"";
   all += ",\"rank\":" + std::to_string(info.rank) + ",\"size\":" + std::to_string(info.size);
-  all += ",\"timeout_ns\":" + std::to_string(timeout_ns_);
+  all += ",\"timeout_ns\":" + std::to_string(timeout_ns());
   all += ",\"called\":" + std::to_string(info.called);
   all += ",\"finished\":" + std::to_string(info.finished) + ",\"fault\":";
   fault known;
@@ -218,7 +276,7 @@ std::string group::describe() const {
 
 std::string group::history() const {
   std::string all = "{\"group\":";
-  core::append_json_string(all, label_.c_str());
+  core::append_json_string(all, set_.label.c_str());
   all += ",\"rank\":" + std::to_string(rank()) + ",\"size\":" + std::to_string(size());
   all += ",\"operations\":";
   const std::lock_guard<std::mutex> lock(lock_);

@@ -25,10 +25,15 @@
 
 namespace velo::comm {
 
+struct group_settings {
+  std::string label;
+  std::int64_t timeout_ns;
+  bool verifies = false;  // results that must be the same on all ranks
+};
+
 class group {
  public:
-  group(core::context& owner, std::unique_ptr<transport> link, std::string label,
-        std::int64_t timeout_ns);
+  group(core::context& owner, std::unique_ptr<transport> link, group_settings set);
   ~group();  // finishes what was called
   group(const group&) = delete;
   group& operator=(const group&) = delete;
@@ -36,7 +41,7 @@ class group {
   core::context& owner() const noexcept { return owner_; }
   int rank() const noexcept { return link_->rank(); }
   int size() const noexcept { return link_->size(); }
-  std::int64_t timeout_ns() const noexcept { return timeout_ns_; }
+  std::int64_t timeout_ns() const noexcept { return set_.timeout_ns; }
 
   // Throws PEER when the group has ended, and what the stream throws.
   void submit(core::stream& on, const operation& what);
@@ -79,6 +84,9 @@ class group {
   };
 
   void raise_if_ended() const;
+  void carry_out(const ticket& place, const operation& what, transport& link,
+                 core::execution& state);
+  void verify(const ticket& place, const operation& what, transport& link, core::execution& state);
   ticket number(const operation& what);        // of a call that no stream carries
   void begin_if_free(ticket& place) noexcept;  // with the lock
   void await_turn(std::uint64_t number);
@@ -88,8 +96,7 @@ class group {
 
   core::context& owner_;
   const std::unique_ptr<transport> link_;
-  const std::string label_;
-  const std::int64_t timeout_ns_;
+  const group_settings set_;
   core::arena scratch_;  // of whoever is served
 
   mutable std::mutex lock_;  // guards what follows

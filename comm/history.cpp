@@ -36,6 +36,11 @@ void history::begin(std::uint64_t number, std::int64_t now_ns) noexcept {
   if (one->terms.kind < collective::send) one->sequence = ++sequence_;
 }
 
+std::uint64_t history::sequence_of(std::uint64_t number) noexcept {
+  const record* one = find(number);
+  return one != nullptr ? one->sequence : 0;
+}
+
 void history::end(std::uint64_t number, ending how, std::int64_t now_ns) noexcept {
   record* one = find(number);
   if (one == nullptr) return;

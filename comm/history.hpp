@@ -22,6 +22,9 @@ class history {
 
   void call(std::uint64_t number, const operation& what) noexcept;
   void begin(std::uint64_t number, std::int64_t now_ns) noexcept;
+  // The sequence of a call that has begun, or 0; and a collective of all ranks that nobody called.
+  std::uint64_t sequence_of(std::uint64_t number) noexcept;
+  void count_another() noexcept { ++sequence_; }
   void end(std::uint64_t number, ending how, std::int64_t now_ns) noexcept;
   void append_json(std::string& json) const;  // an array, the oldest first
 

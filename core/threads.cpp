@@ -95,6 +95,11 @@ void native_thread::join() noexcept {
   running_ = false;
 }
 
+void native_thread::detach() noexcept {
+  if (running_) pthread_detach(id_);
+  running_ = false;
+}
+
 struct alignas(64) thread_pool::worker {
   std::atomic<std::uint32_t> word{done};
   thread_pool* pool = nullptr;

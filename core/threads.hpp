@@ -23,11 +23,12 @@
 
 namespace velo::core {
 
-// A system thread with all signals blocked (they belong to the host's threads), joined explicitly.
+// A system thread with all signals blocked (they belong to the host's threads), joined or detached explicitly.
 class native_thread {
  public:
   void start(const char* name, void* (*entry)(void*), void* argument);  // throws VELO_ERR_MEMORY
   void join() noexcept;
+  void detach() noexcept;
   bool is_current() const noexcept { return running_ && pthread_equal(id_, pthread_self()) != 0; }
 
  private:

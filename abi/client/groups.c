@@ -168,9 +168,58 @@ static void buckets_of_one(velo_stream stream, velo_context context) {
   velo_group_destroy(group);
 }
 
+static int64_t gather_alone(void* user, const velo_host_call* call, const void* in, void* out,
+                            int64_t bytes) {
+  ++*(int*)user;
+  if (call->timeout_ns < 1 || call->capacity < 1) return -1;
+  memcpy(out, in, (size_t)bytes);
+  return bytes;
+}
+
+static int64_t decline(void* user, const velo_host_call* call, velo_reduce_op op,
+                       const velo_dtype* dtype, const void* in, void* out, int64_t count) {
+  (void)call, (void)in, (void)out;
+  *(int*)user += 100 * (op == VELO_REDUCE_MAX && dtype->code == VELO_DTYPE_INT && count == 2);
+  return VELO_HOST_DECLINED;
+}
+
+static void release_alone(void* user) {
+  *(int*)user += 10000;
+}
+
+static void over_a_host(velo_stream stream, velo_context context) {
+  velo_host_collectives table = VELO_HOST_COLLECTIVES_INIT;
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  velo_group group = NULL;
+  velo_group_info info = VELO_GROUP_INFO_INIT;
+  velo_reduction most = VELO_REDUCTION_INIT;
+  int calls = 0;
+  int32_t values[2] = {3, -4};
+  const velo_tensor x = TENSOR(values, VELO_DTYPE_INT, 32, 1, 2);
+  desc.transport = VELO_TRANSPORT_HOST;
+  desc.host = &table;
+  desc.rank = 0;
+  desc.size = 1;
+  desc.flags = VELO_GROUP_VERIFY;
+  EXPECT(velo_group_create(context, &desc, &group) == VELO_ERR_NULL);
+  table.user = &calls;
+  table.all_gather = gather_alone;
+  table.all_reduce = decline;
+  table.release = release_alone;
+  WORKS(velo_group_create(context, &desc, &group));
+  WORKS(velo_group_get_info(group, &info));
+  EXPECT(info.transport == VELO_TRANSPORT_HOST && info.size == 1 && calls == 1);
+  most.op = VELO_REDUCE_MAX;
+  WORKS(velo_group_all_reduce(stream, group, &most, &x, &x));
+  EXPECT(values[0] == 3 && values[1] == -4 && calls == 102);
+  velo_group_destroy(group);
+  EXPECT(calls == 10102);
+}
+
 void client_groups(velo_stream stream, velo_context context) {
   one_rank(stream, context);
   alone(stream, context);
   two_ranks(stream, context);
   buckets_of_one(stream, context);
+  over_a_host(stream, context);
 }

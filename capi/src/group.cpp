@@ -4,19 +4,16 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
+#include "capi/src/group_desc.hpp"
 #include "capi/src/group_of.hpp"
 #include "comm/collective/calls.hpp"
-#include "comm/transport/launch.hpp"
 #include "comm/transport/local.hpp"
 #include "comm/transport/mpi/load.hpp"
-#include "comm/transport/mpi/mpi.hpp"
 #include "comm/transport/self.hpp"
-#include "comm/transport/shared_area.hpp"
 #include "comm/transport/shm.hpp"
 #include "core/guard.hpp"
 
@@ -29,99 +26,8 @@ namespace {
 
 // The structs of ABI 1.0; later ones are longer.
 constexpr std::uint32_t reduction_size = 32;
-constexpr std::uint32_t desc_size = 56;
 constexpr std::uint32_t info_size = 48;
-static_assert(sizeof(velo_reduction) >= reduction_size && sizeof(velo_group_desc) >= desc_size &&
-              sizeof(velo_group_info) >= info_size);
-
-std::size_t slot_of(const velo_group_desc& desc, int ranks) {
-  return comm::shared_area::slot_for(static_cast<std::size_t>(desc.buffer), ranks);
-}
-
-constexpr std::uint64_t least_buffer = std::uint64_t{8} << 10, most_buffer = std::uint64_t{1} << 32;
-
-velo_group_desc read_desc(const velo_group_desc* given) {
-  const velo_group_desc defaults = VELO_GROUP_DESC_INIT;
-  if (given == nullptr) return defaults;
-  const velo_group_desc desc = capi::read_struct(given, desc_size, "desc", defaults);
-  if (desc.transport < VELO_TRANSPORT_AUTO || desc.transport > VELO_TRANSPORT_MPI)
-    fail(VELO_ERR_ARGUMENT, "desc.transport", "a VELO_TRANSPORT", text("%d", desc.transport));
-  if (desc.timeout_ns < 1)
-    fail(VELO_ERR_ARGUMENT, "desc.timeout_ns", "1 or more",
-         text("%lld", static_cast<long long>(desc.timeout_ns)));
-  if (desc.buffer < least_buffer || desc.buffer > most_buffer)
-    fail(VELO_ERR_ARGUMENT, "desc.buffer", "8192 to 4294967296",
-         text("%llu", static_cast<unsigned long long>(desc.buffer)));
-  return desc;
-}
-
-void require_name(const char* name) {
-  if (name == nullptr) fail(VELO_ERR_NULL, "desc.name", "a name that all ranks know", "NULL");
-  const std::string_view all(name);
-  const bool fits =
-      !all.empty() && all.size() <= 64 && all[0] != '.' &&
-      all.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") ==
-          std::string_view::npos;
-  if (!fits)
-    fail(VELO_ERR_ARGUMENT, "desc.name", "1 to 64 letters, digits, '.', '-', '_', not '.' first",
-         name);
-}
-
-// Which rank of how many this is: as described, else as the launcher says.
-comm::launched place_of(const velo_group_desc& desc) {
-  comm::launched found;
-  if (desc.rank == -1 && desc.size == -1) {
-    found = comm::read_launch();
-  } else {
-    if (desc.size < 1 || desc.size > comm::most_ranks)
-      fail(VELO_ERR_ARGUMENT, "desc.size", text("1 to %d", comm::most_ranks),
-           text("%d", desc.size));
-    if (desc.rank < 0 || desc.rank >= desc.size)
-      fail(VELO_ERR_ARGUMENT, "desc.rank", text("0 to %d", desc.size - 1), text("%d", desc.rank));
-    found.rank = desc.rank;
-    found.size = found.here = desc.size;
-  }
-  if (desc.name != nullptr) found.name = desc.name;
-  return found;
-}
-
-std::unique_ptr<comm::transport> over_mpi(const core::context& owner, const velo_group_desc& desc) {
-  std::unique_ptr<comm::transport> made =
-      comm::make_mpi({owner.configuration().now().plugin_path, desc.communicator, desc.timeout_ns,
-                      static_cast<std::size_t>(desc.buffer)});
-  if (desc.rank != -1 && desc.rank != made->rank())
-    fail(VELO_ERR_ARGUMENT, "desc.rank", text("-1 or %d, as MPI says", made->rank()),
-         text("%d", desc.rank));
-  if (desc.size != -1 && desc.size != made->size())
-    fail(VELO_ERR_ARGUMENT, "desc.size", text("-1 or %d, as MPI says", made->size()),
-         text("%d", desc.size));
-  return made;
-}
-
-std::unique_ptr<comm::transport> over_shm(const velo_group_desc& desc, const comm::launched& me) {
-  if (me.here != me.size || me.size > comm::most_ranks)
-    fail(VELO_ERR_UNSUPPORTED, "desc.size", text("at most %d ranks, of one host", comm::most_ranks),
-         text("%d, of which %d are here", me.size, me.here));
-  require_name(me.name.empty() ? nullptr : me.name.c_str());
-  return comm::make_shm({me.name, me.rank, me.size, desc.timeout_ns, slot_of(desc, me.size)});
-}
-
-std::unique_ptr<comm::transport> transport_of(const core::context& owner,
-                                              const velo_group_desc& desc) {
-  const bool chosen = desc.transport != VELO_TRANSPORT_AUTO;
-  if (desc.transport == VELO_TRANSPORT_MPI || (!chosen && desc.communicator != comm::mpi_world))
-    return over_mpi(owner, desc);
-  const comm::launched me = place_of(desc);
-  if (desc.transport == VELO_TRANSPORT_LOCAL ||
-      (desc.transport == VELO_TRANSPORT_SELF && me.size != 1))
-    fail(VELO_ERR_UNSUPPORTED, "desc.transport",
-         me.size == 1 ? "self, shm, mpi or auto" : "shm, mpi or auto",
-         comm::name_of(desc.transport));
-  if (me.size == 1 && desc.transport != VELO_TRANSPORT_SHM)
-    return std::make_unique<comm::self_transport>();
-  if (!chosen && me.of_mpi && me.here != me.size) return over_mpi(owner, desc);
-  return over_shm(desc, me);
-}
+static_assert(sizeof(velo_reduction) >= reduction_size && sizeof(velo_group_info) >= info_size);
 
 // call(caller): the operation.
 template <class Call>
@@ -146,18 +52,15 @@ velo_reduction read_reduction(const velo_reduction* given) {
   return how;
 }
 
-const char* label_of(const velo_group_desc& desc) {
-  return desc.label != nullptr ? desc.label : "group";
-}
-
 // What a new group is made from where another says the rest.
 velo_group_desc read_part_desc(const velo_group_desc* given, const comm::group& parent) {
-  velo_group_desc desc = read_desc(given);
+  velo_group_desc desc = capi::read_group_desc(given);
   if (given == nullptr) desc.timeout_ns = parent.timeout_ns();
   const char* set = desc.transport != VELO_TRANSPORT_AUTO ? "desc.transport"
                     : desc.name != nullptr                ? "desc.name"
                     : desc.rank != -1                     ? "desc.rank"
                     : desc.size != -1                     ? "desc.size"
+                    : desc.host != nullptr                ? "desc.host"
                                                           : nullptr;
   if (set != nullptr)
     fail(VELO_ERR_ARGUMENT, set, "as VELO_GROUP_DESC_INIT has it", "another value");
@@ -188,8 +91,8 @@ comm::part_terms part_of(const comm::group& parent, const std::int32_t* ranks, s
 
 velo_group made_of(comm::group& parent, const velo_group_desc& desc,
                    std::unique_ptr<comm::transport> link) {
-  return core::handle_of(core::make_object<comm::group>(
-      &parent.owner(), parent.owner(), std::move(link), label_of(desc), desc.timeout_ns));
+  return core::handle_of(core::make_object<comm::group>(&parent.owner(), parent.owner(),
+                                                        std::move(link), capi::settings_of(desc)));
 }
 
 std::vector<core::context*> owners_of(const velo_context* contexts, std::int32_t count) {
@@ -213,17 +116,17 @@ velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
                               velo_group* group) {
   return core::guard("velo_group_create", [&] {
     core::context& owner = core::resolve<core::context>(context, "context");
-    const velo_group_desc given = read_desc(desc);
+    const velo_group_desc given = capi::read_group_desc(desc);
     capi::required(group, "group");
     *group = core::handle_of(core::make_object<comm::group>(
-        &owner, owner, transport_of(owner, given), label_of(given), given.timeout_ns));
+        &owner, owner, capi::transport_of(owner, given), capi::settings_of(given)));
   });
 }
 
 velo_status velo_transport_query(velo_context context, velo_transport transport) {
   return core::guard("velo_transport_query", [&] {
     const core::context& owner = core::resolve<core::context>(context, "context");
-    if (transport < VELO_TRANSPORT_AUTO || transport > VELO_TRANSPORT_MPI)
+    if (transport < VELO_TRANSPORT_AUTO || transport > VELO_TRANSPORT_HOST)
       fail(VELO_ERR_ARGUMENT, "transport", "a VELO_TRANSPORT", text("%d", transport));
     if (transport == VELO_TRANSPORT_SHM) comm::require_shm();
     if (transport == VELO_TRANSPORT_MPI) comm::load_mpi(owner.configuration().now().plugin_path);
@@ -237,18 +140,17 @@ velo_status velo_group_create_local(const velo_context* contexts, int32_t count,
     if (count < 1 || count > comm::most_ranks)
       fail(VELO_ERR_ARGUMENT, "count", text("1 to %d", comm::most_ranks), text("%d", count));
     const std::vector<core::context*> owners = owners_of(contexts, count);
-    const velo_group_desc given = read_desc(desc);
+    const velo_group_desc given = capi::read_group_desc(desc);
     if (given.transport != VELO_TRANSPORT_AUTO && given.transport != VELO_TRANSPORT_LOCAL)
       fail(VELO_ERR_UNSUPPORTED, "desc.transport", "local or auto", comm::name_of(given.transport));
     capi::required(groups, "groups");
-    auto links = comm::make_local(count, slot_of(given, count), given.timeout_ns);
+    auto links = comm::make_local(count, capi::slot_of(given, count), given.timeout_ns);
     std::vector<velo_group> made;
     made.reserve(owners.size());
     try {
       for (std::size_t rank = 0; rank < owners.size(); ++rank)
-        made.push_back(core::handle_of(
-            core::make_object<comm::group>(owners[rank], *owners[rank], std::move(links[rank]),
-                                           label_of(given), given.timeout_ns)));
+        made.push_back(core::handle_of(core::make_object<comm::group>(
+            owners[rank], *owners[rank], std::move(links[rank]), capi::settings_of(given))));
     } catch (...) {
       for (const velo_group one : made) core::destroy_handle<comm::group>(one, "groups");
       throw;
@@ -267,7 +169,7 @@ velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int3
     comm::part_terms of = part_of(from, ranks, count);
     const velo_group_desc given = read_part_desc(desc, from);
     capi::required(group, "group");
-    of.slot_bytes = slot_of(given, count);
+    of.slot_bytes = capi::slot_of(given, count);
     of.timeout_ns = given.timeout_ns;
     *group = made_of(from, given, from.part(of));
   });
@@ -280,7 +182,7 @@ velo_status velo_group_shrink(velo_group group, const velo_group_desc* desc,
     const velo_group_desc given = read_part_desc(desc, from);
     capi::required(survivors, "survivors");
     comm::part_terms of;
-    of.slot_bytes = slot_of(given, from.size());
+    of.slot_bytes = capi::slot_of(given, from.size());
     of.timeout_ns = given.timeout_ns;
     *survivors = made_of(from, given, from.shrink(of));
   });

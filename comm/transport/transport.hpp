@@ -47,6 +47,8 @@ class transport {
   virtual int rank() const noexcept = 0;
   virtual int size() const noexcept = 0;
 
+  // Throws UNSUPPORTED: an operation that it cannot carry out. Asked when it is called.
+  virtual void admit(const operation&) const {}
   virtual void run(const operation& what, core::execution& state) = 0;
 
   // One operation in pieces (relay.hpp), in the place of run, and how many bytes a piece may have:

@@ -51,7 +51,8 @@ json transports(velo::context& context) {
   const std::pair<const char*, velo_transport> names[] = {{"self", VELO_TRANSPORT_SELF},
                                                           {"local", VELO_TRANSPORT_LOCAL},
                                                           {"shm", VELO_TRANSPORT_SHM},
-                                                          {"mpi", VELO_TRANSPORT_MPI}};
+                                                          {"mpi", VELO_TRANSPORT_MPI},
+                                                          {"host", VELO_TRANSPORT_HOST}};
   json all(json_array());
   for (const auto& one : names) {
     std::string missing;

@@ -74,6 +74,19 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   CHECK(last().argument == "options.reserved");
   velo_recompute_plan_destroy(steps);
 
+  velo_group_desc ranks = VELO_GROUP_DESC_INIT;
+  ranks.reserved = 1;
+  velo_group group = nullptr;
+  CHECK(velo_group_create(c.handle, &ranks, &group) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "desc.reserved");
+  velo_host_collectives table = VELO_HOST_COLLECTIVES_INIT;
+  table.reserved = 1;
+  ranks = VELO_GROUP_DESC_INIT;
+  ranks.transport = VELO_TRANSPORT_HOST;
+  ranks.host = &table;
+  CHECK(velo_group_create(c.handle, &ranks, &group) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "desc.host.reserved");
+
   velo_topology topology = nullptr;
   velo_topology_desc job = VELO_TOPOLOGY_DESC_INIT;
   job.reserved = 1;

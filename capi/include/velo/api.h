@@ -15,6 +15,7 @@
 #include "velo/executor.h"
 #include "velo/group.h"
 #include "velo/history.h"
+#include "velo/host.h"
 #include "velo/introspect.h"
 #include "velo/ops_activation.h"
 #include "velo/ops_attention.h"

@@ -2,7 +2,8 @@
  *
  * A group has `size` ranks, numbered from 0; a handle is one of them, in a context of its own: two
  * ranks never share a context. The ranks of a group are threads of one process (LOCAL), or processes of
- * one host (SHM), or one rank is all there is (SELF).
+ * one host (SHM), of one MPI job (MPI), or whatever a host has connected (HOST), or one rank is all there
+ * is (SELF).
  *
  * Order. A collective is work of the stream that it is called on: done when the call returns on an
  * inline stream; queued on others, whose later work comes after it. To compute meanwhile, give
@@ -39,7 +40,8 @@ enum {
   VELO_TRANSPORT_SELF = 1,  /* one rank */
   VELO_TRANSPORT_LOCAL = 2, /* threads of one process */
   VELO_TRANSPORT_SHM = 3,   /* processes of one host, through shared memory */
-  VELO_TRANSPORT_MPI = 4    /* processes of one MPI job, on one host or on many */
+  VELO_TRANSPORT_MPI = 4,   /* processes of one MPI job, on one host or on many */
+  VELO_TRANSPORT_HOST = 5   /* by the host's own collectives (host.h) */
 };
 
 /* How elements of several ranks become one. */
@@ -70,6 +72,13 @@ typedef struct velo_reduction {
 #define VELO_REDUCTION_INIT \
   { sizeof(velo_reduction), VELO_REDUCE_SUM, 1, 0, 0 }
 
+/* Bits of velo_group_desc.flags. */
+enum {
+  VELO_GROUP_VERIFY = 1 /* results that must be the same on all ranks are compared */
+};
+
+struct velo_host_collectives;
+
 typedef struct velo_group_desc {
   uint32_t struct_size;
   velo_transport transport;
@@ -81,10 +90,16 @@ typedef struct velo_group_desc {
   int32_t rank;       /* -1 = as the launcher says */
   int32_t size;       /* -1 = as the launcher says; without one: 1 */
   int64_t communicator; /* of MPI, as its Fortran integer; -1 = MPI_COMM_WORLD */
+  const struct velo_host_collectives* host; /* of HOST: copied */
+  uint32_t flags;                           /* bits: VELO_GROUP_VERIFY; the same on all ranks */
+  uint32_t reserved;
 } velo_group_desc;
 
-#define VELO_GROUP_DESC_INIT \
-  { sizeof(velo_group_desc), VELO_TRANSPORT_AUTO, 0, 600000000000, 512 << 10, 0, -1, -1, -1 }
+#define VELO_GROUP_DESC_INIT                                                                       \
+  {                                                                                                \
+    sizeof(velo_group_desc), VELO_TRANSPORT_AUTO, 0, 600000000000, 512 << 10, 0, -1, -1, -1, 0, 0, \
+        0                                                                                          \
+  }
 
 /* Makes a rank of a group, and meets the others: it returns when all have come, or within the deadline.
  * Which rank it is, of how many, the description says, or the environment of mpirun or torchrun, or it
@@ -95,16 +110,25 @@ typedef struct velo_group_desc {
  * MPI needs the plugin libvelo_mpi.so, in a folder of the configuration's plugin_path or beside
  * libvelo.so. The ranks are those of the communicator, all of which make the groups over it in the same
  * order; rank and size, where given, must be its own; name is not used. Where the host has not initialized
- * MPI, this does, waiting for all processes of the job without a deadline, and finalizes it when the
- * process ends; MPI of the host must allow calls from any thread (MPI_THREAD_MULTIPLE).
+ * MPI, this does, and finalizes it when the process ends; MPI of the host must allow calls from any thread
+ * (MPI_THREAD_MULTIPLE). MPI_Init waits for all processes of the job, and nothing can call it back: where
+ * some have not come by the deadline, it goes on on a thread of its own, and a later call waits for the
+ * same. A process that ends in the meantime, ends as MPI makes it.
+ *
+ * HOST needs desc.host; rank and size are those of its functions, all of which get a deadline. No function
+ * is called before this call, which makes the first ones.
+ *
+ * VERIFY compares the CRCs of what all_reduce, broadcast and all_gather left on the ranks, one more message
+ * for each; where they differ, the group has ended: the fault names the ranks that most are not like.
  *
  * desc: copied; may be NULL for all defaults. group: receives the handle; destroy it with
  * velo_group_destroy.
- * Thread class: any. Errors: NULL (context, group, desc.name), HANDLE, STRUCT, ARGUMENT (also of the
- * launcher's variables, a communicator that is none), UNSUPPORTED (a field of newer headers; more than
- * 1024 ranks; a transport that this call does not make; no plugin, or an MPI it cannot use), NOT_FOUND (a
- * plugin that is none of velo), ABI (a plugin of another release), STATE (others meet by that name now),
- * MEMORY, IO, PEER (ranks that did not come, or came twice, or with another size or release). */
+ * Thread class: any. Errors: NULL (context, group, desc.name, desc.host and what it lacks), HANDLE,
+ * STRUCT, ARGUMENT (also of the launcher's variables, a communicator that is none), UNSUPPORTED (a field
+ * of newer headers; more than 1024 ranks; a transport that this call does not make; no plugin, or an MPI
+ * it cannot use), NOT_FOUND (a plugin that is none of velo), ABI (a plugin of another release), STATE
+ * (others meet by that name now), MEMORY, IO, PEER (ranks that did not come, or came twice, or with
+ * another size or release). */
 VELO_API velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
                                        velo_group* group);
 
@@ -337,13 +361,13 @@ VELO_API velo_status velo_group_scatter_v(velo_stream stream, velo_group group, 
  * changed: when the other has it, or memory between the two. Messages from one rank to another keep
  * their order; other ranks have no part in them. x: compact, of any dtype of whole bytes.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (to, a stream of another context), RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE, STATE, FULL, MEMORY, PEER. */
+ * DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a host without send and receive), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_send(velo_stream stream, velo_group group, int32_t to,
                                      const velo_tensor* x);
 
 /* Receives into `x` what the rank `from` sends next. x: of the size and dtype that were sent.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (from, a stream of another context), RANK, SHAPE,
- * DTYPE, LAYOUT, DEVICE, STATE, FULL, MEMORY, PEER. */
+ * DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a host without send and receive), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_receive(velo_stream stream, velo_group group, int32_t from,
                                         const velo_tensor* x);
 
@@ -361,8 +385,8 @@ typedef struct velo_group_message {
 /* Sends and receives all at the same time, so that ranks may send to each other without waiting for
  * each other. messages: `count` of them, at most 4096; copied.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (count, ranks, directions, a stream of another
- * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP (what is received, with another), STATE, FULL,
- * MEMORY, PEER. */
+ * context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP (what is received, with another), UNSUPPORTED
+ * (a host without send and receive), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_exchange(velo_stream stream, velo_group group,
                                          const velo_group_message* messages, int64_t count);
 

@@ -16,6 +16,7 @@
 #include "velo/event.hpp"
 #include "velo/executor.hpp"
 #include "velo/group.hpp"
+#include "velo/host.hpp"
 #include "velo/introspect.hpp"
 #include "velo/ops.hpp"
 #include "velo/pack.hpp"

@@ -83,6 +83,9 @@ VELO_TRANSPORT_SELF = 1
 VELO_TRANSPORT_LOCAL = 2
 VELO_TRANSPORT_SHM = 3
 VELO_TRANSPORT_MPI = 4
+VELO_TRANSPORT_HOST = 5
+VELO_GROUP_VERIFY = 1
+VELO_HOST_DECLINED = -1000000
 VELO_MESSAGE_SEND = 0
 VELO_MESSAGE_RECEIVE = 1
 VELO_REDUCE_SUM = 0
@@ -421,6 +424,14 @@ class velo_group_desc(Sized):
     """What a group is made from."""
 
 
+class velo_host_call(Sized):
+    """What every function of the host is told; alive until it returns."""
+
+
+class velo_host_collectives(Sized):
+    """The collectives of a host, of one rank."""
+
+
 class velo_group_message(ctypes.Structure):
     """One of several messages."""
 
@@ -640,6 +651,15 @@ class velo_executor_desc(Sized):
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
 velo_reduce_fn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_int64, POINTER(velo_dtype))
+velo_host_all_gather_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_void_p, c_void_p, c_int64)
+velo_host_all_to_all_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_void_p, POINTER(c_int64), c_void_p, POINTER(c_int64))
+velo_host_broadcast_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_int32, c_void_p, c_int64)
+velo_host_all_reduce_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_int32, POINTER(velo_dtype), c_void_p, c_void_p, c_int64)
+velo_host_send_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_int32, c_void_p, c_int64)
+velo_host_receive_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_int32, c_void_p, c_int64)
+velo_host_part_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), POINTER(c_int32), c_int32, POINTER(velo_host_collectives))
+velo_host_abort_fn = CFUNCTYPE(None, c_void_p, c_char_p)
+velo_host_release_fn = CFUNCTYPE(None, c_void_p)
 velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
 velo_memory_event_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64, c_void_p)
 velo_recompute_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_recompute_call))
@@ -808,8 +828,31 @@ velo_group_desc._fields_ = [
     ("rank", c_int32),
     ("size", c_int32),
     ("communicator", c_int64),
+    ("host", POINTER(velo_host_collectives)),
+    ("flags", c_uint32),
+    ("reserved", c_uint32),
 ]
 velo_group_desc._defaults_ = {"timeout_ns": 600000000000, "buffer": 524288, "rank": -1, "size": -1, "communicator": -1}
+velo_host_call._fields_ = [
+    ("struct_size", c_uint32),
+    ("capacity", c_uint32),
+    ("why", c_char_p),
+    ("timeout_ns", c_int64),
+]
+velo_host_collectives._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("user", c_void_p),
+    ("all_gather", velo_host_all_gather_fn),
+    ("all_to_all", velo_host_all_to_all_fn),
+    ("broadcast", velo_host_broadcast_fn),
+    ("all_reduce", velo_host_all_reduce_fn),
+    ("send", velo_host_send_fn),
+    ("receive", velo_host_receive_fn),
+    ("part", velo_host_part_fn),
+    ("abort", velo_host_abort_fn),
+    ("release", velo_host_release_fn),
+]
 velo_group_message._fields_ = [
     ("x", POINTER(velo_tensor)),
     ("rank", c_int32),

@@ -1,0 +1,138 @@
+// Which rank of which group a description means, and how it is reached.
+#include "capi/src/group_desc.hpp"
+
+#include <string_view>
+
+#include "capi/src/boundary.hpp"
+#include "comm/transport/host/host.hpp"
+#include "comm/transport/launch.hpp"
+#include "comm/transport/mpi/load.hpp"
+#include "comm/transport/mpi/mpi.hpp"
+#include "comm/transport/self.hpp"
+#include "comm/transport/shared_area.hpp"
+#include "comm/transport/shm.hpp"
+#include "velo/host.h"
+
+namespace velo::capi {
+namespace {
+
+using core::fail;
+using core::text;
+
+// The structs of ABI 1.0; later ones are longer.
+constexpr std::uint32_t desc_size = 72;
+constexpr std::uint32_t host_size = 88;
+static_assert(sizeof(velo_group_desc) >= desc_size && sizeof(velo_host_collectives) >= host_size);
+
+constexpr std::uint64_t least_buffer = std::uint64_t{8} << 10, most_buffer = std::uint64_t{1} << 32;
+
+void require_name(const char* name) {
+  if (name == nullptr) fail(VELO_ERR_NULL, "desc.name", "a name that all ranks know", "NULL");
+  const std::string_view all(name);
+  const bool fits =
+      !all.empty() && all.size() <= 64 && all[0] != '.' &&
+      all.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") ==
+          std::string_view::npos;
+  if (!fits)
+    fail(VELO_ERR_ARGUMENT, "desc.name", "1 to 64 letters, digits, '.', '-', '_', not '.' first",
+         name);
+}
+
+// Which rank of how many this is: as described, else as the launcher says.
+comm::launched place_of(const velo_group_desc& desc) {
+  comm::launched found;
+  if (desc.rank == -1 && desc.size == -1) {
+    found = comm::read_launch();
+  } else {
+    if (desc.size < 1 || desc.size > comm::most_ranks)
+      fail(VELO_ERR_ARGUMENT, "desc.size", text("1 to %d", comm::most_ranks),
+           text("%d", desc.size));
+    if (desc.rank < 0 || desc.rank >= desc.size)
+      fail(VELO_ERR_ARGUMENT, "desc.rank", text("0 to %d", desc.size - 1), text("%d", desc.rank));
+    found.rank = desc.rank;
+    found.size = found.here = desc.size;
+  }
+  if (desc.name != nullptr) found.name = desc.name;
+  return found;
+}
+
+std::unique_ptr<comm::transport> over_mpi(const core::context& owner, const velo_group_desc& desc) {
+  std::unique_ptr<comm::transport> made =
+      comm::make_mpi({owner.configuration().now().plugin_path, desc.communicator, desc.timeout_ns,
+                      static_cast<std::size_t>(desc.buffer)});
+  if (desc.rank != -1 && desc.rank != made->rank())
+    fail(VELO_ERR_ARGUMENT, "desc.rank", text("-1 or %d, as MPI says", made->rank()),
+         text("%d", desc.rank));
+  if (desc.size != -1 && desc.size != made->size())
+    fail(VELO_ERR_ARGUMENT, "desc.size", text("-1 or %d, as MPI says", made->size()),
+         text("%d", desc.size));
+  return made;
+}
+
+std::unique_ptr<comm::transport> over_shm(const velo_group_desc& desc, const comm::launched& me) {
+  if (me.here != me.size || me.size > comm::most_ranks)
+    fail(VELO_ERR_UNSUPPORTED, "desc.size", text("at most %d ranks, of one host", comm::most_ranks),
+         text("%d, of which %d are here", me.size, me.here));
+  require_name(me.name.empty() ? nullptr : me.name.c_str());
+  return comm::make_shm({me.name, me.rank, me.size, desc.timeout_ns, slot_of(desc, me.size)});
+}
+
+std::unique_ptr<comm::transport> over_host(const velo_group_desc& desc, const comm::launched& me) {
+  if (me.size > comm::most_ranks)
+    fail(VELO_ERR_UNSUPPORTED, "desc.size", text("at most %d ranks", comm::most_ranks),
+         text("%d", me.size));
+  if (desc.host == nullptr) fail(VELO_ERR_NULL, "desc.host", "functions of the host", "NULL");
+  const velo_host_collectives nothing = VELO_HOST_COLLECTIVES_INIT;
+  const velo_host_collectives table = read_struct(desc.host, host_size, "desc.host", nothing);
+  comm::require_functions(table, "desc.host");
+  return comm::make_host(
+      {table, me.rank, me.size, desc.timeout_ns, static_cast<std::size_t>(desc.buffer)});
+}
+
+}  // namespace
+
+velo_group_desc read_group_desc(const velo_group_desc* given) {
+  const velo_group_desc defaults = VELO_GROUP_DESC_INIT;
+  if (given == nullptr) return defaults;
+  const velo_group_desc desc = read_struct(given, desc_size, "desc", defaults);
+  if (desc.transport < VELO_TRANSPORT_AUTO || desc.transport > VELO_TRANSPORT_HOST)
+    fail(VELO_ERR_ARGUMENT, "desc.transport", "a VELO_TRANSPORT", text("%d", desc.transport));
+  if (desc.timeout_ns < 1)
+    fail(VELO_ERR_ARGUMENT, "desc.timeout_ns", "1 or more",
+         text("%lld", static_cast<long long>(desc.timeout_ns)));
+  if (desc.buffer < least_buffer || desc.buffer > most_buffer)
+    fail(VELO_ERR_ARGUMENT, "desc.buffer", "8192 to 4294967296",
+         text("%llu", static_cast<unsigned long long>(desc.buffer)));
+  if (desc.flags > VELO_GROUP_VERIFY)
+    fail(VELO_ERR_ARGUMENT, "desc.flags", "bits of VELO_GROUP_VERIFY", text("%u", desc.flags));
+  return desc;
+}
+
+comm::group_settings settings_of(const velo_group_desc& desc) {
+  return {desc.label != nullptr ? desc.label : "group", desc.timeout_ns,
+          (desc.flags & VELO_GROUP_VERIFY) != 0};
+}
+
+std::size_t slot_of(const velo_group_desc& desc, int ranks) {
+  return comm::shared_area::slot_for(static_cast<std::size_t>(desc.buffer), ranks);
+}
+
+std::unique_ptr<comm::transport> transport_of(const core::context& owner,
+                                              const velo_group_desc& desc) {
+  const bool chosen = desc.transport != VELO_TRANSPORT_AUTO;
+  if (desc.transport == VELO_TRANSPORT_MPI || (!chosen && desc.communicator != comm::mpi_world))
+    return over_mpi(owner, desc);
+  const comm::launched me = place_of(desc);
+  if (desc.transport == VELO_TRANSPORT_HOST) return over_host(desc, me);
+  if (desc.transport == VELO_TRANSPORT_LOCAL ||
+      (desc.transport == VELO_TRANSPORT_SELF && me.size != 1))
+    fail(VELO_ERR_UNSUPPORTED, "desc.transport",
+         me.size == 1 ? "self, shm, mpi, host or auto" : "shm, mpi, host or auto",
+         comm::name_of(desc.transport));
+  if (me.size == 1 && desc.transport != VELO_TRANSPORT_SHM)
+    return std::make_unique<comm::self_transport>();
+  if (!chosen && me.of_mpi && me.here != me.size) return over_mpi(owner, desc);
+  return over_shm(desc, me);
+}
+
+}  // namespace velo::capi

@@ -1,0 +1,220 @@
+// Collectives of bytes, made of the functions that a host has.
+#include "comm/transport/host/engine.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+#include "comm/transport/host/host.hpp"
+#include "comm/transport/waiting.hpp"
+#include "core/failure.hpp"
+#include "core/round_up.hpp"
+
+namespace velo::comm {
+namespace {
+
+[[noreturn]] void fail_call(const char* name, const char* what, const char* why) {
+  host_failure said;
+  std::snprintf(said.text, sizeof said.text, "%s %s%s%s", name, what, *why != 0 ? ": " : "", why);
+  throw said;
+}
+
+void require_bytes(const char* name, std::int64_t got, std::int64_t wanted) {
+  if (got != wanted)
+    fail_call(name,
+              core::text("returned %lld of %lld bytes", static_cast<long long>(got),
+                         static_cast<long long>(wanted)),
+              "");
+}
+
+std::int64_t sum_of(const std::vector<std::int64_t>& all) {
+  std::int64_t sum = 0;
+  for (const std::int64_t one : all) sum += one;
+  return sum;
+}
+
+std::vector<std::int64_t> begins_of(const std::vector<std::int64_t>& sizes) {
+  std::vector<std::int64_t> all{0};
+  for (const std::int64_t one : sizes) all.push_back(all.back() + one);
+  return all;
+}
+
+void copy(const char* from, char* to, std::int64_t bytes) {
+  if (bytes > 0) std::memmove(to, from, static_cast<std::size_t>(bytes));
+}
+
+}  // namespace
+
+void require_functions(const velo_host_collectives& table, const char* argument) {
+  if ((table.send == nullptr) != (table.receive == nullptr))
+    core::fail(VELO_ERR_NULL,
+               core::text("%s.%s", argument, table.send == nullptr ? "send" : "receive"),
+               "a function, since the other of send and receive is one", "NULL");
+  if (table.all_gather == nullptr && table.all_to_all == nullptr && table.broadcast == nullptr &&
+      table.send == nullptr)
+    core::fail(VELO_ERR_NULL, core::text("%s.all_gather", argument),
+               "a function, or all_to_all, broadcast, or send and receive", "NULL");
+}
+
+host_engine::host_engine(const velo_host_collectives& table, int rank, int size,
+                         std::int64_t timeout_ns)
+    : rank(rank),
+      size(size),
+      table(table),
+      timeout_ns(std::min(timeout_ns, std::int64_t{1} << 60)),  // so that sums fit
+      gives(static_cast<std::size_t>(size)),
+      takes(static_cast<std::size_t>(size)) {}
+
+host_engine::~host_engine() {
+  if (used_ && table.release != nullptr) table.release(table.user);
+}
+
+void host_engine::stage(std::size_t bytes) {
+  const std::size_t ranks = static_cast<std::size_t>(size);
+  const std::size_t least = trades() ? ranks * 1024 : std::max(ranks, std::size_t{16}) * ranks * 64;
+  const std::size_t room = core::round_up(std::max(bytes, least), std::size_t{64});
+  memory_.reset(new char[2 * room]);
+  room_ = room;
+}
+
+// What a function returned, or why it did not.
+template <class Function>
+std::int64_t host_engine::answer(const char* name, Function&& function) {
+  char why[96] = "";
+  const velo_host_call about{sizeof about, sizeof why, why,
+                             std::max(until_ns_ - now_ns(), std::int64_t{1})};
+  used_ = true;
+  std::int64_t got = 0;
+  try {
+    got = function(about);
+  } catch (...) {
+    fail_call(name, "threw an exception", core::current_failure().cause);
+  }
+  why[sizeof why - 1] = 0;
+  if (got < 0 && got != VELO_HOST_DECLINED)
+    fail_call(name, core::text("returned %lld", static_cast<long long>(got)), why);
+  return got;
+}
+
+template <class Function>
+void host_engine::call(const char* name, std::int64_t wanted, Function&& function) {
+  require_bytes(name, answer(name, function), wanted);
+}
+
+// Every pair of ranks meets once, at the same point of an order that all know, the lower one sending
+// first: nobody waits for a rank that waits.
+template <class Give, class Take>
+void host_engine::by_messages(Give&& give, Take&& take) {
+  for (int turn = 0; turn < size; ++turn) {
+    const int peer = (turn - rank + size) % size;
+    if (peer == rank) continue;
+    if (rank < peer) give(peer);
+    take(peer);
+    if (rank > peer) give(peer);
+  }
+}
+
+void host_engine::share(std::int64_t bytes) {
+  const auto place = [&](int of) { return out() + of * bytes; };
+  if (table.all_gather != nullptr)
+    return call("all_gather", size * bytes, [&](const velo_host_call& about) {
+      return table.all_gather(table.user, &about, in(), out(), bytes);
+    });
+  if (table.all_to_all != nullptr) {
+    for (int peer = 1; peer < size; ++peer) copy(in(), in() + peer * bytes, bytes);
+    std::fill(gives.begin(), gives.end(), bytes);
+    std::fill(takes.begin(), takes.end(), bytes);
+    return trade(bytes);
+  }
+  copy(in(), place(rank), bytes);
+  if (table.broadcast != nullptr) {
+    for (int root = 0; root < size; ++root)
+      call("broadcast", bytes, [&](const velo_host_call& about) {
+        return table.broadcast(table.user, &about, root, place(root), bytes);
+      });
+    return;
+  }
+  by_messages(
+      [&](int peer) {
+        call("send", bytes, [&](const velo_host_call& about) {
+          return table.send(table.user, &about, peer, in(), bytes);
+        });
+      },
+      [&](int peer) {
+        call("receive", bytes, [&](const velo_host_call& about) {
+          return table.receive(table.user, &about, peer, place(peer), bytes);
+        });
+      });
+}
+
+void host_engine::spread(int root, std::int64_t bytes) {
+  if (table.broadcast == nullptr) {
+    share(bytes);
+    return copy(out() + root * bytes, out(), bytes);
+  }
+  if (rank == root) copy(in(), out(), bytes);
+  call("broadcast", bytes, [&](const velo_host_call& about) {
+    return table.broadcast(table.user, &about, root, out(), bytes);
+  });
+}
+
+void host_engine::trade(std::int64_t most) {
+  if (table.all_to_all != nullptr)
+    return call("all_to_all", sum_of(takes), [&](const velo_host_call& about) {
+      return table.all_to_all(table.user, &about, in(), gives.data(), out(), takes.data());
+    });
+  const std::vector<std::int64_t> from = begins_of(gives), to = begins_of(takes);
+  const auto at = [](int peer) { return static_cast<std::size_t>(peer); };
+  if (has_messages()) {
+    copy(in() + from[at(rank)], out() + to[at(rank)], takes[at(rank)]);
+    return by_messages(
+        [&](int peer) {
+          if (gives[at(peer)] == 0) return;
+          call("send", gives[at(peer)], [&](const velo_host_call& about) {
+            return table.send(table.user, &about, peer, in() + from[at(peer)], gives[at(peer)]);
+          });
+        },
+        [&](int peer) {
+          if (takes[at(peer)] == 0) return;
+          call("receive", takes[at(peer)], [&](const velo_host_call& about) {
+            return table.receive(table.user, &about, peer, out() + to[at(peer)], takes[at(peer)]);
+          });
+        });
+  }
+  // All see everything, in places of one size, and take what is theirs.
+  for (int peer = size; peer-- > 0;)
+    copy(in() + from[at(peer)], in() + peer * most, gives[at(peer)]);
+  share(size * most);
+  for (int peer = 0; peer < size; ++peer)
+    copy(out() + (peer * size + rank) * most, out() + to[at(peer)], takes[at(peer)]);
+}
+
+void host_engine::send(int to, std::int64_t bytes) {
+  call("send", bytes, [&](const velo_host_call& about) {
+    return table.send(table.user, &about, to, in(), bytes);
+  });
+}
+
+void host_engine::receive(int from, std::int64_t bytes) {
+  call("receive", bytes, [&](const velo_host_call& about) {
+    return table.receive(table.user, &about, from, out(), bytes);
+  });
+}
+
+void host_engine::all_reduce(const terms& what, std::int64_t count) {
+  const velo_dtype dtype{what.in_code, what.in_bits, 1};
+  const std::int64_t got = answer("all_reduce", [&](const velo_host_call& about) {
+    return table.all_reduce(table.user, &about, what.reduction, &dtype, in(), out(), count);
+  });
+  declined = got == VELO_HOST_DECLINED;
+  if (!declined) require_bytes("all_reduce", got, count * (what.in_bits / 8));
+}
+
+void host_engine::make_part(const std::vector<std::int32_t>& ranks, velo_host_collectives& made) {
+  call("part", 0, [&](const velo_host_call& about) {
+    return table.part(table.user, &about, ranks.data(), static_cast<std::int32_t>(ranks.size()),
+                      &made);
+  });
+}
+
+}  // namespace velo::comm

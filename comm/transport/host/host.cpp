@@ -1,0 +1,244 @@
+// A group over one table: what its ranks agree on first, its faults, and its messages.
+#include "comm/transport/host/host.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <utility>
+
+#include "comm/transport/host/round.hpp"
+#include "core/failure.hpp"
+
+namespace velo::comm {
+namespace {
+
+// What must be the same on all ranks, and what is rank 0's.
+struct hello {
+  char release[16] = VELO_RELEASE;
+  std::int64_t size = 0, functions = 0, buffer = 0;
+};
+
+std::int64_t functions_of(const velo_host_collectives& table) {
+  const bool has[] = {table.all_gather != nullptr, table.all_to_all != nullptr,
+                      table.broadcast != nullptr, table.all_reduce != nullptr,
+                      table.send != nullptr};
+  std::int64_t all = 0;
+  for (const bool one : has) all = 2 * all + (one ? 1 : 0);
+  return all;
+}
+
+class host_transport final : public transport {
+ public:
+  explicit host_transport(const host_job& job)
+      : engine_(std::make_shared<host_engine>(job.table, job.rank, job.size, job.timeout_ns)),
+        caller_(engine_) {
+    engine_->stage(0);
+    meet(job.buffer);
+  }
+
+  velo_transport kind() const noexcept override { return VELO_TRANSPORT_HOST; }
+  int rank() const noexcept override { return engine_->rank; }
+  int size() const noexcept override { return engine_->size; }
+
+  void admit(const operation& what) const override {
+    const bool is_message = what.terms.kind >= collective::send && !what.messages.empty();
+    if (is_message && engine_->table.send == nullptr)
+      core::fail(VELO_ERR_UNSUPPORTED, "group", "a host with the functions send and receive",
+                 "one without");
+  }
+
+  void run(const operation& what, core::execution&) override {
+    raise_if_failed();
+    if (what.terms.kind >= collective::send) return exchange(what);
+    const std::uint64_t sequence = begun_.fetch_add(1, std::memory_order_relaxed) + 1;
+    host_round round(caller_, *engine_, what, sequence);
+    carry_out(
+        what, sequence, [&] { round.run(); }, [&] { return !round.opened(); });
+    done_.store(sequence, std::memory_order_release);
+  }
+
+  void fail(const fault& why) noexcept override { end(why, true); }
+  bool failed(fault& why) const noexcept override {
+    if (!failed_.load(std::memory_order_acquire)) return false;
+    const std::lock_guard<std::mutex> lock(lock_);
+    why = fault_;
+    return true;
+  }
+
+  std::unique_ptr<transport> part(const part_terms& of) override {
+    raise_if_failed();
+    if (engine_->table.part == nullptr)
+      core::fail(VELO_ERR_UNSUPPORTED, "parent", "a host with the function part", "one without");
+    const std::vector<std::int32_t> ranks(of.ranks.begin(), of.ranks.end());
+    const auto made = std::make_shared<velo_host_collectives>();
+    *made = VELO_HOST_COLLECTIVES_INIT;
+    try {
+      caller_.run([ranks, made](host_engine& by) { by.make_part(ranks, *made); });
+    } catch (const host_failure& said) {
+      rank_set own;
+      own.add(rank());
+      of.raise(fault::how::host, own, said.text);
+    }
+    require_functions(*made, "part");
+    return make_host(
+        {*made, of.place, static_cast<int>(of.ranks.size()), of.timeout_ns, of.slot_bytes * 2});
+  }
+
+  // Of others no more is known than that they were there.
+  void describe(std::string& json) const override {
+    json += '[';
+    for (int one = 0; one < size(); ++one) {
+      json += (one == 0 ? "{\"rank\":" : ",{\"rank\":") + std::to_string(one);
+      if (one == rank()) {
+        json += ",\"completed\":" + std::to_string(done_.load(std::memory_order_acquire));
+        json += ",\"arrived\":" + std::to_string(begun_.load(std::memory_order_relaxed));
+      }
+      json += "}";
+    }
+    json += ']';
+  }
+
+ private:
+  void meet(std::size_t buffer);
+  void exchange(const operation& what);
+  void carry(const message& one);
+  template <class Body, class Between>
+  void carry_out(const operation& what, std::uint64_t sequence, Body&& body, Between&& between);
+  void end(const fault& why, bool tells) noexcept;
+  void raise_if_failed() const {
+    fault known;
+    if (failed(known)) known.raise();
+  }
+
+  const std::shared_ptr<host_engine> engine_;
+  host_caller caller_;
+  std::atomic<std::uint64_t> begun_{0}, done_{0};
+  mutable std::mutex lock_;  // guards fault_
+  fault fault_;
+  std::atomic<bool> failed_{false};
+};
+
+void host_transport::meet(std::size_t buffer) {
+  hello mine;
+  mine.size = size();
+  mine.functions = functions_of(engine_->table);
+  mine.buffer = static_cast<std::int64_t>(buffer);
+  try {
+    caller_.run([mine](host_engine& with) {
+      std::memcpy(with.in(), &mine, sizeof mine);
+      with.share(sizeof mine);
+    });
+  } catch (const host_failure& said) {
+    core::fail(VELO_ERR_PEER, "group", "all ranks of the host", "a failure of its functions",
+               said.text);
+  }
+  std::int64_t holds = 0;
+  for (int one = 0; one < size(); ++one) {
+    hello theirs;
+    std::memcpy(&theirs, engine_->out() + one * static_cast<std::int64_t>(sizeof theirs),
+                sizeof theirs);
+    if (one == 0) holds = theirs.buffer;
+    if (std::memcmp(&theirs, &mine, offsetof(hello, buffer)) != 0)
+      core::fail(VELO_ERR_PEER, "group",
+                 core::text("velo " VELO_RELEASE ", %d ranks and the same functions", size()),
+                 core::text("rank %d with others", one));
+  }
+  engine_->stage(static_cast<std::size_t>(holds));
+  engine_->use();
+}
+
+// body: of an operation; between(): whether the others, too, are about to share an opening.
+template <class Body, class Between>
+void host_transport::carry_out(const operation& what, std::uint64_t sequence, Body&& body,
+                               Between&& between) {
+  try {
+    body();
+  } catch (const fault& why) {  // which all ranks know
+    end(why, false);
+  } catch (const host_failure& said) {
+    fault why;
+    why.kind = fault::how::host;
+    why.sequence = sequence;
+    why.terms = what.terms;
+    why.timeout_ns = engine_->timeout_ns;
+    why.culprits.add(rank());
+    core::copy_text(why.cause, sizeof why.cause, said.text);
+    end(why, between());
+  }
+  raise_if_failed();
+}
+
+// Of several faults the first holds.
+void host_transport::end(const fault& why, bool tells) noexcept {
+  host_opening last;
+  {
+    const std::lock_guard<std::mutex> lock(lock_);
+    if (fault_.kind != fault::how::none) return;
+    fault_ = why;
+    failed_.store(true, std::memory_order_release);
+  }
+  last.terms = why.terms;
+  last.ended = why.kind;
+  last.culprits = why.culprits;
+  core::copy_text(last.cause, sizeof last.cause, why.cause);
+  host_caller::work telling;
+  try {
+    if (tells) telling = [last](host_engine& with) { host_round::tell(with, last); };
+  } catch (...) {  // no memory: others will wait for their deadline
+  }
+  caller_.end(std::move(telling), why.cause);
+}
+
+// Pairs of ranks in an order that all know, the lower one sending first (engine.cpp).
+void host_transport::exchange(const operation& what) {
+  const auto all = [&] {
+    for (int turn = 0; turn < size(); ++turn) {
+      const int peer = (turn - rank() + size()) % size();
+      if (peer == rank()) continue;
+      for (const bool receives : {rank() > peer, rank() < peer})
+        for (const message& one : what.messages)
+          if (one.peer == peer && one.receives == receives) carry(one);
+    }
+  };
+  carry_out(what, 0, all, [] { return false; });
+}
+
+// Its terms first, which the receiver compares.
+void host_transport::carry(const message& one) {
+  const std::int64_t head = sizeof(terms);
+  if (!one.receives) {
+    caller_.run([one, head](host_engine& with) {
+      std::memcpy(with.in(), &one.terms, sizeof one.terms);
+      with.send(one.peer, head);
+    });
+  } else {
+    caller_.run([peer = one.peer, head](host_engine& with) { with.receive(peer, head); });
+    terms theirs;
+    std::memcpy(&theirs, engine_->out(), sizeof theirs);
+    if (theirs.count != one.terms.count || theirs.in_code != one.terms.in_code ||
+        theirs.in_bits != one.terms.in_bits) {
+      fault why;
+      why.kind = fault::how::disagree;
+      why.terms = one.terms;
+      why.other = theirs;
+      why.culprits.add(one.peer);
+      throw why;
+    }
+  }
+  for (std::int64_t begin = 0; begin < one.bytes; begin += engine_->room()) {
+    const std::int64_t bytes = std::min(engine_->room(), one.bytes - begin);
+    char* at = one.data + begin;
+    if (!one.receives) std::memcpy(engine_->in(), at, static_cast<std::size_t>(bytes));
+    caller_.run([peer = one.peer, receives = one.receives, bytes](host_engine& with) {
+      receives ? with.receive(peer, bytes) : with.send(peer, bytes);
+    });
+    if (one.receives) std::memcpy(at, engine_->out(), static_cast<std::size_t>(bytes));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<transport> make_host(const host_job& job) {
+  return std::make_unique<host_transport>(job);
+}
+
+}  // namespace velo::comm
