@@ -64,8 +64,15 @@ std::shared_ptr<mpi_hub> mpi_hub::open(const std::string& folders, std::int64_t 
   loaded_plugin plugin = load_mpi(folders);
   const mpi_plugin& mpi = *plugin.table;
   char why[128] = "";
-  if (!mpi.start(why)) fail_mpi(why);
   const deadline until = deadline::after(timeout_ns);
+  for (int done = 0; done == 0;) {
+    if (!mpi.start(&done, why)) fail_mpi(why);
+    if (done != 0) break;
+    if (until.is_over())
+      core::fail(VELO_ERR_PEER, "group", "all processes of the job in MPI_Init",
+                 core::text("not all within %.6g ms", static_cast<double>(timeout_ns) / 1e6));
+    rest(5000);
+  }
   mpi_line* line = nullptr;
   for (int done = 0; done == 0;) {
     if (!mpi.open(communicator, {make, &plugin}, &line, &done, why))

@@ -29,12 +29,16 @@ struct line final : mpi_line {
   int users = 0;
 };
 
+enum class initializing { no, under_way, over };
+
 // What MPI keeps once for a process, this must, too.
 struct world {
   std::mutex lock;  // guards lines, and who has them
   std::vector<line*> lines;
   std::atomic<bool> over{false};
   std::atomic<bool> doubted{false};
+  std::atomic<initializing> begun{initializing::no};
+  int code = MPI_SUCCESS, level = MPI_THREAD_SINGLE;  // of MPI_Init_thread, when it is over
   int line_key = MPI_KEYVAL_INVALID, end_key = MPI_KEYVAL_INVALID;
   pid_t initialized_by = 0;
 };
@@ -106,22 +110,54 @@ void finalize(int status, void*) {
   MPI_Finalize();
 }
 
-bool start(char* why) {
+// MPI_Init waits for every process of the job, and nothing can call it back: it has a thread of its own.
+void* initialize(void*) {
+  world& of = all();
+  of.code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &of.level);
+  of.begun = initializing::over;
+  return nullptr;
+}
+
+// Whether MPI is initialized, or `*done` stays 0.
+bool await_initialized(int* done, char* why) {
+  world& of = all();
+  int begun = 0;
+  if (of.begun == initializing::no) {
+    MPI_Initialized(&begun);
+    if (begun != 0) {
+      *done = 1;
+      return good(MPI_Query_thread(&of.level), why);
+    }
+    pthread_t other;
+    of.begun = initializing::under_way;
+    if (pthread_create(&other, nullptr, initialize, nullptr) != 0) {
+      of.begun = initializing::no;
+      return refuse(why, "no thread for MPI_Init");
+    }
+    pthread_detach(other);
+  }
+  if (of.begun != initializing::over) return true;
+  *done = 1;
+  if (!good(of.code, why)) return false;
+  if (of.initialized_by == 0) on_exit(finalize, nullptr);
+  of.initialized_by = getpid();
+  return true;
+}
+
+bool start(int* done, char* why) {
   const std::lock_guard<std::mutex> lock(all().lock);
+  *done = 0;
   if (!is_running(why)) return false;
-  if (all().end_key != MPI_KEYVAL_INVALID) return true;
-  int begun = 0, ended = 0, level = MPI_THREAD_SINGLE;
+  if (all().end_key != MPI_KEYVAL_INVALID) {
+    *done = 1;
+    return true;
+  }
+  int ended = 0;
   MPI_Finalized(&ended);
   if (ended != 0) return refuse(why, "MPI has been finalized");
-  MPI_Initialized(&begun);
-  if (begun == 0) {
-    if (!good(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &level), why)) return false;
-    all().initialized_by = getpid();
-    on_exit(finalize, nullptr);
-  } else {
-    MPI_Query_thread(&level);
-  }
-  if (level < MPI_THREAD_MULTIPLE)
+  if (!await_initialized(done, why)) return false;
+  if (*done == 0) return true;
+  if (all().level < MPI_THREAD_MULTIPLE)
     return refuse(why, "MPI initialized without MPI_THREAD_MULTIPLE");
   return good(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget_line, &all().line_key, nullptr),
               why) &&

@@ -1,4 +1,8 @@
-// MPI that the host has initialized: its communicators, its end, its threads.
+// Who initializes MPI: the host, with its communicators, its end and its threads, or velo, which waits
+// for the others no longer than it is told.
+#include <cstdlib>
+#include <thread>
+
 #include "comm/mpi/ranks.hpp"
 
 using namespace velo::test;
@@ -60,4 +64,26 @@ TEST_CASE("MPI that is not for all threads is refused", "[single]") {
   CHECK(std::string(info.cause) == "MPI initialized without MPI_THREAD_MULTIPLE");
   velo_context_destroy(context);
   MPI_Finalize();
+}
+
+// What mpirun says of the rank is all there is before MPI is initialized.
+TEST_CASE("MPI_Init for which others do not come ends at the deadline, and goes on", "[late]") {
+  const bool is_late = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")) == 1;
+  if (is_late) {
+    std::this_thread::sleep_for(std::chrono::seconds(4));
+  } else {
+    const velo_context context = new_context();
+    velo_group group = nullptr;
+    const velo_group_desc desc = over_mpi(500);
+    for (int round = 0; round < 2; ++round) {
+      CHECK(velo_group_create(context, &desc, &group) == VELO_ERR_PEER);
+      CHECK(last_got() == "not all within 500 ms");
+    }
+    velo_error_info info = VELO_ERROR_INFO_INIT;
+    velo_last_error(&info);
+    CHECK(std::string(info.expected) == "all processes of the job in MPI_Init");
+    velo_context_destroy(context);
+  }
+  const joined all(over_mpi(60000));
+  CHECK(sum_of(all.me, 1000) == VELO_OK);
 }
