@@ -1,4 +1,4 @@
-// Ranks that mpirun started and that pretend to be of several hosts: what goes by way of hosts is right.
+// Ranks of several hosts, or that pretend to be: what goes by way of hosts is right.
 #include <cmath>
 #include <cstdlib>
 
@@ -67,5 +67,33 @@ TEST_CASE("what goes by way of hosts is what threads get", "[hosts]") {
       }
       CHECK(wrong == 0);
     }
+  }
+}
+
+// Ranks of two hosts that two_hosts.sh makes; it counts what their link carries.
+TEST_CASE("ranks of two hosts get what threads get", "[two_hosts]") {
+  joined all;
+  const rank_of_group& me = all.me;
+  REQUIRE(me.size == 4);
+  bytes over;
+  REQUIRE(every_collective(me, i64, 20011, over).run() == VELO_OK);
+  CHECK((over == locally(me.size, i64, 20011)[at(me.rank)]));
+  const std::int64_t large = 1 << 20;
+  std::vector<float> x(large), parts(large);
+  const std::int64_t part = large / 4;
+  for (int round = std::atoi(std::getenv("VELO_TEST_ROUNDS")); round > 0; --round) {
+    const velo_tensor whole{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &large, nullptr, 0};
+    velo_tensor gathered = whole, mine = whole;
+    gathered.data = parts.data();
+    mine.shape = &part;
+    for (std::int64_t i = 0; i < large; ++i)
+      x[static_cast<std::size_t>(i)] = static_cast<float>(me.rank + i % 7);
+    REQUIRE(velo_group_all_reduce(me.stream, me.group, nullptr, &whole, &whole) == VELO_OK);
+    CHECK(x[large - 2] == static_cast<float>(6 + 4 * ((large - 2) % 7)));
+    x[0] = static_cast<float>(100 + me.rank);
+    REQUIRE(velo_group_all_gather(me.stream, me.group, &mine, &gathered) == VELO_OK);
+    for (int r = 0; r < 4; ++r) CHECK(parts[at(r) * part] == static_cast<float>(100 + r));
+    REQUIRE(velo_group_broadcast(me.stream, me.group, 0, &whole) == VELO_OK);
+    CHECK(x[0] == 100);
   }
 }
