@@ -4,6 +4,7 @@
 // all kinds agree (counts from 1, sizes that fit); what a kind alone asks for, its generator refuses.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "core/failure.hpp"
@@ -70,6 +71,14 @@ schedule by_programs(const request& wanted, const turns& order,
     rows.emplace_back(std::move(actions));
   }
   return {shape_of(wanted), std::move(stages), std::move(rows)};
+}
+
+// The orders that a search has come to: of every rank's state its `order`.
+template <class State>
+std::vector<row> orders_of(std::vector<State>& states) {
+  std::vector<row> all;
+  for (State& state : states) all.emplace_back(std::move(state.order));
+  return all;
 }
 
 }  // namespace velo::sched

@@ -51,11 +51,7 @@ class attempt {
     for (const rank_state& r : state_) all.push_back(r.bubble);
     return all;
   }
-  std::vector<row> rows() && {
-    std::vector<row> all;
-    for (rank_state& r : state_) all.emplace_back(std::move(r.order));
-    return all;
-  }
+  std::vector<row> rows() && { return orders_of(state_); }
 
  private:
   struct rank_state {
