@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "velo/schedule.h"
+#include "velo/sublayers.h"
 
 namespace velo::sched {
 

@@ -384,6 +384,15 @@ TEST_CASE("a schedule is generated, checked, priced and written, and read again"
   CHECK(again.check() == 1);
   CHECK(again.violation(0).code == VELO_VIOLATION_MISSING);
   CHECK_THROWS_AS(velo::schedule::create(VELO_SCHEDULE_1F1B, 0, 8), velo::error);
+
+  const std::string all = order.write<std::string>(VELO_SCHEDULE_JSON);
+  again.read(VELO_SCHEDULE_JSON, all.data(), all.size());
+  CHECK(again.info().kind == VELO_SCHEDULE_1F1B);
+  CHECK(order.stage(2).rank == 2);
+  CHECK(std::string(velo::schedule::kind_name(VELO_SCHEDULE_ZBV)) == "zbv");
+  velo_sublayer_step steps[2] = {};
+  CHECK(velo::sublayer_plan(2, 2, 2, steps) == 16);
+  CHECK(steps[0].message == VELO_SUBLAYER_COMBINE_B);
 }
 
 TEST_CASE("a schedule is carried out, and shown as it went") {

@@ -36,6 +36,7 @@
 #include "velo/schedule.h"
 #include "velo/status.h"
 #include "velo/stream.h"
+#include "velo/sublayers.h"
 #include "velo/swap.h"
 #include "velo/tensor.h"
 #include "velo/topology.h"
@@ -405,6 +406,8 @@ struct velo_api {
   /* velo/schedule.h */
   velo_status (*schedule_kind_name)(velo_schedule_kind kind, const char** name);
   velo_status (*schedule_get_stage)(velo_schedule schedule, int32_t stage, velo_stage_info* info);
+
+  /* velo/sublayers.h */
   velo_status (*sublayer_plan)(int32_t forward_layers, int32_t backward_layers, int64_t capacity,
                                velo_sublayer_step* steps, int64_t* count);
 

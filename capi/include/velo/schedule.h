@@ -268,32 +268,6 @@ typedef struct velo_timeline_rank {
 #define VELO_TIMELINE_RANK_INIT \
   { sizeof(velo_timeline_rank), 0, 0, 0, 0, 0, 0 }
 
-/* Parts of a layer with experts, forward (F), gradient of inputs (B), gradient of weights (W). */
-typedef int32_t velo_sublayer_kind;
-enum {
-  VELO_SUBLAYER_ATTENTION_F = 1,  /* attention */
-  VELO_SUBLAYER_DISPATCH_F = 2,   /* message: tokens to the ranks of their experts */
-  VELO_SUBLAYER_EXPERTS_F = 3,    /* routed experts */
-  VELO_SUBLAYER_COMBINE_F = 4,    /* message: tokens back */
-  VELO_SUBLAYER_SHARED_F = 5,     /* the expert of all tokens, which needs no message */
-  VELO_SUBLAYER_COMBINE_B = 6,    /* message: gradients to the ranks of their experts */
-  VELO_SUBLAYER_EXPERTS_B = 7,    /* routed experts */
-  VELO_SUBLAYER_DISPATCH_B = 8,   /* message: gradients back */
-  VELO_SUBLAYER_SHARED_B = 9,     /* the expert of all tokens, inputs and weights */
-  VELO_SUBLAYER_ATTENTION_B = 10, /* attention */
-  VELO_SUBLAYER_EXPERTS_W = 11,   /* routed experts */
-  VELO_SUBLAYER_ATTENTION_W = 12, /* attention */
-  VELO_SUBLAYER_SEND_B = 13       /* message: the chunk's gradient to the stage before */
-};
-
-/* What is computed, and which message is on its way meanwhile. */
-typedef struct velo_sublayer_step {
-  velo_sublayer_kind compute; /* 0 = nothing */
-  int32_t compute_layer;      /* of the chunk, from 0; -1 = of none */
-  velo_sublayer_kind message; /* 0 = none */
-  int32_t message_layer;      /* of the chunk, from 0; -1 = of none */
-} velo_sublayer_step;
-
 /* A text of a timeline. */
 typedef int32_t velo_timeline_format;
 enum {
@@ -408,16 +382,6 @@ VELO_API velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank
  * many actions), STATE, MEMORY. */
 VELO_API velo_status velo_timeline_write(velo_timeline timeline, velo_timeline_format format,
                                          char* buffer, uint64_t capacity, uint64_t* needed);
-
-/* The order in which an FB goes through the parts of layers with experts, so that each message hides
- * behind arithmetic of the other direction: its F through `forward_layers` of its chunk, its B through
- * `backward_layers`. 0 backward layers give the order of an F by itself, where the shared expert hides
- * what it can; 0 forward layers that of a B. steps: receives at most `capacity`; NULL with capacity 0
- * asks for the count alone. count: receives how many steps there are.
- * Thread class: any. Errors: NULL, ARGUMENT (numbers of layers, capacity). */
-VELO_API velo_status velo_sublayer_plan(int32_t forward_layers, int32_t backward_layers,
-                                        int64_t capacity, velo_sublayer_step* steps,
-                                        int64_t* count);
 
 VELO_END_C
 

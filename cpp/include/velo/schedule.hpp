@@ -155,16 +155,6 @@ class schedule : public detail::owner<velo_schedule, detail::destroy_schedule> {
   }
 };
 
-// The parts of layers with experts in the order of an FB; writes up to `capacity`, returns how many there
-// are.
-inline outcome<int64_t> sublayer_plan(int32_t forward_layers, int32_t backward_layers,
-                                      int64_t capacity, velo_sublayer_step* steps) {
-  int64_t count = 0;
-  const velo_status status =
-      VELO_FN(sublayer_plan)(forward_layers, backward_layers, capacity, steps, &count);
-  return detail::finish<int64_t>(status, count);
-}
-
 static_assert(sizeof(schedule) == sizeof(void*));
 static_assert(sizeof(timeline) == sizeof(void*));
 

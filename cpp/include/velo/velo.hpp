@@ -28,6 +28,7 @@
 #include "velo/result.hpp"
 #include "velo/schedule.hpp"
 #include "velo/stream.hpp"
+#include "velo/sublayers.hpp"
 #include "velo/swap.hpp"
 #include "velo/tensor.hpp"
 #include "velo/topology.hpp"
