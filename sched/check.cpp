@@ -126,7 +126,7 @@ class checker {
     }
     if ((done & on_host) != 0)
       report(VELO_VIOLATION_OFFLOAD, rank, at, a, name() + " needs what is on the host");
-    check_splits(rank, at, a, kind, stage, unit);
+    if (shape_.splits > 1) check_splits(rank, at, a, kind, stage, unit);
     if ((makes & did_w) != 0 && (done & did_w) == 0) ++weights_[stage];
     done |= makes;
   }
@@ -192,11 +192,11 @@ class checker {
                     "stage " + std::to_string(stage) + " is on no rank");
     for (std::int32_t unit = 0; unit < units_ && !full(); ++unit) {
       const std::uint8_t done = done_[static_cast<std::size_t>(stage) * units_ + unit];
+      if ((done & (did_f | did_i | did_w)) == (did_f | did_i | did_w)) continue;
       const velo_action_kind missing = (done & did_f) == 0             ? VELO_ACTION_F
                                        : (done & (did_i | did_w)) == 0 ? VELO_ACTION_B
                                        : (done & did_i) == 0           ? VELO_ACTION_I
                                                                        : VELO_ACTION_W;
-      if ((done & (did_f | did_i | did_w)) == (did_f | did_i | did_w)) continue;
       const action a = make_action(missing, stage, unit);
       report(VELO_VIOLATION_MISSING, rank, -1, a, text_of(a) + " is missing");
     }

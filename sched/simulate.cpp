@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "sched/in_order.hpp"
+
 namespace velo::sched {
 namespace {
 
@@ -262,6 +264,8 @@ std::int64_t simulation::sigma() const {
 
 simulation simulate(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
                     spans* record) {
+  simulation made;
+  if (record == nullptr && simulate_in_order(what, scale, stuck, made)) return made;
   machines all(what, scale, record);
   all.run();
   stuck = all.stuck();

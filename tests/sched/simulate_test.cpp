@@ -2,6 +2,7 @@
 #include "sched/simulate.hpp"
 
 #include "sched/csv.hpp"
+#include "sched/in_order.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;
@@ -41,6 +42,42 @@ TEST_CASE("a fused pair waits for both inputs and has its own cost") {
   CHECK(price(order, cheaper).makespan == 8.5);
   CHECK(price(order, cheaper).work == 5.5);
   CHECK(price(order, cheaper).peak == 2);
+}
+
+TEST_CASE("units in their order and units in any have the same times") {
+  const sched::costs costs{1, 1.2, 0.8, 2.5, 0.1};
+  test::for_each_schedule(
+      6, [&](velo_schedule_kind kind, const test::sizes& of, const sched::schedule& order) {
+        const sched::ticks scale = sched::ticks_of(costs, order.what(), order.actions());
+        std::vector<sched::stuck_rank> stuck;
+        sched::simulation fast;
+        const bool ordinary = sched::simulate_in_order(order, scale, stuck, fast);
+        CHECK(ordinary == (of.splits < 2 && !order.has(sched::set_of(VELO_ACTION_OFFLOAD)) &&
+                           !order.has(sched::set_of(VELO_ACTION_RECOMPUTE))));
+        if (!ordinary) return;
+        CHECK(stuck.empty());
+        sched::spans spans;  // asks for the other way
+        const sched::simulation other = sched::simulate(order, scale, stuck, &spans);
+        for (std::size_t rank = 0; rank < other.ranks.size(); ++rank) {
+          const sched::rank_times &a = fast.ranks[rank], &b = other.ranks[rank];
+          if (a.first != b.first || a.last != b.last || a.work != b.work || a.peak != b.peak)
+            FAIL("kind " << kind << ", rank " << rank << " of " << of.ranks);
+        }
+      });
+}
+
+TEST_CASE("ranks that wait for ever do so at the same actions either way") {
+  for (const char* rows : {"0F0,0B0,0F1,0B1\n1F1,1B1,1F0,1B0\n",
+                           "0F0,2F1,0F1,2F0,2B0,2B1,0B0,0B1\n1F0,3F0,1F1,3F1,3B0,3B1,1B0,1B1\n",
+                           "2F0,2B0\n", "0F0,0B0\n2F0,2B0\n", "0F0,0B0\n1F0,0F1,1B0,0B1\n"}) {
+    const sched::schedule order = sched::read_csv(rows);
+    std::vector<sched::stuck_rank> one, other;
+    sched::spans spans;
+    sched::simulate(order, sched::ticks{}, one);
+    sched::simulate(order, sched::ticks{}, other, &spans);
+    REQUIRE(one.size() == other.size());
+    for (std::size_t i = 0; i < one.size(); ++i) CHECK(one[i].index == other[i].index);
+  }
 }
 
 TEST_CASE("spans of a rank do not overlap and fill its work") {
