@@ -15,13 +15,6 @@ constexpr const char* collectives[] = {"barrier",     "all_reduce",     "reduce"
                                        "create_part", "shrink",         "dispatch"};
 constexpr const char* reductions[] = {"sum", "avg", "min", "max", "custom"};
 
-// Every bit of a word into every bit of the result (splitmix64's end).
-std::uint64_t mixed(std::uint64_t x) {
-  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-  return x ^ x >> 31;
-}
-
 // -1: reductions do not know it.
 int element_of(std::uint8_t code, std::uint8_t bits) {
   struct known {
@@ -69,14 +62,6 @@ std::string name_of_dtype(std::uint8_t code, std::uint8_t bits) {
                      : code == VELO_DTYPE_BOOL   ? "bool"
                                                  : "dtype ";
   return kind + std::to_string(bits);
-}
-
-std::uint64_t terms::signature() const noexcept {
-  std::uint64_t words[4];
-  std::memcpy(words, this, sizeof words);
-  const std::uint64_t all =
-      mixed(mixed(words[0] + 1) + words[1]) + mixed(mixed(words[2] + 2) + words[3]);
-  return all != 0 ? all : 1;
 }
 
 std::uint64_t hash_of(const std::vector<part>& parts) noexcept {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,13 @@ enum class collective : std::uint8_t {
   dispatch
 };
 
+// Every bit of a word into every bit of the result (splitmix64's end).
+inline std::uint64_t mixed(std::uint64_t x) noexcept {
+  x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+  return x ^ x >> 31;
+}
+
 // What all ranks of an operation must agree on; what a kind does not use is 0.
 struct terms {
   collective kind = collective::barrier;
@@ -49,6 +57,14 @@ struct terms {
   }
 };
 static_assert(sizeof(terms) == 32);
+
+inline std::uint64_t terms::signature() const noexcept {
+  std::uint64_t words[4];
+  std::memcpy(words, this, sizeof words);
+  const std::uint64_t all =
+      mixed(mixed(words[0] + 1) + words[1]) + mixed(mixed(words[2] + 2) + words[3]);
+  return all != 0 ? all : 1;
+}
 
 // Elements of a tensor that are for one rank, or from one.
 struct part {

@@ -129,7 +129,9 @@ struct exchange_case {
       out_sizes[static_cast<std::size_t>(rank)] = end;
     }
   }
-  std::size_t at(int a, int b) const { return static_cast<std::size_t>(a * n + b); }
+  std::size_t at(int a, int b) const {
+    return static_cast<std::size_t>(a) * static_cast<std::size_t>(n) + static_cast<std::size_t>(b);
+  }
 
   const int n;
   int bits;

@@ -134,6 +134,32 @@ TEST_CASE("counters go past 32 bits, and who sleeps on them wakes") {
   CHECK(area.at(1).steps == first + 16);
 }
 
+TEST_CASE("terms that differ in any one or two bits have different signatures") {
+  comm::terms sum;
+  sum.kind = comm::collective::all_reduce;
+  sum.in_code = sum.out_code = VELO_DTYPE_FLOAT;
+  sum.in_bits = sum.out_bits = 32;
+  sum.count = 1024;
+  sum.scale = 1;
+  for (const comm::terms& base : {comm::terms(), sum}) {
+    std::int64_t same = 0;
+    const auto flipped = [](comm::terms of, int bit) {
+      unsigned char bytes[sizeof of];
+      std::memcpy(bytes, &of, sizeof of);
+      bytes[bit / 8] = static_cast<unsigned char>(bytes[bit / 8] ^ 1 << bit % 8);
+      std::memcpy(&of, bytes, sizeof of);
+      return of;
+    };
+    for (int one = 0; one < 256; ++one) {
+      const comm::terms odd = flipped(base, one);
+      same += odd.signature() == base.signature();
+      for (int other = 0; other < one; ++other)
+        same += flipped(odd, other).signature() == base.signature();
+    }
+    CHECK(same == 0);
+  }
+}
+
 TEST_CASE("sets of ranks are told as ranges") {
   comm::rank_set set;
   CHECK(set.lowest() == -1);
