@@ -253,7 +253,8 @@ TEST_CASE("a rank without descriptors says so, and the others name it") {
           desc.name = name.c_str();
           desc.rank = rank;
           desc.size = 2;
-          const auto most = static_cast<rlim_t>(first_free_descriptor() + more);
+          const auto most =
+              static_cast<rlim_t>(first_free_descriptor()) + static_cast<rlim_t>(more);
           return meet_under(RLIMIT_NOFILE, rank == limited ? most : RLIM_INFINITY, desc);
         });
       const std::vector<ending> all = ranks.wait();
