@@ -72,7 +72,7 @@ struct hosts {
         auto& owner = core::resolve<core::context>(all.context(rank), "context");
         across[at(rank)] = core::handle_of(core::make_object<comm::group>(
             &owner, owner, std::make_unique<counting>(std::move(links[at(host)]), crossed),
-            "across", desc.timeout_ns));
+            comm::group_settings{"across", desc.timeout_ns}));
       }
     }
   }
