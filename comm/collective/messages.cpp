@@ -216,7 +216,7 @@ class traffic {
     rank_state& me = at_.area.state(at_.rank);
     const std::uint64_t rung = me.bell.load(std::memory_order_acquire);
     me.listening.store(1, std::memory_order_seq_cst);
-    progress_ = move();
+    progress_ = progress_ || move();  // look_around may have moved something just now
     if (!progress_) at_.area.sleep(at_.rank, me.bell, rung + 1, ns);
     me.listening.store(0, std::memory_order_relaxed);
   }
