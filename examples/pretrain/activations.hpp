@@ -41,6 +41,10 @@ struct layer_activations {
   buffer feed_forward_input;  // hidden; normed
   buffer gates;               // 2 inner; the backward pass overwrites it with its gradient
   buffer gated;               // inner
+  // Gradients of what the products of the weights' gradients take, where those are put off; gates is
+  // the fourth:
+  buffer output_gradient, middle_gradient;  // hidden
+  buffer projected_gradient;                // hidden + 2 kv
   // f32:
   buffer attention_rstd, feed_forward_rstd;  // [tokens]
   buffer softmax_max, softmax_sum;           // [sequences, heads, length]
@@ -48,10 +52,10 @@ struct layer_activations {
 
 class activations {
  public:
-  // Of micro-batches of at most `largest` sequences, all of the same length.
-  activations(run_memory& from, const model_settings& model, batch_shape largest)
-      : residual(static_cast<std::size_t>(model.layers) + 1),
-        layers(static_cast<std::size_t>(model.layers)),
+  // Of micro-batches of at most `largest` sequences, all of the same length, in so many layers.
+  activations(run_memory& from, std::int64_t depth, batch_shape largest)
+      : residual(static_cast<std::size_t>(depth) + 1),
+        layers(static_cast<std::size_t>(depth)),
         largest_(largest),
         inputs_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)),
         targets_(from.keep(largest.tokens() * 4, VELO_PURPOSE_INPUT)) {}
@@ -64,7 +68,7 @@ class activations {
   void clear() {
     for (buffer& each : residual) each = {};
     for (layer_activations& each : layers) each = {};
-    normed = {}, logits = {}, rstd = {}, lse = {};
+    normed = {}, logits = {}, rstd = {}, lse = {}, embedded_gradient = {};
   }
 
   batch_shape largest() const { return largest_; }
@@ -89,8 +93,9 @@ class activations {
   std::int64_t sequences = 0;    // of the forward pass
   std::vector<buffer> residual;  // hidden; the input of each layer, and what the last gives
   std::vector<layer_activations> layers;
-  buffer normed;  // hidden
-  buffer logits;  // vocab
+  buffer embedded_gradient;  // hidden; where the weights' gradients are put off
+  buffer normed;             // hidden
+  buffer logits;             // vocab
   // f32:
   buffer rstd, lse;  // [tokens]
 

@@ -15,6 +15,7 @@
 #include "failure.hpp"
 #include "file.hpp"
 #include "json_places.hpp"
+#include "stage_plan.hpp"
 
 namespace pretrain {
 namespace {
@@ -258,7 +259,7 @@ void configuration::require_utf8() const {
 }
 
 void configuration::check() {
-  auto& [m, d, o, s, y, r] = values;
+  auto& [m, d, o, s, y, p, r] = values;
   require_utf8();
   if (m.hidden % m.heads) refuse("hidden", "must be a multiple of", "heads");
   if (m.heads % m.kv_heads) refuse("heads", "must be a multiple of", "kv_heads");
@@ -276,6 +277,7 @@ void configuration::check() {
   if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
   if (r.out.empty()) refuse("out", "must name a directory");
   check_memory();
+  check_parallel();
   if (r.transport != "auto" && r.transport != "local" && r.transport != "shm")
     refuse("transport", "must be auto, local or shm");
   if (r.ranks > 0) require_fit(r.ranks);
@@ -285,10 +287,56 @@ void configuration::require_fit(std::int64_t ranks) const {
   const std::string count = std::to_string(ranks);
   if (values.run.ranks != 0 && values.run.ranks != ranks)
     refuse("ranks", ("must be 0, or the " + count + " that were started").c_str());
-  if (values.data.batch % ranks != 0)
-    refuse("batch", ("must be a multiple of the " + count + " ranks").c_str());
+  if (ranks % values.parallel.pp != 0)
+    refuse("pp", ("must divide the " + count + " ranks").c_str());
+  const std::int64_t copies = ranks / values.parallel.pp;
+  const std::string those = std::to_string(copies) + (copies == ranks ? " ranks" : " copies");
+  if (values.data.batch % copies != 0)
+    refuse("batch", ("must be a multiple of the " + those).c_str());
   if (ranks > 1 && !values.run.trace.empty())
     refuse("trace", ("is of one rank, not of " + count).c_str());
+}
+
+void configuration::check_parallel() const {
+  const auto& p = values.parallel;
+  if (p.pp == 1) {
+    for (const char* name : {"vpp", "timeline"})
+      if (at(name).origin != "default" && text(at(name)) != "0" && text(at(name)) != "\"\"")
+        refuse(name, "is of a model that is cut into stages, not with", "pp");
+    return;
+  }
+  // What a part of the model cannot do.
+  if (values.model.tied) refuse("tied", "would have one matrix on two ranks, with", "pp");
+  if (values.memory.memory_budget != 0)
+    refuse("memory_budget", "is of a whole model, not with", "pp");
+  if (values.memory.swap_activations != "off")
+    refuse("swap_activations", "is of a whole model, not with", "pp");
+  if (!values.run.trace.empty()) refuse("trace", "is of a whole model, not with", "pp");
+  if (p.pipeline == "seq1f1b")
+    refuse("pipeline", "splits sequences, whose attention cannot add up gradients yet");
+  if (p.pipeline == "ripipe")
+    refuse("pipeline", "makes activations again within the schedule, which this program does not");
+  require_pipeline();
+}
+
+// What velo says of a schedule is of a setting here.
+void configuration::require_pipeline() const {
+  if (!is_pipeline(values.parallel.pipeline))
+    refuse("pipeline", "must be one of those that --help lists");
+  try {
+    const stage_plan plan(values);
+    const std::int64_t parts = plan.stages() / plan.chains();
+    if (values.model.layers < parts)
+      refuse("layers", ("must be at least " + std::to_string(parts) + ", the stages of").c_str(),
+             "pipeline");
+  } catch (const velo::error& e) {
+    const std::pair<const char*, const char*> names[] = {
+        {"desc.microbatches", "accumulation"}, {"desc.chunks", "vpp"}, {"desc.ranks", "pp"}};
+    for (const auto& [field, name] : names)
+      if (std::string(e.argument()) == field)
+        refuse(name, (std::string("must be ") + e.expected() + " with").c_str(), "pipeline");
+    throw;
+  }
 }
 
 void configuration::check_memory() const {

@@ -70,6 +70,7 @@ class configuration {
   void add_data();
   void add_training();
   void add_memory();
+  void add_parallel();
   void add_run();
   void add(const char* section, const char* name, target value, const char* help, double low = 0,
            double high = 0);
@@ -79,6 +80,8 @@ class configuration {
   const option& at(const char* name) const;
   void require_utf8() const;
   void check_memory() const;
+  void check_parallel() const;
+  void require_pipeline() const;
   void take(option& which, json_t* json, const std::string& origin);
   static void bound(const option& which, double number, const std::string& origin);
   static std::string text(const option& which);

@@ -169,39 +169,69 @@ void decoder_layer::make_feed_forward(const pass& now, const buffer& input,
   }
 }
 
-void decoder_layer::backward(const pass& now, const buffer& gradient, const buffer& input,
-                             layer_activations& kept) const {
+void decoder_layer::backward(const pass& now, buffer& gradient, const buffer& input,
+                             layer_activations& kept, bool later) const {
   make_feed_forward(now, input, kept);
   const buffer added = make(now, model_.hidden, passing);
-  const velo::tensor_view through = rows(now, gradient, model_.hidden);
   const velo::tensor_view branch = rows(now, added, model_.hidden);
-  feed_forward_backward(now, through, branch, kept);
-  velo::add(now.stream, velo::add_args().a(through).b(branch).y(through));
+  feed_forward_backward(now, rows(now, gradient, model_.hidden), branch, kept, later);
+  join(now, gradient, branch, later ? &kept.output_gradient : nullptr);
   make_attention(now, input, kept);
-  attention_backward(now, through, branch, input, kept);
-  velo::add(now.stream, velo::add_args().a(through).b(branch).y(through));
+  attention_backward(now, rows(now, gradient, model_.hidden), branch, input, kept, later);
+  join(now, gradient, branch, later ? &kept.middle_gradient : nullptr);
+  if (!later) kept = {};
+}
+
+// Adds what a block's branch gives to the gradient; `former` gets what that was.
+void decoder_layer::join(const pass& now, buffer& gradient, const velo::tensor_view& branch,
+                         buffer* former) const {
+  const velo::tensor_view through = rows(now, gradient, model_.hidden);
+  if (former == nullptr && !gradient.is_borrowed()) {
+    velo::add(now.stream, velo::add_args().a(through).b(branch).y(through));
+    return;
+  }
+  buffer sum = make(now, model_.hidden, kept_purpose);
+  velo::add(now.stream, velo::add_args().a(through).b(branch).y(rows(now, sum, model_.hidden)));
+  std::swap(gradient, sum);
+  if (former != nullptr) *former = std::move(sum);
+}
+
+void decoder_layer::weight_gradients(const pass& now, layer_activations& kept) const {
+  const std::int64_t hidden = model_.hidden, inner = model_.inner, width = qkv_width(model_);
+  down_.weight_gradient(now.stream, rows(now, kept.gated, inner),
+                        rows(now, kept.output_gradient, hidden));
+  gate_up_.weight_gradient(now.stream, rows(now, kept.feed_forward_input, hidden),
+                           rows(now, kept.gates, 2 * inner));
+  out_.weight_gradient(now.stream, rows(now, kept.attended, hidden),
+                       rows(now, kept.middle_gradient, hidden));
+  qkv_.weight_gradient(now.stream, rows(now, kept.attention_input, hidden),
+                       rows(now, kept.projected_gradient, width));
   kept = {};
 }
 
 // Leaves in `branch` what the feed-forward block adds to the gradient; attention_backward does the
 // same.
 void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_view& gradient,
-                                          const velo::tensor_view& branch,
-                                          layer_activations& kept) const {
+                                          const velo::tensor_view& branch, layer_activations& kept,
+                                          bool later) const {
   const std::int64_t hidden = model_.hidden, inner = model_.inner;
   const velo::tensor_view gates = rows(now, kept.gates, 2 * inner);
-  down_.weight_gradient(now.stream, rows(now, kept.gated, inner), gradient);
-  kept.gated = {};
+  if (!later) {
+    down_.weight_gradient(now.stream, rows(now, kept.gated, inner), gradient);
+    kept.gated = {};
+  }
   {
     const buffer backward = make(now, inner, passing);
     const velo::tensor_view gated = rows(now, backward, inner);
     down_.input_gradient(now.stream, gradient, gated);
     velo::swiglu_backward(now.stream, velo::swiglu_backward_args().dy(gated).x(gates).dx(gates));
   }
-  gate_up_.weight_gradient(now.stream, rows(now, kept.feed_forward_input, hidden), gates);
-  kept.feed_forward_input = {};
+  if (!later) {
+    gate_up_.weight_gradient(now.stream, rows(now, kept.feed_forward_input, hidden), gates);
+    kept.feed_forward_input = {};
+  }
   gate_up_.input_gradient(now.stream, gates, branch);
-  kept.gates = {};
+  if (!later) kept.gates = {};
   velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
                                           .dy(branch)
                                           .x(rows(now, kept.middle, hidden))
@@ -214,10 +244,11 @@ void decoder_layer::feed_forward_backward(const pass& now, const velo::tensor_vi
 
 void decoder_layer::attention_backward(const pass& now, const velo::tensor_view& gradient,
                                        const velo::tensor_view& branch, const buffer& input,
-                                       layer_activations& kept) const {
+                                       layer_activations& kept, bool later) const {
   const std::int64_t hidden = model_.hidden, queries = model_.heads, keys = model_.kv_heads;
-  out_.weight_gradient(now.stream, rows(now, kept.attended, hidden), gradient);
-  const buffer qkv = make(now, qkv_width(model_), passing);
+  kept.middle = {}, kept.feed_forward_rstd = {};
+  if (!later) out_.weight_gradient(now.stream, rows(now, kept.attended, hidden), gradient);
+  buffer qkv = make(now, qkv_width(model_), passing);
   const velo::tensor_view projected = rows(now, qkv, qkv_width(model_));
   {
     const buffer attended = make(now, hidden, passing);
@@ -237,7 +268,8 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
                                         .scale(attention_scale(model_))
                                         .sparse_mode(velo::attention_sparse_mode::left_up_causal));
   }
-  kept.attended = {}, kept.projected = {};
+  if (!later) kept.attended = {};
+  kept.projected = {}, kept.softmax_max = {}, kept.softmax_sum = {};
   const velo::tensor_view rotated = heads(now, qkv, 0, queries + keys);
   velo::rotary_position_embedding_backward(now.stream,
                                            velo::rotary_position_embedding_backward_args()
@@ -245,7 +277,7 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
                                                .cos(now.angles.cosines())
                                                .sin(now.angles.sines())
                                                .dx(rotated));
-  qkv_.weight_gradient(now.stream, rows(now, kept.attention_input, hidden), projected);
+  if (!later) qkv_.weight_gradient(now.stream, rows(now, kept.attention_input, hidden), projected);
   qkv_.input_gradient(now.stream, projected, branch);
   velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
                                           .dy(branch)
@@ -255,6 +287,8 @@ void decoder_layer::attention_backward(const pass& now, const velo::tensor_view&
                                           .dx(branch)
                                           .dgamma(attention_gain_gradient_)
                                           .accumulate(true));
+  kept.attention_rstd = {};
+  if (later) kept.projected_gradient = std::move(qkv);
 }
 
 }  // namespace pretrain

@@ -35,9 +35,12 @@ class decoder_layer {
   }
 
   // Turns `gradient` [tokens, hidden] from that of the output into that of the input, and adds to
-  // the weights' gradients. `input` is that of `forward`; `kept` is empty afterwards.
-  void backward(const pass& now, const buffer& gradient, const buffer& input,
-                layer_activations& kept) const;
+  // the weights' gradients. `input` is that of `forward`; `kept` is empty afterwards, or where the
+  // products of the weights' gradients are put off (later) has what weight_gradients needs, and
+  // then empties. What is borrowed is not written to.
+  void backward(const pass& now, buffer& gradient, const buffer& input, layer_activations& kept,
+                bool later = false) const;
+  void weight_gradients(const pass& now, layer_activations& kept) const;
 
  private:
   void make_attention(const pass& now, const buffer& input, layer_activations& kept) const;
@@ -45,9 +48,12 @@ class decoder_layer {
   void make_feed_forward(const pass& now, const buffer& input, layer_activations& kept) const;
   void attention_backward(const pass& now, const velo::tensor_view& gradient,
                           const velo::tensor_view& branch, const buffer& input,
-                          layer_activations& kept) const;
+                          layer_activations& kept, bool later) const;
   void feed_forward_backward(const pass& now, const velo::tensor_view& gradient,
-                             const velo::tensor_view& branch, layer_activations& kept) const;
+                             const velo::tensor_view& branch, layer_activations& kept,
+                             bool later) const;
+  void join(const pass& now, buffer& gradient, const velo::tensor_view& branch,
+            buffer* former) const;
 
   void norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,
             buffer& rstd) const;

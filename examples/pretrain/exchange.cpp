@@ -4,33 +4,37 @@
 namespace pretrain {
 namespace {
 
-std::vector<std::int64_t> slices_of(const weight_layout& all) {
-  std::vector<std::int64_t> begins = {0};
-  for (const layer_layout& layer : all.layers) begins.push_back(layer.qkv);
-  if (all.head != all.embedding) begins.push_back(all.head);
-  begins.push_back(all.decayed);
-  begins.push_back(all.total);
-  std::vector<std::int64_t> counts;
-  for (std::size_t i = 0; i + 1 < begins.size(); ++i) counts.push_back(begins[i + 1] - begins[i]);
-  return counts;
-}
-
 velo::buckets make_buckets(const member& rank, const velo::tensor_view& gradients,
                            const std::vector<std::int64_t>& counts, bool sharded) {
   velo_buckets_desc desc = VELO_BUCKETS_DESC_INIT;
   desc.mode = sharded ? VELO_BUCKETS_REDUCE_SCATTER : VELO_BUCKETS_ALL_REDUCE;
-  return velo::buckets::create(rank.link(), rank.group(), gradients, counts.data(),
+  return velo::buckets::create(rank.stream_of_sharers(), rank.sharers(), gradients, counts.data(),
                                static_cast<std::int64_t>(counts.size()), desc);
 }
 
 }  // namespace
 
+exchange::slices::slices(const weight_layout& all) : layers(all.layers.size(), none) {
+  std::vector<std::int64_t> begins;
+  const auto add = [&](std::int64_t begin) {
+    if (begin < 0) return none;
+    begins.push_back(begin);
+    return static_cast<std::int64_t>(begins.size()) - 1;
+  };
+  embedding = add(all.embedding);
+  for (std::size_t i = 0; i < layers.size(); ++i) layers[i] = add(all.layers[i].qkv);
+  const bool tied = all.head == all.embedding && all.head >= 0;
+  head = tied ? embedding : add(all.head);
+  norms = add(all.decayed);
+  begins.push_back(all.total);
+  for (std::size_t i = 0; i + 1 < begins.size(); ++i) counts.push_back(begins[i + 1] - begins[i]);
+}
+
 exchange::exchange(const member& rank, const weight_layout& layout,
                    const velo::tensor_view& gradients, bool sharded)
     : stream_(rank.stream()),
-      tied_(layout.head == layout.embedding),
-      counts_(slices_of(layout)),
-      buckets_(make_buckets(rank, gradients, counts_, sharded)) {
+      slices_(layout),
+      buckets_(make_buckets(rank, gradients, slices_.counts, sharded)) {
   for (std::int64_t i = 0; i < buckets_.info().buckets; ++i) {
     const velo_bucket one = buckets_.bucket(i);
     if (one.own_count > 0) own_.push_back({one.own_offset, one.own_count});
@@ -38,10 +42,10 @@ exchange::exchange(const member& rank, const weight_layout& layout,
 }
 
 void exchange::head_ready() const {
-  if (!tied_) buckets_.ready(stream_, static_cast<std::int64_t>(counts_.size()) - 2);
+  if (slices_.head != slices_.embedding) buckets_.ready(stream_, slices_.head);
 }
 void exchange::layer_ready(std::size_t layer) const {
-  buckets_.ready(stream_, static_cast<std::int64_t>(layer) + 1);
+  buckets_.ready(stream_, slices_.layers[layer]);
 }
 void exchange::finish() const {
   buckets_.finish(stream_);
@@ -50,20 +54,17 @@ void exchange::finish() const {
 void exchange::gather(const velo::tensor_view& weights) const {
   buckets_.gather(stream_, weights);
 }
-void exchange::wait(std::size_t slice) const {
-  buckets_.wait(stream_, static_cast<std::int64_t>(slice));
-}
 void exchange::await_embedding() const {
-  wait(0);
+  buckets_.wait(stream_, slices_.embedding);
 }
 void exchange::await_layer(std::size_t layer) const {
-  wait(layer + 1);
+  buckets_.wait(stream_, slices_.layers[layer]);
 }
 void exchange::await_head() const {
-  wait(tied_ ? 0 : counts_.size() - 2);
+  buckets_.wait(stream_, slices_.head);
 }
 void exchange::await_norms() const {
-  wait(counts_.size() - 1);
+  buckets_.wait(stream_, slices_.norms);
 }
 
 }  // namespace pretrain

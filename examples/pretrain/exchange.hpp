@@ -17,7 +17,8 @@ namespace pretrain {
 
 class exchange {
  public:
-  // Of several ranks. `gradients`: one row in this layout; both must outlive the exchange.
+  // Of several ranks that hold the same weights. `gradients`: one row in this layout; rank and
+  // gradients must outlive the exchange.
   exchange(const member& rank, const weight_layout& layout, const velo::tensor_view& gradients,
            bool sharded);
 
@@ -37,11 +38,16 @@ class exchange {
   void await_norms() const;
 
  private:
-  void wait(std::size_t slice) const;
+  // Elements of each, and which is whose; none: another rank's.
+  struct slices {
+    explicit slices(const weight_layout& all);
+    static constexpr std::int64_t none = -1;
+    std::vector<std::int64_t> counts, layers;
+    std::int64_t embedding, head, norms;
+  };
 
   velo::stream_ref stream_;
-  bool tied_;
-  std::vector<std::int64_t> counts_;  // of slices: embedding, layers, head, norms
+  slices slices_;
   velo::buckets buckets_;
   std::vector<range> own_;
 };

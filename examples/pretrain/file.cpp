@@ -80,6 +80,21 @@ std::string read_beginning(const std::string& path, std::size_t most) {
   return text;
 }
 
+void require_replaceable(const char* flag, const std::string& path, const std::string& ours,
+                         const char* what) {
+  const auto refuse = [&](const char* why) { fail("%s: %s %s", flag, path.c_str(), why); };
+  struct stat there {};
+  if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    refuse("exists and is no regular file");
+  const std::string before = beginning_if_any(path, ours.size());
+  if (!before.empty() && before != ours)
+    refuse((std::string("exists and is not ") + what + "; it is left as it is").c_str());
+  std::string beside = path + ".XXXXXX";  // where it is to be written first
+  const descriptor file(::mkostemp(beside.data(), O_CLOEXEC));
+  if (file.get() < 0) refuse((std::string("cannot be written: ") + std::strerror(errno)).c_str());
+  ::unlink(beside.c_str());
+}
+
 std::string beginning_if_any(const std::string& path, std::size_t most) {
   struct stat facts;
   if (::stat(path.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};

@@ -34,8 +34,8 @@ bool tells_why(const std::exception_ptr& failure) {
   }
 }
 
-int on_threads(const settings& values, const std::function<int(member&)>& job) {
-  const auto count = static_cast<std::size_t>(values.run.ranks);
+int on_threads(const settings& values, std::int64_t ranks, const std::function<int(member&)>& job) {
+  const auto count = static_cast<std::size_t>(ranks);
   std::vector<std::unique_ptr<member>> members;
   std::vector<velo_context> contexts;
   for (std::size_t i = 0; i < count; ++i) {
@@ -90,12 +90,13 @@ int on_all_ranks(const arguments& with, const std::function<int(member&)>& job) 
   if (rank != nullptr && values.run.transport != "local") return as_launched(with, rank, job);
   if (rank != nullptr)
     with.config.refuse("transport", "has ranks that are threads, but a launcher started processes");
-  if (values.run.ranks <= 1) {
+  const std::int64_t ranks = values.run.ranks == 0 ? values.parallel.pp : values.run.ranks;
+  if (ranks == 1) {
     member me(values);
     return job(me);
   }
-  return values.run.transport == "local" ? on_threads(values, job)
-                                         : start_processes(values.run.ranks, with.words);
+  return values.run.transport == "local" ? on_threads(values, ranks, job)
+                                         : start_processes(ranks, with.words);
 }
 
 }  // namespace pretrain

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "context.hpp"
 
@@ -27,12 +28,30 @@ void member::join(velo::group group) {
   group_ = std::move(group);
   const velo_group_info about = group_.info();
   rank_ = about.rank;
-  ranks_ = about.size;
+  ranks_ = sharing_ = about.size;
+  first_sharer_ = leads();
   if (ranks_ == 1) return;
   link_ = velo::stream::create(context_);
   if (threads_ != 0) return;
   const int mine = std::max(1, threads_of(context_) / ranks_);
   context_.set("threads", std::to_string(mine).c_str());
+}
+
+void member::split(int stages, bool both_ways) {
+  stages_ = stages;
+  std::vector<std::int32_t> copy_ranks, sharing;
+  for (int i = 0; i < stages; ++i) copy_ranks.push_back(i * copies() + copy());
+  for (int i = 0; i < ranks_; ++i) {
+    const int other = i / copies();
+    if (other == stage() || (both_ways && other == stages - 1 - stage())) sharing.push_back(i);
+  }
+  const auto part = [&](const std::vector<std::int32_t>& of) {
+    return group_.part(of.data(), static_cast<std::int32_t>(of.size()));
+  };
+  sharing_ = static_cast<int>(sharing.size());
+  first_sharer_ = sharing[0] == rank_;
+  pipeline_ = part(copy_ranks);
+  sharers_ = part(sharing);
 }
 
 void member::barrier() const {
@@ -58,7 +77,8 @@ void member::collect(float* pieces, std::int64_t count) const {
 }
 
 void member::abort() const noexcept {
-  if (group_) velo_group_abort(group_);
+  for (const velo::group* each : {&group_, &pipeline_, &sharers_})
+    if (*each) velo_group_abort(*each);
 }
 
 }  // namespace pretrain

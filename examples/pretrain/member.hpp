@@ -1,9 +1,10 @@
 // One rank of a run: its memory, its context, and what it does together with the other ranks.
 //
-// All ranks hold the same weights and do the same steps, each on its part of the windows; what they
-// make together has the same bits on all of them. Rank 0 leads: it alone prints, measures, saves
-// and writes files. Every function below "Together" is to be called by all ranks in the same order;
-// of a run of one rank it does nothing.
+// Ranks are copies of the model, each with its part of the windows, or of a copy's stages: with `pp`
+// stages, ranks 0 to n / pp - 1 have the first, and so on. What ranks with the same weights, the sharers
+// of these, make together has the same bits on all of them. Rank 0 leads: it alone prints, measures,
+// saves and writes files. Every function below "Together" is to be called by all ranks in the same
+// order; of a run of one rank it does nothing.
 #pragma once
 
 #include <memory>
@@ -27,15 +28,28 @@ class member {
   const velo::context& context() const { return context_; }
   velo::stream_ref stream() const { return context_.inline_stream(); }
 
-  // Of several ranks: their group, and a stream of communication's own.
-  velo_group group() const { return group_; }
-  velo::stream_ref link() const { return link_; }
-
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
   bool leads() const { return rank_ == 0; }
 
+  // Copies of the model, and which one this rank is of; a copy's ranks are in the order of its stages.
+  int copies() const { return ranks_ / stages_; }
+  int copy() const { return rank_ % copies(); }
+  int stages() const { return stages_; }
+  int stage() const { return rank_ / copies(); }
+
+  // The ranks with this one's weights, with a stream of communication's own; whether it is the first.
+  velo_group sharers() const { return sharers_ ? sharers_ : group_; }
+  velo::stream_ref stream_of_sharers() const { return link_; }
+  bool shares() const { return sharing_ > 1; }
+  bool first_sharer() const { return first_sharer_; }
+  // Those of this copy.
+  velo_group pipeline() const { return pipeline_; }
+
   // Together.
+  // Cuts copies into so many stages; `both_ways`: a rank shares the weights of the one as far from the
+  // other end.
+  void split(int stages, bool both_ways);
   void barrier() const;
   double sum(double mine) const;
   int most(int mine) const;
@@ -49,9 +63,11 @@ class member {
   const std::int64_t threads_;  // as the settings say
   run_memory memory_;
   velo::context context_;
-  velo::group group_;
+  velo::group group_, pipeline_, sharers_;  // sharers_: where not all ranks are
   velo::stream link_;
-  int rank_ = 0, ranks_ = 1;
+  int rank_ = 0, ranks_ = 1, stages_ = 1;
+  int sharing_ = 1;
+  bool first_sharer_ = true;
 };
 
 }  // namespace pretrain

@@ -1,16 +1,8 @@
 // The pool does the work; here are the form and the place.
 #include "memory_snapshot.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 
-#include "failure.hpp"
 #include "file.hpp"
 
 namespace pretrain {
@@ -36,18 +28,10 @@ form form_of(const std::string& path) {
 
 memory_snapshot::memory_snapshot(const velo::pool& of, const std::string& path)
     : pool_(of), path_(path) {
-  const auto refuse = [&](const char* why) { fail("--memory_snapshot: %s %s", path.c_str(), why); };
-  struct stat there {};
-  if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-    refuse("exists and is no regular file");
   const form mine = form_of(path);
-  const std::string before = beginning_if_any(path, mine.common);
-  if (!before.empty() && before != of.snapshot<std::string>(mine.format).substr(0, mine.common))
-    refuse("exists and is not a snapshot in the form of its ending; it is left as it is");
-  std::string beside = path + ".XXXXXX";  // where it is to be written first
-  const descriptor file(::mkostemp(beside.data(), O_CLOEXEC));
-  if (file.get() < 0) refuse((std::string("cannot be written: ") + std::strerror(errno)).c_str());
-  ::unlink(beside.c_str());
+  require_replaceable("--memory_snapshot", path,
+                      of.snapshot<std::string>(mine.format).substr(0, mine.common),
+                      "a snapshot in the form of its ending");
 }
 
 void memory_snapshot::begin() {

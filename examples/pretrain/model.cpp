@@ -12,31 +12,44 @@ namespace pretrain {
 
 model::model(run_memory& from, const velo::context& context, const weights& weights,
              const model_settings& settings, std::int64_t length, bool training)
+    : model(from, context, weights, settings, length, training,
+            {0, static_cast<std::size_t>(settings.layers)}) {}
+
+model::model(run_memory& from, const velo::context& context, const weights& weights,
+             const model_settings& settings, std::int64_t length, bool training, stage_range part)
     : memory_(from),
       settings_(settings),
       type_(dtype_of(weights.type())),
-      recompute_(recompute_of({}, settings.layers)),
+      first_(part.first),
+      begins_(part.first == 0),
+      ends_(part.last == static_cast<std::size_t>(settings.layers)),
+      recompute_(recompute_of({}, static_cast<std::int64_t>(part.last - part.first))),
       depth_(recompute_.size()),
-      head_(context, weights, weights.layout().head, settings.vocab, settings.hidden, training),
-      embedding_(weights.weight(weights.layout().embedding, {settings.vocab, settings.hidden})),
-      gain_(weights.weight(weights.layout().final_norm, {settings.hidden})),
       angles_(from, settings, length) {
-  for (const layer_layout& at : weights.layout().layers)
-    layers_.emplace_back(context, weights, settings, at, training);
+  const weight_layout& at = weights.layout();
+  for (std::size_t i = part.first; i < part.last; ++i)
+    layers_.emplace_back(context, weights, settings, at.layers[i], training);
+  const velo::sizes table = {settings.vocab, settings.hidden};
+  if (begins_) embedding_ = weights.weight(at.embedding, table);
+  if (ends_) {
+    head_.emplace(context, weights, at.head, settings.vocab, settings.hidden, training);
+    gain_ = weights.weight(at.final_norm, {settings.hidden});
+  }
   if (!training) return;
-  embedding_gradient_ =
-      weights.gradient(weights.layout().embedding, {settings.vocab, settings.hidden});
-  gain_gradient_ = weights.gradient(weights.layout().final_norm, {settings.hidden});
+  if (begins_) embedding_gradient_ = weights.gradient(at.embedding, table);
+  if (ends_) gain_gradient_ = weights.gradient(at.final_norm, {settings.hidden});
 }
 
 void model::refresh(const velo::stream_ref& stream, const exchange* gathered) {
-  if (gathered) gathered->await_embedding();
+  if (gathered && begins_) gathered->await_embedding();
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    if (gathered) gathered->await_layer(i);
+    if (gathered) gathered->await_layer(first_ + i);
     layers_[i].refresh(stream);
   }
-  if (gathered) gathered->await_head(), gathered->await_norms();
-  head_.refresh(stream);
+  if (gathered) gathered->await_norms();
+  if (!ends_) return;
+  if (gathered) gathered->await_head();
+  head_->refresh(stream);
 }
 
 pass model::begin(const velo::stream_ref& stream, const activations& of) const {
@@ -58,25 +71,40 @@ buffer model::make_floats(const pass& now) const {
 
 velo::tensor_view model::forward(const velo::stream_ref& stream, activations& of,
                                  std::int64_t sequences, bool alone) {
+  forward_stage(stream, of, sequences, {}, alone);
+  return rows(begin(stream, of), of.logits, settings_.vocab);
+}
+
+buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
+                            buffer input, bool alone) {
   of.clear();  // a forward pass without a backward pass leaves something
   of.sequences = sequences;
   const pass now = begin(stream, of);
-  const std::int64_t tokens = now.batch.tokens(), hidden = settings_.hidden;
-  of.residual[0] = make(now, hidden);
-  embed(now, of);
+  if (begins_) {
+    of.residual[0] = make(now, settings_.hidden);
+    embed(now, of);
+  } else {
+    of.residual[0] = std::move(input);
+  }
   for (std::size_t i = 0; i < depth_; ++i) layer_forward(now, of, i, alone);
+  if (!ends_) return std::move(of.residual[depth_]);
+  head_forward(now, of, alone);
+  return {};
+}
+
+void model::head_forward(const pass& now, activations& of, bool alone) const {
+  const std::int64_t tokens = now.batch.tokens(), hidden = settings_.hidden;
   of.normed = make(now, hidden);
   of.rstd = make_floats(now);
-  velo::rms_norm(stream, velo::rms_norm_args()
-                             .x(rows(now, of.residual[depth_], hidden))
-                             .gamma(gain_)
-                             .y(rows(now, of.normed, hidden))
-                             .rstd(velo::tensor_view(of.rstd.floats(), {tokens, 1}))
-                             .epsilon(settings_.norm_epsilon));
+  velo::rms_norm(now.stream, velo::rms_norm_args()
+                                 .x(rows(now, of.residual[depth_], hidden))
+                                 .gamma(gain_)
+                                 .y(rows(now, of.normed, hidden))
+                                 .rstd(velo::tensor_view(of.rstd.floats(), {tokens, 1}))
+                                 .epsilon(settings_.norm_epsilon));
   of.logits = make(now, settings_.vocab);
-  head_.forward(stream, rows(now, of.normed, hidden), rows(now, of.logits, settings_.vocab));
+  head_->forward(now.stream, rows(now, of.normed, hidden), rows(now, of.logits, settings_.vocab));
   if (alone) of.residual[depth_] = {}, of.normed = {}, of.rstd = {};
-  return rows(now, of.logits, settings_.vocab);
 }
 
 void model::embed(const pass& now, activations& of) const {
@@ -100,42 +128,81 @@ double model::loss(const velo::stream_ref& stream, activations& of, velo::reduct
 }
 
 void model::backward(const velo::stream_ref& stream, activations& of, double scale) {
+  backward_stage(stream, of, scale, {}, false);
+}
+
+buffer model::backward_stage(const velo::stream_ref& stream, activations& of, double scale,
+                             buffer gradient, bool later) {
   const pass now = begin(stream, of);
+  if (ends_) gradient = head_backward(now, of, scale, later);
+  for (std::size_t i = depth_; i-- > 0;) layer_backward(now, of, i, gradient, later);
+  if (!begins_) return gradient;
+  if (later)
+    of.embedded_gradient = std::move(gradient);
+  else
+    embed_backward(now, of, gradient);
+  return {};
+}
+
+// The gradient of what the last layer gives.
+buffer model::head_backward(const pass& now, activations& of, double scale, bool later) {
   const std::int64_t hidden = settings_.hidden, tokens = now.batch.tokens();
   const velo::tensor_view logits = rows(now, of.logits, settings_.vocab);
   const velo::tensor_view targets(of.targets(), {tokens});
   loss_gradient_ = static_cast<float>(scale);
-  velo::cross_entropy_backward(stream, velo::cross_entropy_backward_args()
-                                           .dloss(velo::tensor_view(&loss_gradient_, {}))
-                                           .logits(logits)
-                                           .targets(targets)
-                                           .lse(velo::tensor_view(of.lse.floats(), {tokens}))
-                                           .dlogits(logits));
+  velo::cross_entropy_backward(now.stream, velo::cross_entropy_backward_args()
+                                               .dloss(velo::tensor_view(&loss_gradient_, {}))
+                                               .logits(logits)
+                                               .targets(targets)
+                                               .lse(velo::tensor_view(of.lse.floats(), {tokens}))
+                                               .dlogits(logits));
   of.lse = {};
-  head_.weight_gradient(stream, rows(now, of.normed, hidden), logits);
-  if (of.told) of.told->head_ready();
-  of.normed = {};
-  const buffer through =
+  if (!later) {
+    head_->weight_gradient(now.stream, rows(now, of.normed, hidden), logits);
+    if (of.told) of.told->head_ready();
+    of.normed = {};
+  }
+  buffer through =
       memory_.take(now.room.tokens() * hidden * (type_.bits / 8), VELO_PURPOSE_WORKSPACE);
   const velo::tensor_view gradient = rows(now, through, hidden);
-  head_.input_gradient(stream, logits, gradient);
-  of.logits = {};
-  velo::rms_norm_backward(stream, velo::rms_norm_backward_args()
-                                      .dy(gradient)
-                                      .x(rows(now, of.residual[depth_], hidden))
-                                      .gamma(gain_)
-                                      .rstd(velo::tensor_view(of.rstd.floats(), {tokens, 1}))
-                                      .dx(gradient)
-                                      .dgamma(gain_gradient_)
-                                      .accumulate(true));
+  head_->input_gradient(now.stream, logits, gradient);
+  if (!later) of.logits = {};
+  velo::rms_norm_backward(now.stream, velo::rms_norm_backward_args()
+                                          .dy(gradient)
+                                          .x(rows(now, of.residual[depth_], hidden))
+                                          .gamma(gain_)
+                                          .rstd(velo::tensor_view(of.rstd.floats(), {tokens, 1}))
+                                          .dx(gradient)
+                                          .dgamma(gain_gradient_)
+                                          .accumulate(true));
   of.residual[depth_] = {}, of.rstd = {};
-  for (std::size_t i = depth_; i-- > 0;) layer_backward(now, of, i, through);
-  velo::embedding_backward(stream, velo::embedding_backward_args()
-                                       .ids(velo::tensor_view(of.inputs(), {tokens}))
-                                       .dy(gradient)
-                                       .dtable(embedding_gradient_)
-                                       .rows(settings_.vocab)
-                                       .accumulate(true));
+  return through;
+}
+
+void model::embed_backward(const pass& now, activations& of, const buffer& gradient) const {
+  velo::embedding_backward(now.stream,
+                           velo::embedding_backward_args()
+                               .ids(velo::tensor_view(of.inputs(), {now.batch.tokens()}))
+                               .dy(rows(now, gradient, settings_.hidden))
+                               .dtable(embedding_gradient_)
+                               .rows(settings_.vocab)
+                               .accumulate(true));
+}
+
+void model::weight_gradients(const velo::stream_ref& stream, activations& of) const {
+  const pass now = begin(stream, of);
+  if (ends_) {
+    head_->weight_gradient(stream, rows(now, of.normed, settings_.hidden),
+                           rows(now, of.logits, settings_.vocab));
+    if (of.told) of.told->head_ready();
+    of.normed = {}, of.logits = {};
+  }
+  for (std::size_t i = depth_; i-- > 0;) {
+    layers_[i].weight_gradients(now, of.layers[i]);
+    if (of.told) of.told->layer_ready(first_ + i);
+  }
+  if (begins_) embed_backward(now, of, of.embedded_gradient);
+  of.embedded_gradient = {};
 }
 
 void model::layer_forward(const pass& now, activations& of, std::size_t layer, bool alone) const {
@@ -162,16 +229,16 @@ void model::bring_back(activations& of, std::size_t layer) const {
 }
 
 // The last layer of a group that is made again from the group's input brings the others with it.
-void model::layer_backward(const pass& now, activations& of, std::size_t layer,
-                           const buffer& gradient) const {
+void model::layer_backward(const pass& now, activations& of, std::size_t layer, buffer& gradient,
+                           bool later) const {
   bring_back(of, layer);
   const auto first = static_cast<std::size_t>(recompute_[layer].first);
   for (std::size_t i = first; i < layer; ++i)
     if (!of.residual[i + 1])
       of.residual[i + 1] = layers_[i].forward(now, of.residual[i], of.layers[i]);
-  layers_[layer].backward(now, gradient, of.residual[layer], of.layers[layer]);
+  layers_[layer].backward(now, gradient, of.residual[layer], of.layers[layer], later);
   of.residual[layer] = {};
-  if (of.told) of.told->layer_ready(layer);
+  if (of.told && !later) of.told->layer_ready(first_ + layer);
 }
 
 std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activations& of) {

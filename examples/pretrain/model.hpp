@@ -1,21 +1,31 @@
-// The language model: embedding, decoder layers, norm, head and loss, forward and backward.
+// The language model: embedding, decoder layers, norm, head and loss, forward and backward; or a stage
+// of it, layers one behind the other with what lies before the first and behind the last.
 //
 // What a pass makes for the next one is the micro-batch's (activations.hpp). The logits are computed
 // in the model's dtype, and the backward pass turns them into their gradient in place, so they exist
 // once.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "decoder_layer.hpp"
 
 namespace pretrain {
 
+// Layers [first, last) of a model.
+struct stage_range {
+  std::size_t first, last;
+};
+
 class model {
  public:
   // Of sequences of one length. `from` and the weights must outlive the model.
   model(run_memory& from, const velo::context& context, const weights& weights,
         const model_settings& settings, std::int64_t length, bool training);
+  // A stage of it.
+  model(run_memory& from, const velo::context& context, const weights& weights,
+        const model_settings& settings, std::int64_t length, bool training, stage_range part);
 
   // To be called whenever the weights have changed: lays them out anew for the products. gathered:
   // waits for the parts of a model that ranks gather, as they come; may be nullptr.
@@ -30,11 +40,26 @@ class model {
   velo::tensor_view forward(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
                             bool alone = false);
 
+  // A stage's: from what the stage before gives, borrowed, in the place of the embedding; its output,
+  // or nothing in the last stage, of which there is a loss.
+  buffer forward_stage(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
+                       buffer input, bool alone = false);
+
   // After forward: the sum, or the mean, of the losses of all targets that count, in nats.
   double loss(const velo::stream_ref& stream, activations& of, velo::reduction how);
 
   // After a mean loss: adds `scale` times its gradient to the weights' gradients.
   void backward(const velo::stream_ref& stream, activations& of, double scale);
+
+  // A stage's: from the gradient of its output, which is not written to (nothing in the last), that of
+  // its input, or nothing in the first. With `later` the products of the weights' gradients are left
+  // to weight_gradients; what was given must stay until then.
+  buffer backward_stage(const velo::stream_ref& stream, activations& of, double scale,
+                        buffer gradient, bool later);
+  void weight_gradients(const velo::stream_ref& stream, activations& of) const;
+
+  bool begins() const { return begins_; }
+  bool ends() const { return ends_; }
 
   // The lifetimes of the buffers of a forward and a backward pass of `of.largest()`, by the same
   // code on no rows.
@@ -53,18 +78,23 @@ class model {
   buffer make(const pass& now, std::int64_t width) const;
   buffer make_floats(const pass& now) const;
   void embed(const pass& now, activations& of) const;
+  void embed_backward(const pass& now, activations& of, const buffer& gradient) const;
+  void head_forward(const pass& now, activations& of, bool alone) const;
+  buffer head_backward(const pass& now, activations& of, double scale, bool later);
   void layer_forward(const pass& now, activations& of, std::size_t layer, bool alone) const;
   void bring_back(activations& of, std::size_t layer) const;
-  void layer_backward(const pass& now, activations& of, std::size_t layer,
-                      const buffer& gradient) const;
+  void layer_backward(const pass& now, activations& of, std::size_t layer, buffer& gradient,
+                      bool later) const;
 
   run_memory& memory_;
   model_settings settings_;
   velo_dtype type_;
+  std::size_t first_;  // of the whole model's layers
+  bool begins_, ends_;
   std::vector<decoder_layer> layers_;
   std::vector<layer_recompute> recompute_;
-  std::size_t depth_;  // layers that passes go through
-  linear head_;
+  std::size_t depth_;           // layers that passes go through
+  std::optional<linear> head_;  // of the last stage
   velo::tensor_view embedding_, embedding_gradient_, gain_, gain_gradient_;
   rotary_table angles_;
   float loss_ = 0, loss_gradient_ = 0;

@@ -17,6 +17,7 @@ configuration::configuration() {
   add_data();
   add_training();
   add_memory();
+  add_parallel();
   add_run();
 }
 
@@ -95,6 +96,24 @@ void configuration::add_memory() {
       "directory, or several with ':' between, of what is on disk");
 }
 
+void configuration::add_parallel() {
+  auto& p = values.parallel;
+  add("parallel", "pp", &p.pp,
+      "ranks that the model's layers are dealt out to, so that each holds a part; the others are "
+      "copies of these",
+      1, 1024);
+  add("parallel", "pipeline", &p.pipeline,
+      "order in which they work on the micro-batches (accumulation): gpipe, 1f1b, interleaved, "
+      "looped-bfs, zbh1, zbh2, zb1p, zbv, zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, "
+      "nanopipe, auto");
+  add("parallel", "vpp", &p.vpp, "parts of the model that a rank has; 0: as the order has it", 0,
+      1024);
+  add("parallel", "timeline", &p.timeline,
+      "FILE that receives when each rank did what in the third step: a picture (.svg), or a trace "
+      "for "
+      "Perfetto (any other ending)");
+}
+
 void configuration::add_run() {
   auto& r = values.run;
   add("run", "seed", &r.seed, "of initial weights, window order and sampling", 0,
@@ -103,9 +122,7 @@ void configuration::add_run() {
       "of each rank; 0: all the machine lends, divided by the ranks; results do not depend on it",
       0, 1024);
   add("run", "ranks", &r.ranks,
-      "that train together, each on its part of the batch; 0: those that mpirun or torchrun "
-      "started, else one",
-      0, 1024);
+      "that train together; 0: those that mpirun or torchrun started, else as many as pp", 0, 1024);
   add("run", "transport", &r.transport,
       "of ranks that nobody started: local (threads of one process), shm (processes), auto (shm)");
   add("run", "zero", &r.zero,

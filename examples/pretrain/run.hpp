@@ -8,4 +8,8 @@ namespace pretrain {
 int train(arguments& with);
 void sample(arguments& with);  // to standard output
 
+// What the model of a checkpoint writes behind a prompt.
+std::string sample_from(const checkpoint_reader& saved, const settings& values,
+                        const std::string& prompt);
+
 }  // namespace pretrain

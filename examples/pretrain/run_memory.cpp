@@ -21,7 +21,7 @@ velo::pool make_pool() {
 
 buffer::~buffer() {
   if (object_ != 0) keeper_->forget(*this);
-  if (data_ != nullptr) from_->give(*this);
+  if (data_ != nullptr && from_ != nullptr) from_->give(*this);
 }
 
 run_memory::run_memory(const memory_settings& asked) : pool_(make_pool()) {

@@ -23,7 +23,7 @@ namespace pretrain {
 class run_memory;
 class swapper;
 
-// Owns memory, or none; what it held may be with a swapper meanwhile.
+// Owns memory, or none, or has somebody else's; what it held may be with a swapper meanwhile.
 class buffer {
  public:
   buffer() = default;
@@ -34,6 +34,14 @@ class buffer {
     return *this;
   }
   ~buffer();
+
+  static buffer borrowed(void* from, std::int64_t bytes) {
+    buffer made;
+    made.data_ = static_cast<std::byte*>(from);
+    made.bytes_ = bytes;
+    return made;
+  }
+  bool is_borrowed() const { return data_ != nullptr && from_ == nullptr; }
 
   explicit operator bool() const { return data_ != nullptr; }
   std::byte* data() const { return data_; }

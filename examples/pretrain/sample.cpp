@@ -7,17 +7,20 @@
 
 namespace pretrain {
 
-void sample(arguments& with) {
-  const settings& values = with.config.values;
+std::string sample_from(const checkpoint_reader& saved, const settings& values,
+                        const std::string& prompt) {
   run_memory memory;
   const velo::context context = make_context(values.run, memory);
   const weights loaded(memory, values.model, false);
-  with.checkpoint->read_weights(loaded.files());
+  saved.read_weights(loaded.files());
   model writer(memory, context, loaded, values.model, values.data.sequence, false);
-  activations batch(memory, values.model, {1, values.data.sequence});
+  activations batch(memory, values.model.layers, {1, values.data.sequence});
   writer.refresh(context.inline_stream());
-  const std::string text =
-      generate(context.inline_stream(), writer, batch, with.prompt, values.run);
+  return generate(context.inline_stream(), writer, batch, prompt, values.run);
+}
+
+void sample(arguments& with) {
+  const std::string text = sample_from(*with.checkpoint, with.config.values, with.prompt);
   std::printf("%s%s\n", printable(with.prompt).c_str(), printable(text).c_str());
 }
 

@@ -1,5 +1,5 @@
 // Everything a run can be told, with its defaults: the model's shape, the data, the optimizer, the
-// schedule, the memory, and the run itself.
+// schedule, the memory, the stages, and the run itself.
 //
 // The defaults train 3.3 million parameters for 200 steps of 4096 bytes: about two minutes on two
 // ordinary cores. option_table.cpp names, explains and bounds each of them, once.
@@ -60,6 +60,13 @@ struct memory_settings {
   std::string memory_trace, memory_snapshot;
 };
 
+struct parallel_settings {
+  std::int64_t pp = 1;            // ranks that a copy of the model is cut over
+  std::string pipeline = "1f1b";  // the kind of schedule
+  std::int64_t vpp = 0;           // stages of a rank; 0: as the kind has it
+  std::string timeline;
+};
+
 struct run_settings {
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // of a rank; 0: as many as the machine lends us, divided by the ranks
@@ -85,6 +92,7 @@ struct settings {
   optimizer_settings optimizer;
   schedule_settings schedule;
   memory_settings memory;
+  parallel_settings parallel;
   run_settings run;
 };
 

@@ -36,12 +36,23 @@ const char* plural(std::size_t count) {
   return count == 1 ? "" : "s";
 }
 
+bool is_picture(const std::string& path) {
+  return path.size() > 4 && path.compare(path.size() - 4, 4, ".svg") == 0;
+}
+
+void write_anew(const std::string& path, const std::string& text) {
+  ::unlink(path.c_str());
+  durable_file file(path);
+  file.write(text);
+  file.finish();
+}
+
 class run {
  public:
   run(const arguments& with, member& rank)
       : values_(with.config.values),
         config_(with.config),
-        rank_(after_the_first(rank)),
+        rank_(after_the_first(in_stages(with.config.values, rank))),
         memory_(rank.memory()),
         context_(rank.context()),
         text_(read_corpus(values_.data.paths, static_cast<std::size_t>(values_.data.sequence),
@@ -78,6 +89,12 @@ class run {
   }
 
  private:
+  static member& in_stages(const settings& values, member& rank) {
+    if (values.parallel.pp > 1)
+      rank.split(static_cast<int>(values.parallel.pp), values.parallel.pipeline == "dualpipe");
+    return rank;
+  }
+
   // What is wrong with a run is found by rank 0, which prepares before the others, and told once.
   static member& after_the_first(member& rank) {
     if (!rank.leads()) rank.barrier();
@@ -91,6 +108,13 @@ class run {
       out_->require_apart("--memory_trace", values_.memory.memory_trace);
     if (!values_.memory.memory_snapshot.empty())
       out_->require_apart("--memory_snapshot", values_.memory.memory_snapshot);
+    if (!values_.parallel.timeline.empty()) {
+      out_->require_apart("--timeline", values_.parallel.timeline);
+      const bool picture = is_picture(values_.parallel.timeline);
+      require_replaceable("--timeline", values_.parallel.timeline,
+                          picture ? "<svg xmlns=" : "{\"displayTimeUnit\"",
+                          picture ? "a picture of one" : "a trace");
+    }
   }
 
   // Whether any rank was told to stop: all ask, and all hear the same.
@@ -124,6 +148,7 @@ class run {
       if (trainer_.steps_done() == first_) memory_.begin_steps();
       one_step(report);
       if (trainer_.steps_done() == first_ + 3) end_records();
+      if (trainer_.steps_done() == std::min(first_ + 3, last)) save_timeline();
       if (validation_due() && !validate(report)) return leave();
       if (due(values_.run.save_every)) save();
     }
@@ -181,14 +206,25 @@ class run {
                    plural(text_.binary_files));
     console_.say("to     %s", values_.run.out.c_str());
     if (promise_ != 0) tell_promise();
-    if (rank_.ranks() > 1)
-      console_.say("ranks  %d, each with %lld of a micro-batch's windows", rank_.ranks(),
-                   static_cast<long long>(values_.data.batch / rank_.ranks()));
+    introduce_ranks();
     console_.say("velo   %s, %d threads%s", isa_of(context_).c_str(), threads_of(context_),
                  rank_.ranks() > 1 ? " a rank" : "");
     console_.say("       this machine: %s at its peak, copies %s",
                  scaled(machine.flops, "FLOP/s").c_str(),
                  scaled(machine.memory[static_cast<std::size_t>(walk::copy)], "B/s").c_str());
+  }
+
+  void introduce_ranks() {
+    if (rank_.ranks() == 1) return;
+    const auto windows = static_cast<long long>(values_.data.batch / rank_.copies());
+    if (rank_.stages() == 1) {
+      console_.say("ranks  %d, each with %lld of a micro-batch's windows", rank_.ranks(), windows);
+      return;
+    }
+    const bool one = rank_.copies() == 1;
+    console_.say("ranks  %d, %d cop%s of the model with %lld of a micro-batch's windows,",
+                 rank_.ranks(), rank_.copies(), one ? "y" : "ies, each", windows);
+    console_.say("       cut over %d ranks: %s", rank_.stages(), values_.parallel.pipeline.c_str());
   }
 
   void tell_promise() {
@@ -223,6 +259,23 @@ class run {
     }
   }
 
+  // Of the step just done.
+  void save_timeline() {
+    const std::string& path = values_.parallel.timeline;
+    if (path.empty() || rank_.copy() != 0) return;
+    const velo::timeline measured = trainer_.stages()->timeline();
+    if (!rank_.leads()) return;
+    const velo_timeline_format format = is_picture(path) ? VELO_TIMELINE_SVG : VELO_TIMELINE_TRACE;
+    try {
+      write_anew(path, measured.write<std::string>(format));
+      console_.say("drew %s, when the ranks did what in step %lld", path.c_str(),
+                   static_cast<long long>(trainer_.steps_done()));
+    } catch (const std::exception& failure) {
+      unwritten_ = failure.what();
+      console_.say("%s; the run goes on without it, and fails in the end", failure.what());
+    }
+  }
+
   bool due(std::int64_t every) const {
     const std::int64_t done = trainer_.steps_done();
     return every > 0 && done > 0 && done % every == 0 && done < values_.schedule.steps;
@@ -238,8 +291,9 @@ class run {
   bool measure() {
     console_.show("validating ..");
     memory_.note("validation");
-    const std::optional<double> bits =
-        validation_bits_per_byte(rank_, trainer_.model(), trainer_.activations(), text_.validation);
+    const std::optional<double> bits = validation_bits_per_byte(
+        rank_, values_.data.sequence, text_.validation, trainer_.windows_at_once(),
+        [&](const window* all, std::int64_t count) { return trainer_.nats(all, count); });
     if (!bits) return stopped(), false;
     if (rank_.leads() && !std::isfinite(*bits))
       fail("step %lld: the validation is not finite; a lower learning_rate may help",
@@ -299,10 +353,17 @@ class run {
     report.finish(bits, zlib);
     draw(bits, zlib);
     const std::string& prompt = values_.run.sample_prompt;
-    const std::string text = generate(context_.inline_stream(), trainer_.model(),
-                                      trainer_.activations(), prompt, values_.run);
+    const std::string text = write_on(prompt);
     console_.say("\nthe model writes:\n%s%s", printable(prompt).c_str(), printable(text).c_str());
     return true;
+  }
+
+  // A rank that has a part of the model alone reads all of it from the checkpoint just saved.
+  std::string write_on(const std::string& prompt) {
+    if (!trainer_.stages())
+      return generate(context_.inline_stream(), trainer_.model(), trainer_.activations(), prompt,
+                      values_.run);
+    return sample_from(checkpoint_reader(out_->checkpoint()), values_, prompt);
   }
 
   // Peaks of the categories, which need not fall together.
@@ -342,10 +403,7 @@ class run {
     curve.validation = validations_;
     curve.zlib = zlib;
     const std::string path = out_->curve();
-    ::unlink(path.c_str());
-    durable_file file(path);
-    file.write(svg(curve));
-    file.finish();
+    write_anew(path, svg(curve));
     console_.say("drew %s", path.c_str());
   }
 

@@ -2,9 +2,12 @@
 //
 // What a step does depends on its number, the settings and the state that `checkpoint` names, and
 // on nothing else: a run that was stopped and resumed has the same bits as one that was not. A step
-// of one rank allocates nothing. Of several each takes its part of every micro-batch; the gradients'
-// average has the same bits on all, and so have the weights.
+// of one rank allocates nothing. Of several copies each takes its part of every micro-batch; the
+// gradients' average has the same bits on all, and so have the weights. A copy whose stages are on
+// several ranks is a pipeline (pipeline.hpp).
 #pragma once
+
+#include <optional>
 
 #include "checkpoint.hpp"
 #include "corpus.hpp"
@@ -12,14 +15,16 @@
 #include "member.hpp"
 #include "model.hpp"
 #include "optimizer.hpp"
+#include "pipeline.hpp"
 #include "trace.hpp"
+#include "validation.hpp"
 #include "windows.hpp"
 
 namespace pretrain {
 
 class trainer {
  public:
-  // Rank, text and settings must outlive the trainer. A trace, if settings ask for one, begins with
+  // Rank (split, where the model is to be in stages), text and settings must outlive the trainer. A trace, if settings ask for one, begins with
   // the first step.
   trainer(member& rank, const settings& values, const corpus& text);
 
@@ -41,13 +46,19 @@ class trainer {
 
   std::int64_t steps_done() const { return steps_done_; }
   const std::vector<float>& losses() const { return losses_; }  // of each step, in nats
+  // Of a rank that has a whole model.
   class model& model() {
-    return model_;
+    return *model_;
   }
   class activations& activations() {
-    return batch_;
+    return *batch_;
   }
   const class weights& weights() const { return weights_; }
+  const pipeline* stages() const { return pipeline_.get(); }  // nullptr: of one
+
+  // The nats of windows, of at most so many, as far as this rank computes losses.
+  std::int64_t windows_at_once() const;
+  double nats(const window* all, std::int64_t count);
 
   // What a sharded optimizer has comes from all ranks while rank 0 writes: the others give theirs.
   checkpoint state(const std::string& settings_json);
@@ -62,8 +73,11 @@ class trainer {
   std::int64_t promise(const std::vector<layer_recompute>& with);
   void send_state_away();
   void bring_state_back();
-  std::int64_t windows_here() const { return values_.data.batch / rank_.ranks(); }
-  void write_batch(std::int64_t micro_batch);
+  std::int64_t windows_here() const { return values_.data.batch / rank_.copies(); }
+  void write_batch(std::int64_t micro_batch, class activations& into) const;
+  double micro_batches();
+  double pipelined();
+  void refresh(const exchange* gathered = nullptr);
   std::vector<named_tensor> training_files(std::int64_t steps);
 
   const settings& values_;
@@ -72,11 +86,14 @@ class trainer {
   const corpus& text_;
   velo::stream_ref stream_;
   std::unique_ptr<swapper> activations_away_, optimizer_away_;  // or nullptr
+  std::unique_ptr<stage_plan> plan_;                            // of a model in stages
   class weights weights_;
-  std::unique_ptr<exchange> exchange_;  // of several ranks
-  bool sharded() const { return values_.run.zero && rank_.ranks() > 1; }
-  class model model_;
-  class activations batch_;
+  std::unique_ptr<exchange> exchange_;  // of ranks that share weights
+  bool sharded() const { return values_.run.zero && rank_.shares(); }
+  // The whole model, or this rank's stages.
+  std::optional<class model> model_;
+  std::optional<class activations> batch_;
+  std::unique_ptr<pipeline> pipeline_;
   optimizer optimizer_;
   windows windows_;
   std::vector<layer_recompute> recompute_;

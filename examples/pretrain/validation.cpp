@@ -1,8 +1,9 @@
-// Windows over blocks, gathered into batches.
+// Windows over blocks, in batches of as many as are computed at once.
 #include "validation.hpp"
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "corpus.hpp"
 #include "interrupt.hpp"
@@ -14,68 +15,54 @@ namespace {
 
 constexpr std::int32_t not_counted = -100;
 
-class gatherer {
- public:
-  gatherer(const velo::stream_ref& stream, model& model, activations& batch)
-      : stream_(stream),
-        model_(model),
-        batch_(batch),
-        length_(static_cast<std::size_t>(batch.largest().length)) {}
-
-  // Predicts bytes [first_counted, bytes.size()) of one window.
-  void add(std::string_view bytes, std::size_t first_counted) {
-    const std::size_t at = static_cast<std::size_t>(filled_) * length_;
-    std::int32_t *inputs = batch_.inputs() + at, *targets = batch_.targets() + at;
-    write_sequence(bytes, inputs, targets);
-    std::fill(inputs + bytes.size(), inputs + length_, pad);
-    std::fill(targets + bytes.size(), targets + length_, not_counted);
-    std::fill(targets, targets + first_counted, not_counted);
-    if (++filled_ == batch_.largest().sequences) flush();
-  }
-
-  double nats() {
-    flush();
-    return nats_;
-  }
-
- private:
-  void flush() {
-    if (filled_ == 0) return;
-    model_.forward(stream_, batch_, filled_, true);
-    nats_ += model_.loss(stream_, batch_, velo::reduction::sum);
-    filled_ = 0;
-  }
-
-  const velo::stream_ref& stream_;
-  model& model_;
-  activations& batch_;
-  std::size_t length_;
-  std::int64_t filled_ = 0;
-  double nats_ = 0;
-};
-
-}  // namespace
-
-std::optional<double> validation_bits_per_byte(const member& rank, model& model, activations& batch,
-                                               std::string_view text) {
-  const auto ranks = static_cast<std::size_t>(rank.ranks());
-  const auto length = static_cast<std::size_t>(batch.largest().length);
+// Those of the blocks that are this copy's.
+std::vector<window> windows_of(const member& rank, std::size_t length, std::string_view text) {
+  const auto copies = static_cast<std::size_t>(rank.copies());
   const std::size_t stride = length / 2;
-  const velo::stream_ref stream = rank.stream();
-  gatherer windows(stream, model, batch);
-  for (std::size_t block = static_cast<std::size_t>(rank.rank()) * block_bytes; block < text.size();
-       block += ranks * block_bytes) {
-    if (interrupted()) break;
+  std::vector<window> all;
+  for (std::size_t block = static_cast<std::size_t>(rank.copy()) * block_bytes; block < text.size();
+       block += copies * block_bytes) {
     const std::string_view bytes = text.substr(block, block_bytes);
     std::size_t counted = 0;
     for (std::size_t begin = 0; counted < bytes.size(); begin += stride) {
-      const std::string_view window = bytes.substr(begin, length);
-      windows.add(window, counted - begin);
-      counted = begin + window.size();
+      all.push_back({bytes.substr(begin, length), counted - begin});
+      counted = begin + all.back().bytes.size();
     }
   }
+  return all;
+}
+
+}  // namespace
+
+void write_windows(const window* all, std::int64_t count, activations& into) {
+  const auto length = static_cast<std::size_t>(into.largest().length);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::size_t at = static_cast<std::size_t>(i) * length;
+    std::int32_t *inputs = into.inputs() + at, *targets = into.targets() + at;
+    const std::string_view bytes = all[i].bytes;
+    write_sequence(bytes, inputs, targets);
+    std::fill(inputs + bytes.size(), inputs + length, pad);
+    std::fill(targets + bytes.size(), targets + length, not_counted);
+    std::fill(targets, targets + all[i].first_counted, not_counted);
+  }
+}
+
+std::optional<double> validation_bits_per_byte(
+    const member& rank, std::int64_t length, std::string_view text, std::int64_t at_once,
+    const std::function<double(const window*, std::int64_t)>& nats) {
+  const std::vector<window> all = windows_of(rank, static_cast<std::size_t>(length), text);
+  const auto count = static_cast<std::int64_t>(all.size());
+  double sum = 0;
+  // Ranks that have done theirs still ask with the others, so that all hear of an interrupt.
+  const int rounds = rank.most(static_cast<int>((count + at_once - 1) / at_once));
+  for (int round = 0; round < rounds; ++round) {
+    if (rank.most(interrupt()) != 0) return std::nullopt;
+    const std::int64_t first = round * at_once;
+    if (first < count)
+      sum += nats(&all[static_cast<std::size_t>(first)], std::min(at_once, count - first));
+  }
   if (rank.most(interrupt()) != 0) return std::nullopt;
-  return rank.sum(windows.nats()) / std::log(2.0) / static_cast<double>(text.size());
+  return rank.sum(sum) / std::log(2.0) / static_cast<double>(text.size());
 }
 
 }  // namespace pretrain

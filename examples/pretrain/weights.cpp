@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "random.hpp"
 
@@ -30,12 +31,25 @@ void each_own(const std::vector<range>& own, std::int64_t begin, std::int64_t co
 
 }  // namespace
 
+element type_of(const model_settings& model) {
+  return model.dtype == "bf16" ? element::bf16 : element::f32;
+}
+
 velo_dtype dtype_of(element type) {
   return type == element::f32 ? velo::dtype<float> : velo::dtype<velo::bfloat16>;
 }
 
 weights::weights(run_memory& from, const model_settings& model, bool training, bool sharded)
-    : model_(model), layout_(model), type_(model.dtype == "bf16" ? element::bf16 : element::f32) {
+    : model_(model), layout_(model), type_(type_of(model)) {
+  keep(from, training, sharded);
+}
+
+weights::weights(member& rank, const model_settings& model, const holding& held, bool sharded)
+    : model_(model), layout_(model, held), type_(type_of(model)), rank_(&rank), part_(true) {
+  keep(rank.memory(), true, sharded);
+}
+
+void weights::keep(run_memory& from, bool training, bool sharded) {
   const auto element_size = static_cast<std::int64_t>(element_bytes(type_));
   weight_ = from.keep(layout_.total * element_size, VELO_PURPOSE_PARAMETER);
   if (!training) return;
@@ -45,7 +59,8 @@ weights::weights(run_memory& from, const model_settings& model, bool training, b
 }
 
 void weights::shard(member& rank, const std::vector<range>& own) {
-  shards_ = &rank;
+  rank_ = &rank;
+  sharded_ = true;
   own_ = own;
   keep_state(rank.memory());
 }
@@ -61,15 +76,14 @@ void weights::initialize(const velo::stream_ref& stream, std::int64_t seed) {
   std::vector<float> exact;
   const double ordinary = 0.8 / std::sqrt(static_cast<double>(model_.hidden));
   const double residual = 1 / std::sqrt(2.0 * static_cast<double>(model_.layers));
-  for (std::size_t i = 0; i < layout_.slices.size(); ++i) {
-    const weight_slice& slice = layout_.slices[i];
+  for (const weight_slice& slice : layout_.slices) {
     exact.resize(static_cast<std::size_t>(slice.elements()));
     float* first = exact.data();
     const bool norm = slice.offset >= layout_.decayed;
     const bool back =
         ends_with(slice.name, "o_proj.weight") || ends_with(slice.name, "down_proj.weight");
     const double deviation = ordinary * (back ? residual : 1);
-    const random_stream random(seed, purpose::weights, i);
+    const random_stream random(seed, purpose::weights, slice.number);
     for (std::int64_t k = 0; k < slice.elements(); ++k) {
       first[k] = norm
                      ? 1.0f
@@ -122,34 +136,57 @@ void weights::add_files(std::vector<named_tensor>& to, const std::string& prefix
   }
 }
 
-void weights::add_state(std::vector<named_tensor>& to, const std::string& prefix,
-                        const buffer& of) const {
-  if (shards_ == nullptr) return add_files(to, prefix, element::f32, of.data());
-  float* state = of.floats();
-  for (const weight_slice& slice : layout_.slices) {
-    named_tensor one{prefix + slice.name, element::f32, slice.shape, nullptr};
-    const std::int64_t at = slice.offset;
-    one.give = [this, state, at](std::int64_t first, std::int64_t count, float* to_file) {
-      std::fill_n(to_file, count, 0.0f);
-      each_own(own_, at + first, count,
-               [&](std::int64_t place, std::int64_t begin, std::int64_t n) {
-                 std::copy_n(state + place, n, to_file + (begin - at - first));
-               });
-      shards_->collect(to_file, count);
+// data: of the elements `own`. Words of a file are of 4 bytes: slices of 16-bit elements have even
+// numbers of them, as heads have even widths.
+void weights::add_pieces(std::vector<named_tensor>& to, const std::string& prefix, element type,
+                         std::byte* data, const std::vector<range>& own, bool gives) const {
+  const auto size = static_cast<std::int64_t>(element_bytes(type)), per_word = 4 / size;
+  std::map<std::size_t, std::int64_t> here;
+  for (const weight_slice& slice : layout_.slices) here[slice.number] = slice.offset;
+  for (const weight_slice& slice : weight_layout(model_).slices) {
+    named_tensor one{prefix + slice.name, type, slice.shape, nullptr};
+    const auto found = here.find(slice.number);
+    const bool held = found != here.end();
+    const std::int64_t at = held ? found->second : 0;
+    const auto each = [=](std::int64_t first, std::int64_t count, auto&& move) {
+      if (!held) return;
+      const std::int64_t from = at + first * per_word;
+      each_own(
+          own, from, count * per_word, [&](std::int64_t place, std::int64_t begin, std::int64_t n) {
+            move((begin - from) * size, data + place * size, static_cast<std::size_t>(n * size));
+          });
     };
-    one.take = [this, state, at](std::int64_t first, std::int64_t count, const float* from_file) {
-      each_own(own_, at + first, count,
-               [&](std::int64_t place, std::int64_t begin, std::int64_t n) {
-                 std::copy_n(from_file + (begin - at - first), n, state + place);
-               });
+    one.give = [=, rank = rank_](std::int64_t first, std::int64_t count, float* words) {
+      std::memset(words, 0, static_cast<std::size_t>(count) * sizeof(float));
+      const auto file = reinterpret_cast<std::byte*>(words);
+      const auto out = [=](std::int64_t place, const std::byte* mine, std::size_t bytes) {
+        std::memcpy(file + place, mine, bytes);
+      };
+      if (gives) each(first, count, out);
+      rank->collect(words, count);
+    };
+    one.take = [=](std::int64_t first, std::int64_t count, const float* words) {
+      const auto file = reinterpret_cast<const std::byte*>(words);
+      each(first, count, [=](std::int64_t place, std::byte* mine, std::size_t bytes) {
+        std::memcpy(mine, file + place, bytes);
+      });
     };
     to.push_back(std::move(one));
   }
 }
 
+void weights::add_state(std::vector<named_tensor>& to, const std::string& prefix,
+                        const buffer& of) const {
+  if (rank_ == nullptr) return add_files(to, prefix, element::f32, of.data());
+  add_pieces(to, prefix, element::f32, of.data(), own_, sharded_ || rank_->first_sharer());
+}
+
 std::vector<named_tensor> weights::files() const {
   std::vector<named_tensor> all;
-  add_files(all, "", type_, weight_.data());
+  if (part_)
+    add_pieces(all, "", type_, weight_.data(), {{0, layout_.total}}, rank_->first_sharer());
+  else
+    add_files(all, "", type_, weight_.data());
   return all;
 }
 
@@ -174,7 +211,7 @@ std::vector<named_tensor> weights::gradient_files() const {
 
 std::int64_t weights::count() const {
   std::int64_t total = 0;
-  for (const weight_slice& slice : layout_.slices) total += slice.elements();
+  for (const weight_slice& slice : weight_layout(model_).slices) total += slice.elements();
   return total;
 }
 

@@ -4,7 +4,8 @@
 // All follow one weight_layout, each in memory of its own. In bf16 a master holds each weight
 // exactly and the weight is its rounded copy; in f32 the weight is its own master. Gradients are
 // f32 always. Where the optimizer is sharded, masters and moments are those of the rank's own ranges,
-// one behind the other.
+// one behind the other. Files are of the whole model: what several ranks have of it goes through their
+// group on its way to the one that writes, and each takes its own of what it reads.
 #pragma once
 
 #include <velo/velo.hpp>
@@ -24,6 +25,8 @@ class weights {
   // Without `training` there are only the weights themselves; with `sharded` masters and moments come
   // later, by `shard`.
   weights(run_memory& from, const model_settings& model, bool training, bool sharded = false);
+  // Those of a part of the model, `rank`'s.
+  weights(member& rank, const model_settings& model, const holding& held, bool sharded);
 
   // Makes them for these ranges, which are `rank`'s.
   void shard(member& rank, const std::vector<range>& own);
@@ -61,16 +64,21 @@ class weights {
   std::int64_t count() const;  // of parameters, padding not counted
 
  private:
+  void keep(run_memory& from, bool training, bool sharded);
   void keep_state(run_memory& from);
   void put(const velo::stream_ref& stream, const weight_slice& slice, const float* exact);
   void add_files(std::vector<named_tensor>& to, const std::string& prefix, element type,
                  void* data) const;
+  void add_pieces(std::vector<named_tensor>& to, const std::string& prefix, element type,
+                  std::byte* data, const std::vector<range>& own, bool gives) const;
   void add_state(std::vector<named_tensor>& to, const std::string& prefix, const buffer& of) const;
 
   model_settings model_;
   weight_layout layout_;
   element type_;
-  const member* shards_ = nullptr;  // the rank, of a sharded optimizer
+  const member* rank_ = nullptr;  // where what files hold is of several ranks
+  bool part_ = false;             // of the model
+  bool sharded_ = false;
   std::vector<range> own_;
   // Moments and gradients begin at zero, and so does padding everywhere.
   buffer weight_, gradient_, master_, first_, second_;

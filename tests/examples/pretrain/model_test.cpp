@@ -29,7 +29,7 @@ struct bench {
         stream(context.inline_stream()),
         all(memory, m, true),
         net(memory, context, all, m, length, true),
-        batch(memory, m, {sequences, length}) {
+        batch(memory, m.layers, {sequences, length}) {
     all.initialize(stream, 5);
     const random_stream random(1, purpose::windows);
     for (std::int64_t i = 0; i < sequences * length; ++i) {
@@ -152,7 +152,7 @@ TEST_CASE("micro-batches between their passes at one time keep apart what is the
   bench b(small(false, "bf16"));
   const std::int64_t total = b.all.layout().total;
   const float* gradient = b.all.gradient(0, {total}).data<float>();
-  activations second(b.memory, small(false, "bf16"), {b.sequences, b.length});
+  activations second(b.memory, small(false, "bf16").layers, {b.sequences, b.length});
   for (std::int64_t i = 0; i < b.sequences * b.length; ++i) {
     second.inputs()[i] = b.batch.targets()[i] < 0 ? 0 : b.batch.targets()[i];
     second.targets()[i] = b.batch.inputs()[i];
@@ -172,6 +172,61 @@ TEST_CASE("micro-batches between their passes at one time keep apart what is the
   b.net.backward(b.stream, b.batch, 0.5);
   b.net.backward(b.stream, second, 0.5);
   CHECK(std::equal(in_turn.begin(), in_turn.end(), gradient));
+}
+
+TEST_CASE("products of the weights' gradients that are put off give the same bits, later") {
+  for (const char* recompute : {"none", "full", "selective"}) {
+    bench b(small(false, "bf16"));
+    memory_settings kept;
+    kept.recompute = recompute;
+    b.net.recompute(recompute_of(kept, small(false, "bf16").layers));
+    const weight_layout& layout = b.all.layout();
+    const float* gradient = b.all.gradient(0, {layout.total}).data<float>();
+    b.all.clear_gradients();
+    b.loss();
+    b.net.backward(b.stream, b.batch, 1);
+    const std::vector<float> at_once(gradient, gradient + layout.total);
+    b.all.clear_gradients();
+    b.loss();
+    CHECK_FALSE(b.net.backward_stage(b.stream, b.batch, 1, {}, true));
+    // Matrices are left; norms are not, whose gradients come with those of their inputs.
+    CHECK(std::all_of(gradient, gradient + layout.decayed, [](float g) { return g == 0; }));
+    b.net.weight_gradients(b.stream, b.batch);
+    CHECK(std::equal(at_once.begin(), at_once.end(), gradient));
+    CHECK(b.memory.stats().purpose_live[VELO_PURPOSE_ACTIVATION] == 0);
+  }
+}
+
+TEST_CASE("stages one behind the other are the model") {
+  const model_settings m = small(false, "f32");
+  bench b(m);
+  const std::int64_t total = b.all.layout().total;
+  const float* gradient = b.all.gradient(0, {total}).data<float>();
+  b.all.clear_gradients();
+  const double expected = b.loss();
+  b.net.backward(b.stream, b.batch, 1);
+  const std::vector<float> whole(gradient, gradient + total);
+  for (const bool later : {false, true}) {
+    b.all.clear_gradients();
+    model front(b.memory, b.context, b.all, m, b.length, true, {0, 1});
+    model back(b.memory, b.context, b.all, m, b.length, true, {1, 2});
+    front.refresh(b.stream), back.refresh(b.stream);
+    activations first(b.memory, 1, b.batch.largest()), second(b.memory, 1, b.batch.largest());
+    for (activations* each : {&first, &second}) {
+      std::copy_n(b.batch.inputs(), b.sequences * b.length, each->inputs());
+      std::copy_n(b.batch.targets(), b.sequences * b.length, each->targets());
+    }
+    const buffer middle = front.forward_stage(b.stream, first, b.sequences, {});
+    const auto lent = [](const buffer& of) { return buffer::borrowed(of.data(), of.bytes()); };
+    CHECK_FALSE(back.forward_stage(b.stream, second, b.sequences, lent(middle)));
+    CHECK(back.loss(b.stream, second, velo::reduction::mean) == expected);
+    const buffer crossing = back.backward_stage(b.stream, second, 1, {}, later);
+    const std::vector<std::byte> before(crossing.data(), crossing.data() + crossing.bytes());
+    CHECK_FALSE(front.backward_stage(b.stream, first, 1, lent(crossing), later));
+    CHECK(std::equal(before.begin(), before.end(), crossing.data()));
+    if (later) back.weight_gradients(b.stream, second), front.weight_gradients(b.stream, first);
+    CHECK(std::equal(whole.begin(), whole.end(), gradient));
+  }
 }
 
 TEST_CASE("buffers live from their first use to their last, and a rehearsal knows for how long") {

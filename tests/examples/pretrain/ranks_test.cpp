@@ -10,22 +10,6 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-std::vector<double> numbers(const std::string& text) {
-  std::istringstream from(text);
-  std::vector<double> all;
-  for (double each; from >> each;) all.push_back(each);
-  return all;
-}
-
-// Steps, losses, norms and validations within 1e-5 of each other.
-void compare_logs(const std::string& one, const std::string& other) {
-  const std::vector<double> expected = numbers(one), found = numbers(other);
-  REQUIRE(expected.size() >= 3);
-  REQUIRE(found.size() == expected.size());
-  for (std::size_t i = 0; i < expected.size(); ++i)
-    CHECK(found[i] == Approx(expected[i]).epsilon(1e-5).margin(0));
-}
-
 // The processes that a launcher started, in the order of their ranks.
 std::vector<pid_t> children_of(pid_t parent) {
   const std::string own = std::to_string(parent);

@@ -62,7 +62,7 @@ TEST_CASE("micro-batches of a run that swaps may be smaller than the largest, an
   swapper away(context, memory, "host", "");
   weights all(memory, s.model, true);
   model net(memory, context, all, s.model, s.data.sequence, true);
-  activations batch(memory, s.model, {s.data.batch, s.data.sequence});
+  activations batch(memory, s.model.layers, {s.data.batch, s.data.sequence});
   batch.away = &away;
   const velo::stream_ref stream = context.inline_stream();
   all.initialize(stream, 1);

@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include <catch2/catch.hpp>
 #include <cstdio>
 #include <sstream>
 #include <string>
@@ -37,3 +38,19 @@ struct workplace : temporary {
     return result;
   }
 };
+
+inline std::vector<double> numbers(const std::string& text) {
+  std::istringstream from(text);
+  std::vector<double> all;
+  for (double each; from >> each;) all.push_back(each);
+  return all;
+}
+
+// Steps, losses, norms and validations within 1e-5 of each other.
+inline void compare_logs(const std::string& one, const std::string& other) {
+  const std::vector<double> expected = numbers(one), found = numbers(other);
+  REQUIRE(expected.size() >= 3);
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    CHECK(found[i] == Approx(expected[i]).epsilon(1e-5).margin(0));
+}

@@ -1,0 +1,76 @@
+// A schedule's rows say which stages a rank has.
+#include "stage_plan.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace pretrain {
+
+namespace {
+
+velo_schedule_kind kind_of(const std::string& name) {
+  const char* each = nullptr;
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;
+       velo_schedule_kind_name(kind, &each) == VELO_OK; ++kind)
+    if (name == each) return kind;
+  return VELO_SCHEDULE_CUSTOM;
+}
+
+velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatches) {
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = kind_of(how.pipeline);
+  desc.ranks = static_cast<std::int32_t>(how.pp);
+  desc.microbatches = static_cast<std::int32_t>(microbatches);
+  desc.chunks = static_cast<std::int32_t>(how.vpp);
+  return velo::schedule::create(desc);
+}
+
+}  // namespace
+
+bool is_pipeline(const std::string& name) {
+  return kind_of(name) != VELO_SCHEDULE_CUSTOM;
+}
+
+stage_plan::stage_plan(const settings& values)
+    : model_(values.model), order_(schedule_of(values.parallel, values.data.accumulation)) {
+  const velo_schedule_info info = order_.info();
+  stages_ = info.stages;
+  chains_ = info.kind == VELO_SCHEDULE_DUALPIPE ? 2 : 1;
+  units_ = info.microbatches / chains_;
+}
+
+std::vector<int> stage_plan::stages_of(int rank) const {
+  std::vector<int> all;
+  const std::int64_t length = order_.length(rank);
+  for (std::int64_t first = 0; first < length;) {
+    std::array<velo_action, 256> block;
+    const auto count = std::min<std::int64_t>(block.size(), length - first);
+    order_.actions(rank, first, count, block.data());
+    for (std::int64_t i = 0; i < count; ++i)
+      all.push_back(block[static_cast<std::size_t>(i)].stage);
+    first += count;
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+stage_range stage_plan::layers_of(int stage) const {
+  const auto layers = static_cast<std::size_t>(model_.layers);
+  const auto place = static_cast<std::size_t>(stage % length()),
+             all = static_cast<std::size_t>(length());
+  return {layers * place / all, layers * (place + 1) / all};
+}
+
+holding stage_plan::held_by(int rank) const {
+  holding held{std::vector<bool>(static_cast<std::size_t>(model_.layers)), false, false};
+  for (const int stage : stages_of(rank)) {
+    const stage_range range = layers_of(stage);
+    for (std::size_t i = range.first; i < range.last; ++i) held.layers[i] = true;
+    held.embedding |= range.first == 0;
+    held.head |= range.last == held.layers.size();
+  }
+  return held;
+}
+
+}  // namespace pretrain

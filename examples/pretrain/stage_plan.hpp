@@ -1,0 +1,44 @@
+// How a copy of the model is cut into stages, which rank has which, and in what order they work.
+//
+// The order is a schedule of velo's, of the kind that the settings name: `pp` ranks, micro-batches =
+// accumulation. Layers are dealt out evenly. With two chains (dualpipe) micro-batches enter from both
+// ends: every stage is there twice, on a rank of either half, and each has half of the micro-batches.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+#include <velo/velo.hpp>
+
+#include "layout.hpp"
+#include "model.hpp"
+#include "settings.hpp"
+
+namespace pretrain {
+
+bool is_pipeline(const std::string& name);
+
+class stage_plan {
+ public:
+  // Throws velo::error where there is no such schedule.
+  explicit stage_plan(const settings& values);
+
+  const velo::schedule& order() const { return order_; }
+  int stages() const { return stages_; }  // of all chains
+  int chains() const { return chains_; }
+  int units() const { return units_; }  // micro-batches of a chain
+  int microbatch(int stage, int unit) const { return stage / length() * units_ + unit; }
+
+  std::vector<int> stages_of(int rank) const;
+  stage_range layers_of(int stage) const;
+  holding held_by(int rank) const;
+
+ private:
+  int length() const { return stages_ / chains_; }
+
+  model_settings model_;
+  velo::schedule order_;
+  int stages_, chains_, units_;
+};
+
+}  // namespace pretrain

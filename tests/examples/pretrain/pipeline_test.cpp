@@ -1,0 +1,187 @@
+// A model in stages trains as a whole one does, whatever order its ranks work in.
+#include <catch2/catch.hpp>
+
+#include "launch.hpp"
+#include "trained.hpp"
+#include "workplace.hpp"
+
+using Catch::Matchers::Contains;
+
+namespace {
+
+constexpr const char* kinds[] = {"gpipe", "1f1b",   "interleaved", "looped-bfs", "zbh1",
+                                 "zbh2",  "zb1p",   "zbv",         "zbv-greedy", "vhalf",
+                                 "vmin",  "1f1b-v", "dualpipe",    "dualpipev",  "auto"};
+
+// Eight layers and as many micro-batches, in f32.
+pretrain::settings eight_of_each() {
+  pretrain::settings s = small_settings("f32");
+  s.model.layers = s.data.accumulation = 8;
+  s.data.batch = 2;
+  s.run.threads = 1;
+  s.run.transport = "local";
+  return s;
+}
+
+// Losses of a run whose ranks are threads of this process.
+std::vector<float> losses_of(const pretrain::settings& s, std::int64_t steps) {
+  using namespace pretrain;
+  const corpus text = split_text(some_text(60000), 1 << 20);
+  arguments given;
+  given.config.values = s;
+  std::vector<float> losses;
+  on_all_ranks(given, [&](member& rank) {
+    if (s.parallel.pp > 1)
+      rank.split(static_cast<int>(s.parallel.pp), s.parallel.pipeline == "dualpipe");
+    trainer one(rank, s, text);
+    one.start();
+    for (std::int64_t i = 0; i < steps; ++i) one.step();
+    if (rank.leads()) losses = one.losses();
+    return 0;
+  });
+  return losses;
+}
+
+void train_alike(std::int64_t steps, const std::vector<std::int64_t>& cuts) {
+  pretrain::settings s = eight_of_each();
+  s.schedule.steps = steps;
+  const std::vector<float> whole = losses_of(s, steps);
+  REQUIRE(whole.size() == static_cast<std::size_t>(steps));
+  for (const char* kind : kinds)
+    for (const std::int64_t pp : cuts)
+      for (const std::int64_t copies : {1, 2}) {
+        INFO(kind << " over " << pp << " ranks, copies: " << copies);
+        s.parallel.pipeline = kind;
+        s.parallel.pp = pp;
+        s.run.ranks = pp * copies;
+        s.run.zero = copies == 2;
+        const std::vector<float> cut = losses_of(s, steps);
+        REQUIRE(cut.size() == whole.size());
+        for (std::size_t i = 0; i < whole.size(); ++i)
+          CHECK(static_cast<double>(cut[i]) ==
+                Approx(static_cast<double>(whole[i])).epsilon(1e-5).margin(0));
+      }
+}
+
+double kilobytes_behind(const std::string& word, const std::string& text) {
+  const std::size_t at = text.find(word);
+  REQUIRE(at != std::string::npos);
+  return std::atof(&text[at + word.size()]);
+}
+
+}  // namespace
+
+TEST_CASE("a model in stages has the losses of a whole one, in every order") {
+  train_alike(3, {2});
+}
+
+TEST_CASE("over 50 steps a model in stages has the losses of a whole one, in every order",
+          "[.long]") {
+  train_alike(50, {2, 4});
+}
+
+TEST_CASE(
+    "each rank of a model in stages holds its part, and rank 0 can say what all of it writes") {
+  workplace w;
+  const auto train = [&](const char* name, std::vector<std::string> more) {
+    more.insert(more.end(), {"--layers", "8", "--accumulation", "4", "--dtype", "f32", "--steps",
+                             "3", "--log", w / name, "--out", w / name + ".out"});
+    const outcome done = w.run(more);
+    INFO(done.text);
+    REQUIRE(done.code == 0);
+    return done.text;
+  };
+  const std::string whole = train("whole", {});
+  const std::string cut =
+      train("cut", {"--pp", "4", "--transport", "shm", "--timeline", w / "t.json"});
+  compare_logs(w.losses("whole"), w.losses("cut"));
+  for (const char* what : {"weights ", "gradients ", "optimizer "}) {
+    INFO(what);
+    CHECK(kilobytes_behind(what, cut) < 0.5 * kilobytes_behind(what, whole));
+  }
+  CHECK_THAT(cut, Contains("cut over 4 ranks: 1f1b") && Contains("the model writes"));
+  json_t* root = json_loads(get(w / "t.json").c_str(), 0, nullptr);
+  REQUIRE(root != nullptr);
+  CHECK(json_array_size(json_object_get(root, "traceEvents")) >= 4 * 4 * 2);  // F and B of each
+  json_decref(root);
+}
+
+TEST_CASE("what a model in stages began a whole one goes on with, and the other way") {
+  workplace w;
+  const auto run = [&](std::vector<std::string> more) {
+    more.insert(more.end(), {"--layers", "4", "--accumulation", "4", "--dtype", "f32"});
+    return w.run(more);
+  };
+  REQUIRE(run({"--log", w / "whole", "--out", w / "whole.out"}).code == 0);
+  REQUIRE(run({"--log", w / "log", "--pp", "2", "--ranks", "4", "--zero", "true", "--pipeline",
+               "zbv", "--stop_after", "2"})
+              .code == 0);
+  REQUIRE(
+      run_program({"--resume", w / "out", "--ranks", "1", "--pp", "1", "--stop_after", "4"}).code ==
+      0);
+  const outcome last = run_program({"--resume", w / "out", "--ranks", "2", "--pp", "2",
+                                    "--transport", "local", "--pipeline", "1f1b"});
+  INFO(last.text);
+  REQUIRE(last.code == 0);
+  compare_logs(w.losses("whole"), w.losses("log"));
+}
+
+TEST_CASE("the checkpoint of a model in stages has the bits of a whole one's in bf16, too") {
+  workplace w;
+  for (const char* pp : {"1", "2"})
+    REQUIRE(w.run({"--steps", "2", "--pp", pp, "--accumulation", "2", "--pipeline", "gpipe",
+                   "--transport", "local", "--out", w / pp})
+                .code == 0);
+  for (const char* file : {"model.safetensors", "config.json"})
+    CHECK(get(w / "1/checkpoint/" + file) == get(w / "2/checkpoint/" + file));
+}
+
+TEST_CASE("a measured timeline may be a picture, and takes no other file's place") {
+  workplace w;
+  const outcome drawn = w.run({"--pp", "2", "--transport", "local", "--timeline", w / "t.svg"});
+  INFO(drawn.text);
+  CHECK(drawn.code == 0);
+  CHECK_THAT(get(w / "t.svg"), Contains("<svg") && Contains("</svg>"));
+  put(w / "mine.svg", "my own picture");
+  const outcome kept = w.run({"--pp", "2", "--transport", "local", "--timeline", w / "mine.svg"});
+  CHECK(kept.code == 1);
+  CHECK_THAT(kept.text, Contains("is not a picture of one; it is left as it is"));
+  CHECK(get(w / "mine.svg") == "my own picture");
+}
+
+TEST_CASE("what a model in stages cannot do is refused before it trains") {
+  workplace w;
+  const auto refused = [&](std::vector<std::string> more, const char* why) {
+    const outcome done = w.run(more);
+    INFO(done.text);
+    CHECK(done.code == 1);
+    CHECK_THAT(done.text, Contains(why));
+    CHECK(done.text.find("pretrain: ") == done.text.rfind("pretrain: "));
+    CHECK_THAT(done.text, !Contains("loss"));
+  };
+  refused({"--pp", "2", "--ranks", "3"}, "pp = 2 must divide the 3 ranks");
+  refused({"--pp", "2", "--ranks", "6"}, "batch = 4 must be a multiple of the 3 copies");
+  refused({"--pp", "2", "--tied", "true"}, "tied = true would have one matrix on two ranks");
+  refused({"--pp", "2", "--memory_budget", "100000000"}, "is of a whole model, not with pp = 2");
+  refused({"--pp", "2", "--swap_activations", "host"}, "is of a whole model, not with pp = 2");
+  refused({"--pp", "2", "--trace", w / "trace"}, "is of a whole model, not with pp = 2");
+  refused({"--pp", "2", "--pipeline", "seq1f1b"}, "splits sequences");
+  refused({"--pp", "2", "--pipeline", "2f2b"}, "must be one of those that --help lists");
+  refused({"--pp", "2", "--pipeline", "zbv"}, "layers = 2 must be at least 4, the stages of");
+  refused({"--pp", "2", "--pipeline", "dualpipev", "--layers", "4"}, "accumulation = 1 must be");
+  refused({"--pp", "2", "--vpp", "3"}, "vpp = 3 must be");
+  refused({"--vpp", "2"}, "is of a model that is cut into stages, not with pp = 1");
+  refused({"--timeline", w / "t"}, "is of a model that is cut into stages, not with pp = 1");
+}
+
+TEST_CASE("an interrupt of ranks with a stage each saves once") {
+  workplace w;
+  child running(tiny(
+      w.path, {"--steps", "400000", "--pp", "2", "--accumulation", "2", "--transport", "shm"}));
+  running.wait_for("3/400000  ");
+  running.send(SIGINT);
+  const outcome stopped = running.finish();
+  INFO(stopped.text);
+  CHECK(stopped.code == 130);
+  CHECK(stopped.text.find("saved ") == stopped.text.rfind("saved "));
+}
