@@ -1,6 +1,7 @@
 // Several ranks train as one does, end together, and say why.
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 
@@ -37,11 +38,7 @@ void train_alike(const char* steps) {
 }  // namespace
 
 TEST_CASE("ranks as threads and as processes have the losses of one rank") {
-  train_alike("6");
-}
-
-TEST_CASE("over 50 steps ranks have the losses of one rank", "[.long]") {
-  train_alike("50");
+  train_alike(std::getenv("VELO_PRETRAIN_LONG") != nullptr ? "50" : "6");
 }
 
 TEST_CASE("ranks that a launcher started train together, and rank 0 alone tells") {
