@@ -11,9 +11,10 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr const char* kinds[] = {"gpipe", "1f1b",   "interleaved", "looped-bfs", "zbh1",
-                                 "zbh2",  "zb1p",   "zbv",         "zbv-greedy", "vhalf",
-                                 "vmin",  "1f1b-v", "dualpipe",    "dualpipev",  "nanopipe", "auto"};
+constexpr const char* kinds[] = {"gpipe",      "1f1b",      "interleaved", "looped-bfs",
+                                 "zbh1",       "zbh2",      "zb1p",        "zbv",
+                                 "zbv-greedy", "vhalf",     "vmin",        "1f1b-v",
+                                 "dualpipe",   "dualpipev", "nanopipe",    "auto"};
 
 // Eight layers and as many micro-batches, in f32.
 pretrain::settings eight_of_each() {
