@@ -77,6 +77,9 @@ TEST_CASE("a rank alone has every collective") {
   CHECK_FALSE(called);  // there is nobody to combine with
   group.all_to_all(stream, x, y);
   group.all_to_all(stream, x, two, nullptr, two, nullptr, y);
+  const velo::group across = velo::group::create(context);
+  std::int32_t itself[] = {0, 0};
+  group.dispatch(stream, across, x, velo::tensor_view(itself, {2}), two, y);
   group.gather(stream, 0, x, y.get());
   group.gather(stream, 0, x, two, nullptr, y.get());
   group.scatter(stream, 0, x.get(), y);
