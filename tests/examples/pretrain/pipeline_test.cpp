@@ -77,7 +77,7 @@ double kilobytes_behind(const std::string& word, const std::string& text) {
 }  // namespace
 
 // VELO_PRETRAIN_LONG: 50 steps, and of copies over four ranks, too.
-TEST_CASE("a model in stages has the losses of a whole one, in every order") {
+TEST_CASE("a model in stages has the losses of a whole one whatever its order") {
   if (std::getenv("VELO_PRETRAIN_LONG") != nullptr)
     train_alike(50, {2, 4}, {1, 2});
   else
