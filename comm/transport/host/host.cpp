@@ -56,7 +56,8 @@ class host_transport final : public transport {
     done_.store(sequence, std::memory_order_release);
   }
 
-  void fail(const fault& why) noexcept override { end(why, true); }
+  // In the middle of an operation the others expect something else than to be told.
+  void fail(const fault& why) noexcept override { end(why, !carrying_); }
   bool failed(fault& why) const noexcept override {
     if (!failed_.load(std::memory_order_acquire)) return false;
     const std::lock_guard<std::mutex> lock(lock_);
@@ -115,6 +116,7 @@ class host_transport final : public transport {
   mutable std::mutex lock_;  // guards fault_
   fault fault_;
   std::atomic<bool> failed_{false};
+  std::atomic<bool> carrying_{false};  // an operation
 };
 
 void host_transport::meet(std::size_t buffer) {
@@ -150,6 +152,7 @@ void host_transport::meet(std::size_t buffer) {
 template <class Body, class Between>
 void host_transport::carry_out(const operation& what, std::uint64_t sequence, Body&& body,
                                Between&& between) {
+  carrying_ = true;
   try {
     body();
   } catch (const fault& why) {  // which all ranks know
@@ -164,6 +167,7 @@ void host_transport::carry_out(const operation& what, std::uint64_t sequence, Bo
     core::copy_text(why.cause, sizeof why.cause, said.text);
     end(why, between());
   }
+  carrying_ = false;
   raise_if_failed();
 }
 
