@@ -208,14 +208,14 @@ void host_transport::exchange(const operation& what) {
 
 // Its terms first, which the receiver compares.
 void host_transport::carry(const message& one) {
-  const std::int64_t head = sizeof(terms);
+  constexpr std::int64_t head = sizeof(terms);
   if (!one.receives) {
-    caller_.run([one, head](host_engine& with) {
+    caller_.run([one](host_engine& with) {
       std::memcpy(with.in(), &one.terms, sizeof one.terms);
       with.send(one.peer, head);
     });
   } else {
-    caller_.run([peer = one.peer, head](host_engine& with) { with.receive(peer, head); });
+    caller_.run([peer = one.peer](host_engine& with) { with.receive(peer, head); });
     terms theirs;
     std::memcpy(&theirs, engine_->out(), sizeof theirs);
     if (theirs.count != one.terms.count || theirs.in_code != one.terms.in_code ||

@@ -240,12 +240,12 @@ void host_round::move(std::vector<piece> gives, std::vector<piece> takes) {
   for (const piece& one : gives) most = std::max(most, one.bytes);
   open(most, nullptr, 0);
   for (const host_opening& one : openings_) most = std::max(most, one.most);
-  const std::int64_t word = sizeof(std::int64_t);
+  constexpr std::int64_t word = sizeof(std::int64_t);
   for (int rank = 0; rank < size_; ++rank) {
     copy(&gives[at(rank)].bytes, engine_.in() + rank * word, word);
     engine_.gives[at(rank)] = engine_.takes[at(rank)] = word;
   }
-  caller_.run([word](host_engine& by) { by.trade(word); });
+  caller_.run([](host_engine& by) { by.trade(word); });
   int other = -1;
   std::int64_t wanted = 0, got = 0;
   for (int rank = size_; rank-- > 0;) {
