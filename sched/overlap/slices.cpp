@@ -1,4 +1,8 @@
 // Cutting, and the three loops over slices (slices.hpp).
+//
+// A slice is multiplied into a buffer that stays in a cache and put into its place around the cache:
+// where two processors share no cache, lines that the other has written come at a third of memory's
+// speed, and the call takes longer than product and collective one after the other.
 #include "sched/overlap/slices.hpp"
 
 #include <algorithm>
@@ -15,6 +19,14 @@ std::int64_t parts(std::int64_t all, std::int64_t most) {
 
 std::int64_t element_bytes(const slicing& s) {
   return s.what.in_size();
+}
+
+// As a tile of the product has; more where rows of sums are short, for each slice is waited for once.
+std::int64_t rows_chosen(const cut::terms& of) {
+  constexpr std::int64_t tile = 256, bytes = 512 << 10;
+  if (of.whole_rows) return tile;
+  const std::int64_t row = std::max<std::int64_t>(of.columns * of.element, 1);
+  return std::clamp(bytes / row / tile * tile, tile, 4 * tile);
 }
 
 // Where a rank's block of a matrix lies.
@@ -87,19 +99,15 @@ class summed_slices {
         from_(static_cast<std::size_t>(s.ranks)) {}
 
   // Each rank sums all of a slice; or a share of its rows, for all ranks, whose y it can write.
-  // own: this rank's block, nullptr: in its place.
+  // own: this rank's block.
   void take(const block& of, const char* own) {
     s_.link.await_piece();
     const bool shares = s_.link.tensor(s_.rank) != nullptr;
-    block mine = of;
-    if (shares) {
-      const std::int64_t begin = of.rows * s_.rank / s_.ranks;
-      mine.row += begin, mine.rows = of.rows * (s_.rank + 1) / s_.ranks - begin;
-    }
+    const block mine = shares ? share_of(of) : of;
     const std::int64_t row = of.columns * element_bytes(s_);
     for (int r = 0; r < s_.ranks; ++r)
-      from_[static_cast<std::size_t>(r)] = {s_.link.piece(r) + (mine.row - of.row) * row, row};
-    if (own != nullptr) from_[static_cast<std::size_t>(s_.rank)].first = own;
+      from_[static_cast<std::size_t>(r)] = {
+          (r == s_.rank ? own : s_.link.piece(r)) + (mine.row - of.row) * row, row};
     in_turn(s_.on, [&](core::execution& turn) {
       const comm::relay::use tensors(s_.link);
       sum_blocks(s_, from_, place_in(s_.product.c, mine), y_row_, mine, !shares && is_large_, turn);
@@ -108,7 +116,22 @@ class summed_slices {
     s_.link.release();
   }
 
+  // Puts a block into the place, of those rows that others sum.
+  void put(const block& of, const char* own, core::execution& turn) const {
+    const std::int64_t row = of.columns * element_bytes(s_);
+    block kept{of.row, 0, of.column, of.columns};
+    if (s_.link.tensor(s_.rank) != nullptr) kept = share_of(of);
+    const std::int64_t before = kept.row - of.row, after = before + kept.rows;
+    copy_block({own, row}, s_.link.place(), row, before, row, turn);
+    copy_block({own + after * row, row}, s_.link.place() + after * row, row, of.rows - after, row,
+               turn);
+  }
+
  private:
+  block share_of(const block& of) const {
+    const std::int64_t begin = of.rows * s_.rank / s_.ranks;
+    return {of.row + begin, of.rows * (s_.rank + 1) / s_.ranks - begin, of.column, of.columns};
+  }
   char* place_in(void* y, const block& of) const {
     return at_row(y, of.row, y_row_) + of.column * element_bytes(s_);
   }
@@ -129,9 +152,8 @@ class summed_slices {
 }  // namespace
 
 cut::cut(const terms& of, std::int64_t room) : of_(of) {
-  constexpr std::int64_t chosen_rows = 256;  // of a tile of the product
   const std::int64_t all = std::max<std::int64_t>(of.rows, 1);
-  rows_ = of.slices == 0 ? chosen_rows : parts(all, of.slices);
+  rows_ = of.slices == 0 ? rows_chosen(of) : parts(all, of.slices);
   if (rows_ > row_unit) rows_ = rows_ / row_unit * row_unit;
   rows_ = std::min(rows_, all);
   columns_ = std::max<std::int64_t>(of.columns, 1);
@@ -182,26 +204,19 @@ void shown_rows::end() {
   link_.finish();
 }
 
-// Where each rank reads all of a peer's slice, it is put into its place around the cache: lines that
-// another cache has written come at a third of memory's speed when the two processors share no cache.
-// Half a slice, of ranks that share the sums, is worth no copy.
 void all_reduce_in_slices(const slicing& s) {
   const sliced_product product(s.product, s.scratch, s.on);
   const row_source x{&s.product.a, s.product.m, nullptr};
   summed_slices slices(s);
-  char* own[2] = {};  // of this slice and the one before
+  const auto buffer = [&] { return s.scratch.take<char>(static_cast<std::size_t>(s.in.bytes())); };
+  char* const own[] = {buffer(), buffer()};  // of this slice and the one before
   const std::int64_t count = s.in.count();
   for (std::int64_t i = 0; i < count; ++i) {
     const block of = s.in.at(i);
     s.link.await_place();
-    char*& to = own[i % 2];
-    if (to == nullptr && s.link.tensor(s.rank) == nullptr)
-      to = s.scratch.take<char>(static_cast<std::size_t>(s.in.bytes()));
     in_turn(s.on, [&](core::execution& turn) {
-      char* const place = s.link.place();
-      product.multiply(of, x, to == nullptr ? place : to, of.columns, turn);
-      const std::int64_t row = of.columns * element_bytes(s);
-      if (to != nullptr) copy_block({to, row}, place, row, of.rows, row, turn);
+      product.multiply(of, x, own[i % 2], of.columns, turn);
+      slices.put(of, own[i % 2], turn);
     });
     s.link.show();
     if (i > 0) slices.take(s.in.at(i - 1), own[(i - 1) % 2]);
@@ -219,27 +234,31 @@ void reduce_scatter_in_slices(const slicing& s, const row_source& a) {
     return (to - from - 1 + s.ranks) % s.ranks * s.in.bytes();
   };
   std::vector<summand> from(static_cast<std::size_t>(s.ranks));
+  char* const shown = s.scratch.take<char>(static_cast<std::size_t>(s.in.bytes()));
   const std::int64_t count = s.in.count();
   for (std::int64_t i = 0; i < count; ++i) {
     const block of = s.in.at(i);
     char* to = at_row(s.product.c, of.row, y_row) + of.column * size;
-    const auto multiply = [&](int whose, void* c, std::int64_t ldc) {
+    const auto multiply = [&](int whose, void* c, std::int64_t ldc, core::execution& turn) {
       block there = of;
       there.row += whose * part;
-      in_turn(s.on, [&](core::execution& turn) { product.multiply(there, a, c, ldc, turn); });
+      product.multiply(there, a, c, ldc, turn);
     };
+    const std::int64_t row = of.columns * size;
     s.link.await_place();
     for (int step = 1; step < s.ranks; ++step) {
       const int whose = (s.rank + step) % s.ranks;
-      multiply(whose, s.link.place() + slot_of(s.rank, whose), of.columns);
+      in_turn(s.on, [&](core::execution& turn) {
+        multiply(whose, shown, of.columns, turn);
+        copy_block({shown, row}, s.link.place() + slot_of(s.rank, whose), row, of.rows, row, turn);
+      });
     }
     s.link.show();
-    multiply(s.rank, to, s.product.ldc);
+    in_turn(s.on, [&](core::execution& turn) { multiply(s.rank, to, s.product.ldc, turn); });
     s.link.await_piece();
     for (int r = 0; r < s.ranks; ++r)
       from[static_cast<std::size_t>(r)] =
-          r == s.rank ? summand{to, y_row}
-                      : summand{s.link.piece(r) + slot_of(r, s.rank), of.columns * size};
+          r == s.rank ? summand{to, y_row} : summand{s.link.piece(r) + slot_of(r, s.rank), row};
     in_turn(s.on, [&](core::execution& turn) { sum_blocks(s, from, to, y_row, of, false, turn); });
     s.link.release();
   }

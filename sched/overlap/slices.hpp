@@ -1,13 +1,12 @@
-// Products next to a collective, in slices: what one rank has multiplied others read from where it was
-// written, in memory that all see, while the next slice is multiplied.
+// Products next to a collective, in slices: what one rank has multiplied others read, in memory that all
+// see, while the next slice is multiplied.
 //
-// A collective by itself copies what is to be sent, and what came, and reads and writes all of it
-// once more. Here a slice is multiplied into the place that peers read, each rank sums its part
-// there as long as it is in a cache, and gathered rows are multiplied from where they lie: what is
-// left is reading the peers' slices, and waiting for a rank that is slower. Two ranks that multiply on
-// every processor hide nothing behind each other; they have less to move. The weight is packed once for
-// all slices. Bits are those of product and collective: sums are of rounded products, in the order
-// of the ranks.
+// A collective by itself reads and writes all of a product once more, before and after what is sent. Here
+// a slice is sent, and summed, as long as it is in a cache, and gathered rows are multiplied from where
+// they lie: what is left is one copy of what peers need, reading theirs, and waiting for a rank that is
+// slower. Two ranks that multiply on every processor hide nothing behind each other; they have less to
+// move. The weight is packed once for all slices. Bits are those of product and collective: sums are of
+// rounded products, in the order of the ranks.
 #pragma once
 
 #include <vector>
