@@ -1,5 +1,5 @@
 // The simulator of schedules in which every stage takes its units in order, as all do but a few: the
-// same times as the other (sched/simulate.cpp) has, in a third of the time.
+// same times as the other (sched/simulate.cpp) has, in half of the time.
 //
 // In order, what a stage has made is a number, and what the next has not taken yet a short queue of
 // times; so the whole state is some hundred bytes a rank and stage, which the processor keeps near,
