@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "sched/in_order.hpp"
 #include "sched/messages.hpp"
 #include "sched/simulate.hpp"
 
@@ -227,6 +228,7 @@ class checker {
 }  // namespace
 
 std::vector<violation> check(const schedule& what) {
+  if (is_sound_in_order(what)) return {};  // most are
   return checker(what).run();
 }
 

@@ -13,6 +13,7 @@ struct stream {
   std::int64_t* times;
   std::uint32_t mask;  // room - 1
   std::int32_t made = 0, taken = 0;
+  std::int32_t weights = 0;   // of gradients: W done, as long as these are in order, too
   std::int32_t maker = -1;    // rank
   std::int32_t waiting = -1;  // the rank that takes them, where it waits for the next
   bool last = false;          // of its chain: nobody takes them
@@ -56,6 +57,14 @@ class machines {
       }
     }
     return true;
+  }
+
+  // Whether every stage has made everything, and each W once.
+  bool complete() const {
+    return std::all_of(streams_.begin(), streams_.end(), [&](const stream& s) {
+      const bool forward = static_cast<std::size_t>(&s - streams_.data()) < stages_;
+      return s.made == shape_.units() && (forward || s.weights == shape_.units());
+    });
   }
 
   std::vector<stuck_rank> stuck() const {
@@ -155,13 +164,13 @@ class machines {
         cost =
             (scale_.input + (a.kind == VELO_ACTION_B ? scale_.weight : 0)) * scale_.share(a.stage);
         end_gradient(me, a.stage, begin, begin + cost);
-        if (a.kind == VELO_ACTION_B) me.held -= scale_.full * scale_.share(a.stage);
+        if (a.kind == VELO_ACTION_B) end_weight(me, a.stage, a.microbatch);
         return now;
       case VELO_ACTION_W:
         if (gradient(a.stage).made <= a.microbatch || gradient(a.stage).maker != rank)
           return outcome::disorder;
         end(me, begin, begin + scale_.weight * scale_.share(a.stage));
-        me.held -= scale_.full * scale_.share(a.stage);
+        end_weight(me, a.stage, a.microbatch);
         return now;
       case VELO_ACTION_FB:
         return pair(me, rank, a);
@@ -179,8 +188,13 @@ class machines {
     end_forward(me, a.stage, begin, until);
     me.times.work -= until - begin;  // once for both
     end_gradient(me, a.other_stage, begin, until);
-    me.held -= scale_.full * scale_.share(a.other_stage);
+    end_weight(me, a.other_stage, a.other_microbatch);
     return now;
+  }
+  void end_weight(machine& me, std::int32_t stage, std::int32_t unit) {
+    me.held -= scale_.full * scale_.share(stage);
+    std::int32_t& weights = gradient(stage).weights;
+    weights = weights == unit ? unit + 1 : -1;  // -1: never complete again
   }
 
   void end(machine& me, std::int64_t begin, std::int64_t until) {
@@ -217,6 +231,13 @@ constexpr kind_set ordinary = set_of(VELO_ACTION_F) | set_of(VELO_ACTION_I) |
                               set_of(VELO_ACTION_FB);
 
 }  // namespace
+
+bool is_sound_in_order(const schedule& what) {
+  if (what.has(~ordinary) || what.what().splits > 1) return false;
+  const ticks none;
+  machines all(what, none);
+  return all.run() && all.stuck().empty() && all.complete();
+}
 
 bool simulate_in_order(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
                        simulation& result) {

@@ -18,4 +18,8 @@ namespace velo::sched {
 bool simulate_in_order(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
                        simulation& result);
 
+// Whether such a run does everything once, in order and to its end, so that nothing is wrong with the
+// schedule; false: that is not known.
+bool is_sound_in_order(const schedule& what);
+
 }  // namespace velo::sched
