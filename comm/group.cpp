@@ -200,8 +200,10 @@ void group::finish(const ticket& place, ending how) noexcept {
   moved_.notify_all();
 }
 
-// That this rank does not take part in an operation, unless the group has ended anyway.
+// That this rank does not take part in an operation, unless the group has ended anyway. A rank alone
+// has nobody to tell, and goes on.
 void group::tell_peers(const operation& what, const char* cause) noexcept {
+  if (size() == 1) return;
   fault why;
   why.kind = fault::how::dropped;
   why.terms = what.terms;
