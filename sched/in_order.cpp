@@ -155,21 +155,20 @@ class machines {
     switch (a.kind) {
       case VELO_ACTION_F:
         if ((now = input(a, rank, begin)) != outcome::done) return now;
-        end_forward(me, a.stage, begin, begin + scale_.forward * scale_.share(a.stage));
+        end_forward(me, a.stage, begin, begin + scale_.of_forward(a.stage));
         return now;
       case VELO_ACTION_I:
       case VELO_ACTION_B:
         if ((now = output_gradient(a.stage, a.microbatch, rank, begin)) != outcome::done)
           return now;
-        cost =
-            (scale_.input + (a.kind == VELO_ACTION_B ? scale_.weight : 0)) * scale_.share(a.stage);
+        cost = scale_.of_input(a.stage) + (a.kind == VELO_ACTION_B ? scale_.of_weight(a.stage) : 0);
         end_gradient(me, a.stage, begin, begin + cost);
         if (a.kind == VELO_ACTION_B) end_weight(me, a.stage, a.microbatch);
         return now;
       case VELO_ACTION_W:
         if (gradient(a.stage).made <= a.microbatch || gradient(a.stage).maker != rank)
           return outcome::disorder;
-        end(me, begin, begin + scale_.weight * scale_.share(a.stage));
+        end(me, begin, begin + scale_.of_weight(a.stage));
         end_weight(me, a.stage, a.microbatch);
         return now;
       case VELO_ACTION_FB:
@@ -184,7 +183,7 @@ class machines {
     if (now != outcome::done) return now;
     now = output_gradient(a.other_stage, a.other_microbatch, rank, begin);
     if (now != outcome::done) return now;
-    const std::int64_t until = begin + scale_.pair(a.stage, a.other_stage);
+    const std::int64_t until = begin + scale_.of_fused(a.stage, a.other_stage);
     end_forward(me, a.stage, begin, until);
     me.times.work -= until - begin;  // once for both
     end_gradient(me, a.other_stage, begin, until);

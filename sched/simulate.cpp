@@ -143,18 +143,17 @@ class machines {
     switch (a.kind) {
       case VELO_ACTION_F:
         if (!await_input(me, a.stage, a.microbatch, begin)) return false;
-        cost = scale_.forward * scale_.share(a.stage);
+        cost = scale_.of_forward(a.stage);
         break;
       case VELO_ACTION_I:
       case VELO_ACTION_B:
         if (!await_gradient(me, a.stage, a.microbatch, begin)) return false;
-        cost =
-            (scale_.input + (a.kind == VELO_ACTION_B ? scale_.weight : 0)) * scale_.share(a.stage);
+        cost = scale_.of_input(a.stage) + (a.kind == VELO_ACTION_B ? scale_.of_weight(a.stage) : 0);
         break;
       case VELO_ACTION_W: {
         std::int64_t own = 0;
         if (!await(me, gradient_mark(a.stage, a.microbatch), own)) return false;
-        cost = scale_.weight * scale_.share(a.stage);
+        cost = scale_.of_weight(a.stage);
         break;
       }
       case VELO_ACTION_FB:
@@ -162,7 +161,7 @@ class machines {
             !await_gradient(me, a.other_stage, a.other_microbatch, begin))
           return false;
         begin = std::max(begin, own_things(a.other_stage, a.other_microbatch));
-        cost = scale_.pair(a.stage, a.other_stage);
+        cost = scale_.of_fused(a.stage, a.other_stage);
         break;
       default:
         return step_beside(rank, a);

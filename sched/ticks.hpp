@@ -8,6 +8,7 @@
 // the parts of activations that are held, become whole numbers in the same way.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -33,6 +34,12 @@ struct costs {
 // ARGUMENT where shares are not as many as stages, or all nothing; argument: what costs are called.
 costs with_shares(costs given, const shape& what, const layout* layers, const char* argument);
 
+// What one stage takes for one unit, where stages differ in more than their size. hidden: what an FB
+// saves at most with this stage in it.
+struct stage_ticks {
+  std::int64_t forward, input, weight, hidden;
+};
+
 // The same for one stage and one unit of a schedule, in ticks.
 struct ticks {
   std::int64_t forward = 0, input = 0, weight = 0, fused = 0, latency = 0;
@@ -40,6 +47,7 @@ struct ticks {
   std::int64_t gather = 0, reduce = 0, optimizer = 0;  // of one stage
   bool fused_is_sum = false;
   std::vector<std::int64_t> shares;  // by stage, what all but messages is multiplied by; empty: 1
+  std::vector<stage_ticks> stages;   // by stage, instead of forward to fused; empty: as shares say
   // Activations of a stage of share 1: all of them, those behind I, those before RECOMPUTE.
   std::int64_t full = 1, pending = 1, checkpoint = 0;
   double unit = 1;  // ticks in one of the costs' units; whole or a power of two
@@ -48,10 +56,25 @@ struct ticks {
   std::int64_t share(std::int32_t stage) const {
     return shares.empty() ? 1 : shares[static_cast<std::size_t>(stage)];
   }
-  // Of an FB: F of a stage and B of another.
-  std::int64_t pair(std::int32_t stage, std::int32_t other) const {
+  const stage_ticks& at(std::int32_t stage) const {
+    return stages[static_cast<std::size_t>(stage)];
+  }
+  std::int64_t of_forward(std::int32_t stage) const {
+    return stages.empty() ? forward * share(stage) : at(stage).forward;
+  }
+  std::int64_t of_input(std::int32_t stage) const {
+    return stages.empty() ? input * share(stage) : at(stage).input;
+  }
+  std::int64_t of_weight(std::int32_t stage) const {
+    return stages.empty() ? weight * share(stage) : at(stage).weight;
+  }
+  // F of a stage and B of another.
+  std::int64_t of_fused(std::int32_t stage, std::int32_t other) const {
+    if (!stages.empty())
+      return of_forward(stage) + of_input(other) + of_weight(other) -
+             std::min(at(stage).hidden, at(other).hidden);
     if (shares.empty()) return fused;
-    if (fused_is_sum) return forward * share(stage) + (input + weight) * share(other);
+    if (fused_is_sum) return of_forward(stage) + of_input(other) + of_weight(other);
     return fused * (share(stage) + share(other)) / 2;
   }
   // Activations as micro-batches through a whole rank.
