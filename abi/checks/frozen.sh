@@ -26,7 +26,7 @@ adapters_stub() {
 }
 
 client_objects() {
-  for part in client client_operators memory by_name behavior groups schedules; do
+  for part in client client_operators memory by_name behavior groups schedules tunings; do
     cc -std=c99 -O1 -Wall -Wextra -Werror -I"$frozen/include" -c "$frozen/client/$part.c" -o "$work/object_$part.o"
   done
 }

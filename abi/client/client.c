@@ -262,6 +262,7 @@ int main(int count, char** words) {
   client_behavior(stream, context);
   client_groups(stream, context);
   client_schedules(stream, context);
+  client_tunings();
   configuration(context);
   velo_context_destroy(context);
   velo_context_destroy(context); /* ignored and, with its context gone, logged nowhere */

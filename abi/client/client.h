@@ -57,5 +57,6 @@ void client_by_name(velo_stream stream, velo_context context, const char* plugin
 void client_behavior(velo_stream stream, velo_context context);
 void client_groups(velo_stream stream, velo_context context);
 void client_schedules(velo_stream stream, velo_context context);
+void client_tunings(void);
 
 #endif

@@ -45,6 +45,7 @@ int replay(const arguments& given);
 int swap_bench(const arguments& given);
 int topology(const arguments& given);
 int schedule(const std::vector<std::string>& words);
+int tune(const std::vector<std::string>& words);
 
 extern const char* const info_help;
 extern const char* const ops_help;
@@ -54,5 +55,6 @@ extern const char* const replay_help;
 extern const char* const swap_bench_help;
 extern const char* const topology_help;
 extern const char* const schedule_help;
+extern const char* const tune_help;
 
 }  // namespace command

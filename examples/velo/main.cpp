@@ -34,7 +34,8 @@ constexpr command_row commands[] = {
     {"replay", &with_arguments<command::replay>, &command::replay_help},
     {"swap-bench", &with_arguments<command::swap_bench>, &command::swap_bench_help},
     {"schedule", &command::schedule, &command::schedule_help},
-    {"topology", &with_arguments<command::topology>, &command::topology_help}};
+    {"topology", &with_arguments<command::topology>, &command::topology_help},
+    {"tune", &command::tune, &command::tune_help}};
 
 constexpr const char* overview =
     "usage: velo COMMAND ..\n\n"
@@ -46,6 +47,7 @@ constexpr const char* overview =
     "  swap-bench what a swap's tiers give in a folder of this machine\n"
     "  topology   which ranks of a job form which groups\n"
     "  schedule   a pipeline's schedule: generated, checked, priced, written\n"
+    "  tune       how to cut a model over accelerators, by costs and memory\n"
     "  help       this text, or what a command takes: velo help COMMAND\n"
     "  --version  the library's release and its ABI's\n\n"
     "Exit codes: 0 done, 1 bad input, 2 no solution.\n";

@@ -103,6 +103,12 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   CHECK(last().argument == "costs.reserved");
   velo_schedule_destroy(schedule);
 
+  velo_tune_desc search = VELO_TUNE_DESC_INIT;
+  velo_tuning tuning = nullptr;
+  search.reserved = 1;
+  CHECK(velo_tune(&search, &tuning) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "desc.reserved");
+
   std::int64_t count = 0;
   velo_value value = integer(0);
   value.kind = VELO_VALUE_POINTER;
@@ -112,8 +118,8 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   CHECK(last().argument == "count");
 
   // These, velo_shape, velo_plan_buffer, velo_recompute_layer, velo_recompute_call, what is known of
-  // groups and topologies, the counters of pools, adaptors and regions, and all of schedules but what is
-  // tried here, which velo writes, and every args struct (tests/ops/conformance_test.cpp).
+  // groups and topologies, the counters of pools, adaptors and regions, and all of schedules and tunings but
+  // what is tried here, which velo writes, and every args struct (tests/ops/conformance_test.cpp).
   const std::string all = text(
       [](char* b, std::uint64_t n, std::uint64_t* needed) { return velo_describe(b, n, needed); });
   const std::size_t structs_end = all.find("\"operators\":");

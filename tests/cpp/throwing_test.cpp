@@ -395,6 +395,27 @@ TEST_CASE("a schedule is generated, checked, priced and written, and read again"
   CHECK(steps[0].message == VELO_SUBLAYER_COMBINE_B);
 }
 
+TEST_CASE("layouts are searched for, and read row by row") {
+  const std::string config =
+      "{\"model\": {\"layers\": 4, \"hidden\": 64, \"heads\": 4, \"ffn_hidden\": 128, "
+      "\"vocabulary\": 100}, \"training\": {\"global_batch\": 8, \"sequence\": 32}, "
+      "\"accelerators\": 3}";
+  velo_tune_desc desc = VELO_TUNE_DESC_INIT;
+  desc.config = config.data();
+  desc.config_length = config.size();
+  desc.accelerators = 2;
+  const velo::tuning found = velo::tuning::search(desc);
+  const velo_tuning_info info = found.info();
+  CHECK(info.accelerators == 2);
+  CHECK(info.plans == 20);
+  CHECK(found.plan(0).step_seconds <= found.plan(19).step_seconds);
+  CHECK(found.memory(0, 0).total == found.plan(0).memory);
+  CHECK(found.rejection(0).code != 0);
+  CHECK(found.write<std::string>(VELO_TUNING_SUMMARY).find("2 accelerators") != std::string::npos);
+  desc.keep = 10001;
+  CHECK_THROWS_AS(velo::tuning::search(desc), velo::error);
+}
+
 TEST_CASE("a schedule is carried out, and shown as it went") {
   const velo::context context = velo::context::create();
   const velo::schedule order = velo::schedule::create(VELO_SCHEDULE_1F1B, 1, 3);

@@ -357,6 +357,7 @@ std::vector<entry> make_entries() {
   for (entry& row : topology_rows()) all.push_back(std::move(row));
   for (entry& row : sched_rows()) all.push_back(std::move(row));
   for (entry& row : executor_rows()) all.push_back(std::move(row));
+  for (entry& row : tune_rows()) all.push_back(std::move(row));
   for (const hosts::sample& sample : hosts::samples(true)) {
     if (sample.status != VELO_OK) continue;
     const example_call* example = &examples.emplace_back(sample);

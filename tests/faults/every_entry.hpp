@@ -50,6 +50,7 @@ struct world {
   velo_timeline timeline = nullptr;
   velo_mailbox mailbox = nullptr;
   velo_executor executor = nullptr;
+  velo_tuning tuning = nullptr;
   velo_managed_tensor* managed = nullptr;
   const example_call* example = nullptr;  // of the row, if it is an operator's
   std::vector<velo_named_value> values;   // of its call by name

@@ -27,5 +27,6 @@ std::vector<entry> comm_rows();
 std::vector<entry> topology_rows();
 std::vector<entry> sched_rows();
 std::vector<entry> executor_rows();
+std::vector<entry> tune_rows();
 
 }  // namespace velo::testing

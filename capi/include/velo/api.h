@@ -15,7 +15,6 @@
 #include "velo/executor.h"
 #include "velo/group.h"
 #include "velo/history.h"
-#include "velo/host.h"
 #include "velo/introspect.h"
 #include "velo/ops_activation.h"
 #include "velo/ops_attention.h"
@@ -36,10 +35,10 @@
 #include "velo/schedule.h"
 #include "velo/status.h"
 #include "velo/stream.h"
-#include "velo/sublayers.h"
 #include "velo/swap.h"
 #include "velo/tensor.h"
 #include "velo/topology.h"
+#include "velo/tune.h"
 #include "velo/types.h"
 
 VELO_BEGIN_C
@@ -403,21 +402,17 @@ struct velo_api {
   velo_status (*all_gather_matmul_reduce_scatter)(
       velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
 
-  /* velo/schedule.h */
-  velo_status (*schedule_kind_name)(velo_schedule_kind kind, const char** name);
-  velo_status (*schedule_get_stage)(velo_schedule schedule, int32_t stage, velo_stage_info* info);
-
-  /* velo/sublayers.h */
-  velo_status (*sublayer_plan)(int32_t forward_layers, int32_t backward_layers, int64_t capacity,
-                               velo_sublayer_step* steps, int64_t* count);
-
-  /* velo/group.h */
-  velo_status (*group_dispatch)(velo_stream stream, velo_group inside, velo_group across,
-                                const velo_tensor* in, const velo_tensor* targets,
-                                const int64_t* out_counts, const velo_tensor* out);
-
-  /* velo/executor.h */
-  velo_status (*group_get_link)(velo_group group, velo_link* link);
+  /* velo/tune.h */
+  velo_status (*tune)(const velo_tune_desc* desc, velo_tuning* tuning);
+  void (*tuning_destroy)(velo_tuning tuning);
+  velo_status (*tuning_get_info)(velo_tuning tuning, velo_tuning_info* info);
+  velo_status (*tuning_get_plan)(velo_tuning tuning, int64_t index, velo_tuning_plan* plan);
+  velo_status (*tuning_get_memory)(velo_tuning tuning, int64_t index, int32_t rank,
+                                   velo_tuning_memory* memory);
+  velo_status (*tuning_get_rejection)(velo_tuning tuning, int64_t index,
+                                      velo_tuning_rejection* rejection);
+  velo_status (*tuning_write)(velo_tuning tuning, velo_tuning_format format, char* buffer,
+                              uint64_t capacity, uint64_t* needed);
 };
 
 VELO_END_C

@@ -1,0 +1,51 @@
+/* The client's part for tunings: a job small enough to know what comes of it. */
+#include "client.h"
+
+/* Two accelerators, one layer: two parts of the tensors, or two of the batch; a pipeline has no layer
+ * for its second rank. */
+static const char config[] =
+    "{\"model\": {\"layers\": 1, \"hidden\": 64, \"heads\": 2, \"ffn_hidden\": 128, "
+    "\"vocabulary\": 100},"
+    " \"training\": {\"global_batch\": 4, \"sequence\": 32}, \"accelerators\": 2,"
+    " \"search\": {\"tp\": [1, 2], \"cp\": [1], \"pp\": [1, 2], \"micro_batch\": [1],"
+    " \"recompute\": [\"none\"], \"kind\": [\"1f1b\"], \"split\": [\"even\"]}}";
+static const char profile[] = "{\"memory_gib\": 4, \"memory_fraction\": 1}";
+
+void client_tunings(void) {
+  velo_tune_desc desc = VELO_TUNE_DESC_INIT;
+  velo_tuning_info info = VELO_TUNING_INFO_INIT;
+  velo_tuning_plan plan = VELO_TUNING_PLAN_INIT;
+  velo_tuning_memory memory = VELO_TUNING_MEMORY_INIT;
+  velo_tuning_rejection rejection = VELO_TUNING_REJECTION_INIT;
+  velo_tuning tuning = NULL;
+  uint64_t needed = 0;
+  desc.config = config;
+  desc.config_length = sizeof config; /* with its zero */
+  REFUSES(velo_tune(&desc, &tuning), VELO_ERR_PARSE);
+  desc.config_length = sizeof config - 1;
+  desc.keep = -1;
+  REFUSES(velo_tune(&desc, &tuning), VELO_ERR_ARGUMENT);
+  desc.keep = 5;
+  desc.profile = profile;
+  desc.profile_length = sizeof profile - 1;
+  WORKS(velo_tune(&desc, &tuning));
+  WORKS(velo_tuning_get_info(tuning, &info));
+  EXPECT(info.accelerators == 2 && info.plans == 2 && info.rejections == 2);
+  EXPECT(info.candidates == 4 && info.nearest == -1 && info.memory == INT64_C(4) << 30);
+  WORKS(velo_tuning_get_plan(tuning, 0, &plan));
+  EXPECT(plan.layout.tp * plan.layout.dp == 2 && plan.layout.pp == 1 && plan.step_seconds > 0);
+  EXPECT(plan.layout.microbatches == 4 / plan.layout.dp && plan.bubble == 0);
+  WORKS(velo_tuning_get_memory(tuning, 0, 0, &memory));
+  EXPECT(memory.layers == 1 && memory.gradients == 2 * memory.parameters);
+  EXPECT(memory.total == plan.memory && memory.workspace >= INT64_C(2) << 30);
+  REFUSES(velo_tuning_get_memory(tuning, 0, 1, &memory), VELO_ERR_ARGUMENT);
+  REFUSES(velo_tuning_get_plan(tuning, 2, &plan), VELO_ERR_ARGUMENT);
+  WORKS(velo_tuning_get_rejection(tuning, 0, &rejection));
+  EXPECT(rejection.code == VELO_TUNING_REASON_LAYERS && rejection.layout.pp == 2);
+  REFUSES(velo_tuning_get_rejection(tuning, -1, &rejection), VELO_ERR_ARGUMENT);
+  WORKS(velo_tuning_write(tuning, VELO_TUNING_REJECTED, NULL, 0, &needed));
+  EXPECT(needed > 100);
+  REFUSES(velo_tuning_write(tuning, 3, NULL, 0, &needed), VELO_ERR_ARGUMENT);
+  velo_tuning_destroy(tuning);
+  EXPECT(velo_tuning_get_info(tuning, &info) == VELO_ERR_HANDLE);
+}

@@ -1,0 +1,428 @@
+// The tables of keys.
+//
+// A `section` is one object of a text: each call reads one member or takes its default, checks it and
+// notes what came of it; `finish` refuses what no call asked for.
+#include "sched/tune/job.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include "core/failure.hpp"
+#include "core/json.hpp"
+#include "sched/render/text.hpp"
+
+namespace velo::sched::tune {
+namespace {
+
+using core::fail;
+using core::json;
+using core::text;
+
+constexpr double gib = 1 << 30, mib = 1 << 20;
+constexpr std::int64_t required = -1;  // where a key has no default
+constexpr std::size_t most_choices = 64;
+
+template <class Choice>
+struct name_row {
+  const char* name;
+  Choice choice;
+};
+constexpr name_row<velo_tuning_recompute> recompute_names[] = {
+    {"none", VELO_TUNING_RECOMPUTE_NONE},
+    {"core", VELO_TUNING_RECOMPUTE_CORE},
+    {"activation", VELO_TUNING_RECOMPUTE_ACTIVATION},
+    {"full", VELO_TUNING_RECOMPUTE_FULL}};
+constexpr name_row<velo_tuning_split> split_names[] = {{"even", VELO_TUNING_SPLIT_EVEN},
+                                                       {"balanced", VELO_TUNING_SPLIT_BALANCED}};
+// Those whose order needs no costs.
+constexpr name_row<velo_schedule_kind> kind_names[] = {{"1f1b", VELO_SCHEDULE_1F1B},
+                                                       {"interleaved", VELO_SCHEDULE_INTERLEAVED},
+                                                       {"zbh1", VELO_SCHEDULE_ZBH1},
+                                                       {"zb1p", VELO_SCHEDULE_ZB1P},
+                                                       {"zbv", VELO_SCHEDULE_ZBV},
+                                                       {"vhalf", VELO_SCHEDULE_VHALF},
+                                                       {"vmin", VELO_SCHEDULE_VMIN},
+                                                       {"dualpipev", VELO_SCHEDULE_DUALPIPEV},
+                                                       {"1f1b-v", VELO_SCHEDULE_1F1B_V},
+                                                       {"gpipe", VELO_SCHEDULE_GPIPE},
+                                                       {"looped-bfs", VELO_SCHEDULE_LOOPED_BFS}};
+constexpr std::size_t usual_kinds = 8;
+
+template <class Choice, std::size_t count>
+const char* name_in(const name_row<Choice> (&names)[count], Choice choice) {
+  for (const name_row<Choice>& row : names)
+    if (row.choice == choice) return row.name;
+  return nullptr;
+}
+
+std::string shown(double value) {
+  std::string all;
+  append_number(all, value);
+  return all;
+}
+
+std::string shown(const json& value) {
+  switch (value.kind()) {
+    case json::type::integer:
+      return std::to_string(value.integer());
+    case json::type::real:
+      return shown(value.real());
+    case json::type::string:
+      return std::string("\"") + value.string() + "\"";
+    default:
+      return value.kind_name();
+  }
+}
+
+class section {
+ public:
+  // of: none where the text does not have the object.
+  section(std::string path, std::optional<json> of, std::vector<assumption>& notes)
+      : path_(std::move(path)), of_(std::move(of)), notes_(notes) {
+    if (of_ && of_->kind() != json::type::object)
+      fail(VELO_ERR_ARGUMENT, path_.c_str(), "an object", of_->kind_name());
+  }
+
+  bool given() const { return of_.has_value(); }
+
+  section inner(const char* key) { return {path_ + "." + key, member(key), notes_}; }
+
+  void word(const char* key, std::string& into) {
+    if (const auto value = member(key)) {
+      if (value->kind() != json::type::string) refuse(key, "a string", *value);
+      into = value->string();
+    }
+    std::string quoted;
+    core::append_json_string(quoted, into.c_str());
+    note(key, quoted);
+  }
+
+  void flag(const char* key, bool& into) {
+    if (const auto value = member(key)) {
+      if (value->kind() != json::type::boolean) refuse(key, "true or false", *value);
+      into = value->boolean();
+    }
+    note(key, into ? "true" : "false");
+  }
+
+  void count(const char* key, std::int64_t& into, std::int64_t otherwise, std::int64_t least,
+             std::int64_t most) {
+    if (const auto value = member(key)) {
+      into = whole(key, *value, least, most);
+    } else {
+      if (otherwise == required)
+        fail(VELO_ERR_ARGUMENT, named(key).c_str(), range(least, most), "nothing");
+      into = otherwise;
+    }
+    note(key, std::to_string(into));
+  }
+
+  double number(const char* key, double otherwise, double least, double most) {
+    double found = otherwise;
+    if (const auto value = member(key)) {
+      const bool numeric =
+          value->kind() == json::type::integer || value->kind() == json::type::real;
+      const text expected("a number from %g to %g", least, most);
+      if (!numeric) refuse(key, expected, *value);
+      found = value->real();
+      if (!(found >= least && found <= most)) refuse(key, expected, *value);
+    }
+    note(key, shown(found));
+    return found;
+  }
+
+  void counts(const char* key, std::vector<std::int32_t>& into, std::int32_t most) {
+    if (const auto list = choices(key)) {
+      into.clear();
+      for (std::size_t i = 0; i < list->size(); ++i)
+        into.push_back(
+            static_cast<std::int32_t>(whole(place(key, i).c_str(), list->at(i), 1, most)));
+      require_distinct(key, into);
+    }
+    std::string all;
+    for (const std::int32_t one : into) all += (all.empty() ? "" : ", ") + std::to_string(one);
+    note(key, "[" + all + "]");
+  }
+
+  template <class Choice, std::size_t count>
+  void names(const char* key, const name_row<Choice> (&table)[count], std::vector<Choice>& into) {
+    if (const auto list = choices(key)) {
+      into.clear();
+      for (std::size_t i = 0; i < list->size(); ++i)
+        into.push_back(choice_of(place(key, i).c_str(), table, list->at(i)));
+      require_distinct(key, into);
+    }
+    std::string all;
+    for (const Choice one : into)
+      all += std::string(all.empty() ? "\"" : ", \"") + name_in(table, one) + "\"";
+    note(key, "[" + all + "]");
+  }
+
+  // Refuses what is there and was not read.
+  void finish() const {
+    if (!of_) return;
+    of_->each([&](const char* key, const json&) {
+      const auto same = [&](std::string_view one) { return one == key; };
+      if (std::any_of(read_.begin(), read_.end(), same)) return;
+      std::string all;
+      for (const std::string& one : read_) all += (all.empty() ? "" : ", ") + one;
+      fail(VELO_ERR_ARGUMENT, named(key).c_str(), all.c_str(), "a key that is none of these");
+    });
+  }
+
+  [[noreturn]] void refuse(const char* key, const char* expected, const json& got) const {
+    fail(VELO_ERR_ARGUMENT, named(key).c_str(), expected, shown(got).c_str());
+  }
+
+  std::optional<json> member(const char* key) {
+    read_.emplace_back(key);
+    if (!of_ || !of_->has(key)) return std::nullopt;
+    return of_->get(key);
+  }
+
+  std::string named(const char* key) const { return path_ + "." + key; }
+
+ private:
+  static std::string place(const char* key, std::size_t index) {
+    return std::string(key) + "[" + std::to_string(index) + "]";
+  }
+  static text range(std::int64_t least, std::int64_t most) {
+    return text("a whole number from %lld to %lld", static_cast<long long>(least),
+                static_cast<long long>(most));
+  }
+  std::int64_t whole(const char* key, const json& value, std::int64_t least,
+                     std::int64_t most) const {
+    if (value.kind() != json::type::integer || value.integer() < least || value.integer() > most)
+      refuse(key, range(least, most), value);
+    return value.integer();
+  }
+
+  template <class Choice, std::size_t count>
+  Choice choice_of(const char* key, const name_row<Choice> (&table)[count],
+                   const json& value) const {
+    std::string all;
+    for (const name_row<Choice>& row : table) {
+      if (value.kind() == json::type::string && std::string_view(value.string()) == row.name)
+        return row.choice;
+      all += std::string(all.empty() ? "" : ", ") + row.name;
+    }
+    refuse(key, all.c_str(), value);
+  }
+
+  std::optional<json> choices(const char* key) {
+    auto list = member(key);
+    if (!list) return list;
+    const text expected("an array of 1 to %zu", most_choices);
+    if (list->kind() != json::type::array) refuse(key, expected, *list);
+    if (list->size() < 1 || list->size() > most_choices)
+      fail(VELO_ERR_ARGUMENT, named(key).c_str(), expected, text("one of %zu", list->size()));
+    return list;
+  }
+
+  template <class Choice>
+  void require_distinct(const char* key, const std::vector<Choice>& list) const {
+    for (std::size_t i = 0; i < list.size(); ++i)
+      if (std::count(list.begin(), list.end(), list[i]) > 1)
+        fail(VELO_ERR_ARGUMENT, named(key).c_str(), "each choice once",
+             text("%s twice", place(key, i).c_str()));
+  }
+
+  void note(const char* key, const std::string& value) {  // as JSON
+    notes_.push_back({named(key), value});
+  }
+
+  std::string path_;
+  std::optional<json> of_;
+  std::vector<assumption>& notes_;
+  std::vector<std::string> read_;
+};
+
+void read_latent(section from, model& to) {
+  if (!from.given()) return;
+  from.count("q_rank", to.q_rank, 0, 0, 1 << 20);
+  from.count("kv_rank", to.kv_rank, required, 1, 1 << 20);
+  from.count("rope_dim", to.rope_dim, 0, 0, 1 << 16);
+  from.count("value_dim", to.value_dim, to.head_dim, 1, 1 << 16);
+  from.finish();
+}
+
+void read_experts(section from, model& to) {
+  if (!from.given()) return;
+  from.count("experts", to.experts, required, 1, 1 << 16);
+  from.count("active", to.active, required, 1, to.experts);
+  from.count("hidden", to.expert_hidden, required, 1, 1 << 22);
+  from.count("shared_hidden", to.shared_hidden, 0, 0, 1 << 22);
+  from.count("first", to.first_moe, 0, 0, to.layers);
+  from.finish();
+}
+
+model read_model(section from) {
+  model to;
+  from.word("name", to.name);
+  from.count("layers", to.layers, required, 1, 4096);
+  from.count("hidden", to.hidden, required, 1, 1 << 20);
+  from.count("heads", to.heads, required, 1, 1 << 16);
+  from.count("kv_heads", to.kv_heads, to.heads, 1, to.heads);
+  if (to.heads % to.kv_heads != 0)
+    fail(VELO_ERR_ARGUMENT, from.named("kv_heads").c_str(),
+         text("a divisor of %lld heads", static_cast<long long>(to.heads)),
+         text("%lld", static_cast<long long>(to.kv_heads)));
+  from.count("head_dim", to.head_dim, std::max<std::int64_t>(to.hidden / to.heads, 1), 1, 1 << 16);
+  from.count("ffn_hidden", to.ffn_hidden, required, 1, 1 << 22);
+  from.count("vocabulary", to.vocabulary, required, 1, 1 << 24);
+  from.flag("gated", to.gated);
+  from.flag("tied_embeddings", to.tied_embeddings);
+  from.flag("dropout", to.dropout);
+  from.flag("flash_attention", to.flash_attention);
+  read_latent(from.inner("latent_attention"), to);
+  read_experts(from.inner("moe"), to);
+  from.finish();
+  return to;
+}
+
+training read_training(section from, const model& what) {
+  training to;
+  from.count("global_batch", to.global_batch, required, 1, 1 << 20);
+  from.count("sequence", to.sequence, required, 1, 1 << 24);
+  from.count("zero", to.zero, 1, 0, 1);
+  from.flag("sequence_parallel", to.sequence_parallel);
+  if (!to.sequence_parallel && what.experts > 0)
+    fail(VELO_ERR_ARGUMENT, from.named("sequence_parallel").c_str(), "true where there are experts",
+         "false");
+  from.count("parameter_bytes", to.parameter_bytes, 2, 1, 8);
+  from.count("gradient_bytes", to.gradient_bytes, 4, 1, 8);
+  from.count("optimizer_bytes", to.optimizer_bytes, 12, 0, 64);
+  to.imbalance = from.number("imbalance", 1, 1, 64);
+  from.finish();
+  return to;
+}
+
+profile read_profile(section from) {
+  profile to;
+  from.word("name", to.name);
+  const double memory = from.number("memory_gib", 80, 0.001, 1e6) * gib;
+  to.memory_bytes = std::floor(memory * from.number("memory_fraction", 0.94, 0.01, 1));
+  to.workspace_bytes = from.number("workspace_gib", 2, 0, 1e6) * gib;
+  to.bucket_bytes = from.number("bucket_mib", 40, 0, 1e6) * mib;
+  to.group_bytes = from.number("group_mib", 16, 0, 1e6) * mib;
+  to.peak_flops = from.number("peak_tflops", 312, 1e-6, 1e6) * 1e12;
+  to.matmul_flops = to.peak_flops * from.number("matmul_efficiency", 0.6, 0.001, 1);
+  to.attention_flops = to.peak_flops * from.number("attention_efficiency", 0.45, 0.001, 1);
+  to.memory_rate = from.number("memory_gb_per_s", 2000, 1e-3, 1e6) * 1e9;
+  to.memory_rate *= from.number("memory_efficiency", 0.8, 0.001, 1);
+  from.count("per_node", to.per_node, 8, 1, 1 << 16);
+  to.intra_rate = from.number("intra_gb_per_s", 300, 1e-3, 1e6) * 1e9;
+  to.inter_rate = from.number("inter_gb_per_s", 25, 1e-3, 1e6) * 1e9;
+  const double share = from.number("link_efficiency", 0.8, 0.001, 1);
+  to.intra_rate *= share;
+  to.inter_rate *= share;
+  to.intra_latency = from.number("intra_latency_us", 5, 0, 1e6) * 1e-6;
+  to.inter_latency = from.number("inter_latency_us", 10, 0, 1e6) * 1e-6;
+  to.layer_seconds = from.number("layer_us", 20, 0, 1e6) * 1e-6;
+  to.tp_overlap = from.number("tp_overlap", 0, 0, 1);
+  to.cp_overlap = from.number("cp_overlap", 1, 0, 1);
+  to.dp_overlap = from.number("dp_overlap", 0, 0, 1);
+  to.fused_overlap = from.number("fused_overlap", 1, 0, 1);
+  from.finish();
+  return to;
+}
+
+std::vector<std::int32_t> powers_of_two(std::int64_t most) {
+  std::vector<std::int32_t> all;
+  for (std::int64_t one = 1; one <= most; one *= 2) all.push_back(static_cast<std::int32_t>(one));
+  return all;
+}
+
+space read_space(section from, const job& what) {
+  constexpr std::int32_t most = 1 << 16;
+  space to;
+  to.tp = powers_of_two(std::min(what.profile.per_node, what.accelerators));
+  to.cp = powers_of_two(std::min<std::int64_t>(8, what.accelerators));
+  to.pp = powers_of_two(std::min({std::int64_t{64}, what.model.layers, what.accelerators}));
+  to.vpp = powers_of_two(4);
+  to.ep = powers_of_two(std::max<std::int64_t>(1, std::min(what.model.experts, what.accelerators)));
+  to.micro_batch = powers_of_two(std::min<std::int64_t>(8, what.training.global_batch));
+  to.splits = {VELO_TUNING_SPLIT_EVEN, VELO_TUNING_SPLIT_BALANCED};
+  for (const auto& row : recompute_names) {
+    if (row.choice != VELO_TUNING_RECOMPUTE_CORE || !what.model.flash_attention)
+      to.recompute.push_back(row.choice);
+  }
+  for (std::size_t i = 0; i < usual_kinds; ++i) to.kinds.push_back(kind_names[i].choice);
+
+  from.counts("tp", to.tp, most);
+  from.counts("pp", to.pp, most);
+  from.counts("vpp", to.vpp, 64);
+  from.counts("dp", to.dp, most);
+  from.counts("cp", to.cp, most);
+  from.counts("ep", to.ep, most);
+  from.counts("micro_batch", to.micro_batch, 1 << 20);
+  from.names("recompute", recompute_names, to.recompute);
+  from.names("kind", kind_names, to.kinds);
+  from.names("split", split_names, to.splits);
+  from.count("keep", to.keep, 20, 1, most_kept);
+  from.finish();
+  return to;
+}
+
+// A text that may hold anything, zeros too.
+json parse(const char* source, std::uint64_t length, const char* argument) {
+  if (source == nullptr) fail(VELO_ERR_NULL, argument, "a text", "NULL");
+  const std::string whole(source, length);
+  const std::size_t zero = whole.find('\0');
+  if (zero != std::string::npos) {
+    const auto line = std::count(whole.begin(), whole.begin() + static_cast<long>(zero), '\n');
+    fail(VELO_ERR_PARSE, argument, "JSON", text("line %td: a zero byte", line + 1));
+  }
+  json read = json::parse(whole.c_str(), argument);
+  if (read.kind() != json::type::object)
+    fail(VELO_ERR_ARGUMENT, argument, "an object", read.kind_name());
+  return read;
+}
+
+// The profile is a text of its own, an object of the config, or all defaults. As a member a string
+// names the file whose text is given.
+profile read_profile_of(const velo_tune_desc& desc, section& config,
+                        std::vector<assumption>& notes) {
+  const std::optional<json> inside = config.member("profile");
+  const bool named = inside && inside->kind() == json::type::string;
+  if (desc.profile != nullptr) {
+    if (inside && !named)
+      fail(VELO_ERR_ARGUMENT, "desc.profile", "NULL, as the config has a profile", "a text");
+    return read_profile({"profile", parse(desc.profile, desc.profile_length, "profile"), notes});
+  }
+  if (named)
+    fail(VELO_ERR_ARGUMENT, "desc.profile", text("the text of %s", inside->string()), "NULL");
+  return read_profile({"config.profile", inside, notes});
+}
+
+}  // namespace
+
+job read_job(const velo_tune_desc& desc) {
+  job to;
+  section config("config", parse(desc.config, desc.config_length, "config"), to.assumptions);
+  to.model = read_model(config.inner("model"));
+  to.training = read_training(config.inner("training"), to.model);
+  to.profile = read_profile_of(desc, config, to.assumptions);
+  if (desc.accelerators != 0) {
+    config.member("accelerators");
+    to.accelerators = desc.accelerators;
+  } else {
+    config.count("accelerators", to.accelerators, required, 1, most_accelerators);
+  }
+  to.space = read_space(config.inner("search"), to);
+  if (desc.keep != 0) to.space.keep = desc.keep;
+  config.finish();
+  return to;
+}
+
+const char* recompute_name(velo_tuning_recompute recompute) {
+  return name_in(recompute_names, recompute);
+}
+const char* split_name(velo_tuning_split split) {
+  return name_in(split_names, split);
+}
+
+}  // namespace velo::sched::tune

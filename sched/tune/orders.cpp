@@ -1,0 +1,97 @@
+// Generators asked, rows walked.
+#include "sched/tune/orders.hpp"
+
+#include <algorithm>
+
+#include "sched/pipeline/generate.hpp"
+
+namespace velo::sched::tune {
+namespace {
+
+// Bounds the time that one candidate takes.
+constexpr std::int64_t most_actions = std::int64_t{1} << 23;
+
+bool exceeds(const holding& a, const holding& b) {
+  for (std::size_t c = 0; c < a.size(); ++c)
+    if (a[c] < b[c]) return false;
+  return true;
+}
+
+void add(std::vector<holding>& to, const holding& now) {
+  for (const holding& one : to)
+    if (exceeds(one, now)) return;
+  to.erase(
+      std::remove_if(to.begin(), to.end(), [&](const holding& one) { return exceeds(now, one); }),
+      to.end());
+  to.push_back(now);
+}
+
+std::vector<holding> states_of(const schedule& rows, std::int32_t rank) {
+  const std::vector<std::int32_t>& stages = rows.stages_of(rank);
+  const auto chunk = [&](std::int32_t stage) {
+    return static_cast<std::size_t>(std::find(stages.begin(), stages.end(), stage) -
+                                    stages.begin());
+  };
+  std::vector<holding> found;
+  holding now(stages.size(), 0);
+  bool rose = false;
+  for (row_reader row(rows, rank); !row.done(); row.pass()) {
+    const action a = row.next();
+    const bool ends =
+        a.kind == VELO_ACTION_W || a.kind == VELO_ACTION_B || a.kind == VELO_ACTION_FB;
+    if (has_forward(a.kind)) {
+      ++now[chunk(a.stage)];
+      rose = true;
+    }
+    if (!ends) continue;
+    // The fullest states are those before something ends.
+    if (rose) add(found, now);
+    rose = false;
+    --now[chunk(a.kind == VELO_ACTION_FB ? a.other_stage : a.stage)];
+  }
+  return found;
+}
+
+}  // namespace
+
+double order::peak(std::int32_t rank, const std::vector<double>& sizes) const {
+  double most = 0;
+  for (const holding& one : states[static_cast<std::size_t>(rank)]) {
+    double sum = 0;
+    for (std::size_t c = 0; c < one.size(); ++c) sum += one[c] * sizes[c];
+    most = std::max(most, sum);
+  }
+  return most;
+}
+
+std::shared_ptr<const order> orders::get(velo_schedule_kind kind, std::int32_t ranks,
+                                         std::int32_t chunks, std::int32_t microbatches) {
+  const key wanted(kind, ranks, chunks, microbatches);
+  if (const auto found = made_.find(wanted); found != made_.end()) return found->second;
+  if (made_.size() >= most) made_.clear();
+
+  auto made = std::make_shared<order>();
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = kind;
+  desc.ranks = ranks;
+  desc.chunks = chunks;
+  desc.microbatches = microbatches;
+  try {
+    const std::int64_t actions = std::int64_t{3} * ranks * chunks * microbatches;
+    if (actions > most_actions)
+      core::fail(VELO_ERR_ARGUMENT, "desc.microbatches",
+                 core::text("at most %lld actions", static_cast<long long>(most_actions)),
+                 core::text("%lld", static_cast<long long>(actions)));
+    made->rows = std::make_shared<const schedule>(generate(desc, {}));
+    for (std::int32_t rank = 0; rank < ranks; ++rank)
+      made->states.push_back(states_of(*made->rows, rank));
+  } catch (const core::failure& none) {
+    if (none.code != VELO_ERR_ARGUMENT) throw;
+    made->why = std::string(none.argument).substr(sizeof "desc." - 1) + ": expected " +
+                none.expected + ", got " + none.got;
+  }
+  made_[wanted] = made;
+  return made;
+}
+
+}  // namespace velo::sched::tune

@@ -1,0 +1,43 @@
+// The orders of a pipeline that a search tries, each made once, and which activations they hold.
+//
+// What a rank holds at a time follows from its row alone, whatever actions take: how many activations
+// of each of its chunks. Of all those states only the ones that no other exceeds in every chunk
+// matter, a few a rank, so that the peak under any sizes is a maximum over few sums. One pass over the
+// row finds them.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "sched/schedule.hpp"
+
+namespace velo::sched::tune {
+
+// Activations of each chunk of a rank that are held at one time.
+using holding = std::vector<std::int32_t>;
+
+struct order {
+  std::shared_ptr<const schedule> rows;      // null where there is none of the size
+  std::string why;                           // not
+  std::vector<std::vector<holding>> states;  // by rank: those that no other exceeds
+
+  // The most that a rank holds, where an activation of chunk c takes sizes[c].
+  double peak(std::int32_t rank, const std::vector<double>& sizes) const;
+};
+
+class orders {
+ public:
+  // Lives as long as this does, or until `most` others were asked for.
+  std::shared_ptr<const order> get(velo_schedule_kind kind, std::int32_t ranks, std::int32_t chunks,
+                                   std::int32_t microbatches);
+
+ private:
+  using key = std::tuple<velo_schedule_kind, std::int32_t, std::int32_t, std::int32_t>;
+  static constexpr std::size_t most = 256;
+  std::map<key, std::shared_ptr<const order>> made_;
+};
+
+}  // namespace velo::sched::tune

@@ -1,0 +1,389 @@
+// Layers in numbers. Names: n tokens of a micro-batch that a rank sees before tensors are cut, t the
+// ranks that cut them.
+#include "sched/tune/parts.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace velo::sched::tune {
+namespace {
+
+constexpr double element = 2;           // bytes of an activation
+constexpr double flash_backward = 2.5;  // of the forward's operations
+
+struct link {
+  double rate, latency;
+};
+
+// The slowest step of a ring over ranks `stride` apart. Between nodes every member in a node brings
+// its own network link.
+link link_of(const profile& of, std::int64_t size, std::int64_t stride) {
+  if (size * stride <= of.per_node) return {of.intra_rate, of.intra_latency};
+  const std::int64_t members =
+      std::clamp<std::int64_t>(of.per_node / std::max<std::int64_t>(stride, 1), 1, size);
+  return {std::min(of.intra_rate, of.inter_rate * static_cast<double>(members)), of.inter_latency};
+}
+
+double hops(std::int64_t size) {
+  return std::ceil(std::log2(static_cast<double>(size)));
+}
+
+// Two all-to-alls of a pass, `bytes` each: links inside a node and between nodes work side by side.
+double exchange_seconds(const profile& of, std::int64_t size, double bytes) {
+  if (size == 1) return 0;
+  const auto all = static_cast<double>(size);
+  const auto near = static_cast<double>(std::min(size, of.per_node));
+  const bool far = size > of.per_node;
+  const double inside = bytes * (near - 1) / all / of.intra_rate;
+  const double outside = bytes * (all - near) / all / of.inter_rate;
+  return 2 * (std::max(inside, outside) + (far ? of.inter_latency : of.intra_latency));
+}
+
+struct widths {
+  explicit widths(const model& m, double t)
+      : hidden(static_cast<double>(m.hidden)),
+        heads(static_cast<double>(m.heads) / t),
+        // A rank has a whole head at least.
+        kv_heads(m.kv_rank > 0 ? heads : std::max(static_cast<double>(m.kv_heads) / t, 1.0)),
+        query(static_cast<double>(m.head_dim + m.rope_dim)),
+        value(static_cast<double>(m.kv_rank > 0 ? m.value_dim : m.head_dim)),
+        matrices(m.gated ? 3 : 2) {}
+
+  double hidden, heads, kv_heads;  // of a rank
+  double query, value;             // of a head
+  double matrices;                 // of a feed-forward
+};
+
+// Builds parts: products, attention, kept tensors, exchanges, one call each.
+class builder {
+ public:
+  builder(const job& what, const velo_tuning_layout& layout)
+      : job_(what),
+        m_(what.model),
+        profile_(what.profile),
+        t_(layout.tp),
+        cp_(layout.cp),
+        ep_(layout.ep),
+        recompute_(layout.recompute),
+        // Tokens as tensors see them, and as what lies between tensors is cut.
+        n_(static_cast<double>(layout.micro_batch) * static_cast<double>(what.training.sequence) /
+           layout.cp),
+        between_(what.training.sequence_parallel ? n_ / t_ : n_),
+        w_(what.model, t_) {}
+
+  part dense() {
+    begin();
+    attention();
+    block_exchange();
+    whole_feed_forward(static_cast<double>(m_.ffn_hidden) / t_);
+    kept(between_ * element * w_.hidden);  // input of the feed-forward
+    block_exchange();
+    return layer();
+  }
+
+  part moe() {
+    begin();
+    attention();
+    block_exchange();
+    kept(between_ * element * w_.hidden);
+    router();
+    experts();
+    if (m_.shared_hidden > 0) {
+      whole_feed_forward(static_cast<double>(m_.shared_hidden) / t_);
+      block_exchange();
+    }
+    return layer();
+  }
+
+  part embedding() {
+    begin();
+    made_.parameters = table();
+    if (m_.dropout) kept(between_ * w_.hidden);
+    // Rows are read and written, and in the backward added to.
+    made_.forward = made_.weight = 2 * between_ * element * w_.hidden / profile_.memory_rate;
+    return made_;
+  }
+
+  part output() {
+    begin();
+    const double logits = n_ * static_cast<double>(m_.vocabulary) / t_;
+    made_.parameters = w_.hidden + (m_.tied_embeddings ? 0 : table());
+    product(n_, w_.hidden, static_cast<double>(m_.vocabulary) / t_);
+    kept(2 * between_ * element * w_.hidden);  // of the norm and of the product
+    kept(4 * logits);                          // float32
+    element_wise();
+    made_.remade = 4 * logits;  // their gradient
+    return made_;
+  }
+
+ private:
+  void begin() {
+    made_ = {};
+    compute_ = exchanged_ = remade_core_ = remade_activation_ = 0;
+    core_bytes_ = activation_bytes_ = 0;
+  }
+
+  double table() const { return w_.hidden * static_cast<double>(m_.vocabulary) / t_; }
+
+  void product(double rows, double inner, double columns, double copies = 1) {
+    const double operations = 2 * rows * inner * columns;
+    const double bytes = element * (rows * inner + copies * inner * columns + rows * columns);
+    const double seconds =
+        std::max(operations / profile_.matmul_flops, bytes / profile_.memory_rate);
+    made_.forward += seconds;
+    made_.input += seconds;
+    made_.weight += seconds;
+    compute_ += 3 * seconds;
+  }
+
+  void kept(double bytes) { made_.kept += bytes; }
+
+  void attention() {
+    const double query = w_.heads * w_.query, key = w_.kv_heads * w_.query;
+    const double value = w_.kv_heads * w_.value, out = w_.heads * w_.value;
+    kept(between_ * element * 2 * w_.hidden);  // of two norms
+    kept(between_ * element * w_.hidden);      // input of the projections
+    if (m_.kv_rank > 0)
+      latent(query, key, value);
+    else
+      project(w_.hidden, query + key + value);
+    project(out, w_.hidden);
+    kept(n_ * element * (query + key + value + out));
+    made_.parameters += 2 * w_.hidden;
+    if (m_.dropout) kept(2 * between_ * w_.hidden);  // masks
+    core();
+  }
+
+  void project(double inner, double columns) {
+    product(n_, inner, columns);
+    made_.parameters += inner * columns;
+  }
+
+  // Multi-head latent attention (DeepSeek-V2, 2024): queries, keys and values from narrow vectors;
+  // every rank makes the narrow ones for its own part of the tokens.
+  void latent(double query, double key, double value) {
+    const auto q = static_cast<double>(m_.q_rank), kv = static_cast<double>(m_.kv_rank);
+    const auto rope = static_cast<double>(m_.rope_dim);
+    const double narrow = q + kv + rope;
+    product(between_, w_.hidden, narrow);
+    made_.parameters += w_.hidden * narrow + q + kv;  // with two norms
+    kept(between_ * element * (2 * (q + kv) + rope));
+    project(q > 0 ? q : w_.hidden, query);
+    // Keys' rotated part is shared by all heads.
+    project(kv, key - w_.heads * rope + value);
+  }
+
+  void core() {
+    const auto s = static_cast<double>(job_.training.sequence);
+    const double seconds = n_ * s * w_.heads * (w_.query + w_.value) / profile_.attention_flops;
+    made_.forward += seconds;
+    made_.input += flash_backward * seconds;
+    compute_ += (1 + flash_backward) * seconds;
+    if (m_.flash_attention) {
+      kept(n_ * 4 * w_.heads);  // the logarithm of each row's sum
+    } else {
+      core_bytes_ = n_ * w_.heads * s * (m_.dropout ? 2 * element + 1 : element);
+      kept(core_bytes_);
+      remade_core_ = seconds + 2 * core_bytes_ / profile_.memory_rate;
+    }
+    ring(seconds);
+  }
+
+  // Keys and values go around while scores are worked out; their gradients with them on the way back.
+  void ring(double attention) {
+    if (cp_ == 1) return;
+    const double bytes = n_ * element * w_.kv_heads * (w_.query + w_.value) * (cp_ - 1);
+    const link over = link_of(profile_, cp_, t_);
+    const double seconds = bytes / over.rate + (cp_ - 1) * over.latency;
+    const auto exposed = [&](double moved, double worked) {
+      return moved - profile_.cp_overlap * std::min(moved, worked);
+    };
+    made_.forward += exposed(seconds, attention);
+    made_.input += exposed(2 * seconds, flash_backward * attention);
+  }
+
+  // copies: of the matrices, each for its part of the rows.
+  void feed_forward(double rows, double width, double copies) {
+    const double outer = m_.gated ? 2 : 1;
+    product(rows, w_.hidden, outer * width, copies);
+    product(rows, width, w_.hidden, copies);
+    const double one = rows * element * width;
+    kept((outer + 1) * one);
+    activation_bytes_ += one;
+    remade_activation_ += (outer + 1) * one / profile_.memory_rate;
+  }
+
+  void whole_feed_forward(double width) {
+    feed_forward(n_, width, 1);
+    made_.parameters += w_.matrices * w_.hidden * width;
+  }
+
+  void router() {
+    const auto experts = static_cast<double>(m_.experts);
+    product(between_, w_.hidden, experts);
+    made_.parameters += w_.hidden * experts;
+    kept(between_ * 4 * experts);  // probabilities
+  }
+
+  void experts() {
+    const double tokens = n_ / t_ * static_cast<double>(m_.active) * job_.training.imbalance;
+    const double own = static_cast<double>(m_.experts) / ep_;
+    kept(2 * tokens * element * w_.hidden);  // what comes in, and what goes back
+    feed_forward(tokens, static_cast<double>(m_.expert_hidden), own);
+    made_.expert_parameters = own * w_.matrices * w_.hidden * static_cast<double>(m_.expert_hidden);
+    const double seconds = exchange_seconds(profile_, ep_, tokens * element * w_.hidden);
+    made_.forward += seconds;
+    made_.input += seconds;
+    exchanged_ += 2 * seconds;
+  }
+
+  // A gather before a block and a scatter behind it, in the forward and in the backward.
+  void block_exchange() {
+    const double bytes = n_ * element * w_.hidden;
+    const double seconds =
+        2 * (1 - profile_.tp_overlap) * collective_seconds(profile_, t_, 1, bytes);
+    made_.forward += seconds;
+    made_.input += seconds;
+  }
+
+  void element_wise() {
+    const double seconds = 2 * made_.kept / profile_.memory_rate;
+    made_.forward += seconds;
+    made_.input += seconds;
+  }
+
+  // What all layers end in: element-wise work, launches, recompute.
+  part layer() {
+    element_wise();
+    made_.forward += profile_.layer_seconds;
+    made_.input += profile_.layer_seconds;
+    made_.weight += profile_.layer_seconds;
+    made_.hidden = profile_.fused_overlap * std::min(exchanged_, compute_);
+    switch (recompute_) {
+      case VELO_TUNING_RECOMPUTE_CORE:
+        remake(core_bytes_, remade_core_);
+        break;
+      case VELO_TUNING_RECOMPUTE_ACTIVATION:
+        remake(activation_bytes_, remade_activation_);
+        break;
+      case VELO_TUNING_RECOMPUTE_FULL:
+        remake(made_.kept - between_ * element * w_.hidden, made_.forward);
+        break;
+      default:
+        break;
+    }
+    return made_;
+  }
+
+  void remake(double bytes, double seconds) {
+    made_.kept -= bytes;
+    made_.remade = bytes;
+    made_.input += seconds;
+  }
+
+  const job& job_;
+  const model& m_;
+  const profile& profile_;
+  const std::int32_t t_, cp_, ep_;
+  const velo_tuning_recompute recompute_;
+  const double n_, between_;
+  const widths w_;
+
+  part made_;
+  double compute_ = 0, exchanged_ = 0;
+  double core_bytes_ = 0, activation_bytes_ = 0, remade_core_ = 0, remade_activation_ = 0;
+};
+
+}  // namespace
+
+part& part::operator+=(const part& more) {
+  forward += more.forward;
+  input += more.input;
+  weight += more.weight;
+  hidden += more.hidden;
+  kept += more.kept;
+  remade = std::max(remade, more.remade);
+  parameters += more.parameters;
+  expert_parameters += more.expert_parameters;
+  return *this;
+}
+
+double collective_seconds(const profile& of, std::int64_t size, std::int64_t stride, double bytes) {
+  if (size == 1) return 0;
+  const link over = link_of(of, size, stride);
+  const auto all = static_cast<double>(size);
+  return bytes * (all - 1) / all / over.rate + hops(size) * over.latency;
+}
+
+parts parts_of(const job& what, const velo_tuning_layout& layout) {
+  builder make(what, layout);
+  parts made;
+  made.dense = make.dense();
+  if (what.model.experts > 0) made.moe = make.moe();
+  made.embedding = make.embedding();
+  made.output = make.output();
+
+  const model& m = what.model;
+  const double n = static_cast<double>(layout.micro_batch) *
+                   static_cast<double>(what.training.sequence) / layout.cp;
+  const double whole = n * element * static_cast<double>(m.hidden);
+  made.message_bytes = what.training.sequence_parallel ? whole / layout.tp : whole;
+  const std::int64_t below = std::int64_t{layout.tp} * layout.cp * layout.dp;
+  const link over = link_of(what.profile, layout.pp, below);
+  // One message has one link.
+  const double rate =
+      layout.pp * below <= what.profile.per_node ? over.rate : what.profile.inter_rate;
+  made.message_seconds = made.message_bytes / rate + over.latency;
+
+  const widths w(m, layout.tp);
+  if (layout.tp > 1) made.gathered_bytes += whole;
+  if (layout.cp > 1) made.gathered_bytes += 2 * n * element * w.kv_heads * (w.query + w.value);
+  if (layout.ep > 1)
+    made.gathered_bytes +=
+        2 * whole / layout.tp * static_cast<double>(m.active) * what.training.imbalance;
+  return made;
+}
+
+namespace {
+
+// Everything on one rank: nothing is cut.
+velo_tuning_layout uncut() {
+  velo_tuning_layout one{};
+  one.tp = one.pp = one.vpp = one.dp = one.cp = one.ep = one.micro_batch = 1;
+  return one;
+}
+
+// A job whose seconds are operations.
+job counted(const model& of) {
+  job alone;
+  alone.model = of;
+  alone.profile.matmul_flops = alone.profile.attention_flops = 1;
+  alone.profile.memory_rate = std::numeric_limits<double>::infinity();
+  return alone;
+}
+
+}  // namespace
+
+double parameters_of(const model& of) {
+  job alone = counted(of);
+  alone.training.sequence = 1;
+  const parts all = parts_of(alone, uncut());
+  double sum = all.embedding.parameters + all.output.parameters;
+  for (std::int64_t i = 0; i < of.layers; ++i) {
+    const part& layer = all.layer(of, i);
+    sum += layer.parameters + layer.expert_parameters;
+  }
+  return sum;
+}
+
+double operations_of(const job& what) {
+  job alone = counted(what.model);
+  alone.training.sequence = what.training.sequence;
+  const parts all = parts_of(alone, uncut());
+  double forward = all.output.forward;
+  for (std::int64_t i = 0; i < what.model.layers; ++i) forward += all.layer(what.model, i).forward;
+  return 3 * forward * static_cast<double>(what.training.global_batch);
+}
+
+}  // namespace velo::sched::tune

@@ -1,0 +1,401 @@
+// Enumeration, bounds, and the best first.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <queue>
+
+#include "core/failure.hpp"
+#include "sched/simulate.hpp"
+#include "sched/tune/orders.hpp"
+#include "sched/tune/stages.hpp"
+
+namespace velo::sched::tune {
+namespace {
+
+// Bounds memory: about a hundred bytes each.
+constexpr std::size_t most_candidates = std::size_t{1} << 20;
+// A bound and a simulation round differently.
+constexpr double slack = 1 - 1e-9;
+
+struct candidate {
+  velo_tuning_layout layout;
+  double bound;  // seconds of a step, at least
+};
+
+// Chunks that a kind may have, of those to be tried.
+bool takes(velo_schedule_kind kind, std::int32_t chunks) {
+  if (is_v(kind)) return chunks == 2;
+  const bool loops = kind == VELO_SCHEDULE_INTERLEAVED || kind == VELO_SCHEDULE_ZB1P ||
+                     kind == VELO_SCHEDULE_LOOPED_BFS;
+  return loops ? chunks > 1 : chunks == 1;
+}
+
+class enumeration {
+ public:
+  enumeration(const job& what, std::vector<rejection>& rejected)
+      : job_(what), space_(what.space), m_(what.model), rejected_(rejected) {
+    at_.recompute = at_.kind = at_.split = -1;
+  }
+
+  std::vector<candidate> run() {
+    for (const std::int32_t tp : space_.tp) {
+      at_.tp = tp;
+      if (cuts_tensors())
+        contexts();
+      else
+        reject(VELO_TUNING_REASON_HEADS);
+    }
+    return std::move(found_);
+  }
+
+ private:
+  bool cuts_tensors() const {
+    const std::int64_t t = at_.tp;
+    const bool keys = m_.kv_rank > 0 || m_.kv_heads % t == 0 || t % m_.kv_heads == 0;
+    return m_.heads % t == 0 && keys && m_.ffn_hidden % t == 0 && m_.shared_hidden % t == 0;
+  }
+
+  void contexts() {
+    for (const std::int32_t cp : space_.cp) {
+      at_.cp = cp;
+      const std::int64_t parts = job_.training.sequence_parallel ? std::int64_t{at_.tp} * cp : cp;
+      if (job_.training.sequence % parts == 0)
+        pipelines();
+      else
+        reject(VELO_TUNING_REASON_SEQUENCE);
+    }
+    at_.cp = 0;
+  }
+
+  void pipelines() {
+    for (const std::int32_t pp : space_.pp) {
+      at_.pp = pp;
+      const std::int64_t ranks = std::int64_t{at_.tp} * at_.cp * pp;
+      if (job_.accelerators % ranks != 0) {
+        reject(VELO_TUNING_REASON_RANKS);
+        continue;
+      }
+      at_.dp = static_cast<std::int32_t>(job_.accelerators / ranks);
+      const bool wanted =
+          space_.dp.empty() || std::count(space_.dp.begin(), space_.dp.end(), at_.dp);
+      if (wanted) experts();
+      at_.dp = 0;
+    }
+    at_.pp = 0;
+  }
+
+  void experts() {
+    for (const std::int32_t ep : space_.ep) {
+      at_.ep = ep;
+      const std::int64_t ranks = std::int64_t{at_.tp} * at_.cp * at_.dp;
+      if (ep == 1 || (m_.experts > 0 && m_.experts % ep == 0 && ranks % ep == 0))
+        batches();
+      else
+        reject(VELO_TUNING_REASON_EXPERTS);
+    }
+    at_.ep = 0;
+  }
+
+  void batches() {
+    for (const std::int32_t size : space_.micro_batch) {
+      at_.micro_batch = size;
+      const std::int64_t at_once = std::int64_t{at_.dp} * size;
+      if (job_.training.global_batch % at_once == 0) {
+        at_.microbatches = static_cast<std::int32_t>(job_.training.global_batch / at_once);
+        recomputes();
+        at_.microbatches = 0;
+      } else {
+        reject(VELO_TUNING_REASON_BATCH);
+      }
+    }
+    at_.micro_batch = 0;
+  }
+
+  void recomputes() {
+    for (const velo_tuning_recompute how : space_.recompute) {
+      at_.recompute = how;
+      costs_ = parts_of(job_, at_);
+      if (how == VELO_TUNING_RECOMPUTE_CORE && m_.flash_attention)
+        reject(VELO_TUNING_REASON_SAME);
+      else
+        kinds();
+    }
+    at_.recompute = -1;
+  }
+
+  void kinds() {
+    if (at_.pp == 1) {  // one rank has no pipeline
+      at_.kind = VELO_SCHEDULE_1F1B;
+      at_.vpp = 1;
+      splits();
+    } else {
+      for (const velo_schedule_kind kind : space_.kinds) {
+        at_.kind = kind;
+        for (const std::int32_t chunks : chunks_of(kind)) {
+          at_.vpp = chunks;
+          splits();
+        }
+      }
+    }
+    at_.kind = -1;
+    at_.vpp = 0;
+  }
+
+  // Kinds of one chunk need no entry in the list.
+  std::vector<std::int32_t> chunks_of(velo_schedule_kind kind) const {
+    std::vector<std::int32_t> all;
+    if (takes(kind, 1)) all.push_back(1);
+    for (const std::int32_t chunks : space_.vpp)
+      if (chunks > 1 && takes(kind, chunks)) all.push_back(chunks);
+    return all;
+  }
+
+  void splits() {
+    std::vector<std::int32_t> before;
+    for (const velo_tuning_split how : space_.splits) {
+      at_.split = how;
+      const std::vector<std::int32_t> layers = split_layers(m_, costs_, at_.pp * at_.vpp, how);
+      if (layers.empty())
+        reject(VELO_TUNING_REASON_LAYERS);
+      else if (layers == before)
+        reject(VELO_TUNING_REASON_SAME);
+      else
+        add(layers);
+      before = layers;
+    }
+    at_.split = -1;
+  }
+
+  void add(const std::vector<std::int32_t>& layers) {
+    const std::vector<part> stages = stages_of(m_, costs_, layers);
+    const step_end end = end_of(job_, at_, stages);
+    found_.push_back({at_, least_seconds(at_, costs_, stages) + end.gradients + end.optimizer});
+    require_few();
+  }
+
+  void reject(velo_tuning_reason code) {
+    rejection one;
+    one.layout = at_;
+    one.code = code;
+    rejected_.push_back(std::move(one));
+    require_few();
+  }
+
+  void require_few() const {
+    if (found_.size() + rejected_.size() > most_candidates)
+      core::fail(VELO_ERR_ARGUMENT, "config.search",
+                 core::text("at most %zu candidates", most_candidates), "more");
+  }
+
+  const job& job_;
+  const space& space_;
+  const model& m_;
+  std::vector<rejection>& rejected_;
+  std::vector<candidate> found_;
+  velo_tuning_layout at_{};
+  parts costs_;
+};
+
+bool better(const plan& a, const plan& b) {
+  if (a.step() != b.step()) return a.step() < b.step();
+  return a.bytes() < b.bytes();
+}
+
+class searcher {
+ public:
+  explicit searcher(tuning& to)
+      : to_(to), job_(to.of), keep_(static_cast<std::size_t>(job_.space.keep)) {}
+
+  void run() {
+    std::vector<candidate> all = enumeration(job_, to_.rejections).run();
+    std::stable_sort(all.begin(), all.end(),
+                     [](const candidate& a, const candidate& b) { return a.bound < b.bound; });
+    operations_ = operations_of(job_);
+    for (const candidate& one : all) {
+      consider(one);
+      if (to_.plans.size() > 2 * keep_ + 64) keep_best();
+    }
+    keep_best();
+    if (to_.plans.empty()) find_nearest();
+  }
+
+ private:
+  // A candidate's stages, and memory of its ranks.
+  struct case_of {
+    case_of(const job& what, const velo_tuning_layout& layout) : costs(parts_of(what, layout)) {
+      made.layout = layout;
+      made.stage_layers = split_layers(what.model, costs, layout.pp * layout.vpp, layout.split);
+      stages = stages_of(what.model, costs, made.stage_layers);
+    }
+    parts costs;
+    plan made;
+    std::vector<part> stages;
+  };
+
+  void consider(const candidate& one) {
+    if (times_.size() == keep_ && one.bound * slack > times_.top()) {
+      reject(one.layout, VELO_TUNING_REASON_SLOWER, one.bound);
+      return;
+    }
+    case_of now(job_, one.layout);
+    weigh(now, nullptr);
+    if (too_large(now)) {
+      to_.rejections.back().at_least = true;
+      return;
+    }
+    const auto rows = order_of(one.layout);
+    if (rows->rows == nullptr) {
+      reject(one.layout, VELO_TUNING_REASON_SCHEDULE, 0);
+      to_.rejections.back().text = rows->why;
+      return;
+    }
+    weigh(now, rows.get());
+    if (too_large(now)) return;
+    price(now, *rows->rows);
+    times_.push(now.made.step());
+    if (times_.size() > keep_) times_.pop();
+    to_.plans.push_back(std::move(now.made));
+  }
+
+  std::shared_ptr<const order> order_of(const velo_tuning_layout& layout) {
+    return orders_.get(layout.kind, layout.pp, layout.vpp, layout.microbatches);
+  }
+
+  // Memory of every rank, at least where no order is given.
+  void weigh(case_of& now, const order* rows) const {
+    plan& made = now.made;
+    made.memory.clear();
+    for (const std::vector<std::int32_t>& own : placement_of(made.layout)) {
+      const auto rank = static_cast<std::int32_t>(made.memory.size());
+      made.memory.push_back(
+          memory_of(job_, made.layout, now.costs, now.stages, made.stage_layers, own));
+      made.memory.back().activations = held(now.stages, own, rows, rank);
+    }
+  }
+
+  static double held(const std::vector<part>& stages, const std::vector<std::int32_t>& own,
+                     const order* rows, std::int32_t rank) {
+    std::vector<double> sizes;
+    for (const std::int32_t s : own) sizes.push_back(stages[static_cast<std::size_t>(s)].kept);
+    if (rows != nullptr) return rows->peak(rank, sizes);
+    return *std::max_element(sizes.begin(), sizes.end());  // one at a time
+  }
+
+  bool too_large(const case_of& now) {
+    if (now.made.bytes() <= job_.profile.memory_bytes) return false;
+    reject(now.made.layout, VELO_TUNING_REASON_MEMORY, now.made.bytes());
+    to_.rejections.back().rank = now.made.fullest();
+    return true;
+  }
+
+  // The time of the pipeline, simulated, and what follows from it.
+  void price(case_of& now, const schedule& rows) {
+    plan& made = now.made;
+    std::vector<stuck_rank> stuck;
+    const simulation times = simulate(rows, ticks_of_stages(rows, now.costs, now.stages), stuck);
+    ++to_.simulated;
+    made.pipeline = times.scale.value(times.makespan());
+    double work = 0;
+    for (const rank_times& rank : times.ranks) work += times.scale.value(rank.work);
+    made.bubble = 1 - work / (made.pipeline * made.layout.pp);
+    const step_end end = end_of(job_, made.layout, now.stages);
+    made.gradients = end.gradients;
+    made.optimizer = end.optimizer;
+    const auto accelerators = static_cast<double>(job_.accelerators);
+    made.tokens_per_second = static_cast<double>(job_.training.global_batch) *
+                             static_cast<double>(job_.training.sequence) / made.step();
+    made.utilization = operations_ / (made.step() * accelerators * job_.profile.peak_flops);
+  }
+
+  // Seconds in the finest ticks in which all actions and messages one after another can be counted.
+  static ticks ticks_of_stages(const schedule& rows, const parts& costs,
+                               const std::vector<part>& stages) {
+    const std::int32_t units = rows.what().units();
+    double all = 0;
+    for (const part& stage : stages) all += stage.seconds() + 2 * costs.message_seconds;
+    int exponent = 0;
+    std::frexp(all * units, &exponent);
+    ticks made;
+    made.unit = std::ldexp(1, std::min(60 - exponent, 50));
+    const auto count = [&](double seconds) { return std::llround(seconds * made.unit); };
+    for (const part& stage : stages)
+      made.stages.push_back(
+          {count(stage.forward), count(stage.input), count(stage.weight), count(stage.hidden)});
+    made.latency = count(costs.message_seconds);
+    return made;
+  }
+
+  void reject(const velo_tuning_layout& layout, velo_tuning_reason code, double value) {
+    rejection one;
+    one.layout = layout;
+    one.code = code;
+    one.value = value;
+    to_.rejections.push_back(std::move(one));
+  }
+
+  void keep_best() {
+    std::stable_sort(to_.plans.begin(), to_.plans.end(), better);
+    while (to_.plans.size() > keep_) {
+      reject(to_.plans.back().layout, VELO_TUNING_REASON_SLOWER, to_.plans.back().step());
+      to_.plans.pop_back();
+    }
+  }
+
+  // Of all that lacks memory, by rising least: exactly, until the next one lacks more at least.
+  void find_nearest() {
+    std::vector<std::size_t> lacking;
+    for (std::size_t i = 0; i < to_.rejections.size(); ++i)
+      if (to_.rejections[i].code == VELO_TUNING_REASON_MEMORY) lacking.push_back(i);
+    const auto value = [&](std::size_t i) { return to_.rejections[i].value; };
+    std::stable_sort(lacking.begin(), lacking.end(),
+                     [&](std::size_t a, std::size_t b) { return value(a) < value(b); });
+    for (const std::size_t i : lacking) {
+      const auto nearest = static_cast<std::size_t>(to_.nearest);
+      if (to_.nearest >= 0 && value(i) >= value(nearest)) break;
+      weigh_again(to_.rejections[i]);
+      if (to_.rejections[i].code != VELO_TUNING_REASON_MEMORY) continue;
+      if (to_.nearest < 0 || value(i) < value(nearest)) to_.nearest = static_cast<std::int64_t>(i);
+    }
+  }
+
+  void weigh_again(rejection& one) {
+    if (!one.at_least) return;
+    const auto rows = order_of(one.layout);
+    if (rows->rows == nullptr) {
+      one.code = VELO_TUNING_REASON_SCHEDULE;
+      one.text = rows->why;
+      return;
+    }
+    case_of now(job_, one.layout);
+    weigh(now, rows.get());
+    one.value = now.made.bytes();
+    one.rank = now.made.fullest();
+    one.at_least = false;
+  }
+
+  tuning& to_;
+  const job& job_;
+  const std::size_t keep_;
+  double operations_ = 0;
+  orders orders_;
+  std::priority_queue<double> times_;  // of the best plans, the slowest on top
+};
+
+}  // namespace
+
+std::int32_t plan::fullest() const {
+  const auto less = [](const rank_memory& a, const rank_memory& b) {
+    return a.total() < b.total();
+  };
+  return static_cast<std::int32_t>(std::max_element(memory.begin(), memory.end(), less) -
+                                   memory.begin());
+}
+
+tuning search(job of) {
+  tuning made;
+  made.of = std::move(of);
+  searcher(made).run();
+  return made;
+}
+
+}  // namespace velo::sched::tune

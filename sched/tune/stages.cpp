@@ -1,0 +1,180 @@
+// Sums over layers, stages and ranks.
+#include "sched/tune/stages.hpp"
+
+#include <algorithm>
+
+#include "sched/schedule.hpp"
+
+namespace velo::sched::tune {
+namespace {
+
+// Fills stages from the last one with as many layers as keep each within `limit`; false where the
+// first is left with too many.
+bool fill(const model& of, const parts& costs, double limit, std::vector<std::int32_t>& into) {
+  const auto stages = static_cast<std::int64_t>(into.size());
+  std::int64_t left = of.layers;
+  for (std::int64_t s = stages; s-- > 0;) {
+    double sum =
+        (s == 0 ? costs.embedding.seconds() : 0) + (s + 1 == stages ? costs.output.seconds() : 0);
+    std::int64_t taken = 0;
+    while (left > s) {  // every stage before needs one
+      const double more = costs.layer(of, left - 1).seconds();
+      if (taken > 0 && sum + more > limit) break;
+      sum += more;
+      --left;
+      ++taken;
+    }
+    if (sum > limit) return false;
+    into[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(taken);
+  }
+  return left == 0;
+}
+
+std::int64_t sharers(const velo_tuning_layout& layout) {
+  return std::int64_t{layout.dp} * layout.cp;
+}
+std::int64_t expert_sharers(const velo_tuning_layout& layout) {
+  return std::int64_t{layout.tp} * layout.cp * layout.dp / layout.ep;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> split_layers(const model& of, const parts& costs, std::int32_t stages,
+                                       velo_tuning_split how) {
+  if (of.layers < stages) return {};
+  std::vector<std::int32_t> made(static_cast<std::size_t>(stages));
+  if (how == VELO_TUNING_SPLIT_EVEN) {
+    if (of.layers % stages != 0) return {};
+    made.assign(made.size(), static_cast<std::int32_t>(of.layers / stages));
+    return made;
+  }
+  double low = 0, high = costs.embedding.seconds() + costs.output.seconds();
+  for (std::int64_t i = 0; i < of.layers; ++i) high += costs.layer(of, i).seconds();
+  high *= 1 + 1e-9;  // stages add up in another order
+  constexpr int halvings = 40;
+  for (int i = 0; i < halvings; ++i) {
+    const double middle = (low + high) / 2;
+    (fill(of, costs, middle, made) ? high : low) = middle;
+  }
+  fill(of, costs, high, made);
+  return made;
+}
+
+std::vector<part> stages_of(const model& of, const parts& costs,
+                            const std::vector<std::int32_t>& layers) {
+  std::vector<part> made(layers.size());
+  std::int64_t next = 0;
+  for (std::size_t s = 0; s < layers.size(); ++s)
+    for (std::int32_t i = 0; i < layers[s]; ++i) made[s] += costs.layer(of, next++);
+  made.front() += costs.embedding;
+  made.back() += costs.output;
+  return made;
+}
+
+bool is_v(velo_schedule_kind kind) {
+  return kind == VELO_SCHEDULE_ZBV || kind == VELO_SCHEDULE_VHALF || kind == VELO_SCHEDULE_VMIN ||
+         kind == VELO_SCHEDULE_1F1B_V || kind == VELO_SCHEDULE_DUALPIPEV;
+}
+
+std::vector<std::vector<std::int32_t>> placement_of(const velo_tuning_layout& layout) {
+  return is_v(layout.kind) ? place_in_v(layout.pp, layout.vpp)
+                           : place_in_loops(layout.pp, layout.vpp);
+}
+
+double least_seconds(const velo_tuning_layout& layout, const parts& costs,
+                     const std::vector<part>& stages) {
+  const bool whole = layout.kind == VELO_SCHEDULE_GPIPE || layout.kind == VELO_SCHEDULE_1F1B ||
+                     layout.kind == VELO_SCHEDULE_INTERLEAVED ||
+                     layout.kind == VELO_SCHEDULE_LOOPED_BFS || layout.kind == VELO_SCHEDULE_1F1B_V;
+  const bool pairs = layout.kind == VELO_SCHEDULE_DUALPIPEV;
+  double least = 0, way = 0;
+  // A rank's first stage is the one of its number, whatever the placement.
+  for (std::int32_t rank = 0; rank < layout.pp; ++rank) {
+    double work = 0;
+    for (std::int32_t chunk = 0; chunk < layout.vpp; ++chunk) {
+      const bool up = is_v(layout.kind) && chunk % 2 == 1;
+      const std::int32_t stage = chunk * layout.pp + (up ? layout.pp - 1 - rank : rank);
+      const part& one = stages[static_cast<std::size_t>(stage)];
+      work += one.seconds() - (pairs ? one.hidden : 0);
+    }
+    least = std::max(least, way + work * layout.microbatches);
+    const part& first = stages[static_cast<std::size_t>(rank)];
+    way += first.forward + costs.message_seconds;
+    if (whole) way += first.input + first.weight + costs.message_seconds;
+  }
+  return least;
+}
+
+step_end end_of(const job& what, const velo_tuning_layout& layout,
+                const std::vector<part>& stages) {
+  const training& t = what.training;
+  const profile& p = what.profile;
+  const auto gradient_bytes = static_cast<double>(t.gradient_bytes);
+  const auto parameter_bytes = static_cast<double>(t.parameter_bytes);
+  // Gradients are summed and parameters gathered, or gradients summed for everyone.
+  const auto exchange = [&](std::int64_t ranks, std::int64_t stride, double parameters) {
+    const auto once = [&](double bytes) {
+      return collective_seconds(p, ranks, stride, parameters * bytes);
+    };
+    return once(gradient_bytes) + once(t.zero == 0 ? gradient_bytes : parameter_bytes);
+  };
+  const auto share = [&](std::int64_t ranks) {
+    return t.zero == 0 ? 1.0 : static_cast<double>(ranks);
+  };
+  const double touched =
+      2 * static_cast<double>(t.optimizer_bytes) + gradient_bytes + parameter_bytes;
+
+  step_end longest;
+  for (const std::vector<std::int32_t>& own : placement_of(layout)) {
+    part sum;
+    for (const std::int32_t s : own) sum += stages[static_cast<std::size_t>(s)];
+    step_end now;
+    now.gradients = exchange(sharers(layout), layout.tp, sum.parameters);
+    if (sum.expert_parameters > 0)
+      now.gradients += exchange(expert_sharers(layout), layout.ep, sum.expert_parameters);
+    now.gradients *= 1 - p.dp_overlap;
+    now.optimizer = touched *
+                    (sum.parameters / share(sharers(layout)) +
+                     sum.expert_parameters / share(expert_sharers(layout))) /
+                    p.memory_rate;
+    if (now.gradients + now.optimizer > longest.gradients + longest.optimizer) longest = now;
+  }
+  return longest;
+}
+
+rank_memory memory_of(const job& what, const velo_tuning_layout& layout, const parts& costs,
+                      const std::vector<part>& stages, const std::vector<std::int32_t>& layers,
+                      const std::vector<std::int32_t>& own) {
+  const training& t = what.training;
+  const profile& p = what.profile;
+  rank_memory made;
+  part sum;
+  for (const std::int32_t s : own) {
+    sum += stages[static_cast<std::size_t>(s)];
+    made.layers += layers[static_cast<std::size_t>(s)];
+  }
+  // A matrix that embedding and output share is on both of their ranks.
+  const bool first = own.front() == 0;
+  const bool last = own.back() + 1 == static_cast<std::int32_t>(stages.size());
+  if (what.model.tied_embeddings && last && !first) sum.parameters += costs.embedding.parameters;
+
+  const double all = sum.parameters + sum.expert_parameters;
+  made.parameters = all * static_cast<double>(t.parameter_bytes);
+  made.gradients = all * static_cast<double>(t.gradient_bytes);
+  const double updated =
+      t.zero == 0 ? all
+                  : sum.parameters / static_cast<double>(sharers(layout)) +
+                        sum.expert_parameters / static_cast<double>(expert_sharers(layout));
+  made.optimizer = updated * static_cast<double>(t.optimizer_bytes);
+  made.workspace = p.workspace_bytes + sum.remade;
+
+  const bool shared =
+      sharers(layout) > 1 || (sum.expert_parameters > 0 && expert_sharers(layout) > 1);
+  const int groups = (layout.tp > 1) + (layout.pp > 1) + (layout.cp > 1) + (layout.ep > 1) + shared;
+  made.communication = costs.gathered_bytes + groups * p.group_bytes +
+                       (layout.pp > 1 ? 4 * costs.message_bytes : 0) +
+                       (shared ? 2 * p.bucket_bytes : 0);
+  return made;
+}
+
+}  // namespace velo::sched::tune

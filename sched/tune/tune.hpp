@@ -1,0 +1,71 @@
+// The search: every layout of a job's space is a plan or a rejection with its reason.
+//
+// Candidates are enumerated once and get a lower bound of their step's time from the work of the
+// busiest rank and the way to it and back, in a microsecond each. Then, by rising bound: memory from
+// the order of each rank (sched/tune/orders.hpp), and for what fits, time from the simulator. It ends
+// when the next bound is above the slowest of as many plans as are kept, so the plans kept are those
+// that trying every candidate would give. Memory: about a hundred bytes a candidate.
+//
+// Memory of a rank, by the bytes that training gives: parameters and gradients of its layers, cut by
+// tp and ep; optimizer states, under ZeRO stage 1 (Rajbhandari et al., 2020) shared by the ranks that
+// hold the same parameters; activations (sched/tune/parts.hpp) that its row holds at a time, from F to
+// the end of W; a workspace; buffers.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sched/tune/job.hpp"
+
+namespace velo::sched::tune {
+
+struct rank_memory {
+  std::int32_t layers = 0;
+  double parameters = 0, gradients = 0, optimizer = 0, activations = 0, workspace = 0,
+         communication = 0;  // bytes
+  double total() const {
+    return parameters + gradients + optimizer + activations + workspace + communication;
+  }
+};
+
+struct plan {
+  velo_tuning_layout layout{};
+  double pipeline = 0, gradients = 0, optimizer = 0;  // seconds
+  double bubble = 0, tokens_per_second = 0, utilization = 0;
+  std::vector<rank_memory> memory;         // by rank of the pipeline
+  std::vector<std::int32_t> stage_layers;  // by stage
+
+  double step() const { return pipeline + gradients + optimizer; }
+  std::int32_t fullest() const;  // the rank with most memory
+  double bytes() const { return memory[static_cast<std::size_t>(fullest())].total(); }
+};
+
+struct rejection {
+  velo_tuning_layout layout{};
+  velo_tuning_reason code = 0;
+  std::int32_t rank = -1;  // MEMORY: the rank
+  double value = 0;        // MEMORY: bytes; SLOWER: seconds at least
+  bool at_least = false;   // MEMORY: even with one activation at a time
+  std::string text;        // SCHEDULE: why not
+};
+
+struct tuning {
+  job of;
+  std::vector<plan> plans;  // the fastest first
+  std::vector<rejection> rejections;
+  std::int64_t nearest = -1;
+  std::int64_t simulated = 0;
+};
+
+tuning search(job of);
+
+// Why a candidate is no plan, as a sentence.
+std::string reason_of(const tuning& from, const rejection& what);
+
+// The texts.
+std::string write_summary(const tuning& from);
+std::string write_json(const tuning& from);
+std::string write_rejected(const tuning& from);
+
+}  // namespace velo::sched::tune

@@ -1,0 +1,365 @@
+// A tuning as texts: tables for people, the same as JSON, rejections as CSV.
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+
+#include "core/failure.hpp"
+#include "core/json.hpp"
+#include "sched/render/text.hpp"
+#include "sched/tune/parts.hpp"
+#include "sched/tune/tune.hpp"
+
+namespace velo::sched::tune {
+namespace {
+
+using core::text;
+
+constexpr double gib = 1 << 30;
+
+// What the numbers rest on, besides the values of all keys.
+constexpr const char* formulas[] = {
+    "activations: every tensor kept for the backward, two bytes an element (Korthikanti et al. "
+    "2022), "
+    "as many micro-batches of each stage as the schedule's order holds, from F to the end of W",
+    "parameters, gradients, optimizer: bytes of the training section; under zero 1 optimizer "
+    "states "
+    "are shared by the ranks with the same parameters (Rajbhandari et al. 2020)",
+    "workspace: the profile's, what a backward makes again of one layer, the gradient of the "
+    "logits",
+    "communication: gathered activations, ring and all-to-all buffers, four messages of the "
+    "pipeline, "
+    "two buckets of gradients, the profile's for every group of ranks",
+    "products: operations over matmul rate, or bytes over memory rate, whichever is longer; each "
+    "gradient of a product as long as its forward",
+    "attention: causal, half of the scores; backward 2.5 times the forward (Dao 2023)",
+    "tensor parallelism gathers and scatters before and behind attention and feed-forward "
+    "(Korthikanti et al. 2022); context parallelism is a ring behind attention (Liu et al. 2023)",
+    "experts: balanced but for imbalance; two all-to-alls a pass, hidden only in a forward fused "
+    "with "
+    "a backward (dualpipev)",
+    "ranks are numbered tp, cp, dp, pp, the first next to each other; a ring between nodes has the "
+    "links of all its members in a node",
+    "the pipeline's time is simulated action by action; messages do not wait for each other",
+    "a step is pipeline + gradients + optimizer; nothing else takes time or memory"};
+
+std::string fixed(double value, int digits) {
+  char buffer[400];
+  const auto end =
+      std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::fixed, digits);
+  return {buffer, end.ptr};
+}
+
+// Four digits that count.
+std::string rounded(double value) {
+  const double size = value < 0 ? -value : value;
+  return fixed(value, size >= 1000 ? 0 : size >= 100 ? 1 : size >= 10 ? 2 : size >= 1 ? 3 : 4);
+}
+
+std::string in_gib(double bytes) {
+  return fixed(bytes / gib, 2);
+}
+
+// Columns, all but the last ones flush right.
+class columns {
+ public:
+  using row = std::vector<std::string>;
+  void add(row cells) { rows_.push_back(std::move(cells)); }
+  std::string text(const char* indent) const {
+    std::vector<std::size_t> widths(rows_[0].size(), 0);
+    for (const row& r : rows_)
+      for (std::size_t c = 0; c < r.size(); ++c) widths[c] = std::max(widths[c], r[c].size());
+    std::string all;
+    for (const row& r : rows_) {
+      all += indent;
+      for (std::size_t c = 0; c < r.size(); ++c)
+        all += std::string(widths[c] - r[c].size() + (c > 0 ? 2 : 0), ' ') + r[c];
+      all += '\n';
+    }
+    return all;
+  }
+
+ private:
+  std::vector<row> rows_;
+};
+
+struct field {
+  const char* name;
+  const char* unit;
+  std::int32_t velo_tuning_layout::*member;
+};
+constexpr field fields[] = {{"tp", "ranks", &velo_tuning_layout::tp},
+                            {"pp", "ranks", &velo_tuning_layout::pp},
+                            {"vpp", "stages", &velo_tuning_layout::vpp},
+                            {"dp", "ranks", &velo_tuning_layout::dp},
+                            {"cp", "ranks", &velo_tuning_layout::cp},
+                            {"ep", "ranks", &velo_tuning_layout::ep},
+                            {"micro_batch", "sequences", &velo_tuning_layout::micro_batch},
+                            {"microbatches", "count", &velo_tuning_layout::microbatches}};
+
+std::string name_or_nothing(std::int32_t value, const char* (*name)(std::int32_t)) {
+  return value < 0 ? "" : name(value);
+}
+std::array<std::string, 3> words_of(const velo_tuning_layout& layout) {
+  return {name_or_nothing(layout.recompute, &recompute_name),
+          name_or_nothing(layout.kind, &name_of), name_or_nothing(layout.split, &split_name)};
+}
+constexpr const char* word_names[] = {"recompute", "schedule", "split"};
+
+// "tp 8, pp 2, .."; what is open is left out.
+std::string layout_text(const velo_tuning_layout& layout) {
+  std::string all;
+  const auto add = [&](const std::string& part) { all += (all.empty() ? "" : ", ") + part; };
+  for (const field& f : fields)
+    if (layout.*f.member > 0) add(std::string(f.name) + " " + std::to_string(layout.*f.member));
+  const auto words = words_of(layout);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    if (!words[i].empty()) add(std::string(word_names[i]) + " " + words[i]);
+  return all;
+}
+
+constexpr const char* reason_names[] = {"",       "heads",    "ranks",  "experts",
+                                        "batch",  "sequence", "layers", "schedule",
+                                        "memory", "slower",   "same"};
+
+std::string plan_table(const tuning& from) {
+  columns table;
+  columns::row names = {"#", "step", "tokens", "utilization", "bubble", "memory"};
+  columns::row units = {"", "s", "1/s", "%", "%", "GiB"};
+  for (const field& f : fields) {
+    names.emplace_back(f.name);
+    units.emplace_back(f.unit);
+  }
+  for (const char* word : word_names) {
+    names.emplace_back(word);
+    units.emplace_back("kind");
+  }
+  table.add(names);
+  table.add(units);
+  for (std::size_t i = 0; i < from.plans.size(); ++i) {
+    const plan& one = from.plans[i];
+    columns::row row = {std::to_string(i + 1),           rounded(one.step()),
+                        fixed(one.tokens_per_second, 0), fixed(100 * one.utilization, 1),
+                        fixed(100 * one.bubble, 1),      in_gib(one.bytes())};
+    for (const field& f : fields) row.push_back(std::to_string(one.layout.*f.member));
+    for (const std::string& word : words_of(one.layout)) row.push_back(word);
+    table.add(row);
+  }
+  return table.text("");
+}
+
+struct item {
+  const char* name;
+  double rank_memory::*member;
+};
+constexpr item items[] = {
+    {"parameters", &rank_memory::parameters}, {"gradients", &rank_memory::gradients},
+    {"optimizer", &rank_memory::optimizer},   {"activations", &rank_memory::activations},
+    {"workspace", &rank_memory::workspace},   {"communication", &rank_memory::communication}};
+
+std::string memory_table(const plan& of) {
+  columns table;
+  columns::row names = {"pp rank", "layers"}, units = {"", "count"};
+  for (const item& i : items) {
+    names.emplace_back(i.name);
+    units.emplace_back("GiB");
+  }
+  names.emplace_back("total");
+  units.emplace_back("GiB");
+  table.add(names);
+  table.add(units);
+  for (std::size_t rank = 0; rank < of.memory.size(); ++rank) {
+    const rank_memory& m = of.memory[rank];
+    columns::row row = {std::to_string(rank), std::to_string(m.layers)};
+    for (const item& i : items) row.push_back(in_gib(m.*i.member));
+    row.push_back(in_gib(m.total()));
+    table.add(row);
+  }
+  return table.text("  ");
+}
+
+std::map<velo_tuning_reason, std::int64_t> counts_of(const tuning& from) {
+  std::map<velo_tuning_reason, std::int64_t> counts;
+  for (const rejection& one : from.rejections) ++counts[one.code];
+  return counts;
+}
+
+std::string rejected_table(const tuning& from) {
+  std::string all;
+  for (const auto& count : counts_of(from)) {
+    const auto first = std::find_if(from.rejections.begin(), from.rejections.end(),
+                                    [&](const rejection& one) { return one.code == count.first; });
+    all += "  " + std::string(reason_names[count.first]) + " " + std::to_string(count.second) +
+           ", as " + layout_text(first->layout) + ": " + reason_of(from, *first) + "\n";
+  }
+  return all;
+}
+
+void append(std::string& to, const char* name, double value) {
+  to += std::string(", \"") + name + "\": ";
+  append_number(to, value);
+}
+
+std::string layout_json(const velo_tuning_layout& layout) {
+  std::string all = "{";
+  for (const field& f : fields)
+    all += std::string(all.size() > 1 ? ", \"" : "\"") + f.name +
+           "\": " + std::to_string(layout.*f.member);
+  const auto words = words_of(layout);
+  for (std::size_t i = 0; i < words.size(); ++i)
+    all += std::string(", \"") + word_names[i] + "\": \"" + words[i] + "\"";
+  return all + "}";
+}
+
+std::string plan_json(const plan& of) {
+  std::string all = "{\"layout\": " + layout_json(of.layout);
+  append(all, "step_seconds", of.step());
+  append(all, "pipeline_seconds", of.pipeline);
+  append(all, "gradient_seconds", of.gradients);
+  append(all, "optimizer_seconds", of.optimizer);
+  append(all, "bubble", of.bubble);
+  append(all, "tokens_per_second", of.tokens_per_second);
+  append(all, "utilization", of.utilization);
+  all += ", \"stage_layers\": [";
+  for (std::size_t s = 0; s < of.stage_layers.size(); ++s)
+    all += (s > 0 ? ", " : "") + std::to_string(of.stage_layers[s]);
+  all += "], \"memory_bytes\": [";
+  for (std::size_t rank = 0; rank < of.memory.size(); ++rank) {
+    all += std::string(rank > 0 ? ", " : "") + "{\"rank\": " + std::to_string(rank);
+    for (const item& i : items) append(all, i.name, of.memory[rank].*i.member);
+    append(all, "total", of.memory[rank].total());
+    all += "}";
+  }
+  return all + "]}";
+}
+
+std::string nearest_text(const tuning& from) {
+  if (from.nearest < 0) return "No layout has a valid shape.\n";
+  const rejection& one = from.rejections[static_cast<std::size_t>(from.nearest)];
+  return "Nothing fits. Nearest: " + layout_text(one.layout) + ": " + reason_of(from, one) + "\n";
+}
+
+}  // namespace
+
+std::string reason_of(const tuning& from, const rejection& what) {
+  const job& j = from.of;
+  const velo_tuning_layout& l = what.layout;
+  const auto number = [](std::int64_t value) { return static_cast<long long>(value); };
+  switch (what.code) {
+    case VELO_TUNING_REASON_HEADS:
+      return text("tp %d does not divide %lld heads, %lld of keys, or feed-forwards of %lld", l.tp,
+                  number(j.model.heads), number(j.model.kv_heads), number(j.model.ffn_hidden))
+          .buffer;
+    case VELO_TUNING_REASON_RANKS:
+      return text("tp * cp * pp = %lld does not divide %lld accelerators",
+                  number(std::int64_t{l.tp} * l.cp * l.pp), number(j.accelerators))
+          .buffer;
+    case VELO_TUNING_REASON_EXPERTS:
+      return text("ep %d does not divide %lld experts, or %lld ranks", l.ep,
+                  number(j.model.experts), number(std::int64_t{l.tp} * l.cp * l.dp))
+          .buffer;
+    case VELO_TUNING_REASON_BATCH:
+      return text("dp * micro_batch = %lld does not divide a batch of %lld",
+                  number(std::int64_t{l.dp} * l.micro_batch), number(j.training.global_batch))
+          .buffer;
+    case VELO_TUNING_REASON_SEQUENCE:
+      return text("tp * cp = %lld does not divide sequences of %lld",
+                  number(std::int64_t{l.tp} * l.cp), number(j.training.sequence))
+          .buffer;
+    case VELO_TUNING_REASON_LAYERS:
+      return text("%lld layers %s %d stages", number(j.model.layers),
+                  j.model.layers < std::int64_t{l.pp} * l.vpp ? "are fewer than"
+                                                              : "do not divide into",
+                  l.pp * l.vpp)
+          .buffer;
+    case VELO_TUNING_REASON_SCHEDULE:
+      return what.text;
+    case VELO_TUNING_REASON_MEMORY:
+      return "rank " + std::to_string(what.rank) + " needs " + (what.at_least ? "at least " : "") +
+             in_gib(what.value) + " GiB, " + in_gib(what.value - j.profile.memory_bytes) +
+             " more than there are";
+    case VELO_TUNING_REASON_SLOWER:
+      return "at least " + rounded(what.value) + " s a step, and plans that were kept take less";
+    default:
+      return "the same as the split or recompute before it";
+  }
+}
+
+std::string write_summary(const tuning& from) {
+  const auto total = from.plans.size() + from.rejections.size();
+  std::string all = from.of.model.name + ", ";
+  all += rounded(parameters_of(from.of.model) / 1e9) + " billion parameters, " +
+         std::to_string(from.of.accelerators) + " accelerators (" + from.of.profile.name +
+         "), batch " + std::to_string(from.of.training.global_batch) + " x " +
+         std::to_string(from.of.training.sequence) + " tokens\n" + std::to_string(total) +
+         " candidates, " + std::to_string(from.simulated) + " simulated\n\n";
+  if (from.plans.empty()) {
+    all += nearest_text(from);
+  } else {
+    all += plan_table(from) + "\nMemory of the best, of " + in_gib(from.of.profile.memory_bytes) +
+           " GiB that a rank may need:\n" + memory_table(from.plans[0]);
+  }
+  all += "\nRejected:\n" + rejected_table(from) + "\nAssumed:\n";
+  for (const char* one : formulas) all += std::string("  ") + one + "\n";
+  for (const assumption& one : from.of.assumptions) all += "  " + one.path + " " + one.json + "\n";
+  return all;
+}
+
+std::string write_json(const tuning& from) {
+  std::string all = "{\"model\": ";
+  core::append_json_string(all, from.of.model.name.c_str());
+  append(all, "parameters", parameters_of(from.of.model));
+  append(all, "accelerators", static_cast<double>(from.of.accelerators));
+  append(all, "memory_bytes", from.of.profile.memory_bytes);
+  append(all, "candidates", static_cast<double>(from.plans.size() + from.rejections.size()));
+  append(all, "simulated", static_cast<double>(from.simulated));
+  all += ",\n \"plans\": [";
+  for (std::size_t i = 0; i < from.plans.size(); ++i)
+    all += (i > 0 ? ",\n  " : "\n  ") + plan_json(from.plans[i]);
+  all += "],\n \"rejected\": {";
+  bool first = true;
+  for (const auto& [code, count] : counts_of(from)) {
+    all += std::string(first ? "\"" : ", \"") + reason_names[code] + "\": " + std::to_string(count);
+    first = false;
+  }
+  all += "},\n \"nearest\": ";
+  if (from.nearest < 0) {
+    all += "null";
+  } else {
+    const rejection& one = from.rejections[static_cast<std::size_t>(from.nearest)];
+    all += "{\"layout\": " + layout_json(one.layout) + ", \"reason\": ";
+    core::append_json_string(all, reason_of(from, one).c_str());
+    append(all, "memory_bytes", one.value);
+    all += "}";
+  }
+  all += ",\n \"formulas\": [";
+  for (const char* one : formulas) {
+    if (one != formulas[0]) all += ", ";
+    core::append_json_string(all, one);
+  }
+  all += "],\n \"assumptions\": {";
+  for (std::size_t i = 0; i < from.of.assumptions.size(); ++i) {
+    all += i > 0 ? ",\n  " : "\n  ";
+    core::append_json_string(all, from.of.assumptions[i].path.c_str());
+    all += ": " + from.of.assumptions[i].json;
+  }
+  return all + "}}\n";
+}
+
+std::string write_rejected(const tuning& from) {
+  std::string all;
+  for (const field& f : fields) all += std::string(f.name) + ",";
+  for (const char* word : word_names) all += std::string(word) + ",";
+  all += "code,reason\n";
+  for (const rejection& one : from.rejections) {
+    for (const field& f : fields) {
+      if (one.layout.*f.member > 0) all += std::to_string(one.layout.*f.member);
+      all += ",";
+    }
+    for (const std::string& word : words_of(one.layout)) all += word + ",";
+    all += std::string(reason_names[one.code]) + ",\"" + reason_of(from, one) + "\"\n";
+  }
+  return all;
+}
+
+}  // namespace velo::sched::tune

@@ -1,0 +1,251 @@
+// Searches: what is found is what trying everything finds, and what is refused says where.
+#include <algorithm>
+#include <cmath>
+
+#include "tests/comma_locale.hpp"
+#include "tests/sched/tunings.hpp"
+
+using namespace velo;
+using namespace velo::sched::tune;
+using test::job_of;
+using test::searched;
+using test::wanted;
+
+namespace {
+
+// Some of everything, in a second.
+wanted mixed() {
+  wanted one;
+  one.model += ", \"moe\": {\"experts\": 4, \"active\": 2, \"hidden\": 512, \"first\": 1}";
+  one.search = "\"micro_batch\": [1, 2, 3], \"cp\": [1, 2], \"tp\": [1, 2, 16], \"ep\": [1, 2, 3]";
+  return one;
+}
+std::string with_keep(wanted one, int keep) {
+  one.search += ", \"keep\": " + std::to_string(keep);
+  return one.text();
+}
+
+bool same(const plan& a, const plan& b) {
+  const velo_tuning_layout &x = a.layout, &y = b.layout;
+  return x.tp == y.tp && x.pp == y.pp && x.vpp == y.vpp && x.dp == y.dp && x.cp == y.cp &&
+         x.ep == y.ep && x.micro_batch == y.micro_batch && x.recompute == y.recompute &&
+         x.kind == y.kind && x.split == y.split && a.step() == b.step();
+}
+
+core::failure refusal(const std::string& config, const std::string& profile = "{}") {
+  try {
+    job_of(config, profile);
+  } catch (const core::failure& why) {
+    return why;
+  }
+  return {};
+}
+
+constexpr const char* memory_profile = "{\"memory_gib\": 2.25, \"memory_fraction\": 1}";
+
+}  // namespace
+
+TEST_CASE("the plans kept are the best of all candidates") {
+  // In a memory that a third of the candidates exceed.
+  const tuning all = searched(with_keep(mixed(), 10000), memory_profile);
+  REQUIRE(all.plans.size() > 100);
+  CHECK(all.simulated == static_cast<std::int64_t>(all.plans.size()));
+  CHECK(std::is_sorted(all.plans.begin(), all.plans.end(),
+                       [](const plan& a, const plan& b) { return a.step() < b.step(); }));
+  for (const int keep : {1, 7, 60}) {
+    const tuning some = searched(with_keep(mixed(), keep), memory_profile);
+    REQUIRE(some.plans.size() == static_cast<std::size_t>(keep));
+    CHECK(some.simulated < all.simulated);
+    for (std::size_t i = 0; i < some.plans.size(); ++i) CHECK(same(some.plans[i], all.plans[i]));
+    // Nothing is lost.
+    CHECK(some.plans.size() + some.rejections.size() == all.plans.size() + all.rejections.size());
+  }
+}
+
+TEST_CASE("every candidate is a plan that fits, or has its reason") {
+  const tuning all = searched(with_keep(mixed(), 10000), memory_profile);
+  int reasons[11] = {};
+  for (const rejection& one : all.rejections) {
+    ++reasons[one.code];
+    CHECK(reason_of(all, one).size() > 10);
+    if (one.code == VELO_TUNING_REASON_MEMORY) CHECK(one.value > all.of.profile.memory_bytes);
+  }
+  for (const velo_tuning_reason code :
+       {VELO_TUNING_REASON_HEADS, VELO_TUNING_REASON_RANKS, VELO_TUNING_REASON_EXPERTS,
+        VELO_TUNING_REASON_BATCH, VELO_TUNING_REASON_LAYERS, VELO_TUNING_REASON_SCHEDULE,
+        VELO_TUNING_REASON_MEMORY, VELO_TUNING_REASON_SAME})
+    CHECK(reasons[code] > 0);
+  CHECK(reasons[VELO_TUNING_REASON_SLOWER] == 0);  // all are kept
+  for (const plan& one : all.plans) {
+    const velo_tuning_layout& l = one.layout;
+    CHECK(l.tp * l.pp * l.dp * l.cp == 8);
+    CHECK(l.dp * l.micro_batch * l.microbatches == 16);
+    CHECK(one.bytes() <= all.of.profile.memory_bytes);
+    std::int64_t layers = 0;
+    for (const std::int32_t stage : one.stage_layers) layers += stage;
+    CHECK(layers == 8);
+    CHECK(one.bubble >= -1e-9);
+    CHECK(one.utilization < 1);
+  }
+}
+
+TEST_CASE("no pipeline takes less than its bound") {
+  const tuning all = searched(with_keep(mixed(), 10000));
+  for (const plan& one : all.plans) {
+    const parts costs = parts_of(all.of, one.layout);
+    const auto stages = stages_of(all.of.model, costs, one.stage_layers);
+    CHECK(least_seconds(one.layout, costs, stages) <= one.pipeline * (1 + 1e-9));
+  }
+}
+
+TEST_CASE("a pipeline of equal stages takes what the formula of 1F1B says") {
+  wanted one;
+  one.model =
+      "\"layers\": 8, \"hidden\": 256, \"heads\": 8, \"ffn_hidden\": 1024, "
+      "\"vocabulary\": 1";
+  one.accelerators = 4;
+  one.search =
+      "\"tp\": [1], \"cp\": [1], \"pp\": [4], \"micro_batch\": [1], \"kind\": [\"1f1b\"], "
+      "\"recompute\": [\"none\"], \"split\": [\"even\"]";
+  const tuning found = searched(one.text(),
+                                "{\"inter_latency_us\": 0, \"intra_latency_us\": 0, "
+                                "\"intra_gb_per_s\": 1000000}");
+  REQUIRE(found.plans.size() == 1);
+  const parts costs = parts_of(found.of, found.plans[0].layout);
+  const double stage = 2 * costs.dense.seconds();
+  CHECK(found.plans[0].pipeline == Approx((16 + 3) * stage).epsilon(0.02));
+  CHECK(found.plans[0].bubble == Approx(3.0 / 19).epsilon(0.05));
+}
+
+TEST_CASE("more of anything is never slower") {
+  const auto best = [](const std::string& profile) {
+    const tuning found = searched(with_keep(mixed(), 1), profile);
+    return found.plans.empty() ? std::numeric_limits<double>::infinity() : found.plans[0].step();
+  };
+  const auto falls = [&](const char* key, std::initializer_list<const char*> values) {
+    double before = std::numeric_limits<double>::infinity();
+    for (const char* value : values) {
+      const double now = best(std::string("{\"") + key + "\": " + value + "}");
+      INFO(key << " " << value);
+      CHECK(now <= before);
+      before = now;
+    }
+    CHECK(std::isfinite(before));
+  };
+  falls("memory_gib", {"2.3", "2.4", "2.6", "3", "80"});
+  falls("peak_tflops", {"10", "100", "1000"});
+  falls("memory_gb_per_s", {"100", "1000", "4000"});
+  falls("intra_gb_per_s", {"1", "30", "300"});
+  falls("intra_latency_us", {"100", "10", "0"});
+  falls("layer_us", {"50", "5", "0"});
+}
+
+TEST_CASE("where nothing fits the nearest is named") {
+  const tuning none = searched(with_keep(mixed(), 5), "{\"memory_gib\": 0.5}");
+  CHECK(none.plans.empty());
+  REQUIRE(none.nearest >= 0);
+  const rejection& nearest = none.rejections[static_cast<std::size_t>(none.nearest)];
+  CHECK(nearest.code == VELO_TUNING_REASON_MEMORY);
+  CHECK_FALSE(nearest.at_least);
+  // With that much memory it is what fits, and with less nothing does.
+  const auto with_bytes = [](double bytes) {
+    return "{\"memory_gib\": " + std::to_string(bytes / (1 << 30)) + ", \"memory_fraction\": 1}";
+  };
+  const tuning fits = searched(with_keep(mixed(), 10000), with_bytes(nearest.value + 4096));
+  CHECK(fits.plans.size() >= 1);
+  CHECK(searched(with_keep(mixed(), 5), with_bytes(nearest.value - 4096)).plans.empty());
+
+  wanted odd;
+  odd.search = "\"tp\": [3]";
+  const tuning shapeless = searched(odd.text());
+  CHECK(shapeless.plans.empty());
+  CHECK(shapeless.nearest == -1);
+}
+
+TEST_CASE("what is wrong in a text is named by its place") {
+  const wanted good;
+  CHECK(refusal(good.text()).code == VELO_OK);
+  const auto broken = [&](const std::string& from, const std::string& to) {
+    std::string text = good.text();
+    const std::size_t at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    return refusal(text.replace(at, from.size(), to));
+  };
+  const auto at = [&](const std::string& from, const std::string& to, const char* argument) {
+    const core::failure why = broken(from, to);
+    INFO(to);
+    CHECK(why.code == VELO_ERR_ARGUMENT);
+    CHECK(std::string(why.argument) == argument);
+  };
+  at("\"layers\": 8", "\"layers\": 0", "config.model.layers");
+  at("\"layers\": 8", "\"layers\": 8.0", "config.model.layers");
+  at("\"layers\": 8", "\"layers\": \"8\"", "config.model.layers");
+  at("\"layers\": 8", "\"layers\": -9223372036854775808", "config.model.layers");
+  at("\"layers\": 8, ", "", "config.model.layers");
+  at("\"layers\": 8", "\"layers\": 8, \"layer\": 9", "config.model.layer");
+  at("\"heads\": 8", "\"heads\": 8, \"kv_heads\": 3", "config.model.kv_heads");
+  at("\"heads\": 8", "\"heads\": 8, \"gated\": 1", "config.model.gated");
+  at("\"heads\": 8", "\"heads\": 8, \"moe\": {\"experts\": 4, \"hidden\": 3, \"active\": 5}",
+     "config.model.moe.active");
+  at("\"heads\": 8", "\"heads\": 8, \"moe\": []", "config.model.moe");
+  at("\"sequence\": 256", "\"sequence\": 256, \"imbalance\": 0.5", "config.training.imbalance");
+  at("\"sequence\": 256", "\"sequence\": 256, \"zero\": 3", "config.training.zero");
+  at("\"search\": {", "\"search\": {\"tp\": []", "config.search.tp");
+  at("\"search\": {", "\"search\": {\"tp\": [1, 2, 1]", "config.search.tp");
+  at("\"search\": {", "\"search\": {\"tp\": [1, 0]", "config.search.tp[1]");
+  at("\"search\": {", "\"search\": {\"kind\": [\"1f1b\", \"auto\"]", "config.search.kind[1]");
+  at("\"search\": {", "\"search\": {\"keep\": 10001", "config.search.keep");
+  at("\"accelerators\": 8", "\"accelerators\": 65537", "config.accelerators");
+  at("\"accelerators\": 8", "\"profile\": {}, \"accelerators\": 8", "desc.profile");
+
+  const auto malformed = [&](const std::string& from, const std::string& to, const char* where) {
+    const core::failure why = broken(from, to);
+    INFO(to << " " << why.got);
+    CHECK(why.code == VELO_ERR_PARSE);
+    CHECK(std::string(why.argument) == "config");
+    CHECK(std::string(why.got).find(where) != std::string::npos);
+  };
+  malformed("\"layers\": 8", "\"layers\": NaN", "line 1, column");
+  malformed("\"layers\": 8", "\"layers\": 8, \"layers\": 8", "duplicate");
+  malformed("\"layers\": 8", "\"layers\": 1e999", "line 1, column");
+  malformed("\"layers\": 8", "\"layers\": 99999999999999999999", "line 1, column");
+  malformed("\"search\": {", "\"search\": {\n\n!", "line 3, column");
+  malformed("\"search\": {", "\"search\": {\"tp\": " + std::string(100000, '['), "line 1, column");
+  malformed("\"search\": {", std::string("\"search\": {\n\0", 13), "line 2: a zero byte");
+  malformed("\"search\": {", "\"search\": {\"\xff\": 1", "line 1, column");
+  CHECK(refusal("").code == VELO_ERR_PARSE);
+  CHECK(refusal("[]").code == VELO_ERR_ARGUMENT);
+
+  const core::failure profile = refusal(good.text(), "{\"memory_gib\": -1}");
+  CHECK(std::string(profile.argument) == "profile.memory_gib");
+  CHECK(std::string(refusal(good.text(), "{\"memory\": 1}").argument) == "profile.memory");
+  CHECK(std::string(refusal(good.text(), "{").argument) == "profile");
+}
+
+TEST_CASE("the largest numbers that are taken do no harm") {
+  wanted large;
+  large.model =
+      "\"layers\": 4096, \"hidden\": 1048576, \"heads\": 65536, \"ffn_hidden\": 4194304, "
+      "\"vocabulary\": 16777216, \"moe\": {\"experts\": 65536, \"active\": 65536, \"hidden\": "
+      "4194304}";
+  large.training = "\"global_batch\": 1048576, \"sequence\": 16777216";
+  large.accelerators = 65536;
+  large.search =
+      "\"tp\": [1, 65536], \"cp\": [1], \"pp\": [1, 4096], \"vpp\": [2], \"ep\": [1, 65536], "
+      "\"micro_batch\": [1, 1048576], \"recompute\": [\"full\"]";
+  const tuning none = searched(large.text(), "{\"memory_gib\": 1000000, \"peak_tflops\": 1e-6}");
+  CHECK(none.plans.empty());
+  CHECK(none.nearest >= 0);
+  CHECK(write_json(none).find("inf") == std::string::npos);
+}
+
+TEST_CASE("texts are the same under any locale") {
+  const tuning found = searched(with_keep(mixed(), 3));
+  const std::string summary = write_summary(found), data = write_json(found);
+  const std::string rejected = write_rejected(found);
+  const test::comma_locale comma;
+  CHECK(write_summary(found) == summary);
+  CHECK(write_json(found) == data);
+  CHECK(write_rejected(found) == rejected);
+  CHECK(searched(with_keep(mixed(), 3)).plans[0].step() == found.plans[0].step());
+}
