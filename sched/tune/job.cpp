@@ -369,7 +369,6 @@ space read_space(section from, const job& what) {
 
 // A text that may hold anything, zeros too.
 json parse(const char* source, std::uint64_t length, const char* argument) {
-  if (source == nullptr) fail(VELO_ERR_NULL, argument, "a text", "NULL");
   const std::string whole(source, length);
   const std::size_t zero = whole.find('\0');
   if (zero != std::string::npos) {
@@ -401,6 +400,7 @@ profile read_profile_of(const velo_tune_desc& desc, section& config,
 }  // namespace
 
 job read_job(const velo_tune_desc& desc) {
+  if (desc.config == nullptr) fail(VELO_ERR_NULL, "desc.config", "a text", "NULL");
   job to;
   section config("config", parse(desc.config, desc.config_length, "config"), to.assumptions);
   to.model = read_model(config.inner("model"));

@@ -92,6 +92,14 @@ class world {
     part.forward = part.backward = [](void*, velo_executor_call*) -> velo_status { return 0; };
     velo_executor executor = nullptr;
     REQUIRE(velo_executor_create(context_, schedule_, &part, &executor) == VELO_OK);
+    static const char job[] =
+        "{\"model\": {\"layers\": 1, \"hidden\": 8, \"heads\": 1, \"ffn_hidden\": 8, "
+        "\"vocabulary\": "
+        "8}, \"training\": {\"global_batch\": 1, \"sequence\": 8}, \"accelerators\": 1}";
+    velo_tune_desc search = VELO_TUNE_DESC_INIT;
+    search.config = job;
+    search.config_length = sizeof job - 1;
+    REQUIRE(velo_tune(&search, &tuning_) == VELO_OK);
     velo_swap swap = nullptr;
     REQUIRE(velo_swap_create(context_, nullptr, &swap) == VELO_OK);
     velo_group group = nullptr;
@@ -139,7 +147,8 @@ class world {
                                                {"velo_schedule", schedule_},
                                                {"velo_timeline", timeline_},
                                                {"velo_mailbox", mailbox_},
-                                               {"velo_executor", executor}};
+                                               {"velo_executor", executor},
+                                               {"velo_tuning", tuning_}};
     for (int k = 0; k < kind_count; ++k) {
       const auto known = made.find(kinds[k]);
       handles[k] = known != made.end() ? known->second : create(kinds[k]);
@@ -168,6 +177,7 @@ class world {
     velo_timeline_destroy(timeline_);
     velo_mailbox_destroy(mailbox_);
     velo_schedule_destroy(schedule_);
+    velo_tuning_destroy(tuning_);
   }
   world(const world&) = delete;
   world& operator=(const world&) = delete;
@@ -203,6 +213,7 @@ class world {
   velo_recompute recompute_ = nullptr;
   velo_recompute_plan recompute_plan_ = nullptr;
   velo_topology topology_ = nullptr;
+  velo_tuning tuning_ = nullptr;
   velo_schedule schedule_ = nullptr;
   velo_timeline timeline_ = nullptr;
   velo_mailbox mailbox_ = nullptr;

@@ -113,9 +113,9 @@ TEST_CASE("tensors are cut by tp, experts by ep") {
   layout.ep = 4;
   const parts all = parts_of(job_of(one.text()), layout);
   CHECK(all.moe.expert_parameters == 2 * 3 * 256 * 512);  // two experts of a rank
-  CHECK(all.moe.parameters == 2 * 256 + 4 * 256 * 256 / 2 + 256 * 8);
-  CHECK(all.dense.parameters == 2 * 256 + (4 * 256 * 256 + 3 * 256 * 1024) / 2);
-  CHECK(all.embedding.parameters == 256 * 4000 / 2);
+  CHECK(all.moe.parameters == 2 * 256 + 4 * 256 * 256 / 2.0 + 256 * 8);
+  CHECK(all.dense.parameters == 2 * 256 + (4 * 256 * 256 + 3 * 256 * 1024) / 2.0);
+  CHECK(all.embedding.parameters == 256 * 4000 / 2.0);
 }
 
 TEST_CASE("memory of a rank is that of ZeRO") {

@@ -152,7 +152,7 @@ TEST_CASE("where nothing fits the nearest is named") {
     return "{\"memory_gib\": " + std::to_string(bytes / (1 << 30)) + ", \"memory_fraction\": 1}";
   };
   const tuning fits = searched(with_keep(mixed(), 10000), with_bytes(nearest.value + 4096));
-  CHECK(fits.plans.size() >= 1);
+  CHECK_FALSE(fits.plans.empty());
   CHECK(searched(with_keep(mixed(), 5), with_bytes(nearest.value - 4096)).plans.empty());
 
   wanted odd;
@@ -213,6 +213,9 @@ TEST_CASE("what is wrong in a text is named by its place") {
   malformed("\"search\": {", "\"search\": {\"tp\": " + std::string(100000, '['), "line 1, column");
   malformed("\"search\": {", std::string("\"search\": {\n\0", 13), "line 2: a zero byte");
   malformed("\"search\": {", "\"search\": {\"\xff\": 1", "line 1, column");
+  velo_tune_desc nothing = VELO_TUNE_DESC_INIT;
+  velo_tuning none = nullptr;
+  CHECK(velo_tune(&nothing, &none) == VELO_ERR_NULL);
   CHECK(refusal("").code == VELO_ERR_PARSE);
   CHECK(refusal("[]").code == VELO_ERR_ARGUMENT);
 
@@ -220,6 +223,34 @@ TEST_CASE("what is wrong in a text is named by its place") {
   CHECK(std::string(profile.argument) == "profile.memory_gib");
   CHECK(std::string(refusal(good.text(), "{\"memory\": 1}").argument) == "profile.memory");
   CHECK(std::string(refusal(good.text(), "{").argument) == "profile");
+}
+
+TEST_CASE("texts damaged at random are read or refused, and nothing else") {
+  const std::string whole = mixed().text();
+  std::uint32_t state = 17;
+  const auto random = [&](std::size_t below) {
+    state = state * 1664525 + 1013904223;
+    return static_cast<std::size_t>((state >> 8) % below);
+  };
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string text = whole;
+    for (std::size_t n = random(3) + 1; n-- > 0;) {
+      static const std::string bytes("{}[],:\"-.019eE\\tn \0\xff", 20);
+      const std::size_t at = random(text.size());
+      if (random(3) == 0)
+        text.erase(at, random(9) + 1);
+      else
+        text.insert(at, 1, bytes[random(bytes.size())]);
+    }
+    const core::failure why = refusal(text);
+    refused += why.code != VELO_OK;
+    INFO(text);
+    if (why.code == VELO_OK) continue;
+    CHECK((why.code == VELO_ERR_PARSE || why.code == VELO_ERR_ARGUMENT));
+    CHECK(std::string(why.argument).compare(0, 6, "config") == 0);
+  }
+  CHECK(refused > 1000);
 }
 
 TEST_CASE("the largest numbers that are taken do no harm") {
