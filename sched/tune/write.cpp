@@ -6,6 +6,7 @@
 
 #include "core/failure.hpp"
 #include "core/json.hpp"
+#include "sched/kinds.hpp"
 #include "sched/render/text.hpp"
 #include "sched/tune/parts.hpp"
 #include "sched/tune/tune.hpp"

@@ -15,6 +15,7 @@
 #include "velo/executor.h"
 #include "velo/group.h"
 #include "velo/history.h"
+#include "velo/host.h"
 #include "velo/introspect.h"
 #include "velo/ops_activation.h"
 #include "velo/ops_attention.h"
@@ -35,6 +36,7 @@
 #include "velo/schedule.h"
 #include "velo/status.h"
 #include "velo/stream.h"
+#include "velo/sublayers.h"
 #include "velo/swap.h"
 #include "velo/tensor.h"
 #include "velo/topology.h"
@@ -401,6 +403,22 @@ struct velo_api {
   velo_status (*all_gather_matmul)(velo_stream stream, const velo_all_gather_matmul_args* args);
   velo_status (*all_gather_matmul_reduce_scatter)(
       velo_stream stream, const velo_all_gather_matmul_reduce_scatter_args* args);
+
+  /* velo/schedule.h */
+  velo_status (*schedule_kind_name)(velo_schedule_kind kind, const char** name);
+  velo_status (*schedule_get_stage)(velo_schedule schedule, int32_t stage, velo_stage_info* info);
+
+  /* velo/sublayers.h */
+  velo_status (*sublayer_plan)(int32_t forward_layers, int32_t backward_layers, int64_t capacity,
+                               velo_sublayer_step* steps, int64_t* count);
+
+  /* velo/group.h */
+  velo_status (*group_dispatch)(velo_stream stream, velo_group inside, velo_group across,
+                                const velo_tensor* in, const velo_tensor* targets,
+                                const int64_t* out_counts, const velo_tensor* out);
+
+  /* velo/executor.h */
+  velo_status (*group_get_link)(velo_group group, velo_link* link);
 
   /* velo/tune.h */
   velo_status (*tune)(const velo_tune_desc* desc, velo_tuning* tuning);

@@ -83,6 +83,9 @@ VELO_TRANSPORT_SELF = 1
 VELO_TRANSPORT_LOCAL = 2
 VELO_TRANSPORT_SHM = 3
 VELO_TRANSPORT_MPI = 4
+VELO_TRANSPORT_HOST = 5
+VELO_GROUP_VERIFY = 1
+VELO_HOST_DECLINED = -1000000
 VELO_MESSAGE_SEND = 0
 VELO_MESSAGE_RECEIVE = 1
 VELO_REDUCE_SUM = 0
@@ -180,6 +183,10 @@ VELO_ACTION_RECV_B = 9
 VELO_ACTION_B = 10
 VELO_ACTION_FB = 11
 VELO_ACTION_REDUCE_GRAD = 12
+VELO_ACTION_RECOMPUTE = 13
+VELO_ACTION_OFFLOAD = 14
+VELO_ACTION_RELOAD = 15
+VELO_ACTION_OPTIMIZER = 16
 VELO_SCHEDULE_CUSTOM = 0
 VELO_SCHEDULE_GPIPE = 1
 VELO_SCHEDULE_1F1B = 2
@@ -197,9 +204,15 @@ VELO_SCHEDULE_DUALPIPE = 13
 VELO_SCHEDULE_DUALPIPEV = 14
 VELO_SCHEDULE_SEQ1F1B = 15
 VELO_SCHEDULE_AUTO = 16
+VELO_SCHEDULE_NANOPIPE = 17
+VELO_SCHEDULE_RIPIPE = 18
 VELO_SCHEDULE_EXTRA_WARMUP = 1
 VELO_SCHEDULE_NO_DW_DETACH = 2
+VELO_SCHEDULE_OVERLAP = 4
+VELO_SCHEDULE_IN_ADVANCE = 8
+VELO_SCHEDULE_SWAP = 16
 VELO_SCHEDULE_CSV = 0
+VELO_SCHEDULE_JSON = 1
 VELO_VIOLATION_MISSING = 1
 VELO_VIOLATION_DUPLICATE = 2
 VELO_VIOLATION_ORDER = 3
@@ -210,6 +223,22 @@ VELO_VIOLATION_FIFO = 7
 VELO_VIOLATION_RENDEZVOUS = 8
 VELO_VIOLATION_BATCHED = 9
 VELO_VIOLATION_REDUCE = 10
+VELO_VIOLATION_OPTIMIZER = 11
+VELO_VIOLATION_OFFLOAD = 12
+VELO_VIOLATION_UNSHARD = 13
+VELO_SUBLAYER_ATTENTION_F = 1
+VELO_SUBLAYER_DISPATCH_F = 2
+VELO_SUBLAYER_EXPERTS_F = 3
+VELO_SUBLAYER_COMBINE_F = 4
+VELO_SUBLAYER_SHARED_F = 5
+VELO_SUBLAYER_COMBINE_B = 6
+VELO_SUBLAYER_EXPERTS_B = 7
+VELO_SUBLAYER_DISPATCH_B = 8
+VELO_SUBLAYER_SHARED_B = 9
+VELO_SUBLAYER_ATTENTION_B = 10
+VELO_SUBLAYER_EXPERTS_W = 11
+VELO_SUBLAYER_ATTENTION_W = 12
+VELO_SUBLAYER_SEND_B = 13
 VELO_TIMELINE_SUMMARY = 0
 VELO_TIMELINE_SUMMARY_JSON = 1
 VELO_TIMELINE_SVG = 2
@@ -218,6 +247,7 @@ VELO_TIMELINE_GRID = 4
 VELO_BUCKETS_ALL_REDUCE = 0
 VELO_BUCKETS_REDUCE_SCATTER = 1
 VELO_EXECUTOR_TENSORS = 16
+VELO_LINK_WAITS = 1
 VELO_EXECUTOR_RECORD = 1
 VELO_TUNING_RECOMPUTE_NONE = 0
 VELO_TUNING_RECOMPUTE_CORE = 1
@@ -417,6 +447,14 @@ class velo_group_desc(Sized):
     """What a group is made from."""
 
 
+class velo_host_call(Sized):
+    """What every function of the host is told; alive until it returns."""
+
+
+class velo_host_collectives(Sized):
+    """The collectives of a host, of one rank."""
+
+
 class velo_group_message(ctypes.Structure):
     """One of several messages."""
 
@@ -589,6 +627,14 @@ class velo_schedule_info(Sized):
     """Numbers of a schedule."""
 
 
+class velo_stage_info(Sized):
+    """What a stage is."""
+
+
+class velo_sublayer_step(ctypes.Structure):
+    """What is computed, and which message is on its way meanwhile."""
+
+
 class velo_violation(Sized):
     """What a schedule does that it must not."""
 
@@ -652,6 +698,15 @@ class velo_tuning_rejection(Sized):
 velo_log_fn = CFUNCTYPE(None, c_void_p, c_int32, c_char_p, c_char_p)
 velo_plugin_query_fn = CFUNCTYPE(c_int32, c_uint32, POINTER(POINTER(velo_plugin_desc)))
 velo_reduce_fn = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p, c_int64, POINTER(velo_dtype))
+velo_host_all_gather_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_void_p, c_void_p, c_int64)
+velo_host_all_to_all_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_void_p, POINTER(c_int64), c_void_p, POINTER(c_int64))
+velo_host_broadcast_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_int32, c_void_p, c_int64)
+velo_host_all_reduce_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_int32, POINTER(velo_dtype), c_void_p, c_void_p, c_int64)
+velo_host_send_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_int32, c_void_p, c_int64)
+velo_host_receive_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), c_int32, c_void_p, c_int64)
+velo_host_part_fn = CFUNCTYPE(c_int64, c_void_p, POINTER(velo_host_call), POINTER(c_int32), c_int32, POINTER(velo_host_collectives))
+velo_host_abort_fn = CFUNCTYPE(None, c_void_p, c_char_p)
+velo_host_release_fn = CFUNCTYPE(None, c_void_p)
 velo_pool_pressure_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64)
 velo_memory_event_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64, c_void_p)
 velo_recompute_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_recompute_call))
@@ -820,8 +875,31 @@ velo_group_desc._fields_ = [
     ("rank", c_int32),
     ("size", c_int32),
     ("communicator", c_int64),
+    ("host", POINTER(velo_host_collectives)),
+    ("flags", c_uint32),
+    ("reserved", c_uint32),
 ]
 velo_group_desc._defaults_ = {"timeout_ns": 600000000000, "buffer": 524288, "rank": -1, "size": -1, "communicator": -1}
+velo_host_call._fields_ = [
+    ("struct_size", c_uint32),
+    ("capacity", c_uint32),
+    ("why", c_char_p),
+    ("timeout_ns", c_int64),
+]
+velo_host_collectives._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("user", c_void_p),
+    ("all_gather", velo_host_all_gather_fn),
+    ("all_to_all", velo_host_all_to_all_fn),
+    ("broadcast", velo_host_broadcast_fn),
+    ("all_reduce", velo_host_all_reduce_fn),
+    ("send", velo_host_send_fn),
+    ("receive", velo_host_receive_fn),
+    ("part", velo_host_part_fn),
+    ("abort", velo_host_abort_fn),
+    ("release", velo_host_release_fn),
+]
 velo_group_message._fields_ = [
     ("x", POINTER(velo_tensor)),
     ("rank", c_int32),
@@ -1239,8 +1317,22 @@ velo_schedule_costs._fields_ = [
     ("weight", c_double),
     ("fused", c_double),
     ("latency", c_double),
+    ("transfer", c_double),
+    ("recompute", c_double),
+    ("offload", c_double),
+    ("reload", c_double),
+    ("gather", c_double),
+    ("reduce", c_double),
+    ("optimizer", c_double),
+    ("pending", c_double),
+    ("checkpoint", c_double),
+    ("embedding", c_double),
+    ("predictor", c_double),
+    ("loss", c_double),
+    ("shares", POINTER(c_double)),
+    ("share_count", c_int64),
 ]
-velo_schedule_costs._defaults_ = {"forward": 1, "input": 1, "weight": 1, "fused": -1}
+velo_schedule_costs._defaults_ = {"forward": 1, "input": 1, "weight": 1, "fused": -1, "recompute": -1, "pending": 1, "predictor": 1}
 velo_schedule_desc._fields_ = [
     ("struct_size", c_uint32),
     ("kind", c_int32),
@@ -1252,6 +1344,10 @@ velo_schedule_desc._fields_ = [
     ("flags", c_uint32),
     ("cap", c_double),
     ("costs", POINTER(velo_schedule_costs)),
+    ("layers", c_int32),
+    ("noop_count", c_int32),
+    ("layout", c_char_p),
+    ("noop_layers", POINTER(c_int32)),
 ]
 velo_schedule_info._fields_ = [
     ("struct_size", c_uint32),
@@ -1259,8 +1355,25 @@ velo_schedule_info._fields_ = [
     ("ranks", c_int32),
     ("stages", c_int32),
     ("microbatches", c_int32),
-    ("reserved", c_int32),
+    ("layers", c_int32),
     ("actions", c_int64),
+]
+velo_stage_info._fields_ = [
+    ("struct_size", c_uint32),
+    ("rank", c_int32),
+    ("chunk", c_int32),
+    ("first_layer", c_int32),
+    ("layers", c_int32),
+    ("noop_layers", c_int32),
+    ("predictors", c_int32),
+    ("embedding", c_int32),
+    ("loss", c_int32),
+]
+velo_sublayer_step._fields_ = [
+    ("compute", c_int32),
+    ("compute_layer", c_int32),
+    ("message", c_int32),
+    ("message_layer", c_int32),
 ]
 velo_violation._fields_ = [
     ("struct_size", c_uint32),
@@ -1286,6 +1399,7 @@ velo_timeline_rank._fields_ = [
     ("last", c_double),
     ("work", c_double),
     ("peak_activations", c_double),
+    ("peak_offloaded", c_double),
 ]
 velo_buckets_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -1313,7 +1427,7 @@ velo_bucket._fields_ = [
 ]
 velo_link._fields_ = [
     ("struct_size", c_uint32),
-    ("reserved", c_uint32),
+    ("flags", c_uint32),
     ("user", c_void_p),
     ("send", velo_link_send_fn),
     ("receive", velo_link_receive_fn),
@@ -1697,6 +1811,7 @@ class velo_matmul_all_reduce_args(Sized):
         ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
         ("y", POINTER(velo_tensor)),  # [.., n], dtype of x
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
     ]
 
 
@@ -1710,6 +1825,7 @@ class velo_matmul_reduce_scatter_args(Sized):
         ("weight", POINTER(velo_tensor)),  # [k, n], or [n, k] with transpose_weight; dtype of x
         ("y", POINTER(velo_tensor)),  # [s / ranks, .., n], dtype of x
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
     ]
 
 
@@ -1724,6 +1840,7 @@ class velo_all_gather_matmul_args(Sized):
         ("y", POINTER(velo_tensor)),  # [ranks * s, .., n], dtype of x
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
     ]
 
 
@@ -1739,6 +1856,7 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("y", POINTER(velo_tensor)),  # [gathering ranks * s / summing ranks, .., n], dtype of x
         ("gathered", POINTER(velo_tensor)),  # x of all ranks, in their order along the first dimension: what the gradient to weight needs
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
+        ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
     ]
 
 
@@ -1949,6 +2067,11 @@ FUNCTIONS = {
     "velo_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_matmul_reduce_scatter_args)),
     "velo_all_gather_matmul": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_args)),
     "velo_all_gather_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_reduce_scatter_args)),
+    "velo_schedule_kind_name": (c_int32, c_int32, POINTER(c_char_p)),
+    "velo_schedule_get_stage": (c_int32, velo_schedule, c_int32, POINTER(velo_stage_info)),
+    "velo_sublayer_plan": (c_int32, c_int32, c_int32, c_int64, POINTER(velo_sublayer_step), POINTER(c_int64)),
+    "velo_group_dispatch": (c_int32, velo_stream, velo_group, velo_group, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor)),
+    "velo_group_get_link": (c_int32, velo_group, POINTER(velo_link)),
     "velo_tune": (c_int32, POINTER(velo_tune_desc), POINTER(velo_tuning)),
     "velo_tuning_destroy": (None, velo_tuning),
     "velo_tuning_get_info": (c_int32, velo_tuning, POINTER(velo_tuning_info)),

@@ -174,6 +174,7 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--pp", "2", "--swap_activations", "host"}, "is of a whole model, not with pp = 2");
   refused({"--pp", "2", "--trace", w / "trace"}, "is of a whole model, not with pp = 2");
   refused({"--pp", "2", "--pipeline", "seq1f1b"}, "splits sequences");
+  refused({"--pp", "2", "--pipeline", "ripipe"}, "makes activations again");
   refused({"--pp", "2", "--pipeline", "2f2b"}, "must be one of those that --help lists");
   refused({"--pp", "2", "--pipeline", "zbv"}, "layers = 2 must be at least 4, the stages of");
   refused({"--pp", "2", "--pipeline", "dualpipev", "--layers", "4"}, "accumulation = 1 must be");
