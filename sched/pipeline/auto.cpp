@@ -28,6 +28,7 @@ struct candidate {
   std::int32_t chunks;
   schedule (*make)(const request& wanted);
 };
+// Kinds of one or two chunks and one copy of the parameters, without splits, RECOMPUTE and copies.
 constexpr candidate candidates[] = {{1, &make_1f1b},        {1, &make_zb1p},     {1, &make_zbh2},
                                     {2, &make_interleaved}, {2, &make_zb1p},     {2, &make_zbv},
                                     {2, &make_zbv_greedy},  {2, &make_vhalf},    {2, &make_vmin},

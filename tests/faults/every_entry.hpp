@@ -2,8 +2,8 @@
 // what the faults of this folder are planted into.
 //
 // A row makes what its call needs, calls once, and puts everything back. A world has a context of
-// its own, so a row can be repeated, in a child of a fork too. `covers_every_function` fails for a
-// function of the spec without a row.
+// its own, so a row can be repeated, in a child of a fork too. The test "every function of the spec
+// has a row" (allocation_test.cpp) fails for one without.
 #pragma once
 
 #include <string>

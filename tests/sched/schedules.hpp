@@ -85,7 +85,9 @@ inline std::uint32_t flag_of(velo_schedule_kind kind) {
   return kind == VELO_SCHEDULE_NANOPIPE ? VELO_SCHEDULE_SWAP : VELO_SCHEDULE_IN_ADVANCE;
 }
 
-// Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks.
+// Every size for which a kind has a schedule, up to `most` ranks, 3 P micro-batches, 4 chunks. The
+// loop ends with the last kind; a kind without a branch that asks for what it takes is refused, and
+// passed over. AUTO, whose number is among the others, is a search: auto_test.cpp has it.
 template <class Body>
 void for_each_schedule(std::int32_t most, Body&& body) {
   for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= VELO_SCHEDULE_RIPIPE; ++kind) {
