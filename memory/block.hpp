@@ -35,7 +35,7 @@ enum class block_state : std::uint8_t {
 };
 
 struct alignas(64) block {
-  std::uint64_t start;  // from the beginning of the range
+  std::uint64_t start;  // from the beginning of the range; of a block that is unused, its end
   std::uint64_t size;   // a multiple of the unit
   // In use: bytes asked for, as `state`, `purpose` and `on` written by whoever holds it, without a lock.
   // Pending: its place in the stream's list.
@@ -55,6 +55,11 @@ struct alignas(64) block {
 
   bool is(block_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }
   void become(block_state s) noexcept { state.store(s, std::memory_order_relaxed); }
+  // The start of a block that need not be the caller's: another thread may just be cutting it.
+  bool begins_at(std::uint64_t at) const noexcept {
+    return __atomic_load_n(&start, __ATOMIC_RELAXED) == at;
+  }
+  void begin_at(std::uint64_t at) noexcept { __atomic_store_n(&start, at, __ATOMIC_RELAXED); }
   // Becomes the caller's.
   void hand_out(std::uint64_t bytes, std::uint8_t to, velo_stream stream = nullptr) noexcept {
     become(block_state::in_use);

@@ -33,8 +33,8 @@ heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
       !of_pages_memory_.reserve(range_.size() / fine * sizeof(std::uint32_t)))
     core::fail(VELO_ERR_MEMORY, "", "addresses for the descriptions of blocks", "none");
   blocks_ = static_cast<block*>(blocks_memory_.data());
-  of_units_ = static_cast<std::uint32_t*>(of_units_memory_.data());
-  of_pages_ = static_cast<std::uint32_t*>(of_pages_memory_.data());
+  of_units_ = static_cast<std::atomic<std::uint32_t>*>(of_units_memory_.data());
+  of_pages_ = static_cast<std::atomic<std::uint32_t>*>(of_pages_memory_.data());
   blocks_[0].start = range_.size();
   block& all = new_block();
   all.start = 0;
@@ -210,7 +210,7 @@ block& heap::merged(block& b) noexcept {
 
 block& heap::split(block& b, std::uint64_t at) noexcept {
   block& behind = new_block();
-  behind.start = at;
+  behind.begin_at(at);
   behind.size = b.end() - at;
   behind.become(b.state.load(std::memory_order_relaxed));
   behind.before = &b;
@@ -227,6 +227,7 @@ void heap::absorb(block& b) noexcept {
   b.after = gone.after;
   (gone.after != nullptr ? gone.after->before : last_) = &b;
   gone.become(block_state::unused);
+  gone.begin_at(range_.size());
   gone.after = spare_;
   spare_ = &gone;
   ++spares_;

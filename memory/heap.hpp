@@ -7,10 +7,12 @@
 // uncommitted ones. Trimming uncommits whole granules of free blocks: reserved is always what is not
 // uncommitted. What a growth backs may take over huge pages of free blocks, in place of new ones.
 //
-// Not thread-safe but find(), which is safe beside everything that does not end the same block.
+// Not thread-safe but find_quickly(), which is safe beside everything that does not end the same
+// block: what it reads of other blocks on its way are atomics, and an unused block lies nowhere.
 // Cost: best fit and the free neighbors' places in the index; no system call but to grow and trim.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 
 #include "memory/address_range.hpp"
@@ -67,19 +69,19 @@ class heap {
   block* find(const void* memory) const noexcept {
     const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
     if (at >= range_.size() || at % unit != 0) return nullptr;
-    block& large = blocks_[of_pages_[at / fine]];
-    if (large.first() == at && !large.is(block_state::unused)) return &large;
-    block& small = blocks_[of_units_[at / unit]];
+    block& large = shown(of_pages_[at / fine]);
+    if (large.first() == at) return &large;
+    block& small = shown(of_units_[at / unit]);
     return small.first() == at ? &small : nullptr;
   }
   // The same of a heap whose blocks have no fronts, where nearly all is found: a block of `bytes`
-  // bytes.
+  // bytes. With another number of them it finds nothing, or the same block.
   __attribute__((always_inline)) bool find_quickly(const void* memory, std::uint64_t bytes,
                                                    block*& found) const noexcept {
     const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
     if (__builtin_expect(at >= range_.size() || at % unit != 0, 0)) return false;
-    found = &blocks_[has_page(bytes) ? of_pages_[at / fine] : of_units_[at / unit]];
-    return found->start == at;
+    found = &shown(has_page(bytes) ? of_pages_[at / fine] : of_units_[at / unit]);
+    return found->begins_at(at);
   }
   bool outside(const void* memory) const noexcept {
     return static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin()) >=
@@ -90,8 +92,8 @@ class heap {
   // Where the caller's bytes begin, so many, `front` units into a block in use, which find() then knows.
   char* show(block& taken, std::uint64_t bytes) noexcept {
     const std::uint64_t first = taken.first();
-    (has_page(bytes) ? of_pages_[first / fine] : of_units_[first / unit]) =
-        static_cast<std::uint32_t>(&taken - blocks_);
+    (has_page(bytes) ? of_pages_[first / fine] : of_units_[first / unit])
+        .store(static_cast<std::uint32_t>(&taken - blocks_), std::memory_order_relaxed);
     return range_.begin() + first;
   }
   char* memory_of(const block& b) const noexcept { return range_.begin() + b.start; }
@@ -119,6 +121,9 @@ class heap {
   block& new_block() noexcept;
   free_index& index_of(const block& b) noexcept;
 
+  block& shown(const std::atomic<std::uint32_t>& entry) const noexcept {
+    return blocks_[entry.load(std::memory_order_relaxed)];
+  }
   static bool has_page(std::uint64_t bytes) noexcept { return bytes > fine - unit; }
 
   static constexpr std::uint64_t most_splits = 4;  // of one operation
@@ -128,8 +133,8 @@ class heap {
   block* blocks_ = nullptr;  // [0] is none, and lies nowhere
   // Which block was last shown at an address: where so many bytes are asked for that one can begin in
   // a page, by the page, so that what is looked up for them stays in the processor's caches.
-  std::uint32_t* of_units_ = nullptr;
-  std::uint32_t* of_pages_ = nullptr;
+  std::atomic<std::uint32_t>* of_units_ = nullptr;
+  std::atomic<std::uint32_t>* of_pages_ = nullptr;
   std::uint64_t blocks_made_ = 1, most_blocks_ = 0;
   block* spare_ = nullptr;
   std::uint64_t spares_ = 0;

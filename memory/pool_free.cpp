@@ -94,7 +94,7 @@ void pool::check_block(const block& b, std::uint64_t bytes) const {
 void pool::refuse(const void* memory, const block* found) const {
   const heap& from = heap_of(memory);
   text got("memory that is not of this pool");
-  if (found != nullptr && !found->is(block_state::unused)) {
+  if (found != nullptr) {
     got = text("a block of %llu bytes that was freed before", number(found->size));
   } else if (const block* around = from.outside(memory) ? nullptr : from.enclosing(memory)) {
     got = text("byte %lld of a block of %llu bytes",

@@ -57,8 +57,9 @@ void pool::note_given(const block& b, std::uint64_t requested, std::uint8_t purp
 
 // The time is that before the block can be somebody else's, as the history says of each block.
 bool pool::give_and_note(void* memory, std::uint64_t bytes) noexcept {
-  const block* b = heaps_[VELO_LIFETIME_DEFAULT].find(memory);
-  if (b == nullptr || !b->is(block_state::in_use)) return false;
+  block* b = nullptr;
+  if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, bytes, b)) return false;
+  if (!b->is(block_state::in_use)) return false;
   const std::uint64_t ticks = ticks_now();
   const std::uint8_t purpose = b->purpose.load(std::memory_order_relaxed);
   const std::uint64_t requested = b->asked();
