@@ -83,8 +83,12 @@ class fake_host {
         std::chrono::steady_clock::now() + std::chrono::nanoseconds(call->timeout_ns);
     std::unique_lock<std::mutex> held(lock_);
     const auto wait = [&](auto&& there) {
-      return moved_.wait_until(held, until, [&] { return aborted_ > 0 || there(); }) &&
-             aborted_ == 0;
+      return moved_.wait_until(held, until, [&] { return aborted_ > 0 || gone_ || there(); }) &&
+             aborted_ == 0 && !gone_;
+    };
+    const auto go = [&] {  // what it offered is no longer there for those who come
+      gone_ = true;
+      return fail(call, "rank missing", -110);
     };
     if (!wait([&] { return !leaving_; })) return fail(call, "rank missing", -110);
     if (offers_.empty()) name_ = name;
@@ -92,7 +96,7 @@ class fake_host {
     offers_[me.rank] = mine;
     moved_.notify_all();
     if (offers_.size() == ranks_.size()) leaving_ = true;
-    if (!wait([&] { return leaving_; })) return fail(call, "rank missing", -110);
+    if (!wait([&] { return leaving_; })) return go();
     const std::int64_t done = look(offers_);
     const int round = round_;
     if (++left_ == size()) {
@@ -102,7 +106,7 @@ class fake_host {
       ++round_;
     }
     moved_.notify_all();
-    if (!wait([&] { return round_ != round; })) return fail(call, "rank missing", -110);
+    if (!wait([&] { return round_ != round; })) return go();
     return done;
   }
   static std::int64_t fail(const velo_host_call* call, const char* why, std::int64_t code) {
@@ -269,6 +273,7 @@ class fake_host {
   std::map<int, offer> offers_;
   int left_ = 0, round_ = 0, released_ = 0, aborted_ = 0;
   bool leaving_ = false;
+  bool gone_ = false;  // a rank in the middle of a meeting
   std::map<std::pair<int, int>, offer> boxes_;
   std::map<std::vector<std::int32_t>, std::unique_ptr<fake_host>> parts_;
 };

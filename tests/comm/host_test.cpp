@@ -232,6 +232,7 @@ TEST_CASE("an abort and a rank that has other terms are told by way of the host"
       return sum(me, 100);
     });
     for (const said& got : all) CHECK(got.got == "an abort by rank 2");
+    CHECK(host.await_released(3));  // no thread is in its functions any more
   }
   {
     fake_host host(3, "gather abort");  // one that is in the middle, with nobody else there
@@ -241,11 +242,16 @@ TEST_CASE("an abort and a rank that has other terms are told by way of the host"
       return velo_group_abort(me.group);
     });
     for (int rank = 0; rank < 2; ++rank) CHECK(all[at(rank)].code == VELO_ERR_PEER);
+    CHECK(host.await_released(3));
   }
   fake_host host(3, "to_all");
   const std::vector<said> all =
       on_ranks(host, 20000, [&](const rank_of_group& me) { return sum(me, me.rank == 1 ? 7 : 8); });
-  for (const said& got : all) CHECK(got.got == "rank 1 with all_reduce of 7 float32, sum");
+  for (const said& got : all) {
+    INFO(got.cause);
+    CHECK(got.got == "rank 1 with all_reduce of 7 float32, sum");
+  }
+  CHECK(host.await_released(3));
 }
 
 TEST_CASE("what ranks give each other must be what the others expect, over a host, too") {
