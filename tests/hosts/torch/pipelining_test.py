@@ -5,8 +5,10 @@ import ctypes
 import os
 import sys
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, ".."), os.path.join(HERE, "..", "..", "..", "examples", "python")]
 from framework import need  # noqa: E402
+import velo.ctypes as abi  # noqa: E402
 
 torch = need("torch")
 from torch.distributed.pipelining import schedules  # noqa: E402
@@ -18,12 +20,6 @@ KINDS = ["custom", "gpipe", "1f1b", "interleaved", "looped_bfs", "zbh1", "zbh2",
          "dualpipe", "dualpipev", "seq1f1b", "auto"]
 
 
-class Desc(ctypes.Structure):
-    _fields_ = [("struct_size", ctypes.c_uint32), ("kind", ctypes.c_int32), ("ranks", ctypes.c_int32), ("microbatches", ctypes.c_int32),
-                ("chunks", ctypes.c_int32), ("group", ctypes.c_int32), ("splits", ctypes.c_int32), ("flags", ctypes.c_uint32),
-                ("cap", ctypes.c_double), ("costs", ctypes.c_void_p)]
-
-
 def done(status):
     assert status == 0, status
 
@@ -32,7 +28,8 @@ class Schedule:
     def __init__(self, kind="custom", ranks=0, microbatches=0, chunks=0, handle=None):
         self.handle = handle or ctypes.c_void_p()
         if handle is None:
-            desc = Desc(ctypes.sizeof(Desc), KINDS.index(kind), ranks, microbatches, chunks, 0, 0, 0, 0, None)
+            desc = abi.velo_schedule_desc()
+            desc.kind, desc.ranks, desc.microbatches, desc.chunks = KINDS.index(kind), ranks, microbatches, chunks
             done(velo.velo_schedule_create(ctypes.byref(desc), ctypes.byref(self.handle)))
 
     def __del__(self):
