@@ -76,20 +76,20 @@ TEST_CASE("ranks that are processes carry out a schedule, messages of any length
     for (const std::int64_t scale : {std::int64_t{1}, long_length}) {
       INFO("kind " << kind << ", scale " << scale);
       processes ranks;
-      const auto [which, how] = std::pair(kind, of);
-      ranks.start_all(of.ranks, VELO_GROUP_DESC_INIT, [which, how, scale](const member& me) {
-        const velo_schedule_desc desc = desc_of(which, how);
-        velo_schedule order = nullptr;
-        velo_schedule_create(&desc, &order);
-        ending said;
-        {
-          rank_part mine(order, me.context, me.group, scale);
-          said = ending_of(velo_executor_run(me.stream, mine.executor));
-          said.value = mine.went_well() ? 1 : 0;
-        }
-        velo_schedule_destroy(order);
-        return said;
-      });
+      ranks.start_all(of.ranks, VELO_GROUP_DESC_INIT,
+                      [which = kind, how = of, scale](const member& me) {
+                        const velo_schedule_desc desc = desc_of(which, how);
+                        velo_schedule order = nullptr;
+                        velo_schedule_create(&desc, &order);
+                        ending said;
+                        {
+                          rank_part mine(order, me.context, me.group, scale);
+                          said = ending_of(velo_executor_run(me.stream, mine.executor));
+                          said.value = mine.went_well() ? 1 : 0;
+                        }
+                        velo_schedule_destroy(order);
+                        return said;
+                      });
       for (const ending& each : ranks.wait()) {
         INFO(each.expected << " " << each.got << " " << each.cause);
         CHECK(each.code == VELO_OK);

@@ -159,7 +159,7 @@ TEST_CASE("a measured timeline may be a picture, and takes no other file's place
 
 TEST_CASE("what a model in stages cannot do is refused before it trains") {
   workplace w;
-  const auto refused = [&](std::vector<std::string> more, const char* why) {
+  const auto refused = [&](const std::vector<std::string>& more, const char* why) {
     const outcome done = w.run(more);
     INFO(done.text);
     CHECK(done.code == 1);
