@@ -9,8 +9,9 @@ placed within a second, `online`, the same trace in a pool that knows
 nothing of what comes, beside the model of the allocator that frameworks use, and `pipeline`, a million buffers of a pipeline's stage within five, the height over the bound; `mismatch`, a
 replay in which 5 % of the tensors have other sizes and 1 % are new, the most bytes reserved over the most alive (worst of four seeds);
 `swap`, half of the peak as the budget and two links of 12 GB/s, the stall over the bound that no plan is below (worst of six lengths of the
-step, since a trace does not tell how long it computes); `joint`, 40 % of the peak and steps of 0.5 s, the stall of swapping and making
-again together over the better of either alone. For it each allocation of the trace is an operation that takes as long as the others,
+step, since a trace does not tell how long it computes); `swap_run`, the same with operations: the seconds that such a step takes on
+the clock (executed_step.py) over those planned; `joint`, 40 % of the peak and steps of 0.5 s, the stall of swapping and making
+again together over the better of either alone. For both each allocation of the trace is an operation that takes as long as the others,
 and reads what was allocated before it and what is freed before the next; `stitch`, a block of nine tenths of what is free in a thousand
 holes of 2 MiB, in seconds a GiB (best of five). One JSON object a row with --json. Goals: goals.json, plans. Needs nothing
 but Python; VELO_LIBRARY names the library, else the build's is taken.
@@ -33,6 +34,7 @@ ROOT = FOLDER.parent
 sys.path.insert(0, str(ROOT / "examples/python"))
 os.environ.setdefault("VELO_LIBRARY", str(ROOT / "build/capi/libvelo.so.1"))
 import velo.ctypes as v  # noqa: E402
+from executed_step import Step  # noqa: E402
 
 COMMAND = os.environ.get("VELO_COMMAND", str(ROOT / "build/examples/velo/velo"))
 LINK = 12e9  # bytes a second
@@ -239,6 +241,14 @@ def swapped(plan, policy, budget, rate):
     return found.stall_seconds, found.make_seconds
 
 
+def transfers(plan, count):
+    swap, all_of_them = v.velo_plan_swap(), []
+    for index in range(count):
+        plan.call("get_swap", index, ctypes.byref(swap))
+        all_of_them.append((swap.action, swap.buffer, swap.after))
+    return all_of_them
+
+
 def operations(text):
     """Buffers (lower, upper, bytes) and reads (buffer, time) of a trace whose allocations are operations at times 3 * i."""
     buffers, reads, alive, count = [], [], {}, 0
@@ -281,15 +291,21 @@ def made_again(library, buffers, reads, count, seconds, budget):
         library.velo_recompute_plan_destroy(handle)
 
 
-def joint(library, name, text, seconds=0.5):
-    buffers, reads, count = operations(text)
+@contextlib.contextmanager
+def plan_of_operations(library, buffers, reads, count, seconds):
     with plan_of(library) as plan:
         for lower, upper, size in buffers:
             plan.call("add", lower, upper, size, None)
-        for index, time in reads:
-            plan.call("add_use", index, time, v.VELO_ACCESS_READ)
+        for index, time_of_it in reads:
+            plan.call("add_use", index, time_of_it, v.VELO_ACCESS_READ)
         for i in range(count):
             plan.call("add_work", 3 * i + 2, seconds / count)
+        yield plan
+
+
+def joint(library, name, text, seconds=0.5):
+    buffers, reads, count = operations(text)
+    with plan_of_operations(library, buffers, reads, count, seconds) as plan:
         budget = int(0.4 * plan.stats().lower_bound)
         swap = min(swapped(plan, policy, budget, LINK)[0] for policy in (v.VELO_SWAP_FURTHEST, v.VELO_SWAP_SMART))
         none = swapped(plan, v.VELO_SWAP_JOINT, budget, 1.0)  # no link to speak of
@@ -297,6 +313,30 @@ def joint(library, name, text, seconds=0.5):
         both = swapped(plan, v.VELO_SWAP_JOINT, budget, LINK)
     return {"name": "joint", "instance": name, "threads": 1, "overshoot": both[0] / (min(swap, made) or 1), "swap": swap, "made_again": made,
             "joint": both[0], "of_it_made_again": both[1]}
+
+
+def swap_run(library, name, text):
+    buffers, reads, count = operations(text)
+    stages = [[] for _ in range(count)]
+    for index, time_of_it in reads:
+        stages[time_of_it // 3].append(index)
+    lives = [(lower // 3, (upper - 1) // 3, size) for lower, upper, size in buffers]
+    for index in {index for index in range(len(lives))} - {index for index, _ in reads}:
+        stages[lives[index][1]].append(index)
+    row = {"name": "swap_run", "instance": name, "threads": 1, "overshoot": 0.0}
+    for seconds in STEPS:
+        with plan_of_operations(library, buffers, reads, count, seconds) as plan:
+            budget = plan.stats().lower_bound // 2
+            stall, _ = swapped(plan, v.VELO_SWAP_FURTHEST, budget, LINK)
+            found = v.velo_plan_swap_stats()
+            plan.call("get_swap_stats", ctypes.byref(found))
+            planned = [(action, buffer, after // 3 if after > 2 else -1) for action, buffer, after in transfers(plan, found.transfers)]
+        step = Step(stages, lives, planned, seconds / count, LINK, budget)
+        took = step.run()
+        if took / (seconds + stall) > row["overshoot"]:
+            row.update(overshoot=took / (seconds + stall), compute=seconds, stall=stall, bound=found.bound_seconds, took=took,
+                       transfers=found.transfers, peak=step.peak, budget=budget)
+    return row
 
 
 def online(file):
@@ -352,6 +392,8 @@ def rows_of(library, data, wanted):
                 yield mismatches(library, file.stem, plan.buffers())
             if wanted("swap"):
                 yield swaps(plan, file.stem)
+        if wanted("swap_run"):
+            yield swap_run(library, file.stem, file.read_bytes())
         if wanted("joint"):
             yield joint(library, file.stem, file.read_bytes())
     if wanted("pipeline"):
