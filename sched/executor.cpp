@@ -21,10 +21,11 @@ bool any_sends(const schedule& of, std::int32_t rank) {
   return false;
 }
 
-// With the sends and receives that a link needs.
-std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, std::int32_t rank,
-                                    const velo_link& link) {
-  if ((link.flags & VELO_LINK_WAITS) == 0 || any_sends(*what, rank)) return what;
+// With the sends and receives that a link needs, unless any rank has sends of its own: all ranks have
+// to come to the same answer, from the schedule and not from their rows.
+std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, const velo_link& link) {
+  const bool sends = what->has(set_of(VELO_ACTION_SEND_F) | set_of(VELO_ACTION_SEND_B));
+  if ((link.flags & VELO_LINK_WAITS) == 0 || sends) return what;
   return std::make_shared<const schedule>(lower(*what));
 }
 
@@ -33,7 +34,7 @@ std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, std::i
 executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
                    const velo_executor_desc& desc, const velo_link& link)
     : owner_(owner),
-      schedule_(fit(std::move(what), desc.rank, link)),
+      schedule_(fit(std::move(what), link)),
       shape_(schedule_->what()),
       desc_(desc),
       courier_(link, owner.memory()) {

@@ -31,6 +31,14 @@ TEST_CASE("over a group every rank is given what the others made") {
   }
 }
 
+TEST_CASE("sends of one rank's row are those of the schedule for all ranks") {
+  // Rank 0 sends micro-batch 1 behind the gradient of 0, so rank 1 may not wait for it before.
+  team all(schedule_of("0F0,0SEND_F0,0F1,0B0,0SEND_F1,0B1\n1F0,1B0,1F1,1B1\n"), 0, 5 * second,
+           by::group);
+  all.run();
+  require_all_went_well(all);
+}
+
 TEST_CASE("a failure of one rank is that of all over a group, too, with the first cause") {
   team all(schedule_of(VELO_SCHEDULE_1F1B, {3, 8}), 0, 20 * second, by::group);
   all.models[1].before = [](const velo_executor_call& call) {

@@ -50,8 +50,8 @@ typedef void (*velo_link_abort_fn)(void* user, const char* why);
 
 /* Bits of velo_link.flags. */
 enum {
-  VELO_LINK_WAITS = 1 /* a send may wait for its receive: executors put SEND and RECV into rows that
-                         have none, as velo_schedule_lower does */
+  VELO_LINK_WAITS = 1 /* a send may wait for its receive: schedules without a SEND in any row are
+                         carried out as velo_schedule_lower makes them */
 };
 
 /* How one rank reaches others. Failures are passed on with their record, where the function left
