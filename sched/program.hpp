@@ -71,6 +71,10 @@ class program {
 
   std::int64_t length() const { return length_; }
   kind_set kinds() const;
+  std::size_t bytes() const {
+    return sizeof *this + phases_.capacity() * sizeof(phase) +
+           counters_.capacity() * sizeof(counters);
+  }
 
   // Actions [first, first + count), which are there. stages: of the rank, by chunk.
   void read(std::int64_t first, std::int64_t count, const std::int32_t* stages, action* into) const;

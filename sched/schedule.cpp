@@ -31,6 +31,17 @@ std::int64_t schedule::actions() const {
   return all;
 }
 
+std::size_t schedule::bytes() const {
+  std::size_t all = 0;
+  for (const row& of : rows_) {
+    if (const auto* formula = std::get_if<program>(&of))
+      all += formula->bytes();
+    else
+      all += std::get<std::vector<action>>(of).capacity() * sizeof(action);
+  }
+  return all;
+}
+
 void schedule::read(std::int32_t rank, std::int64_t first, std::int64_t count, action* into) const {
   const row& of = rows_[rank];
   if (const auto* formula = std::get_if<program>(&of)) {

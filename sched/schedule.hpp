@@ -70,6 +70,7 @@ class schedule {
 
   std::int64_t length(std::int32_t rank) const;
   std::int64_t actions() const;  // of all ranks
+  std::size_t bytes() const;     // of memory that the rows take
   // Actions [first, first + count) of a row, which are there.
   void read(std::int32_t rank, std::int64_t first, std::int64_t count, action* into) const;
 

@@ -8,7 +8,7 @@
 namespace velo::sched::tune {
 namespace {
 
-// Bounds the time that one candidate takes.
+// Bounds the time and the memory that one candidate takes.
 constexpr std::int64_t most_actions = std::int64_t{1} << 23;
 
 bool exceeds(const holding& a, const holding& b) {
@@ -64,11 +64,18 @@ double order::peak(std::int32_t rank, const std::vector<double>& sizes) const {
   return most;
 }
 
+std::size_t order::bytes() const {
+  std::size_t all = sizeof *this + why.capacity();
+  if (rows != nullptr) all += rows->bytes();
+  for (const std::vector<holding>& of_rank : states)
+    for (const holding& one : of_rank) all += sizeof one + one.capacity() * sizeof one[0];
+  return all;
+}
+
 std::shared_ptr<const order> orders::get(velo_schedule_kind kind, std::int32_t ranks,
                                          std::int32_t chunks, std::int32_t microbatches) {
   const key wanted(kind, ranks, chunks, microbatches);
   if (const auto found = made_.find(wanted); found != made_.end()) return found->second;
-  if (made_.size() >= most) made_.clear();
 
   auto made = std::make_shared<order>();
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
@@ -90,6 +97,11 @@ std::shared_ptr<const order> orders::get(velo_schedule_kind kind, std::int32_t r
     made->why = std::string(none.argument).substr(sizeof "desc." - 1) + ": expected " +
                 none.expected + ", got " + none.got;
   }
+  if (bytes_ + made->bytes() > room_) {
+    made_.clear();
+    bytes_ = 0;
+  }
+  bytes_ += made->bytes();
   made_[wanted] = made;
   return made;
 }

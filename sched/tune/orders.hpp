@@ -3,7 +3,7 @@
 // What a rank holds at a time follows from its row alone, whatever actions take: how many activations
 // of each of its chunks. Of all those states only the ones that no other exceeds in every chunk
 // matter, a few a rank, so that the peak under any sizes is a maximum over few sums. One pass over the
-// row finds them.
+// row finds them. Orders are kept as long as their bytes fit into the room there is for them.
 #pragma once
 
 #include <map>
@@ -26,17 +26,22 @@ struct order {
 
   // The most that a rank holds, where an activation of chunk c takes sizes[c].
   double peak(std::int32_t rank, const std::vector<double>& sizes) const;
+  std::size_t bytes() const;
 };
 
 class orders {
  public:
-  // Lives as long as this does, or until `most` others were asked for.
+  // room: bytes of all that are kept, but for one that takes more by itself.
+  explicit orders(std::size_t room = std::size_t{256} << 20) : room_(room) {}
+
+  // Kept until others need the room.
   std::shared_ptr<const order> get(velo_schedule_kind kind, std::int32_t ranks, std::int32_t chunks,
                                    std::int32_t microbatches);
 
  private:
   using key = std::tuple<velo_schedule_kind, std::int32_t, std::int32_t, std::int32_t>;
-  static constexpr std::size_t most = 256;
+  const std::size_t room_;
+  std::size_t bytes_ = 0;
   std::map<key, std::shared_ptr<const order>> made_;
 };
 

@@ -1,10 +1,11 @@
 // The search: every layout of a job's space is a plan or a rejection with its reason.
 //
 // Candidates are enumerated once and get a lower bound of their step's time from the work of the
-// busiest rank and the way to it and back, in a microsecond each. Then, by rising bound: memory from
-// the order of each rank (sched/tune/orders.hpp), and for what fits, time from the simulator. It ends
-// when the next bound is above the slowest of as many plans as are kept, so the plans kept are those
-// that trying every candidate would give. Memory: about a hundred bytes a candidate.
+// busiest rank and the way to it and back, in about two microseconds each. Then, by rising bound:
+// memory from the order of each rank (sched/tune/orders.hpp), and for what fits, time from the
+// simulator. It ends when the next bound is above the slowest of as many plans as are kept, so the
+// plans kept are those that trying every candidate would give. Memory: about a hundred bytes a
+// candidate, and the room of the orders.
 //
 // Memory of a rank, by the bytes that training gives: parameters and gradients of its layers, cut by
 // tp and ep; optimizer states, under ZeRO stage 1 (Rajbhandari et al., 2020) shared by the ranks that

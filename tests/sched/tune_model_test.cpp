@@ -235,6 +235,26 @@ TEST_CASE("peaks of an order are those of the simulator") {
   CHECK(all.get(VELO_SCHEDULE_DUALPIPEV, 4, 2, 3)->rows == nullptr);
 }
 
+TEST_CASE("orders are kept as long as there is room for their bytes, and made again") {
+  constexpr std::size_t room = 1 << 20;
+  orders all(room);
+  std::vector<std::weak_ptr<const order>> made;
+  std::size_t bytes = 0, kept = 0;
+  for (std::int32_t microbatches = 100; bytes < 4 * room; microbatches += 10) {
+    const auto one = all.get(VELO_SCHEDULE_VHALF, 4, 2, microbatches);
+    REQUIRE(one->rows != nullptr);
+    CHECK(one->bytes() >= static_cast<std::size_t>(one->rows->actions()) * sizeof(velo_action));
+    CHECK(all.get(VELO_SCHEDULE_VHALF, 4, 2, microbatches) == one);
+    bytes += one->bytes();
+    made.push_back(one);
+  }
+  for (const auto& one : made)
+    if (const auto still = one.lock()) kept += still->bytes();
+  CHECK(kept > 0);
+  CHECK(kept <= room);
+  CHECK(all.get(VELO_SCHEDULE_VHALF, 4, 2, 100)->rows->what().microbatches == 100);
+}
+
 TEST_CASE("stages of unequal costs are simulated as they are") {
   const sched::schedule order = test::made(VELO_SCHEDULE_1F1B, {2, 2});
   sched::ticks uneven;
