@@ -108,15 +108,17 @@ class section {
     note(key, into ? "true" : "false");
   }
 
+  // instead: what counts whatever the text says; 0: nothing does.
   void count(const char* key, std::int64_t& into, std::int64_t otherwise, std::int64_t least,
-             std::int64_t most) {
+             std::int64_t most, std::int64_t instead = 0) {
     if (const auto value = member(key)) {
       into = whole(key, *value, least, most);
     } else {
-      if (otherwise == required)
+      if (otherwise == required && instead == 0)
         fail(VELO_ERR_ARGUMENT, named(key).c_str(), range(least, most), "nothing");
       into = otherwise;
     }
+    if (instead != 0) into = instead;
     note(key, std::to_string(into));
   }
 
@@ -336,7 +338,8 @@ std::vector<std::int32_t> powers_of_two(std::int64_t most) {
   return all;
 }
 
-space read_space(section from, const job& what) {
+// keep: instead of the text's; 0: as it says.
+space read_space(section from, const job& what, std::int32_t keep) {
   constexpr std::int32_t most = 1 << 16;
   space to;
   to.tp = powers_of_two(std::min(what.profile.per_node, what.accelerators));
@@ -362,7 +365,7 @@ space read_space(section from, const job& what) {
   from.names("recompute", recompute_names, to.recompute);
   from.names("kind", kind_names, to.kinds);
   from.names("split", split_names, to.splits);
-  from.count("keep", to.keep, 20, 1, most_kept);
+  from.count("keep", to.keep, 20, 1, most_kept, keep);
   from.finish();
   return to;
 }
@@ -406,14 +409,8 @@ job read_job(const velo_tune_desc& desc) {
   to.model = read_model(config.inner("model"));
   to.training = read_training(config.inner("training"), to.model);
   to.profile = read_profile_of(desc, config, to.assumptions);
-  if (desc.accelerators != 0) {
-    config.member("accelerators");
-    to.accelerators = desc.accelerators;
-  } else {
-    config.count("accelerators", to.accelerators, required, 1, most_accelerators);
-  }
-  to.space = read_space(config.inner("search"), to);
-  if (desc.keep != 0) to.space.keep = desc.keep;
+  config.count("accelerators", to.accelerators, required, 1, most_accelerators, desc.accelerators);
+  to.space = read_space(config.inner("search"), to, desc.keep);
   config.finish();
   return to;
 }

@@ -44,7 +44,10 @@ TEST_CASE("the jobs that come with velo have plans from 16 to 2048 accelerators"
         CHECK(number(one, "total") == Approx(sum));
         CHECK(sum <= number(all.get(), "memory_bytes"));
       }
-      CHECK(json_object_get(json_object_get(all.get(), "assumptions"), "profile.peak_tflops"));
+      const json_t* assumed = json_object_get(all.get(), "assumptions");
+      CHECK(json_object_get(assumed, "profile.peak_tflops"));
+      CHECK(number(assumed, "config.accelerators") == std::stoi(count));
+      CHECK(number(assumed, "config.search.keep") == 3);
     }
   }
 }
@@ -54,7 +57,8 @@ TEST_CASE("a table has a unit over every column, and as many rows as asked for")
   CHECK(o.code == 0);
   CHECK(o.out.find("Llama-2-7B, 6.738 billion parameters, 64 accelerators") == 0);
   for (const char* text : {"\n#   step", "\n1  ", "\n4  ", "Memory of the best",
-                           "Rejected:", "Assumed:", "Korthikanti", "profile.peak_tflops 312"})
+                           "Rejected:", "Assumed:", "Korthikanti", "profile.peak_tflops 312",
+                           "config.accelerators 64", "config.search.keep 4"})
     CHECK(o.out.find(text) != std::string::npos);
   CHECK(o.out.find("\n5  ") == std::string::npos);
 }
