@@ -58,8 +58,7 @@ class enumeration {
   void contexts() {
     for (const std::int32_t cp : space_.cp) {
       at_.cp = cp;
-      const std::int64_t parts = job_.training.sequence_parallel ? std::int64_t{at_.tp} * cp : cp;
-      if (job_.training.sequence % parts == 0)
+      if (job_.training.sequence % sequence_parts(job_.training, at_) == 0)
         pipelines();
       else
         reject(VELO_TUNING_REASON_SEQUENCE);

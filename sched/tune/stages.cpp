@@ -39,6 +39,10 @@ std::int64_t expert_sharers(const velo_tuning_layout& layout) {
 
 }  // namespace
 
+std::int64_t sequence_parts(const training& of, const velo_tuning_layout& layout) {
+  return of.sequence_parallel ? std::int64_t{layout.tp} * layout.cp : layout.cp;
+}
+
 std::vector<std::int32_t> split_layers(const model& of, const parts& costs, std::int32_t stages,
                                        velo_tuning_split how) {
   if (of.layers < stages) return {};

@@ -9,6 +9,9 @@
 
 namespace velo::sched::tune {
 
+// Parts into which a layout cuts a sequence, all of one size.
+std::int64_t sequence_parts(const training& of, const velo_tuning_layout& layout);
+
 // Layers of each stage, or none where there is no such split. Balanced: of contiguous splits with a
 // layer in every stage, one whose slowest stage is fastest; what room that leaves goes to the first
 // stages, which hold activations longest.

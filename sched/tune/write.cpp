@@ -8,8 +8,7 @@
 #include "core/json.hpp"
 #include "sched/kinds.hpp"
 #include "sched/render/text.hpp"
-#include "sched/tune/parts.hpp"
-#include "sched/tune/tune.hpp"
+#include "sched/tune/stages.hpp"
 
 namespace velo::sched::tune {
 namespace {
@@ -116,6 +115,18 @@ std::string layout_text(const velo_tuning_layout& layout) {
   const auto words = words_of(layout);
   for (std::size_t i = 0; i < words.size(); ++i)
     if (!words[i].empty()) add(std::string(word_names[i]) + " " + words[i]);
+  return all;
+}
+
+long long number(std::int64_t value) {
+  return value;
+}
+
+std::string heads_text(const model& of, std::int32_t tp) {
+  std::string all = text("tp %d does not divide %lld heads, %lld of keys, or feed-forwards of %lld",
+                         tp, number(of.heads), number(of.kv_heads), number(of.ffn_hidden))
+                        .buffer;
+  if (of.shared_hidden > 0) all += " and " + std::to_string(of.shared_hidden);
   return all;
 }
 
@@ -245,12 +256,9 @@ std::string nearest_text(const tuning& from) {
 std::string reason_of(const tuning& from, const rejection& what) {
   const job& j = from.of;
   const velo_tuning_layout& l = what.layout;
-  const auto number = [](std::int64_t value) { return static_cast<long long>(value); };
   switch (what.code) {
     case VELO_TUNING_REASON_HEADS:
-      return text("tp %d does not divide %lld heads, %lld of keys, or feed-forwards of %lld", l.tp,
-                  number(j.model.heads), number(j.model.kv_heads), number(j.model.ffn_hidden))
-          .buffer;
+      return heads_text(j.model, l.tp);
     case VELO_TUNING_REASON_RANKS:
       return text("tp * cp * pp = %lld does not divide %lld accelerators",
                   number(std::int64_t{l.tp} * l.cp * l.pp), number(j.accelerators))
@@ -264,8 +272,9 @@ std::string reason_of(const tuning& from, const rejection& what) {
                   number(std::int64_t{l.dp} * l.micro_batch), number(j.training.global_batch))
           .buffer;
     case VELO_TUNING_REASON_SEQUENCE:
-      return text("tp * cp = %lld does not divide sequences of %lld",
-                  number(std::int64_t{l.tp} * l.cp), number(j.training.sequence))
+      return text("%s = %lld does not divide sequences of %lld",
+                  j.training.sequence_parallel ? "tp * cp" : "cp",
+                  number(sequence_parts(j.training, l)), number(j.training.sequence))
           .buffer;
     case VELO_TUNING_REASON_LAYERS:
       return text("%lld layers %s %d stages", number(j.model.layers),

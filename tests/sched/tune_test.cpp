@@ -1,6 +1,7 @@
 // Searches: what is found is what trying everything finds, and what is refused says where.
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "tests/comma_locale.hpp"
 #include "tests/sched/tunings.hpp"
@@ -17,7 +18,8 @@ namespace {
 wanted mixed() {
   wanted one;
   one.model += ", \"moe\": {\"experts\": 4, \"active\": 2, \"hidden\": 512, \"first\": 1}";
-  one.search = "\"micro_batch\": [1, 2, 3], \"cp\": [1, 2], \"tp\": [1, 2, 16], \"ep\": [1, 2, 3]";
+  one.search =
+      "\"micro_batch\": [1, 2, 3], \"cp\": [1, 2, 3], \"tp\": [1, 2, 16], \"ep\": [1, 2, 3]";
   return one;
 }
 std::string with_keep(wanted one, int keep) {
@@ -72,8 +74,8 @@ TEST_CASE("every candidate is a plan that fits, or has its reason") {
   }
   for (const velo_tuning_reason code :
        {VELO_TUNING_REASON_HEADS, VELO_TUNING_REASON_RANKS, VELO_TUNING_REASON_EXPERTS,
-        VELO_TUNING_REASON_BATCH, VELO_TUNING_REASON_LAYERS, VELO_TUNING_REASON_SCHEDULE,
-        VELO_TUNING_REASON_MEMORY, VELO_TUNING_REASON_SAME})
+        VELO_TUNING_REASON_BATCH, VELO_TUNING_REASON_SEQUENCE, VELO_TUNING_REASON_LAYERS,
+        VELO_TUNING_REASON_SCHEDULE, VELO_TUNING_REASON_MEMORY, VELO_TUNING_REASON_SAME})
     CHECK(reasons[code] > 0);
   CHECK(reasons[VELO_TUNING_REASON_SLOWER] == 0);  // all are kept
   for (const plan& one : all.plans) {
@@ -89,13 +91,41 @@ TEST_CASE("every candidate is a plan that fits, or has its reason") {
   }
 }
 
-TEST_CASE("no pipeline takes less than its bound") {
-  const tuning all = searched(with_keep(mixed(), 10000));
+TEST_CASE("a reason has the numbers that decide") {
+  const auto first = [](const wanted& of, velo_tuning_reason code) {
+    const tuning found = searched(of.text());
+    for (const rejection& one : found.rejections)
+      if (one.code == code) return reason_of(found, one);
+    return std::string("none");
+  };
+  wanted cut;
+  cut.search = "\"tp\": [2], \"cp\": [3]";
+  CHECK(first(cut, VELO_TUNING_REASON_SEQUENCE) == "tp * cp = 6 does not divide sequences of 256");
+  cut.training += ", \"sequence_parallel\": false";
+  CHECK(first(cut, VELO_TUNING_REASON_SEQUENCE) == "cp = 3 does not divide sequences of 256");
+  wanted shared;
+  shared.model +=
+      ", \"moe\": {\"experts\": 4, \"active\": 2, \"hidden\": 512, "
+      "\"shared_hidden\": 511}";
+  shared.search = "\"tp\": [2]";
+  CHECK(first(shared, VELO_TUNING_REASON_HEADS) ==
+        "tp 2 does not divide 8 heads, 8 of keys, or feed-forwards of 1024 and 511");
+}
+
+TEST_CASE("no pipeline of any kind takes less than its bound") {
+  wanted any = mixed();
+  any.search +=
+      ", \"kind\": [\"1f1b\", \"interleaved\", \"zbh1\", \"zb1p\", \"zbv\", \"vhalf\", \"vmin\", "
+      "\"dualpipev\", \"1f1b-v\", \"gpipe\", \"looped-bfs\"]";
+  const tuning all = searched(with_keep(any, 10000));
+  std::set<velo_schedule_kind> kinds;
   for (const plan& one : all.plans) {
+    kinds.insert(one.layout.kind);
     const parts costs = parts_of(all.of, one.layout);
     const auto stages = stages_of(all.of.model, costs, one.stage_layers);
     CHECK(least_seconds(one.layout, costs, stages) <= one.pipeline * (1 + 1e-9));
   }
+  CHECK(kinds.size() == 11);
 }
 
 TEST_CASE("a pipeline of equal stages takes what the formula of 1F1B says") {

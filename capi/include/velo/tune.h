@@ -49,7 +49,8 @@ enum {
   VELO_TUNING_REASON_RANKS = 2,    /* tp * cp * pp does not divide the accelerators */
   VELO_TUNING_REASON_EXPERTS = 3,  /* ep does not divide the experts, or tp * cp * dp */
   VELO_TUNING_REASON_BATCH = 4,    /* dp * micro_batch does not divide the batch */
-  VELO_TUNING_REASON_SEQUENCE = 5, /* tp * cp does not divide the sequence */
+  VELO_TUNING_REASON_SEQUENCE = 5, /* tp * cp, or cp without sequence parallelism, does not divide
+                                      the sequence */
   VELO_TUNING_REASON_LAYERS = 6,   /* layers do not divide into stages, or are fewer */
   VELO_TUNING_REASON_SCHEDULE = 7, /* the schedule's kind has none of this size */
   VELO_TUNING_REASON_MEMORY = 8,   /* a rank needs more than there is */
