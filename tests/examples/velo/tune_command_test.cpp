@@ -82,6 +82,11 @@ TEST_CASE("a job for which nothing fits names the nearest, and ends with 2") {
                    .out) != nullptr);
 }
 
+TEST_CASE("DeepSeek-V3 fits from 256 accelerators on, as its page says") {
+  CHECK(tune(folder + "deepseek_v3.json --top 1 --accelerators 128").code == 2);
+  CHECK(tune(folder + "deepseek_v3.json --top 1 --accelerators 256").code == 0);
+}
+
 TEST_CASE("bad input ends with 1, and says where it is") {
   const auto refused = [](const std::string& words, const char* part) {
     const outcome o = tune(words);
