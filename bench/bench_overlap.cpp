@@ -227,7 +227,7 @@ void pin(int cpu) {
   cpu_set_t one;
   CPU_ZERO(&one);
   CPU_SET(cpu, &one);
-  sched_setaffinity(0, sizeof one, &one);
+  require_done(sched_setaffinity(0, sizeof one, &one), "sched_setaffinity");
 }
 
 void by_threads(const row& r, board& all, double seconds) {

@@ -5,16 +5,15 @@
 
 DATA is a folder with placement/*.csv (id,lower,upper,size; the capacity stands in the name, NAME.CAPACITY.csv) and traces/*.csv (RMM's
 log). Rows: `place`, each instance on one thread and on two, seconds until it fits, 10 at most, and the sums of all; `trace`, each trace
-placed within a second, `online`, the same trace in a pool that knows
-nothing of what comes, beside the model of the allocator that frameworks use, and `pipeline`, a million buffers of a pipeline's stage within five, the height over the bound; `mismatch`, a
-replay in which 5 % of the tensors have other sizes and 1 % are new, the most bytes reserved over the most alive (worst of four seeds);
-`swap`, half of the peak as the budget and two links of 12 GB/s, the stall over the bound that no plan is below (worst of six lengths of the
-step, since a trace does not tell how long it computes); `swap_run`, the same with operations: the seconds that such a step takes on
-the clock (executed_step.py) over those planned; `joint`, 40 % of the peak and steps of 0.5 s, the stall of swapping and making
-again together over the better of either alone. For both each allocation of the trace is an operation that takes as long as the others,
-and reads what was allocated before it and what is freed before the next; `stitch`, a block of nine tenths of what is free in a thousand
-holes of 2 MiB, in seconds a GiB (best of five). One JSON object a row with --json. Goals: goals.json, plans. Needs nothing
-but Python; VELO_LIBRARY names the library, else the build's is taken.
+placed within a second; `online`, the same trace in a pool that knows nothing of what comes, beside the model of the allocator that
+frameworks use; `pipeline`, a million buffers of a pipeline's stage within five, the height over the bound; `mismatch`, a replay in which 5
+% of the tensors have other sizes and 1 % are new, the most bytes reserved over the most alive (worst of four seeds); `swap`, half of the
+peak as the budget and two links of 12 GB/s, the stall over the bound that no plan is below (worst of six lengths of the step, since a trace
+does not tell how long it computes); `swap_run`, the seconds that such a step takes on the clock (executed_step.py) over those planned;
+`joint`, 40 % of the peak and steps of 0.5 s, the stall of swapping and making again together over the better of either alone. For both each
+allocation of the trace is an operation that takes as long as the others, and reads what was allocated before it and what is freed before
+the next; `stitch`, a block of nine tenths of what is free in a thousand holes of 2 MiB, in seconds a GiB (best of five). One JSON object a
+row with --json. Goals: goals.json, plans. Needs nothing but Python; VELO_LIBRARY names the library, else the build's is taken.
 """
 import argparse
 import contextlib

@@ -191,12 +191,13 @@ result achieved_makespan() {
   for (int i = 0; i < times; ++i) {
     const std::string name = "bench-" + std::to_string(getpid()) + "-" + std::to_string(i);
     const pid_t other = fork();
+    require_done(other, "fork");
     if (other == 0) {
       rank_of_two(1, name, microbatches);
       _exit(0);
     }
     const told mine = rank_of_two(0, name, microbatches);
-    waitpid(other, nullptr, 0);
+    require_done(waitpid(other, nullptr, 0), "waitpid");
     seconds.push_back(mine.makespan);
     shares.push_back(simulated(mine, microbatches) / mine.makespan);
   }

@@ -3,8 +3,8 @@
 // For every stage of the rank and every unit there is a slot: what its F was given, what its backward
 // was given, and what it made and others have not received. Actions fill and empty slots; what comes
 // over the link goes into the slot that it is for, whichever slot is waited for. A slot is empty
-// again when B or W is done, so memory follows the schedule's own peak.
-// (What an action costs beside the host's function is measured by bench/bench_sched.)
+// again when B or W is done, so memory follows the schedule's own peak. Cost beside the host's functions
+// and the link: a constant for each action, which bench/bench_sched measures.
 #pragma once
 
 #include <atomic>

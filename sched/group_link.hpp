@@ -1,8 +1,8 @@
 // A group of ranks as the link of an executor: each rank a process, or a thread with a context.
 //
 // What crosses is a message of the group, on the context's inline stream. A send may wait for its
-// receive, as the group's do where messages are long, so rows have SEND and RECV, which never waits for
-// ever. The first failure of a rank ends the group, and with it the waiting of all others, who are
+// receive, as the group's do where messages are long, so a schedule without sends is carried out as
+// sched/lower.hpp makes it, in which no rank waits for ever. The first failure of a rank ends the group, and with it the waiting of all others, who are
 // told why. Cost: that of the group's messages.
 #pragma once
 

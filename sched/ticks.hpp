@@ -47,7 +47,9 @@ struct ticks {
   std::int64_t gather = 0, reduce = 0, optimizer = 0;  // of one stage
   bool fused_is_sum = false;
   std::vector<std::int64_t> shares;  // by stage, what all but messages is multiplied by; empty: 1
-  std::vector<stage_ticks> stages;   // by stage, instead of forward to fused; empty: as shares say
+  // By stage, instead of forward to fused, for schedules of F, I, W, B and FB alone; empty: as shares
+  // say.
+  std::vector<stage_ticks> stages;
   // Activations of a stage of share 1: all of them, those behind I, those before RECOMPUTE.
   std::int64_t full = 1, pending = 1, checkpoint = 0;
   double unit = 1;  // ticks in one of the costs' units; whole or a power of two

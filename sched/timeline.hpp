@@ -20,7 +20,8 @@ struct timeline {
   }
 };
 
-// The timeline of a schedule; throws ARGUMENT where costs have no shares for its stages, STATE naming the first rank that would wait for ever.
+// The timeline of a schedule; throws ARGUMENT where costs have no shares for its stages, STATE naming
+// the first rank that would wait for ever.
 timeline simulate(std::shared_ptr<const schedule> of, const costs& given);
 
 // By rank and action, in ticks. A simulated timeline keeps none: they are worked out again, in the

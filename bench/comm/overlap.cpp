@@ -31,7 +31,7 @@ void stay_on(std::initializer_list<int> processors) {
   cpu_set_t all;
   CPU_ZERO(&all);
   for (const int one : processors) CPU_SET(one, &all);
-  sched_setaffinity(0, sizeof all, &all);
+  require_done(sched_setaffinity(0, sizeof all, &all), "sched_setaffinity");
 }
 
 // Arithmetic in registers.
@@ -165,7 +165,7 @@ std::vector<result> overlap_rows(MPI_Op bf16_sum) {
   std::vector<result> rows;
   if (ranks != 2) return rows;
   cpu_set_t before;
-  sched_getaffinity(0, sizeof before, &before);
+  require_done(sched_getaffinity(0, sizeof before, &before), "sched_getaffinity");
   std::vector<std::uint16_t> x(buckets * elements);
   std::vector<MPI_Request> open(buckets);
   const engine mpi = mpi_reduces(x, open, bf16_sum);
@@ -177,7 +177,7 @@ std::vector<result> overlap_rows(MPI_Op bf16_sum) {
     const hidden ours = measure(side.reduces(x), computes), theirs = measure(mpi, computes);
     rows.push_back(row_of(both ? "both compute" : "one computes", ours, theirs));
   }
-  sched_setaffinity(0, sizeof before, &before);
+  require_done(sched_setaffinity(0, sizeof before, &before), "sched_setaffinity");
   return rows;
 }
 

@@ -7,8 +7,8 @@
 namespace pretrain {
 namespace {
 
-constexpr double many =
-    1e9;  // a bound for counts that have no tighter one; products of two still fit 64 bits
+// A bound for counts that have no tighter one; products of two still fit 64 bits.
+constexpr double many = 1e9;
 
 }  // namespace
 
@@ -71,11 +71,9 @@ void configuration::add_memory() {
   auto& y = values.memory;
   add("memory", "recompute", &y.recompute,
       "what the backward pass makes again: none, full (every layer from its input), block (the "
-      "first "
-      "recompute_layers), uniform (groups of recompute_layers), selective (core attention), "
+      "first recompute_layers), uniform (groups of recompute_layers), selective (core attention), "
       "activation (the gating's output), norm (the norms' outputs), adaptive (what takes least "
-      "time "
-      "within memory_budget)");
+      "time within memory_budget)");
   add("memory", "recompute_layers", &y.recompute_layers,
       "of block, activation and norm the first so many layers, 0: all; of uniform the size of a "
       "group, 0: 1",
@@ -110,8 +108,7 @@ void configuration::add_parallel() {
       1024);
   add("parallel", "timeline", &p.timeline,
       "FILE that receives when each rank did what in the third step: a picture (.svg), or a trace "
-      "for "
-      "Perfetto (any other ending)");
+      "for Perfetto (any other ending)");
 }
 
 void configuration::add_run() {

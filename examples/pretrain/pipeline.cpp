@@ -145,8 +145,8 @@ void pipeline::forward(velo_executor_call& call) {
   if (scores_) finish(at, of);
 }
 
-// The average over those who share weights is of copies, and of both ways through one: for each way the
-// micro-batches are to count as the others' do.
+// Gradients are averaged later over all who have the same weights: over copies, and over the chains of
+// each. So every chain makes the mean of its own micro-batches, which are accumulation / chains.
 void pipeline::backward(velo_executor_call& call, bool later) {
   if (scores_) return;
   stage& at = stage_of(call.action);

@@ -1,8 +1,5 @@
-// A schedule's rows say which stages a rank has.
+// Layers to stages, and stages to ranks as the schedule has them.
 #include "stage_plan.hpp"
-
-#include <algorithm>
-#include <array>
 
 namespace pretrain {
 
@@ -41,17 +38,8 @@ stage_plan::stage_plan(const settings& values)
 
 std::vector<int> stage_plan::stages_of(int rank) const {
   std::vector<int> all;
-  const std::int64_t length = order_.length(rank);
-  for (std::int64_t first = 0; first < length;) {
-    std::array<velo_action, 256> block;
-    const auto count = std::min<std::int64_t>(block.size(), length - first);
-    order_.actions(rank, first, count, block.data());
-    for (std::int64_t i = 0; i < count; ++i)
-      all.push_back(block[static_cast<std::size_t>(i)].stage);
-    first += count;
-  }
-  std::sort(all.begin(), all.end());
-  all.erase(std::unique(all.begin(), all.end()), all.end());
+  for (int stage = 0; stage < stages_; ++stage)
+    if (order_.stage(stage).rank == rank) all.push_back(stage);
   return all;
 }
 

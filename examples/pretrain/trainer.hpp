@@ -24,8 +24,8 @@ namespace pretrain {
 
 class trainer {
  public:
-  // Rank (split, where the model is to be in stages), text and settings must outlive the trainer. A trace, if settings ask for one, begins with
-  // the first step.
+  // Rank (split, where the model is to be in stages), text and settings must outlive the trainer. A
+  // trace, if settings ask for one, begins with the first step.
   trainer(member& rank, const settings& values, const corpus& text);
 
   // The most bytes that the run's memory will hold if these settings rule it.

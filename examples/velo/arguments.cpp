@@ -31,11 +31,6 @@ void set_seconds(arguments& given, const char*, const std::string& word) {
     throw input_error("--time wants seconds, as in --time 2.5");
 }
 
-void set_file(std::string& file, const std::string& word, const char* option) {
-  if (word.empty()) throw input_error(std::string(option) + " wants the name of a file");
-  file = word;
-}
-
 // What describes a job of many ranks: velo topology reads their words.
 void set_layout(arguments& given, const char* option, const std::string& word) {
   if (word.empty())

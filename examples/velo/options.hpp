@@ -1,6 +1,9 @@
 // The words after a command's name, sorted by a table of the command's own into options and the rest.
 #pragma once
 
+#include <charconv>
+#include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,22 @@ struct option {
   void (*set)(Given& given, const char* name, const std::string& word);
   bool alone = false;
 };
+
+// What most options want: a number of things, the name of a file. Throw input_error.
+inline void set_count(std::int32_t& count, const std::string& word, const char* option,
+                      std::int32_t most = std::numeric_limits<std::int32_t>::max()) {
+  const char* end = word.data() + word.size();
+  const auto [stop, error] = std::from_chars(word.data(), end, count);
+  if (error == std::errc() && stop == end && count >= 1 && count <= most) return;
+  const bool bounded = most < std::numeric_limits<std::int32_t>::max();
+  throw input_error(std::string(option) + " wants a number from 1" +
+                    (bounded ? " to " + std::to_string(most) : "") + ", not " +
+                    (word.empty() ? "nothing" : word));
+}
+inline void set_file(std::string& file, const std::string& word, const char* option) {
+  if (word.empty()) throw input_error(std::string(option) + " wants the name of a file");
+  file = word;
+}
 
 // Throws input_error for an option that the table does not have, naming the closest. Words that are
 // no options become given.words.

@@ -63,14 +63,6 @@ struct schedule_arguments {
   std::vector<std::string> words;
 };
 
-void set_count(std::int32_t& count, const std::string& word, const char* option) {
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, count);
-  if (error != std::errc() || stop != end || count < 1)
-    throw input_error(std::string(option) + " wants a number from 1, not " +
-                      (word.empty() ? "nothing" : word));
-}
-
 // Takes a number from the front of the text, and a comma behind it.
 bool take_cost(const char*& at, const char* end, double& cost) {
   const auto [stop, error] = std::from_chars(at, end, cost);

@@ -1,5 +1,4 @@
 // velo tune: the layouts of a job that train fastest, by a model of costs and memory.
-#include <charconv>
 #include <cstdio>
 #include <velo/velo.hpp>
 
@@ -38,20 +37,6 @@ struct tune_arguments {
   std::string output;
   std::vector<std::string> words;
 };
-
-void set_count(std::int32_t& count, const std::string& word, const char* option,
-               std::int32_t most) {
-  const char* end = word.data() + word.size();
-  const auto [stop, error] = std::from_chars(word.data(), end, count);
-  if (error != std::errc() || stop != end || count < 1 || count > most)
-    throw input_error(std::string(option) + " wants a number from 1 to " + std::to_string(most) +
-                      ", not " + (word.empty() ? "nothing" : word));
-}
-
-void set_file(std::string& file, const std::string& word, const char* option) {
-  if (word.empty()) throw input_error(std::string(option) + " wants the name of a file");
-  file = word;
-}
 
 using row = option<tune_arguments>;
 template <velo_tuning_format format>

@@ -6,12 +6,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
 #include "core/failure.hpp"
 #include "core/json.hpp"
+#include "sched/kinds.hpp"
 #include "sched/render/text.hpp"
 
 namespace velo::sched::tune {
@@ -25,38 +26,17 @@ constexpr double gib = 1 << 30, mib = 1 << 20;
 constexpr std::int64_t required = -1;  // where a key has no default
 constexpr std::size_t most_choices = 64;
 
-template <class Choice>
-struct name_row {
-  const char* name;
-  Choice choice;
-};
-constexpr name_row<velo_tuning_recompute> recompute_names[] = {
-    {"none", VELO_TUNING_RECOMPUTE_NONE},
-    {"core", VELO_TUNING_RECOMPUTE_CORE},
-    {"activation", VELO_TUNING_RECOMPUTE_ACTIVATION},
-    {"full", VELO_TUNING_RECOMPUTE_FULL}};
-constexpr name_row<velo_tuning_split> split_names[] = {{"even", VELO_TUNING_SPLIT_EVEN},
-                                                       {"balanced", VELO_TUNING_SPLIT_BALANCED}};
+constexpr velo_tuning_recompute recomputes[] = {
+    VELO_TUNING_RECOMPUTE_NONE, VELO_TUNING_RECOMPUTE_CORE, VELO_TUNING_RECOMPUTE_ACTIVATION,
+    VELO_TUNING_RECOMPUTE_FULL};
+constexpr velo_tuning_split splits[] = {VELO_TUNING_SPLIT_EVEN, VELO_TUNING_SPLIT_BALANCED};
 // Those whose order needs no costs.
-constexpr name_row<velo_schedule_kind> kind_names[] = {{"1f1b", VELO_SCHEDULE_1F1B},
-                                                       {"interleaved", VELO_SCHEDULE_INTERLEAVED},
-                                                       {"zbh1", VELO_SCHEDULE_ZBH1},
-                                                       {"zb1p", VELO_SCHEDULE_ZB1P},
-                                                       {"zbv", VELO_SCHEDULE_ZBV},
-                                                       {"vhalf", VELO_SCHEDULE_VHALF},
-                                                       {"vmin", VELO_SCHEDULE_VMIN},
-                                                       {"dualpipev", VELO_SCHEDULE_DUALPIPEV},
-                                                       {"1f1b-v", VELO_SCHEDULE_1F1B_V},
-                                                       {"gpipe", VELO_SCHEDULE_GPIPE},
-                                                       {"looped-bfs", VELO_SCHEDULE_LOOPED_BFS}};
+constexpr velo_schedule_kind kinds[] = {
+    VELO_SCHEDULE_1F1B,  VELO_SCHEDULE_INTERLEAVED, VELO_SCHEDULE_ZBH1,
+    VELO_SCHEDULE_ZB1P,  VELO_SCHEDULE_ZBV,         VELO_SCHEDULE_VHALF,
+    VELO_SCHEDULE_VMIN,  VELO_SCHEDULE_DUALPIPEV,   VELO_SCHEDULE_1F1B_V,
+    VELO_SCHEDULE_GPIPE, VELO_SCHEDULE_LOOPED_BFS};
 constexpr std::size_t usual_kinds = 8;
-
-template <class Choice, std::size_t count>
-const char* name_in(const name_row<Choice> (&names)[count], Choice choice) {
-  for (const name_row<Choice>& row : names)
-    if (row.choice == choice) return row.name;
-  return nullptr;
-}
 
 std::string shown(double value) {
   std::string all;
@@ -149,18 +129,20 @@ class section {
     note(key, "[" + all + "]");
   }
 
+  // Of all choices, by what `name` calls them.
   template <class Choice, std::size_t count>
-  void names(const char* key, const name_row<Choice> (&table)[count], std::vector<Choice>& into) {
+  void names(const char* key, const Choice (&all)[count], const char* (*name)(Choice),
+             std::vector<Choice>& into) {
     if (const auto list = choices(key)) {
       into.clear();
       for (std::size_t i = 0; i < list->size(); ++i)
-        into.push_back(choice_of(place(key, i).c_str(), table, list->at(i)));
+        into.push_back(choice_of(place(key, i).c_str(), all, name, list->at(i)));
       require_distinct(key, into);
     }
-    std::string all;
+    std::string quoted;
     for (const Choice one : into)
-      all += std::string(all.empty() ? "\"" : ", \"") + name_in(table, one) + "\"";
-    note(key, "[" + all + "]");
+      quoted += std::string(quoted.empty() ? "\"" : ", \"") + name(one) + "\"";
+    note(key, "[" + quoted + "]");
   }
 
   // Refuses what is there and was not read.
@@ -203,15 +185,15 @@ class section {
   }
 
   template <class Choice, std::size_t count>
-  Choice choice_of(const char* key, const name_row<Choice> (&table)[count],
+  Choice choice_of(const char* key, const Choice (&all)[count], const char* (*name)(Choice),
                    const json& value) const {
-    std::string all;
-    for (const name_row<Choice>& row : table) {
-      if (value.kind() == json::type::string && std::string_view(value.string()) == row.name)
-        return row.choice;
-      all += std::string(all.empty() ? "" : ", ") + row.name;
+    std::string expected;
+    for (const Choice one : all) {
+      if (value.kind() == json::type::string && std::string_view(value.string()) == name(one))
+        return one;
+      expected += std::string(expected.empty() ? "" : ", ") + name(one);
     }
-    refuse(key, all.c_str(), value);
+    refuse(key, expected.c_str(), value);
   }
 
   std::optional<json> choices(const char* key) {
@@ -289,15 +271,15 @@ training read_training(section from, const model& what) {
   training to;
   from.count("global_batch", to.global_batch, required, 1, 1 << 20);
   from.count("sequence", to.sequence, required, 1, 1 << 24);
-  from.count("zero", to.zero, 1, 0, 1);
+  from.count("zero", to.zero, to.zero, 0, 1);
   from.flag("sequence_parallel", to.sequence_parallel);
   if (!to.sequence_parallel && what.experts > 0)
     fail(VELO_ERR_ARGUMENT, from.named("sequence_parallel").c_str(), "true where there are experts",
          "false");
-  from.count("parameter_bytes", to.parameter_bytes, 2, 1, 8);
-  from.count("gradient_bytes", to.gradient_bytes, 4, 1, 8);
-  from.count("optimizer_bytes", to.optimizer_bytes, 12, 0, 64);
-  to.imbalance = from.number("imbalance", 1, 1, 64);
+  from.count("parameter_bytes", to.parameter_bytes, to.parameter_bytes, 1, 8);
+  from.count("gradient_bytes", to.gradient_bytes, to.gradient_bytes, 1, 8);
+  from.count("optimizer_bytes", to.optimizer_bytes, to.optimizer_bytes, 0, 64);
+  to.imbalance = from.number("imbalance", to.imbalance, 1, 64);
   from.finish();
   return to;
 }
@@ -315,7 +297,7 @@ profile read_profile(section from) {
   to.attention_flops = to.peak_flops * from.number("attention_efficiency", 0.45, 0.001, 1);
   to.memory_rate = from.number("memory_gb_per_s", 2000, 1e-3, 1e6) * 1e9;
   to.memory_rate *= from.number("memory_efficiency", 0.8, 0.001, 1);
-  from.count("per_node", to.per_node, 8, 1, 1 << 16);
+  from.count("per_node", to.per_node, to.per_node, 1, 1 << 16);
   to.intra_rate = from.number("intra_gb_per_s", 300, 1e-3, 1e6) * 1e9;
   to.inter_rate = from.number("inter_gb_per_s", 25, 1e-3, 1e6) * 1e9;
   const double share = from.number("link_efficiency", 0.8, 0.001, 1);
@@ -324,10 +306,10 @@ profile read_profile(section from) {
   to.intra_latency = from.number("intra_latency_us", 5, 0, 1e6) * 1e-6;
   to.inter_latency = from.number("inter_latency_us", 10, 0, 1e6) * 1e-6;
   to.layer_seconds = from.number("layer_us", 20, 0, 1e6) * 1e-6;
-  to.tp_overlap = from.number("tp_overlap", 0, 0, 1);
-  to.cp_overlap = from.number("cp_overlap", 1, 0, 1);
-  to.dp_overlap = from.number("dp_overlap", 0, 0, 1);
-  to.fused_overlap = from.number("fused_overlap", 1, 0, 1);
+  to.tp_overlap = from.number("tp_overlap", to.tp_overlap, 0, 1);
+  to.cp_overlap = from.number("cp_overlap", to.cp_overlap, 0, 1);
+  to.dp_overlap = from.number("dp_overlap", to.dp_overlap, 0, 1);
+  to.fused_overlap = from.number("fused_overlap", to.fused_overlap, 0, 1);
   from.finish();
   return to;
 }
@@ -348,12 +330,11 @@ space read_space(section from, const job& what, std::int32_t keep) {
   to.vpp = powers_of_two(4);
   to.ep = powers_of_two(std::max<std::int64_t>(1, std::min(what.model.experts, what.accelerators)));
   to.micro_batch = powers_of_two(std::min<std::int64_t>(8, what.training.global_batch));
-  to.splits = {VELO_TUNING_SPLIT_EVEN, VELO_TUNING_SPLIT_BALANCED};
-  for (const auto& row : recompute_names) {
-    if (row.choice != VELO_TUNING_RECOMPUTE_CORE || !what.model.flash_attention)
-      to.recompute.push_back(row.choice);
-  }
-  for (std::size_t i = 0; i < usual_kinds; ++i) to.kinds.push_back(kind_names[i].choice);
+  to.splits.assign(std::begin(splits), std::end(splits));
+  for (const velo_tuning_recompute one : recomputes)
+    if (one != VELO_TUNING_RECOMPUTE_CORE || !what.model.flash_attention)
+      to.recompute.push_back(one);
+  to.kinds.assign(kinds, kinds + usual_kinds);
 
   from.counts("tp", to.tp, most);
   from.counts("pp", to.pp, most);
@@ -362,10 +343,10 @@ space read_space(section from, const job& what, std::int32_t keep) {
   from.counts("cp", to.cp, most);
   from.counts("ep", to.ep, most);
   from.counts("micro_batch", to.micro_batch, 1 << 20);
-  from.names("recompute", recompute_names, to.recompute);
-  from.names("kind", kind_names, to.kinds);
-  from.names("split", split_names, to.splits);
-  from.count("keep", to.keep, 20, 1, most_kept, keep);
+  from.names("recompute", recomputes, &recompute_name, to.recompute);
+  from.names("kind", kinds, &name_of, to.kinds);
+  from.names("split", splits, &split_name, to.splits);
+  from.count("keep", to.keep, to.keep, 1, most_kept, keep);
   from.finish();
   return to;
 }
@@ -416,10 +397,12 @@ job read_job(const velo_tune_desc& desc) {
 }
 
 const char* recompute_name(velo_tuning_recompute recompute) {
-  return name_in(recompute_names, recompute);
+  static constexpr const char* names[] = {"none", "core", "activation", "full"};
+  return names[recompute];
 }
 const char* split_name(velo_tuning_split split) {
-  return name_in(split_names, split);
+  static constexpr const char* names[] = {"even", "balanced"};
+  return names[split];
 }
 
 }  // namespace velo::sched::tune

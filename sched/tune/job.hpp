@@ -42,9 +42,8 @@ struct training {
 
 struct profile {
   std::string name = "defaults";
-  double memory_bytes = 80.0 * (1 << 30);  // that a rank may use
-  double workspace_bytes = 2.0 * (1 << 30);
-  double bucket_bytes = 40.0 * (1 << 20), group_bytes = 16.0 * (1 << 20);
+  double memory_bytes = 0;  // that a rank may use
+  double workspace_bytes = 0, bucket_bytes = 0, group_bytes = 0;
   double matmul_flops = 0, attention_flops = 0, peak_flops = 0;  // a second
   double memory_rate = 0, intra_rate = 0, inter_rate = 0;        // bytes a second
   double intra_latency = 0, inter_latency = 0, layer_seconds = 0;

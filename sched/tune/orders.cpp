@@ -11,7 +11,8 @@ namespace {
 // Bounds the time and the memory that one candidate takes.
 constexpr std::int64_t most_actions = std::int64_t{1} << 23;
 
-bool exceeds(const holding& a, const holding& b) {
+// Whether a has as much of every chunk as b.
+bool covers(const holding& a, const holding& b) {
   for (std::size_t c = 0; c < a.size(); ++c)
     if (a[c] < b[c]) return false;
   return true;
@@ -19,9 +20,9 @@ bool exceeds(const holding& a, const holding& b) {
 
 void add(std::vector<holding>& to, const holding& now) {
   for (const holding& one : to)
-    if (exceeds(one, now)) return;
+    if (covers(one, now)) return;
   to.erase(
-      std::remove_if(to.begin(), to.end(), [&](const holding& one) { return exceeds(now, one); }),
+      std::remove_if(to.begin(), to.end(), [&](const holding& one) { return covers(now, one); }),
       to.end());
   to.push_back(now);
 }
@@ -37,13 +38,11 @@ std::vector<holding> states_of(const schedule& rows, std::int32_t rank) {
   bool rose = false;
   for (row_reader row(rows, rank); !row.done(); row.pass()) {
     const action a = row.next();
-    const bool ends =
-        a.kind == VELO_ACTION_W || a.kind == VELO_ACTION_B || a.kind == VELO_ACTION_FB;
     if (has_forward(a.kind)) {
       ++now[chunk(a.stage)];
       rose = true;
     }
-    if (!ends) continue;
+    if (!lets_go(a.kind)) continue;
     // The fullest states are those before something ends.
     if (rose) add(found, now);
     rose = false;

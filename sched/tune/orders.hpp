@@ -1,9 +1,9 @@
 // The orders of a pipeline that a search tries, each made once, and which activations they hold.
 //
 // What a rank holds at a time follows from its row alone, whatever actions take: how many activations
-// of each of its chunks. Of all those states only the ones that no other exceeds in every chunk
-// matter, a few a rank, so that the peak under any sizes is a maximum over few sums. One pass over the
-// row finds them. Orders are kept as long as their bytes fit into the room there is for them.
+// of each of its chunks. Of all those states only the ones that no other covers matter, a few a rank,
+// so that the peak under any sizes is a maximum over few sums. One pass over the row finds them. Orders
+// are kept as long as their bytes fit into the room there is for them.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ using holding = std::vector<std::int32_t>;
 struct order {
   std::shared_ptr<const schedule> rows;      // null where there is none of the size
   std::string why;                           // not
-  std::vector<std::vector<holding>> states;  // by rank: those that no other exceeds
+  std::vector<std::vector<holding>> states;  // by rank: those that no other covers
 
   // The most that a rank holds, where an activation of chunk c takes sizes[c].
   double peak(std::int32_t rank, const std::vector<double>& sizes) const;

@@ -1,7 +1,6 @@
 // Enumeration, bounds, and the best first.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <queue>
 
 #include "core/failure.hpp"

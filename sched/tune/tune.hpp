@@ -13,7 +13,6 @@
 // the end of W; a workspace; buffers.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 

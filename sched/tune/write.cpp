@@ -20,24 +20,21 @@ constexpr double gib = 1 << 30;
 // What the numbers rest on, besides the values of all keys.
 constexpr const char* formulas[] = {
     "activations: every tensor kept for the backward, two bytes an element (Korthikanti et al. "
-    "2022), "
-    "as many micro-batches of each stage as the schedule's order holds, from F to the end of W",
+    "2022), as many micro-batches of each stage as the schedule's order holds, from F to the end "
+    "of W",
     "parameters, gradients, optimizer: bytes of the training section; under zero 1 optimizer "
-    "states "
-    "are shared by the ranks with the same parameters (Rajbhandari et al. 2020)",
+    "states are shared by the ranks with the same parameters (Rajbhandari et al. 2020)",
     "workspace: the profile's, what a backward makes again of one layer, the gradient of the "
     "logits",
     "communication: gathered activations, ring and all-to-all buffers, four messages of the "
-    "pipeline, "
-    "two buckets of gradients, the profile's for every group of ranks",
+    "pipeline, two buckets of gradients, the profile's for every group of ranks",
     "products: operations over matmul rate, or bytes over memory rate, whichever is longer; each "
     "gradient of a product as long as its forward",
     "attention: causal, half of the scores; backward 2.5 times the forward (Dao 2023)",
     "tensor parallelism gathers and scatters before and behind attention and feed-forward "
     "(Korthikanti et al. 2022); context parallelism is a ring behind attention (Liu et al. 2023)",
     "experts: balanced but for imbalance; two all-to-alls a pass, hidden only in a forward fused "
-    "with "
-    "a backward (dualpipev)",
+    "with a backward (dualpipev)",
     "ranks are numbered tp, cp, dp, pp, the first next to each other; a ring between nodes has the "
     "links of all its members in a node",
     "the pipeline's time is simulated action by action; messages do not wait for each other",
@@ -60,7 +57,7 @@ std::string in_gib(double bytes) {
   return fixed(bytes / gib, 2);
 }
 
-// Columns, all but the last ones flush right.
+// Columns, flush right.
 class columns {
  public:
   using row = std::vector<std::string>;

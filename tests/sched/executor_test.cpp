@@ -1,4 +1,4 @@
-// Executors on threads of one process: what arrives where, what fails how.
+// Executors on threads of one process: what arrives where, what fails how, over a mailbox or a group.
 #include <atomic>
 #include <thread>
 
@@ -57,22 +57,25 @@ TEST_CASE("rows of any action are run: I and W apart, V-shaped, fused, with SEND
 }
 
 TEST_CASE("a failure of one rank ends the run of all, with the first cause") {
-  team all(schedule_of(VELO_SCHEDULE_1F1B, {3, 8}));
-  all.models[1].before = [](const velo_executor_call& call) {
-    return call.action.kind == VELO_ACTION_B && call.action.microbatch == 2 ? VELO_ERR_IO : VELO_OK;
-  };
-  all.run();
-  CHECK(all.status[1] == VELO_ERR_FOREIGN);
-  CHECK(all.errors[1].find("desc.backward: expected VELO_OK, got 33 from 1B2 of rank 1") !=
-        std::string::npos);
-  for (const std::size_t rank : {0, 2}) {
-    INFO(all.errors[rank]);
-    CHECK(all.status[rank] == VELO_ERR_PEER);
-    CHECK(all.culprits[rank] == 1);
-    CHECK(all.errors[rank].find("33 from 1B2 of rank 1") != std::string::npos);
+  for (const by way : {by::mailbox, by::group}) {
+    team all(schedule_of(VELO_SCHEDULE_1F1B, {3, 8}), 0, 20 * second, way);
+    all.models[1].before = [](const velo_executor_call& call) {
+      return call.action.kind == VELO_ACTION_B && call.action.microbatch == 2 ? VELO_ERR_IO
+                                                                              : VELO_OK;
+    };
+    all.run();
+    CHECK(all.status[1] == VELO_ERR_FOREIGN);
+    CHECK(all.errors[1].find("desc.backward: expected VELO_OK, got 33 from 1B2 of rank 1") !=
+          std::string::npos);
+    for (const std::size_t rank : {0, 2}) {
+      INFO(all.errors[rank]);
+      CHECK(all.status[rank] == VELO_ERR_PEER);
+      CHECK(all.culprits[rank] == 1);
+      CHECK(all.errors[rank].find("33 from 1B2 of rank 1") != std::string::npos);
+    }
+    all.run();  // of no more use
+    CHECK(all.status[0] == VELO_ERR_STATE);
   }
-  all.run();  // of no more use
-  CHECK(all.status[0] == VELO_ERR_STATE);
 }
 
 TEST_CASE("an exception of a function is its rank's failure") {
@@ -88,27 +91,29 @@ TEST_CASE("an exception of a function is its rank's failure") {
 }
 
 TEST_CASE("a run is cancelled from another thread") {
-  team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 4}));
-  std::atomic<bool> began{false}, cancelled{false};
-  all.models[1].before = [&](const velo_executor_call& call) {
-    if (call.action.microbatch == 1) {
-      began = true;
-      while (!cancelled) std::this_thread::yield();
+  for (const by way : {by::mailbox, by::group}) {
+    team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 4}), 0, 20 * second, way);
+    std::atomic<bool> began{false}, cancelled{false};
+    all.models[1].before = [&](const velo_executor_call& call) {
+      if (call.action.microbatch == 1) {
+        began = true;
+        while (!cancelled) std::this_thread::yield();
+      }
+      return VELO_OK;
+    };
+    std::thread canceller([&] {
+      while (!began) std::this_thread::yield();
+      CHECK(velo_executor_cancel(all.executors[0]) == VELO_OK);
+      cancelled = true;
+    });
+    all.run();
+    canceller.join();
+    for (const std::size_t rank : {0, 1}) {
+      INFO(all.errors[rank]);
+      CHECK(all.status[rank] == VELO_ERR_PEER);
+      CHECK(all.culprits[rank] == 0);
+      CHECK(all.errors[rank].find("cancel") != std::string::npos);
     }
-    return VELO_OK;
-  };
-  std::thread canceller([&] {
-    while (!began) std::this_thread::yield();
-    CHECK(velo_executor_cancel(all.executors[0]) == VELO_OK);
-    cancelled = true;
-  });
-  all.run();
-  canceller.join();
-  for (const std::size_t rank : {0, 1}) {
-    INFO(all.errors[rank]);
-    CHECK(all.status[rank] == VELO_ERR_PEER);
-    CHECK(all.culprits[rank] == 0);
-    CHECK(all.errors[rank].find("cancel") != std::string::npos);
   }
 }
 

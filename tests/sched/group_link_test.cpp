@@ -39,46 +39,6 @@ TEST_CASE("sends of one rank's row are those of the schedule for all ranks") {
   require_all_went_well(all);
 }
 
-TEST_CASE("a failure of one rank is that of all over a group, too, with the first cause") {
-  team all(schedule_of(VELO_SCHEDULE_1F1B, {3, 8}), 0, 20 * second, by::group);
-  all.models[1].before = [](const velo_executor_call& call) {
-    return call.action.kind == VELO_ACTION_B && call.action.microbatch == 2 ? VELO_ERR_IO : VELO_OK;
-  };
-  all.run();
-  CHECK(all.status[1] == VELO_ERR_FOREIGN);
-  for (const std::size_t rank : {0, 2}) {
-    INFO(all.errors[rank]);
-    CHECK(all.status[rank] == VELO_ERR_PEER);
-    CHECK(all.culprits[rank] == 1);
-    CHECK(all.errors[rank].find("33 from 1B2 of rank 1") != std::string::npos);
-  }
-}
-
-TEST_CASE("a run over a group is cancelled from another thread") {
-  team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 4}), 0, 20 * second, by::group);
-  std::atomic<bool> began{false}, cancelled{false};
-  all.models[1].before = [&](const velo_executor_call& call) {
-    if (call.action.microbatch == 1) {
-      began = true;
-      while (!cancelled) std::this_thread::yield();
-    }
-    return VELO_OK;
-  };
-  std::thread canceller([&] {
-    while (!began) std::this_thread::yield();
-    CHECK(velo_executor_cancel(all.executors[0]) == VELO_OK);
-    cancelled = true;
-  });
-  all.run();
-  canceller.join();
-  for (const std::size_t rank : {0, 1}) {
-    INFO(all.errors[rank]);
-    CHECK(all.status[rank] == VELO_ERR_PEER);
-    CHECK(all.culprits[rank] == 0);
-    CHECK(all.errors[rank].find("cancel") != std::string::npos);
-  }
-}
-
 TEST_CASE("ranks that are processes carry out a schedule, messages of any length") {
   for (const auto& [kind, of] : kinds)
     for (const std::int64_t scale : {std::int64_t{1}, long_length}) {
