@@ -4,15 +4,16 @@
 // generated, checked and simulated; all actions of a rank of it, and one action anywhere in it, for
 // every kind that is a formula; the search, at 16 ranks and 128 micro-batches. Before that, 200
 // schedules are searched for random costs and caps: none may be longer than a kind that fits, half of
-// them must be shorter. The last rows are of executors (sched_executor.hpp). Goals: goals.json,
-// schedules. --json: an object a row on standard output.
+// them must be shorter. The first rows are of executors (sched_executor.hpp). Goals: goals.json,
+// schedules. Cost: a minute.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <random>
+#include <regex>
 
 #include "bench/goals.hpp"
 #include "bench/limits/machine.hpp"
+#include "bench/options.hpp"
 #include "bench/protocol.hpp"
 #include "bench/require.hpp"
 #include "bench/result.hpp"
@@ -20,6 +21,18 @@
 
 namespace velo::bench {
 namespace {
+
+constexpr const char* help_text =
+    R"(bench_sched: what making, proving, pricing, searching and carrying out schedules costs.
+
+  --filter REGEX  only these of: makespan, executor, random, scale, row, action, search
+  --json          one JSON object a row on standard output; all else goes to standard error
+  --help
+
+makespan: 1F1B on two processes beside its simulation. executor: an action on two threads. random: 200
+searches, none longer than the kinds that fit. scale: 1024 x 4096 made, proven and priced. row, action:
+all actions of a rank of it, any one. search: 16 x 128. The exit code is 1 where a goal is missed.
+)";
 
 constexpr int ranks = 1024, microbatches = 4096;
 
@@ -100,7 +113,7 @@ constexpr named_kind formulas[] = {{"gpipe", VELO_SCHEDULE_GPIPE},
                                    {"zbv", VELO_SCHEDULE_ZBV},
                                    {"dualpipev", VELO_SCHEDULE_DUALPIPEV}};
 
-void add_formulas(std::vector<result>& rows) {
+void add_formulas(std::vector<result>& rows, bool whole, bool single) {
   for (const named_kind& of : formulas) {
     const velo_schedule_desc desc = desc_of(of.kind, ranks, microbatches);
     order made;
@@ -108,10 +121,14 @@ void add_formulas(std::vector<result>& rows) {
     std::int64_t length = 0;
     require(velo_schedule_get_length(made.handle, ranks / 3, &length));
     std::vector<velo_action> all(static_cast<std::size_t>(length));
-    rows.push_back(timed(
-        "row", of.name,
-        [&] { require(velo_schedule_get_actions(made.handle, ranks / 3, 0, length, all.data())); },
-        1, 1));
+    if (whole)
+      rows.push_back(timed(
+          "row", of.name,
+          [&] {
+            require(velo_schedule_get_actions(made.handle, ranks / 3, 0, length, all.data()));
+          },
+          1, 1));
+    if (!single) continue;
     std::mt19937_64 random(1);
     std::vector<std::int64_t> places(4096);
     for (std::int64_t& at : places) at = static_cast<std::int64_t>(random() % length);
@@ -168,41 +185,47 @@ bool search_at_random() {
   return kept == cases && 2 * shorter >= cases;
 }
 
-int run(bool json) {
-  const machine on = identify_machine();
-  std::vector<result> carried;  // first: on threads and processes that are nowhere bound
-  carried.push_back(achieved_makespan());
-  carried.push_back(executor_overhead());
-  pin_thread(on.cpus[0]);
-  const bool searched = search_at_random();
-  std::vector<result> rows;
-  rows.push_back(timed("scale", "zbv 1024x4096", &make_prove_price, 1, 8));
-  add_formulas(rows);
+result searched_once() {
   velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT;
   costs.input = 1.2, costs.weight = 0.8, costs.latency = 0.1;
   velo_schedule_desc desc = desc_of(VELO_SCHEDULE_AUTO, 16, 128);
   desc.costs = &costs;
   desc.cap = 12;
-  rows.push_back(timed(
+  return timed(
       "search", "16x128",
       [&] {
         order found;
         require(velo_schedule_create(&desc, &found.handle));
       },
-      1, 3));
-  rows.insert(rows.end(), carried.begin(), carried.end());
-  for (const result& row : rows) {
-    if (json)
-      print_json(stdout, row);
-    else if (row.limits[0] > 0)
-      std::printf("%-8s %-16s %12.1f %% of the simulated speed\n", row.name.c_str(),
-                  row.shape.c_str(), 100 * row.share());
-    else
-      std::printf("%-8s %-16s %12.1f ns\n", row.name.c_str(), row.shape.c_str(), 1e9 * row.p25s[0]);
-  }
+      1, 3);
+}
+
+void print(const result& row, bool json) {
+  if (json)
+    print_json(stdout, row);
+  else if (row.limits[0] > 0)
+    std::printf("%-8s %-16s %12.1f %% of the simulated speed\n", row.name.c_str(),
+                row.shape.c_str(), 100 * row.share());
+  else
+    std::printf("%-8s %-16s %12.1f ns\n", row.name.c_str(), row.shape.c_str(), 1e9 * row.p25s[0]);
+}
+
+int run(const options& given) {
+  const machine on = identify_machine();
+  const std::regex filter(given.filter);
+  const auto wanted = [&](const char* name) { return std::regex_search(name, filter); };
+  std::vector<result> rows;
+  // Before this thread is bound: they have threads and processes of their own.
+  if (wanted("makespan")) rows.push_back(achieved_makespan());
+  if (wanted("executor")) rows.push_back(executor_overhead());
+  pin_thread(on.cpus[0]);
+  bool all = !wanted("random") || search_at_random();
+  if (wanted("scale")) rows.push_back(timed("scale", "zbv 1024x4096", &make_prove_price, 1, 8));
+  if (wanted("row") || wanted("action")) add_formulas(rows, wanted("row"), wanted("action"));
+  if (wanted("search")) rows.push_back(searched_once());
+  for (const result& row : rows) print(row, given.json);
   const judgement j = judge(VELO_BENCH_FOLDER "/goals.json", "schedules", on.kind, rows);
   print_judgement(stderr, j);
-  bool all = searched;
   for (const verdict& v : j.verdicts) all = all && v.fraction >= 1;
   return all ? 0 : 1;
 }
@@ -211,5 +234,5 @@ int run(bool json) {
 }  // namespace velo::bench
 
 int main(int count, char** arguments) {
-  return velo::bench::run(count > 1 && std::strcmp(arguments[1], "--json") == 0);
+  return velo::bench::run(velo::bench::parse_options(count, arguments, velo::bench::help_text));
 }

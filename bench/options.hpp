@@ -1,4 +1,4 @@
-// The command line of bench_ops and bench_memory.
+// The command line of bench_ops, bench_memory and bench_sched.
 #pragma once
 
 #include <string>
