@@ -20,6 +20,8 @@ struct stream {
   bool crosses = false;       // from one rank to another
 };
 
+// timed: when everything happens, too; without, whether it can.
+template <bool timed>
 class machines {
  public:
   machines(const schedule& what, const ticks& scale)
@@ -110,7 +112,8 @@ class machines {
       return outcome::waits;
     }
     if (from.taken != unit) return outcome::disorder;
-    begin = std::max(begin, from.times[static_cast<std::uint32_t>(unit) & from.mask]);
+    if constexpr (timed)
+      begin = std::max(begin, from.times[static_cast<std::uint32_t>(unit) & from.mask]);
     return outcome::done;
   }
   outcome input(const action& a, std::int32_t rank, std::int64_t& begin) {
@@ -130,12 +133,14 @@ class machines {
 
   void make(stream& to, std::int64_t end) {
     if (!to.last) {
-      const auto unit = static_cast<std::uint32_t>(to.made);
-      if (to.made - to.taken > static_cast<std::int32_t>(to.mask)) grow(to);
-      to.times[unit & to.mask] = to.crosses ? end + scale_.latency : end;
+      if constexpr (timed) arrive(to, to.crosses ? end + scale_.latency : end);
       if (to.waiting >= 0) runnable_.push_back(std::exchange(to.waiting, -1));
     }
     ++to.made;
+  }
+  void arrive(stream& at, std::int64_t time) {
+    if (at.made - at.taken > static_cast<std::int32_t>(at.mask)) grow(at);
+    at.times[static_cast<std::uint32_t>(at.made) & at.mask] = time;
   }
   void grow(stream& full) {
     const std::uint32_t room = 2 * (full.mask + 1);
@@ -191,21 +196,26 @@ class machines {
     return now;
   }
   void end_weight(machine& me, std::int32_t stage, std::int32_t unit) {
-    me.held -= scale_.full * scale_.share(stage);
+    if constexpr (timed) me.held -= scale_.full * scale_.share(stage);
     std::int32_t& weights = gradient(stage).weights;
     weights = weights == unit ? unit + 1 : -1;  // -1: never complete again
   }
 
   void end(machine& me, std::int64_t begin, std::int64_t until) {
+    if constexpr (!timed) return;
     if (!me.began) me.times.first = begin;
     me.began = true;
     me.clock = until;
     me.times.work += until - begin;
   }
-  void end_forward(machine& me, std::int32_t stage, std::int64_t begin, std::int64_t until) {
-    end(me, begin, until);
+  void hold(machine& me, std::int32_t stage) {
+    if constexpr (!timed) return;
     me.held += scale_.full * scale_.share(stage);
     me.times.peak = std::max(me.times.peak, me.held);
+  }
+  void end_forward(machine& me, std::int32_t stage, std::int64_t begin, std::int64_t until) {
+    end(me, begin, until);
+    hold(me, stage);
     if (!begins(stage)) ++forward(stage - 1).taken;
     make(forward(stage), until);
   }
@@ -234,14 +244,14 @@ constexpr kind_set ordinary = set_of(VELO_ACTION_F) | set_of(VELO_ACTION_I) |
 bool is_sound_in_order(const schedule& what) {
   if (what.has(~ordinary) || what.what().splits > 1) return false;
   const ticks none;
-  machines all(what, none);
+  machines<false> all(what, none);
   return all.run() && all.stuck().empty() && all.complete();
 }
 
 bool simulate_in_order(const schedule& what, const ticks& scale, std::vector<stuck_rank>& stuck,
                        simulation& result) {
   if (what.has(~ordinary) || scale.transfer != 0 || scale.pending != scale.full) return false;
-  machines all(what, scale);
+  machines<true> all(what, scale);
   if (!all.run()) return false;
   stuck = all.stuck();
   result = {scale, all.times()};
