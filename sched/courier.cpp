@@ -12,7 +12,7 @@ using core::text;
 namespace {
 
 constexpr std::uint32_t magic = 0x6f6c6576;  // velo
-enum class told : std::uint32_t { no_tensors, same_form, new_form };
+enum class told : std::uint32_t { nothing, no_tensors, same_form, new_form };
 
 // What a function of the link returned: the failure that it recorded, or a new one.
 void require_done(velo_status status, const char* function) {
@@ -69,7 +69,7 @@ void courier::abort(const char* why) noexcept {
 }
 
 void courier::send(std::int32_t to, const label& of, const parcel* what) {
-  header h{magic, told::no_tensors, of.way, of.stage, of.unit, 0};
+  header h{magic, of.is_void ? told::nothing : told::no_tensors, of.way, of.stage, of.unit, 0};
   if (what == nullptr) return send_bytes(to, &h, sizeof h);
   std::shared_ptr<const form>& last = sent_[{static_cast<std::int32_t>(of.way), of.stage}];
   h.what = last != nullptr && same(*last, *what->what) ? told::same_form : told::new_form;
@@ -103,9 +103,9 @@ label courier::receive(std::int32_t from, parcel_ptr& into) {
   if (h.mark != magic || h.what > told::new_form || h.tensors > VELO_EXECUTOR_TENSORS ||
       (h.way != direction::forward && h.way != direction::backward))
     fail(VELO_ERR_PEER, "link", "a message of an executor", text("another from rank %d", from));
-  const label of{h.way, h.stage, h.unit};
+  const label of{h.way, h.stage, h.unit, h.what == told::nothing};
   into = nullptr;
-  if (h.what == told::no_tensors) return of;
+  if (h.what < told::same_form) return of;
   std::shared_ptr<const form>& last = received_[{static_cast<std::int32_t>(h.way), h.stage}];
   receive_form(from, h, last);
   parcel_ptr made = empty_parcel(last);

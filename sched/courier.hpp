@@ -23,13 +23,14 @@ struct label {
   direction way;
   std::int32_t stage;  // who made it
   std::int32_t unit;
+  bool is_void = false;  // not made, as what it needs is not there
 };
 
 class courier {
  public:
   courier(const velo_link& link, core::memory_source& memory) : link_(link), memory_(memory) {}
 
-  // what: may be null, which is a message without tensors.
+  // what: may be null, which is a message without tensors, as it is where `of` is void.
   void send(std::int32_t to, const label& of, const parcel* what);
   label receive(std::int32_t from, parcel_ptr& into);  // memory: to be given back by `give_back`
   void give_back(parcel& what) noexcept;

@@ -15,12 +15,6 @@ using core::text;
 
 namespace {
 
-bool any_sends(const schedule& of, std::int32_t rank) {
-  for (row_reader row(of, rank); !row.done(); row.pass())
-    if (is_send(row.next().kind)) return true;
-  return false;
-}
-
 // With the sends and receives that a link needs, unless any rank has sends of its own: all ranks have
 // to come to the same answer, from the schedule and not from their rows.
 std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, const velo_link& link) {
@@ -32,7 +26,8 @@ std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, const 
 }  // namespace
 
 executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
-                   const velo_executor_desc& desc, const velo_link& link)
+                   const velo_executor_desc& desc, const velo_link& link,
+                   const velo_executor_validation* validation)
     : owner_(owner),
       schedule_(fit(std::move(what), link)),
       shape_(schedule_->what()),
@@ -43,8 +38,11 @@ executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
   for (const std::int32_t stage : schedule_->stages_of(desc_.rank))
     chunk_of_[static_cast<std::size_t>(stage)] = chunks++;
   slots_.resize(static_cast<std::size_t>(chunks) * static_cast<std::size_t>(units()));
-  row_sends_ = any_sends(*schedule_, desc_.rank);
+  row_sends_ = says_sends(*schedule_, desc_.rank);
   require_functions();
+  if (validation != nullptr)
+    validation_ =
+        std::make_unique<step_validation>(*validation, desc_.user, *schedule_, desc_.rank);
 }
 
 executor::~executor() {
@@ -88,13 +86,42 @@ void executor::cancel() noexcept {
 }
 
 void executor::run(core::stream& on) {
+  guarded([&] {
+    recorded_ = false;
+    spans_.clear();
+    if ((desc_.flags & VELO_EXECUTOR_RECORD) != 0)
+      spans_.reserve(static_cast<std::size_t>(schedule_->length(desc_.rank)));
+    const std::int64_t done = validation_ != nullptr && validation_->pending() ? run_ahead(on) : 0;
+    run_actions(done, schedule_->length(desc_.rank), on);
+  });
+  recorded_ = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
+}
+
+void executor::settle(core::stream& on) {
+  if (validation_ == nullptr)
+    fail(VELO_ERR_STATE, "executor", "one that validates steps", "one that does not");
+  guarded([&] {
+    if (!validation_->pending()) return;
+    require_going_on();
+    validation_->settle(on, courier_);
+    if (!on.is_inline()) on.synchronize();
+  });
+}
+
+const velo_executor_stats& executor::stats() const {
+  static constexpr velo_executor_stats none = VELO_EXECUTOR_STATS_INIT;
+  require_idle();
+  return validation_ == nullptr ? none : validation_->stats();
+}
+
+// What fails here fails the other ranks, too.
+template <class Work>
+void executor::guarded(Work&& work) {
   require_idle();
   if (failed_) fail(VELO_ERR_STATE, "executor", "one that has not failed", "one that has");
   running_ = true;
-  recorded_ = false;
-  spans_.clear();
   try {
-    run_row(on);
+    work();
   } catch (...) {
     const core::failure why = core::current_failure();
     running_ = false;
@@ -106,23 +133,37 @@ void executor::run(core::stream& on) {
     throw why;
   }
   running_ = false;
-  recorded_ = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
 }
 
-void executor::run_row(core::stream& on) {
-  const bool records = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
-  if (records) spans_.reserve(static_cast<std::size_t>(schedule_->length(desc_.rank)));
-  for (row_reader row(*schedule_, desc_.rank); !row.done(); row.pass()) {
-    if (cancelled_.load(std::memory_order_relaxed)) {
-      cancelled_.store(false, std::memory_order_relaxed);
-      core::failure ended;
-      ended.code = VELO_ERR_PEER;
-      ended.rank = desc_.rank;
-      core::copy_text(ended.argument, sizeof ended.argument, "executor");
-      core::copy_text(ended.expected, sizeof ended.expected, "a run to its end");
-      core::copy_text(ended.got, sizeof ended.got, "a call of velo_executor_cancel");
-      throw ended;
-    }
+// Forwards while the last step is not known to be right, then that; returns how much of the row is
+// done: nothing where it was wrong.
+std::int64_t executor::run_ahead(core::stream& on) {
+  const ahead& row = validation_->before_it();
+  run_actions(0, row.cut, on);
+  for (const ahead::input& each : row.arriving)
+    await_input(make_action(VELO_ACTION_F, each.stage, each.unit), each.stage, each.unit);
+  require_going_on();
+  if (!validation_->settle(on, courier_)) return row.cut;
+  validation_->forget();
+  forget_all();
+  spans_.clear();
+  return 0;
+}
+
+void executor::require_going_on() {
+  if (!cancelled_.exchange(false, std::memory_order_relaxed)) return;
+  core::failure ended;
+  ended.code = VELO_ERR_PEER;
+  ended.rank = desc_.rank;
+  core::copy_text(ended.argument, sizeof ended.argument, "executor");
+  core::copy_text(ended.expected, sizeof ended.expected, "a run to its end");
+  core::copy_text(ended.got, sizeof ended.got, "a call of velo_executor_cancel");
+  throw ended;
+}
+
+void executor::run_actions(std::int64_t first, std::int64_t last, core::stream& on) {
+  for (row_reader row(*schedule_, desc_.rank, first); row.place() < last; row.pass()) {
+    if (cancelled_.load(std::memory_order_relaxed)) require_going_on();
     step(row.next(), on);
   }
   if (!on.is_inline()) on.synchronize();
@@ -180,16 +221,29 @@ void executor::perform(const action& a, core::stream& on) {
       return send(direction::forward, a.stage, a.microbatch, on);
     case VELO_ACTION_SEND_B:
       return send(direction::backward, a.stage, a.microbatch, on);
+    case VELO_ACTION_OPTIMIZER:
+      if (validation_ != nullptr) return validation_->update(a, on, courier_);
+      [[fallthrough]];
     default:
       if (desc_.other != nullptr) call(desc_.other, "desc.other", a, {}, {}, on, nullptr, nullptr);
   }
 }
 
 void executor::forward(const action& a, core::stream& on) {
+  if (validation_ != nullptr && forward_in_vain(a, on)) return;
   made out;
   call(desc_.forward, "desc.forward", a, view(slot_of(a.stage, a.microbatch).input), {}, on, &out,
        nullptr);
   hand_on(a, direction::forward, a.stage, a.microbatch, out, on);
+}
+
+// While the step before is not done yet, or of what such a forward made: others are told that much.
+bool executor::forward_in_vain(const action& a, core::stream& on) {
+  slot& of = slot_of(a.stage, a.microbatch);
+  if (!of.void_input && !validation_->waits()) return false;
+  of.void_output = true;
+  hand_on(a, direction::forward, a.stage, a.microbatch, made{}, on);
+  return true;
 }
 
 void executor::backward(velo_executor_fn function, const char* field, const action& a,

@@ -5,6 +5,9 @@
 // over the link goes into the slot that it is for, whichever slot is waited for. A slot is empty
 // again when B or W is done, so memory follows the schedule's own peak. Cost beside the host's functions
 // and the link: a constant for each action, which bench/bench_sched measures.
+//
+// With step_validation a run begins with forwards that may turn out to be void; then the row begins
+// anew.
 #pragma once
 
 #include <atomic>
@@ -14,6 +17,7 @@
 #include "core/handle_kinds.hpp"
 #include "core/stream.hpp"
 #include "sched/courier.hpp"
+#include "sched/step_validation.hpp"
 #include "sched/timeline.hpp"
 #include "velo/executor.h"
 
@@ -21,24 +25,28 @@ namespace velo::sched {
 
 class executor {
  public:
-  // Throws NULL for a function that the row needs and desc lacks.
+  // Throws NULL for a function that the row needs and desc lacks. validation: may be null.
   executor(core::context& owner, std::shared_ptr<const schedule> what,
-           const velo_executor_desc& desc, const velo_link& link);
+           const velo_executor_desc& desc, const velo_link& link,
+           const velo_executor_validation* validation);
   ~executor();
   executor(const executor&) = delete;
   executor& operator=(const executor&) = delete;
 
   core::context& owner() const { return owner_; }
   void run(core::stream& on);
-  void cancel() noexcept;     // from any thread
-  timeline gather();          // of all ranks, which call it together
-  void require_idle() const;  // throws STATE while it runs
+  void settle(core::stream& on);  // the step of the last run; throws STATE where none are validated
+  void cancel() noexcept;         // from any thread
+  timeline gather();              // of all ranks, which call it together
+  void require_idle() const;      // throws STATE while it runs
+  const velo_executor_stats& stats() const;
 
  private:
   struct slot {
     parcel_ptr input, gradient;         // given; null also where nothing is in them
     parcel_ptr output, input_gradient;  // made, to be sent by a SEND
     bool has_input = false, has_gradient = false;
+    bool void_input = false, void_output = false;
   };
   struct made {  // by a function of the host
     velo_tensor tensors[VELO_EXECUTOR_TENSORS] = {};
@@ -53,12 +61,17 @@ class executor {
     return of == nullptr ? velo_tensors{nullptr, 0} : of->view();
   }
 
-  void run_row(core::stream& on);
+  template <class Work>
+  void guarded(Work&& work);
+  std::int64_t run_ahead(core::stream& on);
+  void run_actions(std::int64_t first, std::int64_t last, core::stream& on);
+  void require_going_on();
   void step(const action& a, core::stream& on);
   void prepare(const action& a);
   void perform(const action& a, core::stream& on);
   void forward(const action& a, core::stream& on);
   void backward(velo_executor_fn function, const char* field, const action& a, core::stream& on);
+  bool forward_in_vain(const action& a, core::stream& on);
   void fused_pair(const action& a, core::stream& on);
   void call(velo_executor_fn function, const char* field, const action& a, velo_tensors inputs,
             velo_tensors other_inputs, core::stream& on, made* out, made* other_out);
@@ -80,9 +93,10 @@ class executor {
   const shape& shape_;
   const velo_executor_desc desc_;
   courier courier_;
-  std::vector<std::int32_t> chunk_of_;  // by stage; -1: another rank's
-  std::vector<slot> slots_;             // by chunk and unit
-  bool row_sends_ = false;              // it has SEND: nothing is sent but there
+  std::unique_ptr<step_validation> validation_;  // or nullptr
+  std::vector<std::int32_t> chunk_of_;           // by stage; -1: another rank's
+  std::vector<slot> slots_;                      // by chunk and unit
+  bool row_sends_ = false;
   bool running_ = false, failed_ = false, recorded_ = false;
   std::atomic<bool> cancelled_{false};
   std::vector<span> spans_;  // of the last run, CLOCK_MONOTONIC

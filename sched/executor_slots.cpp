@@ -57,6 +57,7 @@ void executor::deliver(const label& of, parcel_ptr given) {
   }
   (is_forward ? to->input : to->gradient) = std::move(given);
   (is_forward ? to->has_input : to->has_gradient) = true;
+  to->void_input |= of.is_void;
 }
 
 void executor::hand_on(const action& maker, direction way, std::int32_t stage, std::int32_t unit,
@@ -65,8 +66,8 @@ void executor::hand_on(const action& maker, direction way, std::int32_t stage, s
   if (is_forward ? shape_.ends_chain(stage) : shape_.begins_chain(stage)) return;
   parcel_ptr mine = parcel_of_host(out.tensors, out.count, maker);
   const std::int32_t to = schedule_->rank_of(is_forward ? stage + 1 : stage - 1);
-  if (to == desc_.rank) return deliver({way, stage, unit}, std::move(mine));
   slot& from = slot_of(stage, unit);
+  if (to == desc_.rank) return deliver({way, stage, unit, from.void_output}, std::move(mine));
   (is_forward ? from.output : from.input_gradient) = std::move(mine);
   if (!row_sends_) send(way, stage, unit, on);
 }
@@ -76,8 +77,8 @@ void executor::send(direction way, std::int32_t stage, std::int32_t unit, core::
   slot& from = slot_of(stage, unit);
   parcel_ptr& what = is_forward ? from.output : from.input_gradient;
   if (what != nullptr && !on.is_inline()) on.synchronize();
-  courier_.send(schedule_->rank_of(is_forward ? stage + 1 : stage - 1), {way, stage, unit},
-                what.get());
+  courier_.send(schedule_->rank_of(is_forward ? stage + 1 : stage - 1),
+                {way, stage, unit, from.void_output}, what.get());
   let_go(what);
 }
 
@@ -101,14 +102,14 @@ void executor::clear(slot& done) {
   done.has_input = done.has_gradient = false;
 }
 
-// After a failure, and at the end: the host frees what is its own.
+// After a failure, of forwards that are void, and at the end: the host frees what is its own.
 void executor::forget_all() noexcept {
   for (slot& one : slots_) {
     for (parcel_ptr* what : {&one.input, &one.gradient, &one.output, &one.input_gradient}) {
       if (*what != nullptr) courier_.give_back(**what);
       what->reset();
     }
-    one.has_input = one.has_gradient = false;
+    one.has_input = one.has_gradient = one.void_input = one.void_output = false;
   }
 }
 

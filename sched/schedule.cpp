@@ -94,4 +94,10 @@ void row_reader::fill() {
   from_->read(rank_, begin_, end_ - begin_, block_);
 }
 
+bool says_sends(const schedule& what, std::int32_t rank) {
+  for (row_reader row(what, rank); !row.done(); row.pass())
+    if (is_send(row.next().kind)) return true;
+  return false;
+}
+
 }  // namespace velo::sched

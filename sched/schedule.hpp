@@ -91,11 +91,11 @@ std::vector<std::vector<std::int32_t>> place_in_v(std::int32_t ranks, std::int32
 // What a stage is, as callers see it.
 velo_stage_info describe_stage(const schedule& of, std::int32_t stage);
 
-// The row of a rank from its beginning, a block at a time.
+// The row of a rank from its beginning, or a place in it, a block at a time.
 class row_reader {
  public:
-  row_reader(const schedule& from, std::int32_t rank)
-      : from_(&from), length_(from.length(rank)), rank_(rank) {}
+  row_reader(const schedule& from, std::int32_t rank, std::int64_t place = 0)
+      : from_(&from), length_(from.length(rank)), place_(place), end_(place), rank_(rank) {}
 
   bool done() const { return place_ == length_; }
   std::int64_t place() const { return place_; }  // of the action that is next
@@ -110,9 +110,12 @@ class row_reader {
   void fill();
 
   const schedule* from_;
-  std::int64_t length_, place_ = 0, begin_ = 0, end_ = 0;
+  std::int64_t length_, place_, begin_ = 0, end_;
   std::int32_t rank_;
   action block_[block];
 };
+
+// Whether a rank's row has sends, and so nothing is sent but there.
+bool says_sends(const schedule& what, std::int32_t rank);
 
 }  // namespace velo::sched

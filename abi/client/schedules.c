@@ -173,8 +173,73 @@ static void carried_out(velo_stream stream, velo_context context) {
   EXPECT(velo_executor_run(stream, executor) == VELO_ERR_HANDLE);
 }
 
+/* A step whose norm is beyond its bound, of a rank that knows all when it steps. */
+static velo_status measured(void* user, velo_stream stream, void* state) {
+  (void)user;
+  (void)stream;
+  *(double*)state = 4;
+  return VELO_OK;
+}
+static velo_status clipped(void* user, const void* states, int32_t known, int32_t ranks,
+                           double* factor) {
+  EXPECT(known == 1 && ranks == 1 && *(const double*)states == 4);
+  (void)user;
+  *factor = 0.5;
+  return VELO_OK;
+}
+static velo_status stepped(void* user, velo_stream stream, const velo_action* action,
+                           double factor, int32_t final) {
+  (void)stream;
+  EXPECT(action->kind == VELO_ACTION_OPTIMIZER && factor == 0.5 && final == 1);
+  ++((int*)user)[VELO_ACTION_OPTIMIZER];
+  return VELO_OK;
+}
+static velo_status put_back(void* user, velo_stream stream) {
+  (void)user;
+  (void)stream;
+  return VELO_ERR_IO;
+}
+
+static void validated(velo_stream stream, velo_context context) {
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  velo_executor_desc part = VELO_EXECUTOR_DESC_INIT;
+  velo_executor_validation late = VELO_EXECUTOR_VALIDATION_INIT;
+  velo_executor_stats stats = VELO_EXECUTOR_STATS_INIT;
+  velo_schedule schedule = NULL;
+  velo_executor executor = NULL;
+  int64_t length = 0;
+  int counts[32] = {0};
+  desc.kind = VELO_SCHEDULE_1F1B;
+  desc.ranks = 1;
+  desc.microbatches = 2;
+  desc.flags = VELO_SCHEDULE_OPTIMIZER;
+  WORKS(velo_schedule_create(&desc, &schedule));
+  WORKS(velo_schedule_get_length(schedule, 0, &length));
+  EXPECT(length == 5);
+  late.state_size = sizeof(double);
+  late.measure = &measured;
+  late.decide = &clipped;
+  late.step = &stepped;
+  part.user = counts;
+  part.forward = part.backward = &counted;
+  part.validation = &late;
+  REFUSES(velo_executor_create(context, schedule, &part, &executor), VELO_ERR_NULL);
+  late.rollback = &put_back;
+  WORKS(velo_executor_create(context, schedule, &part, &executor));
+  WORKS(velo_executor_run(stream, executor));
+  WORKS(velo_executor_get_stats(executor, &stats));
+  EXPECT(stats.steps == 0);
+  WORKS(velo_executor_settle(stream, executor));
+  WORKS(velo_executor_get_stats(executor, &stats));
+  EXPECT(stats.steps == 1 && stats.rolled_back == 0 && stats.repeated == 0);
+  EXPECT(counts[VELO_ACTION_OPTIMIZER] == 1);
+  velo_executor_destroy(executor);
+  velo_schedule_destroy(schedule);
+}
+
 void client_schedules(velo_stream stream, velo_context context) {
   carried_out(stream, context);
+  validated(stream, context);
   generated();
   described();
   read_from_text();

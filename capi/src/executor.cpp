@@ -1,6 +1,8 @@
 // Entries of velo/executor.h.
 #include "velo/executor.h"
 
+#include <utility>
+
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
@@ -18,7 +20,12 @@ namespace {
 // The structs of ABI 1.0; later ones are longer.
 constexpr std::uint32_t link_size = 40;
 constexpr std::uint32_t desc_size = 88;
-static_assert(sizeof(velo_link) >= link_size && sizeof(velo_executor_desc) >= desc_size);
+constexpr std::uint32_t validation_size = 56;
+constexpr std::uint32_t stats_size = 48;
+static_assert(sizeof(velo_link) >= link_size && sizeof(velo_executor_desc) >= desc_size &&
+              sizeof(velo_executor_validation) >= validation_size &&
+              sizeof(velo_executor_stats) >= stats_size);
+constexpr std::uint64_t most_state = 65536;
 
 velo_link read_link(const velo_link* given, std::int32_t ranks) {
   const velo_link none = VELO_LINK_INIT;
@@ -29,6 +36,36 @@ velo_link read_link(const velo_link* given, std::int32_t ranks) {
   if (link.send == nullptr) fail(VELO_ERR_NULL, "desc.link.send", "a function", "NULL");
   if (link.receive == nullptr) fail(VELO_ERR_NULL, "desc.link.receive", "a function", "NULL");
   return link;
+}
+
+velo_executor_validation read_validation(const velo_executor_validation* given) {
+  const auto read = capi::read_struct(given, validation_size, "desc.validation",
+                                      velo_executor_validation VELO_EXECUTOR_VALIDATION_INIT);
+  if (read.state_size < 1 || read.state_size > most_state)
+    fail(VELO_ERR_ARGUMENT, "desc.validation.state_size",
+         text("1 to %llu", static_cast<unsigned long long>(most_state)),
+         text("%llu", static_cast<unsigned long long>(read.state_size)));
+  const std::pair<const char*, bool> needed[] = {
+      {"desc.validation.measure", read.measure != nullptr},
+      {"desc.validation.decide", read.decide != nullptr},
+      {"desc.validation.step", read.step != nullptr},
+      {"desc.validation.rollback", read.rollback != nullptr}};
+  for (const auto& [field, is_given] : needed)
+    if (!is_given) fail(VELO_ERR_NULL, field, "a function", "NULL");
+  return read;
+}
+
+// work(executor, stream), where they are of one context.
+template <class Work>
+velo_status together(const char* function, velo_stream stream, velo_executor executor, Work work) {
+  return core::guard(function, [&] {
+    auto& on = core::resolve<core::stream>(stream, "stream");
+    auto& what = core::resolve<sched::executor>(executor, "executor");
+    if (&on.owner() != &what.owner())
+      fail(VELO_ERR_ARGUMENT, "stream", "a stream of the executor's context",
+           "one of another context");
+    work(what, on);
+  });
 }
 
 }  // namespace
@@ -83,8 +120,11 @@ velo_status velo_executor_create(velo_context context, velo_schedule schedule,
            text("%d", given.rank));
     if ((given.flags & ~std::uint32_t{VELO_EXECUTOR_RECORD}) != 0)
       fail(VELO_ERR_ARGUMENT, "desc.flags", "bits of VELO_EXECUTOR_*", text("%u", given.flags));
+    velo_executor_validation validation = VELO_EXECUTOR_VALIDATION_INIT;
+    if (given.validation != nullptr) validation = read_validation(given.validation);
     *executor = core::handle_of(core::make_object<sched::executor>(
-        &owner, owner, of.shared(), given, read_link(given.link, ranks)));
+        &owner, owner, of.shared(), given, read_link(given.link, ranks),
+        given.validation == nullptr ? nullptr : &validation));
   });
 }
 
@@ -94,13 +134,19 @@ void velo_executor_destroy(velo_executor executor) {
 }
 
 velo_status velo_executor_run(velo_stream stream, velo_executor executor) {
-  return core::guard("velo_executor_run", [&] {
-    auto& on = core::resolve<core::stream>(stream, "stream");
-    auto& what = core::resolve<sched::executor>(executor, "executor");
-    if (&on.owner() != &what.owner())
-      fail(VELO_ERR_ARGUMENT, "stream", "a stream of the executor's context",
-           "one of another context");
-    what.run(on);
+  return together("velo_executor_run", stream, executor,
+                  [](sched::executor& what, core::stream& on) { what.run(on); });
+}
+
+velo_status velo_executor_settle(velo_stream stream, velo_executor executor) {
+  return together("velo_executor_settle", stream, executor,
+                  [](sched::executor& what, core::stream& on) { what.settle(on); });
+}
+
+velo_status velo_executor_get_stats(velo_executor executor, velo_executor_stats* stats) {
+  return core::guard("velo_executor_get_stats", [&] {
+    const auto& of = core::resolve<sched::executor>(executor, "executor");
+    capi::write_struct(stats, stats_size, "stats", of.stats());
   });
 }
 

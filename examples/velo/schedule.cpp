@@ -29,6 +29,7 @@ const char* const schedule_help =
     "                    further on, L the loss, | the end of a stage: \"Et*3|(tt|)*4tmL\"\n"
     "  --layers L        of the model, as many in each stage\n"
     "  --noop-layers A,B layers that do nothing\n"
+    "  --optimizer C     rows end with the update of parameters, of a rank's stages together\n"
     "  --splits S        seq1f1b: parts of a micro-batch's sequence (1)\n"
     "  --no-dw-detach    dualpipe, dualpipev: gradients of weights are never put off\n"
     "  --cap K           zbh2, zbv-greedy, auto: most activations held, in micro-batches of a\n"
@@ -117,6 +118,11 @@ void set_copy_cost(schedule_arguments& given, const char* option, const std::str
   given.costs.reload = given.costs.offload;
 }
 
+void set_optimizer(schedule_arguments& given, const char* option, const std::string& word) {
+  set_cost(given.costs.optimizer, word, option);
+  given.desc.flags |= VELO_SCHEDULE_OPTIMIZER;
+}
+
 // A row that sets a count, a cost, the name of a file, a bit.
 using row = option<schedule_arguments>;
 template <std::int32_t velo_schedule_desc::*field>
@@ -161,6 +167,7 @@ constexpr row options[] = {count<&velo_schedule_desc::ranks>("--ranks"),
                            {"--noop-layers", &set_noop_layers},
                            cost<&velo_schedule_costs::recompute>("--recompute-cost"),
                            {"--copy-cost", &set_copy_cost},
+                           {"--optimizer", &set_optimizer},
                            {"--cap", &set_cap},
                            {"--costs", &set_costs},
                            cost<&velo_schedule_costs::fused>("--fused-cost"),

@@ -130,6 +130,28 @@ std::shared_ptr<const layout> read_layers(const velo_schedule_desc& desc, const 
   return std::make_shared<const layout>(std::move(made));
 }
 
+// Rows that end with OPTIMIZER.
+schedule with_updates(const schedule& what) {
+  if (what.actions() > most_listed)
+    fail(VELO_ERR_ARGUMENT, "desc.flags",
+         text("OPTIMIZER behind at most %lld actions", static_cast<long long>(most_listed)),
+         text("%lld", static_cast<long long>(what.actions())));
+  std::vector<std::vector<std::int32_t>> stages;
+  std::vector<row> rows;
+  for (std::int32_t rank = 0; rank < what.what().ranks; ++rank) {
+    stages.push_back(what.stages_of(rank));
+    const std::int64_t length = what.length(rank);
+    std::vector<action> all(static_cast<std::size_t>(length));
+    what.read(rank, 0, length, all.data());
+    for (const std::int32_t stage : stages.back())
+      all.push_back(make_action(VELO_ACTION_OPTIMIZER, stage, -1));
+    rows.emplace_back(std::move(all));
+  }
+  schedule made(what.what(), std::move(stages), std::move(rows));
+  made.set_layers(what.shared_layers());
+  return made;
+}
+
 // Stages a rank has, where the layout alone says so; 0: it does not.
 std::int32_t chunks_of_layout(const velo_schedule_desc& desc, const kind_row& kind) {
   if (desc.layout == nullptr || desc.chunks != 0 || kind.chunks == kind.most_chunks) return 0;
@@ -177,7 +199,7 @@ schedule generate(const velo_schedule_desc& desc, const costs& given) {
   wanted.group = desc.group == 0 ? wanted.ranks : in_range(desc.group, most_index, "desc.group");
   require_none(desc.splits != 0 && (kind->takes & splits) == 0, "desc.splits", desc.splits);
   wanted.splits = desc.splits == 0 ? 1 : in_range(desc.splits, most_index, "desc.splits");
-  require_none((desc.flags & ~kind->flags) != 0, "desc.flags",
+  require_none((desc.flags & ~(kind->flags | VELO_SCHEDULE_OPTIMIZER)) != 0, "desc.flags",
                static_cast<std::int32_t>(desc.flags));
   wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;
   wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) == 0;
@@ -198,6 +220,7 @@ schedule generate(const velo_schedule_desc& desc, const costs& given) {
   schedule made = kind->make(wanted);
   made.set_layers(layers);
   if (wanted.cap != 0 && !wanted.costs.shares.empty()) require_cap(wanted, made);
+  if ((desc.flags & VELO_SCHEDULE_OPTIMIZER) != 0) made = with_updates(made);
   return made;
 }
 

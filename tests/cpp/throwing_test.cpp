@@ -436,6 +436,8 @@ TEST_CASE("a schedule is carried out, and shown as it went") {
   one.run(context.inline_stream());
   CHECK(calls == 6);
   CHECK(one.timeline().rank(0).peak_activations == 1);
+  CHECK(one.stats().steps == 0);
+  CHECK_THROWS_AS(one.settle(context.inline_stream()), velo::error);  // it validates none
   one.cancel();
   CHECK_THROWS_AS(one.run(context.inline_stream()), velo::error);
 }

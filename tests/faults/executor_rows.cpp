@@ -64,6 +64,37 @@ void open_run(world& w) {
   open_executor(w);
   must(run(w));
 }
+// One that validates steps, with one to be validated.
+velo_status no_step(void*, velo_stream, const velo_action*, double, std::int32_t) {
+  return VELO_OK;
+}
+void open_validated(world& w) {
+  open_schedule(w);
+  velo_schedule_destroy(w.schedule);
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = VELO_SCHEDULE_INTERLEAVED;
+  desc.ranks = 1;
+  desc.microbatches = 3;
+  desc.flags = VELO_SCHEDULE_OPTIMIZER;
+  must(velo_schedule_create(&desc, &w.schedule));
+  velo_executor_validation late = VELO_EXECUTOR_VALIDATION_INIT;
+  late.state_size = 8;
+  late.measure = [](void*, velo_stream, void* state) -> velo_status {
+    *static_cast<double*>(state) = 1;
+    return VELO_OK;
+  };
+  late.decide = [](void*, const void*, std::int32_t, std::int32_t, double* factor) -> velo_status {
+    *factor = 1;
+    return VELO_OK;
+  };
+  late.step = &no_step;
+  late.rollback = [](void*, velo_stream) -> velo_status { return VELO_OK; };
+  velo_executor_desc part = VELO_EXECUTOR_DESC_INIT;
+  part.forward = part.backward = &act;
+  part.validation = &late;
+  must(velo_executor_create(w.context, w.schedule, &part, &w.executor));
+  must(run(w));
+}
 void close_executor(world& w) {
   velo_timeline_destroy(w.timeline);
   velo_executor_destroy(w.executor);
@@ -103,6 +134,14 @@ std::vector<entry> executor_rows() {
        },
        close_executor},
       {"velo_executor_run", open_executor, run, close_executor},
+      {"velo_executor_settle", open_validated,
+       [](world& w) { return velo_executor_settle(w.now, w.executor); }, close_executor},
+      {"velo_executor_get_stats", open_executor,
+       [](world& w) {
+         velo_executor_stats stats = VELO_EXECUTOR_STATS_INIT;
+         return velo_executor_get_stats(w.executor, &stats);
+       },
+       close_executor},
       {"velo_executor_cancel", open_executor,
        [](world& w) { return velo_executor_cancel(w.executor); }, close_executor},
       {"velo_executor_get_timeline", open_run,

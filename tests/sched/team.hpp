@@ -1,6 +1,7 @@
 // Executors of all ranks of a schedule, on threads of the test, over a mailbox or over a group.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <thread>
 
@@ -34,8 +35,10 @@ enum class by { mailbox, group };
 // All ranks of a schedule, each with a context, on a thread of its own.
 class team {
  public:
+  // adjust: of a rank's executor, before it is made.
+  using adjust = std::function<void(std::size_t rank, velo_executor_desc& desc)>;
   explicit team(velo_schedule of, std::uint32_t flags = 0, std::int64_t timeout_ns = 20 * second,
-                by way = by::mailbox)
+                by way = by::mailbox, const adjust& change = nullptr)
       : schedule_(of) {
     velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
     REQUIRE(velo_schedule_get_info(of, &info) == VELO_OK);
@@ -72,6 +75,7 @@ class team {
       desc.user = &models[rank];
       desc.forward = desc.input = desc.weight = desc.backward = desc.other = &act;
       desc.released = &count_released;
+      if (change) change(static_cast<std::size_t>(rank), desc);
       executors.emplace_back();
       REQUIRE(velo_executor_create(contexts[static_cast<std::size_t>(rank)], of, &desc,
                                    &executors.back()) == VELO_OK);
@@ -90,19 +94,22 @@ class team {
   team(const team&) = delete;
   team& operator=(const team&) = delete;
 
-  void run(bool queued = false) {
+  void run(bool queued = false) { on_all(&velo_executor_run, queued); }
+  void settle() { on_all(&velo_executor_settle, false); }
+
+  void on_all(velo_status (*work)(velo_stream, velo_executor), bool queued) {
     status.assign(executors.size(), VELO_OK);
     errors.assign(executors.size(), "");
     culprits.assign(executors.size(), -1);
     std::vector<std::thread> threads;
     for (std::size_t rank = 0; rank < executors.size(); ++rank)
-      threads.emplace_back([this, rank, queued] {
+      threads.emplace_back([this, rank, queued, work] {
         velo_stream stream = nullptr;
         if (queued)
           velo_stream_create(contexts[rank], &stream);
         else
           velo_context_stream(contexts[rank], &stream);
-        status[rank] = velo_executor_run(stream, executors[rank]);
+        status[rank] = work(stream, executors[rank]);
         velo_error_info known = VELO_ERROR_INFO_INIT;
         velo_last_error(&known);
         culprits[rank] = known.rank;

@@ -431,6 +431,10 @@ struct velo_api {
                                       velo_tuning_rejection* rejection);
   velo_status (*tuning_write)(velo_tuning tuning, velo_tuning_format format, char* buffer,
                               uint64_t capacity, uint64_t* needed);
+
+  /* velo/executor.h */
+  velo_status (*executor_settle)(velo_stream stream, velo_executor executor);
+  velo_status (*executor_get_stats)(velo_executor executor, velo_executor_stats* stats);
 };
 
 VELO_END_C

@@ -20,6 +20,16 @@
  * Streams. The host's functions queue their work on the stream of the run. Before it sends, the
  * executor waits until what is queued there is done; on the inline stream there is nothing to wait
  * for.
+ *
+ * Optimizer steps. OPTIMIZER is an action like others, and what a step has to know of all ranks'
+ * gradients, such as their norm or whether one is not a number, is the host's own matter: usually
+ * all ranks wait for the last of them. With `validation` in its description an executor does not
+ * wait. At the OPTIMIZER that ends its row a rank measures its gradients, hears what the ranks
+ * before it measured, and steps by as much. The next run begins with forwards; before the first
+ * action of another kind it hears what all measured. A rank that stepped otherwise than that asks
+ * for rolls back and steps again, and the forwards since are done again, on all ranks: the results
+ * have the bits of steps that waited. This is the post-validation of zero bubble pipelines
+ * (arXiv:2401.10241), with a rollback that is exact where the host keeps a copy.
  */
 #ifndef VELO_EXECUTOR_H
 #define VELO_EXECUTOR_H
@@ -106,6 +116,63 @@ enum {
                               for the stream */
 };
 
+/* What functions of validation return: anything but VELO_OK ends the run of all with
+ * VELO_ERR_FOREIGN. */
+
+/* Writes what this rank has to say of its gradients; they are whole, and stay until the step is
+ * validated. state: `state_size` bytes, written when the function returns. */
+typedef velo_status (*velo_executor_measure_fn)(void* user, velo_stream stream, void* state);
+
+/* What a step does, by what the first `known` of all ranks measured: the factor on its gradients, 0
+ * for no step at all, NaN as long as it is not to be said; from all ranks it is a number. The same
+ * for the same states on every rank.
+ * states: `state_size` bytes each, one behind the other. */
+typedef velo_status (*velo_executor_decide_fn)(void* user, const void* states, int32_t known,
+                                               int32_t ranks, double* factor);
+
+/* Updates the parameters of an OPTIMIZER's stage. factor: neither 0 nor NaN. final: 0 = it may be
+ * rolled back, so what was there before is to be kept; 1 = it will not be. */
+typedef velo_status (*velo_executor_step_fn)(void* user, velo_stream stream,
+                                             const velo_action* action, double factor,
+                                             int32_t final);
+
+/* Puts back what was there before the last steps of all of the rank's stages. */
+typedef velo_status (*velo_executor_rollback_fn)(void* user, velo_stream stream);
+
+/* The forwards of this run are void and will come again, if there were any; `released` is not called
+ * for them. */
+typedef velo_status (*velo_executor_forget_fn)(void* user);
+
+/* How steps are taken before all is known. Functions get desc.user. In every rank's row there are
+ * OPTIMIZER actions, and nothing behind them. */
+typedef struct velo_executor_validation {
+  uint32_t struct_size;
+  uint32_t reserved;   /* 0 */
+  uint64_t state_size; /* bytes that a rank measures, 1 to 65536; the same on all ranks */
+  velo_executor_measure_fn measure;
+  velo_executor_decide_fn decide;
+  velo_executor_step_fn step; /* in place of `other` */
+  velo_executor_rollback_fn rollback;
+  velo_executor_forget_fn forget; /* may be NULL */
+} velo_executor_validation;
+
+#define VELO_EXECUTOR_VALIDATION_INIT \
+  { sizeof(velo_executor_validation), 0, 0, 0, 0, 0, 0, 0 }
+
+/* What became of the steps that a rank took. */
+typedef struct velo_executor_stats {
+  uint32_t struct_size;
+  uint32_t reserved;   /* 0 */
+  int64_t steps;       /* validated */
+  int64_t rolled_back; /* of these, undone by this rank */
+  int64_t deferred;    /* not done by this rank until all was known */
+  int64_t skipped;     /* none was to be done */
+  int64_t repeated;    /* some rank had stepped otherwise, so forwards were done again */
+} velo_executor_stats;
+
+#define VELO_EXECUTOR_STATS_INIT \
+  { sizeof(velo_executor_stats), 0, 0, 0, 0, 0, 0 }
+
 typedef struct velo_executor_desc {
   uint32_t struct_size;
   uint32_t reserved;         /* 0 */
@@ -119,11 +186,12 @@ typedef struct velo_executor_desc {
   velo_executor_fn backward; /* B */
   velo_executor_fn fused;    /* FB; NULL = forward, then backward */
   velo_executor_fn other;    /* what neither computes nor communicates; may be NULL */
-  velo_executor_released_fn released; /* may be NULL */
+  velo_executor_released_fn released;         /* may be NULL */
+  const velo_executor_validation* validation; /* copied; NULL = steps are the host's matter */
 } velo_executor_desc;
 
 #define VELO_EXECUTOR_DESC_INIT \
-  { sizeof(velo_executor_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_executor_desc), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* A mailbox for ranks that are threads of this process. timeout_ns: the longest that a rank waits
  * for a message. mailbox: receives the handle; destroy it with velo_mailbox_destroy.
@@ -147,8 +215,9 @@ VELO_API velo_status velo_group_get_link(velo_group group, velo_link* link);
 
 /* An executor of one rank of a schedule, as it stands now. Memory for what is received is of the
  * context. executor: receives the handle; destroy it with velo_executor_destroy.
- * Thread class: any. Errors: NULL (also a function that the row needs), HANDLE, STRUCT, ARGUMENT
- * (rank, flags, those of the link), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
+ * Thread class: any. Errors: NULL (also a function that the row or validation needs), HANDLE, STRUCT,
+ * ARGUMENT (rank, flags, those of the link; state_size, rows that do not end with OPTIMIZER), UNSUPPORTED
+ * (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_executor_create(velo_context context, velo_schedule schedule,
                                           const velo_executor_desc* desc, velo_executor* executor);
 
@@ -157,12 +226,25 @@ VELO_API velo_status velo_executor_create(velo_context context, velo_schedule sc
 VELO_API void velo_executor_destroy(velo_executor executor);
 
 /* Runs the rank's row once, on the calling thread, while the other ranks run theirs. After a failure
- * the executor is of no more use (STATE), unless the schedule has one rank.
+ * the executor is of no more use (STATE), unless the schedule has one rank; a step that was not
+ * validated stays as it is.
  * stream: of the executor's context; functions of the host work on it.
  * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (stream), STATE (failed before; a row
  * without an action that another needs), MEMORY, TIMEOUT, PEER, FOREIGN, RANK, SHAPE, DTYPE, LAYOUT,
  * DEVICE (the last five: outputs of the host). */
 VELO_API velo_status velo_executor_run(velo_stream stream, velo_executor executor);
+
+/* Validates the step of the last run, which the next one would have done: all ranks call it, and then
+ * have the parameters of a step that waited. For whoever reads them between runs.
+ * stream: as of velo_executor_run, which says what happens after a failure.
+ * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (stream), STATE (no validation; failed
+ * before), MEMORY, TIMEOUT, PEER, FOREIGN. */
+VELO_API velo_status velo_executor_settle(velo_stream stream, velo_executor executor);
+
+/* What became of this rank's steps, all 0 without validation. stats: receives it, at most
+ * stats->struct_size bytes.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
+VELO_API velo_status velo_executor_get_stats(velo_executor executor, velo_executor_stats* stats);
 
 /* Ends the run that is under way on any rank, or the next one.
  * Thread class: any. Errors: NULL, HANDLE, STATE. */

@@ -103,8 +103,10 @@ enum {
                                      warm-up */
   VELO_SCHEDULE_IN_ADVANCE = 8, /* RIPIPE: all activations are made again, ahead of the gradient
                                      that they wait for */
-  VELO_SCHEDULE_SWAP = 16       /* NANOPIPE: what W that are put off need is on the host
+  VELO_SCHEDULE_SWAP = 16,      /* NANOPIPE: what W that are put off need is on the host
                                      meanwhile */
+  VELO_SCHEDULE_OPTIMIZER = 32  /* any kind: rows end with OPTIMIZER of each of the rank's stages;
+                                     they are lists then */
 };
 
 /* What actions take, in any unit of time. A whole rank's, for one micro-batch: a stage takes its

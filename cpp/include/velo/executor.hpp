@@ -69,6 +69,17 @@ class executor : public detail::owner<velo_executor, detail::destroy_executor> {
   outcome<> run(velo_stream stream) const {
     return detail::check(VELO_FN(executor_run)(stream, get()));
   }
+  // Validates the step of the last run; all ranks call it.
+  outcome<> settle(velo_stream stream) const {
+    return detail::check(VELO_FN(executor_settle)(stream, get()));
+  }
+  // What became of this rank's steps.
+  outcome<velo_executor_stats> stats() const {
+    velo_executor_stats all = {};
+    all.struct_size = sizeof all;
+    const velo_status status = VELO_FN(executor_get_stats)(get(), &all);
+    return detail::finish<velo_executor_stats>(status, all);
+  }
   // Ends the run of all ranks; from any thread.
   outcome<> cancel() const { return detail::check(VELO_FN(executor_cancel)(get())); }
 

@@ -211,6 +211,7 @@ VELO_SCHEDULE_NO_DW_DETACH = 2
 VELO_SCHEDULE_OVERLAP = 4
 VELO_SCHEDULE_IN_ADVANCE = 8
 VELO_SCHEDULE_SWAP = 16
+VELO_SCHEDULE_OPTIMIZER = 32
 VELO_SCHEDULE_CSV = 0
 VELO_SCHEDULE_JSON = 1
 VELO_VIOLATION_MISSING = 1
@@ -667,6 +668,14 @@ class velo_executor_call(Sized):
     """What a function of the host gets; everything lives until it returns."""
 
 
+class velo_executor_validation(Sized):
+    """How steps are taken before all is known."""
+
+
+class velo_executor_stats(Sized):
+    """What became of the steps that a rank took."""
+
+
 class velo_executor_desc(Sized):
     """What an executor is made from."""
 
@@ -716,6 +725,11 @@ velo_link_receive_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64)
 velo_link_abort_fn = CFUNCTYPE(None, c_void_p, c_char_p)
 velo_executor_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_executor_call))
 velo_executor_released_fn = CFUNCTYPE(None, c_void_p, POINTER(velo_action))
+velo_executor_measure_fn = CFUNCTYPE(c_int32, c_void_p, velo_stream, c_void_p)
+velo_executor_decide_fn = CFUNCTYPE(c_int32, c_void_p, c_void_p, c_int32, c_int32, POINTER(c_double))
+velo_executor_step_fn = CFUNCTYPE(c_int32, c_void_p, velo_stream, POINTER(velo_action), c_double, c_int32)
+velo_executor_rollback_fn = CFUNCTYPE(c_int32, c_void_p, velo_stream)
+velo_executor_forget_fn = CFUNCTYPE(c_int32, c_void_p)
 
 velo_error_info._fields_ = [
     ("struct_size", c_uint32),
@@ -1446,6 +1460,25 @@ velo_executor_call._fields_ = [
     ("output_count", c_int64),
     ("other_output_count", c_int64),
 ]
+velo_executor_validation._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("state_size", c_uint64),
+    ("measure", velo_executor_measure_fn),
+    ("decide", velo_executor_decide_fn),
+    ("step", velo_executor_step_fn),
+    ("rollback", velo_executor_rollback_fn),
+    ("forget", velo_executor_forget_fn),
+]
+velo_executor_stats._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("steps", c_int64),
+    ("rolled_back", c_int64),
+    ("deferred", c_int64),
+    ("skipped", c_int64),
+    ("repeated", c_int64),
+]
 velo_executor_desc._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -1460,6 +1493,7 @@ velo_executor_desc._fields_ = [
     ("fused", velo_executor_fn),
     ("other", velo_executor_fn),
     ("released", velo_executor_released_fn),
+    ("validation", POINTER(velo_executor_validation)),
 ]
 velo_tuning_layout._fields_ = [
     ("tp", c_int32),
@@ -2079,6 +2113,8 @@ FUNCTIONS = {
     "velo_tuning_get_memory": (c_int32, velo_tuning, c_int64, c_int32, POINTER(velo_tuning_memory)),
     "velo_tuning_get_rejection": (c_int32, velo_tuning, c_int64, POINTER(velo_tuning_rejection)),
     "velo_tuning_write": (c_int32, velo_tuning, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_executor_settle": (c_int32, velo_stream, velo_executor),
+    "velo_executor_get_stats": (c_int32, velo_executor, POINTER(velo_executor_stats)),
 }
 
 
