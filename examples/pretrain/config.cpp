@@ -300,8 +300,9 @@ void configuration::require_fit(std::int64_t ranks) const {
 void configuration::check_parallel() const {
   const auto& p = values.parallel;
   if (p.pp == 1) {
-    for (const char* name : {"vpp", "timeline"})
-      if (at(name).origin != "default" && text(at(name)) != "0" && text(at(name)) != "\"\"")
+    for (const char* name : {"vpp", "timeline", "post_validation"})
+      if (at(name).origin != "default" && text(at(name)) != "0" && text(at(name)) != "\"\"" &&
+          text(at(name)) != "false")
         refuse(name, "is of a model that is cut into stages, not with", "pp");
     return;
   }
@@ -312,6 +313,11 @@ void configuration::check_parallel() const {
   if (values.memory.swap_activations != "off")
     refuse("swap_activations", "is of a whole model, not with", "pp");
   if (!values.run.trace.empty()) refuse("trace", "is of a whole model, not with", "pp");
+  if (p.post_validation && values.run.zero)
+    refuse("post_validation", "keeps what a rank updates whole, not with", "zero");
+  if (p.post_validation && values.memory.swap_optimizer != "off")
+    refuse("post_validation", "keeps a copy of the optimizer's state here, not with",
+           "swap_optimizer");
   if (p.pipeline == "seq1f1b")
     refuse("pipeline", "splits sequences, whose attention cannot add up gradients yet");
   if (p.pipeline == "ripipe")

@@ -70,6 +70,11 @@ int member::most(int mine) const {
   return mine;
 }
 
+void member::sum_of_sharers(double* values, std::int64_t count) const {
+  const velo::tensor_view all(values, {count});
+  if (shares()) (sharers_ ? sharers_ : group_).all_reduce(stream(), all, all);
+}
+
 // As integers, whose sum with zeros keeps every bit.
 void member::collect(float* pieces, std::int64_t count) const {
   const velo::tensor_view all(reinterpret_cast<std::int32_t*>(pieces), {count});

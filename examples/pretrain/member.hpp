@@ -53,6 +53,8 @@ class member {
   void barrier() const;
   double sum(double mine) const;
   int most(int mine) const;
+  // Of those that share weights: adds up, in place.
+  void sum_of_sharers(double* values, std::int64_t count) const;
   // Brings elements of which each is one rank's, and 0 on the others, to rank 0.
   void collect(float* pieces, std::int64_t count) const;
 

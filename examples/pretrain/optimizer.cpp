@@ -5,29 +5,41 @@
 
 namespace pretrain {
 
-// Ranks add what they summed in their order, so a sharded optimizer has the bits of another.
-void optimizer::measure(const member& rank, const weights& all, const std::vector<range>& summed) {
-  const auto add = [&](const range& part) {
+double optimizer::sum_of_squares(const member& rank, const weights& all,
+                                 const std::vector<range>& summed) const {
+  double sum = 0;
+  for (const range& part : summed)
     velo::global_norm(rank.stream(), velo::global_norm_args()
                                          .x(all.gradient(part.begin, {part.count}))
-                                         .sum_of_squares(velo::tensor_view(&sum_of_squares_, {}))
-                                         .norm(velo::tensor_view(&norm_, {}))
-                                         .clip(velo::tensor_view(&clip_, {}))
-                                         .max_norm(settings_.clip)
+                                         .sum_of_squares(velo::tensor_view(&sum, {}))
                                          .accumulate(true));
-  };
-  sum_of_squares_ = 0;
-  for (const range& part : summed) add(part);
-  if (rank.ranks() > 1) {
-    sum_of_squares_ = rank.sum(sum_of_squares_);
-    add({0, 0});
-  }
-  if (settings_.clip == 0) clip_ = 1;
+  return sum;
 }
 
+optimizer::clipping optimizer::clip(const member& rank, double sum_of_squares) const {
+  clipping made = {0, 1};
+  velo::global_norm(rank.stream(), velo::global_norm_args()
+                                       .x(velo::tensor_view(static_cast<float*>(nullptr), {0}))
+                                       .sum_of_squares(velo::tensor_view(&sum_of_squares, {}))
+                                       .norm(velo::tensor_view(&made.norm, {}))
+                                       .clip(velo::tensor_view(&made.factor, {}))
+                                       .max_norm(settings_.clip)
+                                       .accumulate(true));
+  if (settings_.clip == 0) made.factor = 1;
+  return made;
+}
+
+// Ranks add what they summed in their order, so a sharded optimizer has the bits of another.
 double optimizer::step(const member& rank, weights& all, const std::vector<range>& summed,
                        swapper* away, std::int64_t number, double learning_rate) {
-  measure(rank, all, summed);
+  const clipping made = clip(rank, rank.sum(sum_of_squares(rank, all, summed)));
+  update(rank, all, away, number, learning_rate, made.factor);
+  return static_cast<double>(made.norm);
+}
+
+void optimizer::update(const member& rank, weights& all, swapper* away, std::int64_t number,
+                       double learning_rate, float factor) {
+  factor_ = factor;
   const velo::stream_ref stream = rank.stream();
   // [begin, end) of the state, which `of` has from there on.
   const auto on = [&](std::int64_t begin, std::int64_t end, const state& of) {
@@ -54,7 +66,6 @@ double optimizer::step(const member& rank, weights& all, const std::vector<range
          {slice(0), slice(1), all.has_master() ? slice(2) : nullptr});
     });
   }
-  return static_cast<double>(norm_);
 }
 
 // Weights [begin, end), of which `of` has the state from `origin` on.
@@ -65,7 +76,7 @@ void optimizer::update(const velo::stream_ref& stream, const weights& all, const
   const velo::sizes shape = {end - begin};
   const velo::tensor_view gradient = all.gradient(begin, shape), weight = all.weight(begin, shape);
   const velo::tensor_view first(of.first + (begin - origin), shape),
-      second(of.second + (begin - origin), shape), clip(&clip_, {});
+      second(of.second + (begin - origin), shape), clip(&factor_, {});
   auto arguments =
       velo::apply_fused_adamw_args().grad(gradient).scale(clip).param(weight).m(first).v(second);
   const velo::tensor_view master(of.master + (of.master ? begin - origin : 0), shape);

@@ -19,18 +19,26 @@ class optimizer {
   double step(const member& rank, weights& all, const std::vector<range>& summed, swapper* away,
               std::int64_t number, double learning_rate);
 
+  // Its parts.
+  double sum_of_squares(const member& rank, const weights& all,
+                        const std::vector<range>& summed) const;
+  struct clipping {
+    float norm, factor;  // NaN where gradients are not finite
+  };
+  clipping clip(const member& rank, double sum_of_squares) const;  // that of all ranks
+  void update(const member& rank, weights& all, swapper* away, std::int64_t number,
+              double learning_rate, float factor);
+
  private:
   struct state {
     float *first, *second, *master;  // master: or nullptr
   };
-  void measure(const member& rank, const weights& all, const std::vector<range>& summed);
   void update(const velo::stream_ref& stream, const weights& all, const state& of,
               std::int64_t origin, std::int64_t begin, std::int64_t end, double decay,
               std::int64_t number, double learning_rate);
 
   optimizer_settings settings_;
-  double sum_of_squares_ = 0;
-  float norm_ = 0, clip_ = 1;
+  float factor_ = 1;
 };
 
 }  // namespace pretrain

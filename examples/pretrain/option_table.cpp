@@ -109,6 +109,9 @@ void configuration::add_parallel() {
   add("parallel", "timeline", &p.timeline,
       "FILE that receives when each rank did what in the third step: a picture (.svg), or a trace "
       "for Perfetto (any other ending)");
+  add("parallel", "post_validation", &p.post_validation,
+      "true: no rank waits for the norm of all gradients; a step that would have been clipped is "
+      "rolled back and done again, with the same bits, from a copy of weights and moments");
 }
 
 void configuration::add_run() {

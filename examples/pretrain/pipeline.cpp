@@ -26,11 +26,12 @@ buffer borrowed(const velo_tensors& given) {
 }  // namespace
 
 pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
-                   const weights& weights, const exchange* told)
+                   const weights& weights, const exchange* told, post_validation* late)
     : rank_(rank),
       values_(values),
       plan_(plan),
       told_(told),
+      late_(late),
       stream_(rank.stream()),
       type_(dtype_of(weights.type())),
       place_(static_cast<std::size_t>(plan.stages()), -1) {
@@ -47,14 +48,21 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
         recompute_in(values.memory, static_cast<std::int64_t>(layers.last - layers.first)));
   }
   cells_.resize(stages_.size() * static_cast<std::size_t>(plan.units()));
-  executor_ = make_executor(!values.parallel.timeline.empty());
+  const bool records = !values.parallel.timeline.empty();
+  if (late == nullptr) {
+    executor_ = make_executor(plan.order(), records, nullptr);
+    return;
+  }
+  const velo_executor_validation updates = validation();
+  executor_ = make_executor(plan.order_of_step(), records, &updates);
+  scorer_ = make_executor(plan.order(), false, nullptr);
 }
 
-template <void (pipeline::*method)(velo_executor_call&)>
-velo_status pipeline::call(void* user, velo_executor_call* call) {
+template <class Work>
+velo_status pipeline::guarded(void* user, Work&& work) {
   auto& me = *static_cast<pipeline*>(user);
   try {
-    (me.*method)(*call);
+    work(me);
     return VELO_OK;
   } catch (...) {
     me.failure_ = std::current_exception();  // says more than the executor could
@@ -62,7 +70,33 @@ velo_status pipeline::call(void* user, velo_executor_call* call) {
   }
 }
 
-velo::executor pipeline::make_executor(bool records) {
+template <void (pipeline::*method)(velo_executor_call&)>
+velo_status pipeline::call(void* user, velo_executor_call* call) {
+  return guarded(user, [&](pipeline& me) { (me.*method)(*call); });
+}
+
+velo_executor_validation pipeline::validation() {
+  velo_executor_validation made = VELO_EXECUTOR_VALIDATION_INIT;
+  made.state_size = late_->state_size();
+  made.measure = [](void* user, velo_stream, void* state) {
+    return guarded(user, [&](pipeline& me) { me.measure(state); });
+  };
+  made.decide = [](void* user, const void* states, std::int32_t known, std::int32_t ranks,
+                   double* factor) {
+    return guarded(user, [&](pipeline& me) { *factor = me.late_->decide(states, known, ranks); });
+  };
+  made.step = [](void* user, velo_stream, const velo_action* a, double factor, std::int32_t final) {
+    return guarded(user, [&](pipeline& me) { me.update(*a, factor, final != 0); });
+  };
+  made.rollback = [](void* user, velo_stream) {
+    return guarded(user, [](pipeline& me) { me.roll_back(); });
+  };
+  made.forget = [](void* user) { return guarded(user, [](pipeline& me) { me.forget(); }); };
+  return made;
+}
+
+velo::executor pipeline::make_executor(const velo::schedule& order, bool records,
+                                       const velo_executor_validation* validation) {
   const velo_link link = velo::group_link(rank_.pipeline());
   velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
   desc.rank = rank_.stage();
@@ -76,7 +110,8 @@ velo::executor pipeline::make_executor(bool records) {
   desc.released = [](void* user, const velo_action* action) {
     static_cast<pipeline*>(user)->released(*action);
   };
-  return velo::executor::create(rank_.context().get(), plan_.order(), desc);
+  desc.validation = validation;
+  return velo::executor::create(rank_.context().get(), order, desc);
 }
 
 void pipeline::refresh(const exchange* gathered) {
@@ -96,13 +131,22 @@ double pipeline::run(const source& from, bool scores) {
   scores_ = scores;
   loss_ = 0;
   for (stage& each : stages_) each.left = plan_.units();
+  carry_out([&] { (scores && scorer_ ? scorer_ : executor_).run(stream_); });
+  return loss_;
+}
+
+void pipeline::settle() {
+  carry_out([&] { executor_.settle(stream_); });
+}
+
+template <class Work>
+void pipeline::carry_out(Work&& work) {
   try {
-    executor_.run(stream_);
+    work();
   } catch (...) {
     if (failure_) std::rethrow_exception(failure_);
     throw;
   }
-  return loss_;
 }
 
 pipeline::stage& pipeline::stage_of(const velo_action& a) {
@@ -149,6 +193,7 @@ void pipeline::forward(velo_executor_call& call) {
 // each. So every chain makes the mean of its own micro-batches, which are accumulation / chains.
 void pipeline::backward(velo_executor_call& call, bool later) {
   if (scores_) return;
+  if (late_) late_->clear_gradients();
   stage& at = stage_of(call.action);
   cell& of = cell_of(call.action);
   const double scale = plan_.chains() / static_cast<double>(values_.data.accumulation);
@@ -165,6 +210,34 @@ void pipeline::weight(const velo_executor_call& call) {
   of.work->told = at.left == 1 ? told_ : nullptr;
   at.part.weight_gradients(stream_, *of.work);
   finish(at, of);
+}
+
+void pipeline::measure(void* state) {
+  late_->measure(loss_ / static_cast<double>(values_.data.accumulation), state);
+}
+
+// The weights of all stages here are updated at once, with the last of them.
+void pipeline::update(const velo_action& a, double factor, bool final) {
+  if (a.stage != stages_.back().number) return;
+  late_->update(factor, final);
+  refresh(nullptr);
+}
+
+void pipeline::roll_back() {
+  late_->roll_back();
+  refresh(nullptr);
+}
+
+void pipeline::forget() {
+  loss_ = 0;
+  for (std::size_t i = 0; i < cells_.size(); ++i) {
+    cell& of = cells_[i];
+    if (of.work == nullptr) continue;
+    stage& at = stages_[i / static_cast<std::size_t>(plan_.units())];
+    of.work->clear();
+    at.idle.push_back(std::exchange(of.work, nullptr));
+    of.output = {};
+  }
 }
 
 void pipeline::finish(stage& at, cell& of) {

@@ -13,16 +13,17 @@
 #include <vector>
 
 #include "member.hpp"
+#include "post_validation.hpp"
 #include "stage_plan.hpp"
 
 namespace pretrain {
 
 class pipeline {
  public:
-  // Of a rank that is split into stages. Told, if not nullptr, hears which gradients are finished. All
-  // must outlive it.
+  // Of a rank that is split into stages. Told, if not nullptr, hears which gradients are finished;
+  // late, if not nullptr, updates the weights at the end of `train`. All must outlive it.
   pipeline(member& rank, const settings& values, const stage_plan& plan, const weights& weights,
-           const exchange* told);
+           const exchange* told, post_validation* late);
   pipeline(const pipeline&) = delete;
   pipeline& operator=(const pipeline&) = delete;
 
@@ -34,11 +35,14 @@ class pipeline {
   // A step of all ranks of the copy; adds to the weights' gradients. The sum of the micro-batches' mean
   // losses that this rank has.
   double train(const source& from);
+  // The update of the last step is as it would be had all ranks waited; all ranks call it.
+  void settle();
   // Their losses alone, summed over targets. Micro-batches may be empty.
   double score(const source& from);
 
   // When the ranks of the copy did what in the last step; all of them call it.
   velo::timeline timeline() const { return executor_.timeline(); }
+  velo_executor_stats updates() const { return executor_.stats(); }
 
  private:
   struct stage {
@@ -70,18 +74,29 @@ class pipeline {
   void input(velo_executor_call& call) { backward(call, true); }
   void both(velo_executor_call& call) { backward(call, false); }
   void later(velo_executor_call& call) { weight(call); }
-  velo::executor make_executor(bool records);
+  void measure(void* state);
+  void update(const velo_action& a, double factor, bool final);
+  void roll_back();
+  void forget();
+  template <class Work>
+  static velo_status guarded(void* user, Work&& work);
+  velo_executor_validation validation();
+  velo::executor make_executor(const velo::schedule& order, bool records,
+                               const velo_executor_validation* validation);
+  template <class Work>
+  void carry_out(Work&& work);
 
   member& rank_;
   const settings& values_;
   const stage_plan& plan_;
   const exchange* told_;
+  post_validation* late_;
   velo::stream_ref stream_;
   velo_dtype type_;
   std::vector<stage> stages_;
-  std::vector<int> place_;   // of a stage in stages_, by its number
-  std::vector<cell> cells_;  // by stage here and unit
-  velo::executor executor_;
+  std::vector<int> place_;            // of a stage in stages_, by its number
+  std::vector<cell> cells_;           // by stage here and unit
+  velo::executor executor_, scorer_;  // the latter where the former updates weights
 
   // Of the run that is under way.
   const source* from_ = nullptr;

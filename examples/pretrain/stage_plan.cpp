@@ -13,12 +13,14 @@ velo_schedule_kind kind_of(const std::string& name) {
   return VELO_SCHEDULE_CUSTOM;
 }
 
-velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatches) {
+velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatches,
+                           std::uint32_t flags) {
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   desc.kind = kind_of(how.pipeline);
   desc.ranks = static_cast<std::int32_t>(how.pp);
   desc.microbatches = static_cast<std::int32_t>(microbatches);
   desc.chunks = static_cast<std::int32_t>(how.vpp);
+  desc.flags = flags;
   return velo::schedule::create(desc);
 }
 
@@ -29,7 +31,10 @@ bool is_pipeline(const std::string& name) {
 }
 
 stage_plan::stage_plan(const settings& values)
-    : model_(values.model), order_(schedule_of(values.parallel, values.data.accumulation)) {
+    : model_(values.model), order_(schedule_of(values.parallel, values.data.accumulation, 0)) {
+  if (values.parallel.post_validation)
+    order_of_step_ =
+        schedule_of(values.parallel, values.data.accumulation, VELO_SCHEDULE_OPTIMIZER);
   const velo_schedule_info info = order_.info();
   stages_ = info.stages;
   chains_ = info.kind == VELO_SCHEDULE_DUALPIPE ? 2 : 1;

@@ -24,6 +24,8 @@ class stage_plan {
   explicit stage_plan(const settings& values);
 
   const velo::schedule& order() const { return order_; }
+  // The same with OPTIMIZER at its end, for post_validation.
+  const velo::schedule& order_of_step() const { return order_of_step_; }
   int stages() const { return stages_; }  // of all chains
   int chains() const { return chains_; }
   int units() const { return units_; }  // micro-batches of a chain
@@ -37,7 +39,7 @@ class stage_plan {
   int length() const { return stages_ / chains_; }
 
   model_settings model_;
-  velo::schedule order_;
+  velo::schedule order_, order_of_step_;
   int stages_, chains_, units_;
 };
 

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "baseline.hpp"
 #include "console.hpp"
@@ -117,7 +118,14 @@ class run {
     }
   }
 
-  // Whether any rank was told to stop: all ask, and all hear the same.
+  // Whether any rank was told to stop: all ask, and all hear the same. Steps that are validated late
+  // bring that with them, and nobody is asked between them.
+  bool stopped(progress& report) {
+    if (!values_.parallel.post_validation) return stopped();
+    if (signal_ != 0) settle(report);
+    return signal_ != 0;
+  }
+
   bool stopped() {
     signal_ = rank_.most(interrupt());
     return signal_ != 0;
@@ -144,14 +152,16 @@ class run {
     // What an interrupt kept the run before this one from measuring.
     if (validation_due() && !validate(report)) return leave();
     while (trainer_.steps_done() < last) {
-      if (stopped()) return leave();
+      if (stopped(report)) return leave();
       if (trainer_.steps_done() == first_) memory_.begin_steps();
       one_step(report);
       if (trainer_.steps_done() == first_ + 3) end_records();
       if (trainer_.steps_done() == std::min(first_ + 3, last)) save_timeline();
+      if (validation_due() || due(values_.run.save_every)) settle(report);
       if (validation_due() && !validate(report)) return leave();
       if (due(values_.run.save_every)) save();
     }
+    settle(report);
     end_records();
     save();
     if (trainer_.steps_done() < values_.schedule.steps) return 0;
@@ -243,13 +253,22 @@ class run {
 
   void one_step(progress& report) {
     const auto begin = std::chrono::steady_clock::now();
-    const trainer::result done = trainer_.step();
-    report.step({trainer_.steps_done(), done.loss, done.learning_rate, done.grad_norm,
-                 seconds_since(begin)});
+    const std::optional<trainer::result> done = trainer_.step();
+    const double before = std::exchange(seconds_, seconds_since(begin));
+    if (done) tell(report, *done, done->step == trainer_.steps_done() ? seconds_ : before);
+  }
+
+  void settle(progress& report) {
+    if (const std::optional<trainer::result> done = trainer_.settle())
+      tell(report, *done, seconds_);
+  }
+
+  void tell(progress& report, const trainer::result& done, double seconds) {
+    report.step({done.step, done.loss, done.learning_rate, done.grad_norm, seconds});
+    if (done.interrupt != 0) signal_ = done.interrupt;
     if (rank_.leads() && (!std::isfinite(done.loss) || !std::isfinite(done.grad_norm)))
       fail("step %lld: the %s is not finite; a lower learning_rate may help",
-           static_cast<long long>(trainer_.steps_done()),
-           std::isfinite(done.loss) ? "gradient" : "loss");
+           static_cast<long long>(done.step), std::isfinite(done.loss) ? "gradient" : "loss");
   }
 
   void end_records() {
@@ -420,8 +439,9 @@ class run {
   std::string unwritten_;    // what went wrong with a record of memory; empty: nothing
   std::int64_t first_ = 0;   // steps done before this run
   std::int64_t saved_ = -1;  // the step of the last checkpoint saved
-  bool ours_ = false;  // what lies at the checkpoint's place is this run's, and may be replaced
-  int signal_ = 0;     // that told a rank to stop
+  bool ours_ = false;   // what lies at the checkpoint's place is this run's, and may be replaced
+  int signal_ = 0;      // that told a rank to stop
+  double seconds_ = 0;  // of the last step
   console console_;
 };
 

@@ -52,7 +52,10 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
   losses_.reserve(static_cast<std::size_t>(values.schedule.steps));
   if (sharded()) weights_.shard(rank, exchange_->own());
   if (plan_) {
-    pipeline_ = std::make_unique<pipeline>(rank, values, *plan_, weights_, exchange_.get());
+    if (values.parallel.post_validation)
+      late_ = std::make_unique<post_validation>(rank, weights_, optimizer_, exchange_.get());
+    pipeline_ =
+        std::make_unique<pipeline>(rank, values, *plan_, weights_, exchange_.get(), late_.get());
     return;
   }
   model_.emplace(memory_, rank.context(), weights_, values.model, values.data.sequence, true);
@@ -187,7 +190,35 @@ double trainer::pipelined() {
   return sum / static_cast<double>(pieces);
 }
 
-trainer::result trainer::step() {
+std::optional<trainer::result> trainer::step() {
+  if (!late_) {
+    const result done = waited();
+    losses_.push_back(static_cast<float>(done.loss));
+    return done;
+  }
+  late_->announce({steps_done_ + 1,
+                   learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule)});
+  memory_.note("step " + std::to_string(steps_done_ + 1) + ": forward");
+  pipelined();
+  ++steps_done_;
+  settled_ = false;
+  return told(late_->before());
+}
+
+std::optional<trainer::result> trainer::settle() {
+  if (settled_) return std::nullopt;
+  pipeline_->settle();
+  settled_ = true;
+  return told(late_->last());
+}
+
+std::optional<trainer::result> trainer::told(const std::optional<post_validation::result>& of) {
+  if (!of || of->of.number <= static_cast<std::int64_t>(losses_.size())) return std::nullopt;
+  losses_.push_back(static_cast<float>(of->loss));
+  return result{of->of.number, of->loss, of->of.learning_rate, of->grad_norm, of->interrupt};
+}
+
+trainer::result trainer::waited() {
   send_state_away();
   weights_.clear_gradients();
   memory_.note("step " + std::to_string(steps_done_ + 1) + ": forward");
@@ -203,8 +234,7 @@ trainer::result trainer::step() {
   if (sharded()) exchange_->gather(weights_.weight(0, {weights_.layout().total}));
   refresh(sharded() ? exchange_.get() : nullptr);
   ++steps_done_;
-  losses_.push_back(static_cast<float>(loss));
-  return {loss, rate, norm};
+  return {steps_done_, loss, rate, norm};
 }
 
 std::int64_t trainer::windows_at_once() const {

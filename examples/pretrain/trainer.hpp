@@ -40,9 +40,15 @@ class trainer {
   void resume(const checkpoint_reader& saved);          // refuses if the data has changed
 
   struct result {
+    std::int64_t step;
     double loss, learning_rate, grad_norm;
+    int interrupt = 0;  // of a rank, where steps are validated late
   };
-  result step();
+  // What is known then: of this step, or with post_validation of the one before, if there was any.
+  std::optional<result> step();
+  // Waits for the last step with post_validation, and returns what was not known of it. Weights, losses
+  // and state are to be asked for when it is done.
+  std::optional<result> settle();
 
   std::int64_t steps_done() const { return steps_done_; }
   const std::vector<float>& losses() const { return losses_; }  // of each step, in nats
@@ -77,6 +83,8 @@ class trainer {
   void write_batch(std::int64_t micro_batch, class activations& into) const;
   double micro_batches();
   double pipelined();
+  result waited();
+  std::optional<result> told(const std::optional<post_validation::result>& of);
   void refresh(const exchange* gathered = nullptr);
   std::vector<named_tensor> training_files(std::int64_t steps);
 
@@ -93,11 +101,12 @@ class trainer {
   // The whole model, or this rank's stages.
   std::optional<class model> model_;
   std::optional<class activations> batch_;
+  std::unique_ptr<post_validation> late_;  // or nullptr
   std::unique_ptr<pipeline> pipeline_;
   optimizer optimizer_;
   windows windows_;
   std::vector<layer_recompute> recompute_;
-  bool warm_ = false;
+  bool warm_ = false, settled_ = true;
   std::int64_t steps_done_ = 0;
   std::vector<float> losses_;
   std::unique_ptr<trace> trace_;

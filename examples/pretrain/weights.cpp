@@ -123,6 +123,12 @@ std::vector<buffer*> weights::state() {
   return all;
 }
 
+std::vector<buffer*> weights::updated() {
+  std::vector<buffer*> all = state();
+  all.push_back(&weight_);
+  return all;
+}
+
 void weights::clear_gradients() {
   std::memset(gradient_.data(), 0, static_cast<std::size_t>(layout_.total) * sizeof(float));
 }

@@ -49,6 +49,9 @@ class weights {
   // These three, or in f32 the moments: what may be away between the steps.
   std::vector<buffer*> state();
 
+  // What an update writes.
+  std::vector<buffer*> updated();
+
   bool has_master() const { return type_ == element::bf16; }
   void clear_gradients();
 

@@ -101,6 +101,15 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   costs.reserved = 1;
   CHECK(velo_schedule_simulate(schedule, &costs, &timeline) == VELO_ERR_ARGUMENT);
   CHECK(last().argument == "costs.reserved");
+
+  velo_executor_validation late = VELO_EXECUTOR_VALIDATION_INIT;
+  velo_executor_desc part = VELO_EXECUTOR_DESC_INIT;
+  velo_executor executor = nullptr;
+  late.reserved = 1;
+  part.validation = &late;
+  REQUIRE(velo_schedule_read(schedule, VELO_SCHEDULE_CSV, "0F0,0B0\n", 8) == VELO_OK);
+  CHECK(velo_executor_create(c.handle, schedule, &part, &executor) == VELO_ERR_ARGUMENT);
+  CHECK(last().argument == "desc.validation.reserved");
   velo_schedule_destroy(schedule);
 
   velo_tune_desc search = VELO_TUNE_DESC_INIT;
@@ -118,7 +127,7 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   CHECK(last().argument == "count");
 
   // These, velo_shape, velo_plan_buffer, velo_recompute_layer, velo_recompute_call, what is known of
-  // groups and topologies, the counters of pools, adaptors and regions, and all of schedules and tunings but
+  // groups and topologies, the counters of pools, adaptors, executors and regions, and all of schedules and tunings but
   // what is tried here, which velo writes, and every args struct (tests/ops/conformance_test.cpp).
   const std::string all = text(
       [](char* b, std::uint64_t n, std::uint64_t* needed) { return velo_describe(b, n, needed); });
@@ -127,5 +136,5 @@ TEST_CASE("what stands in a reserved field is refused, in every struct that has 
   int fields = 0;
   for (std::size_t at = 0; (at = all.find("\"name\":\"reserved\"", at)) < structs_end; ++at)
     ++fields;
-  CHECK(fields == 32);
+  CHECK(fields == 34);
 }

@@ -251,7 +251,8 @@ VELO_API velo_status velo_executor_get_stats(velo_executor executor, velo_execut
 VELO_API velo_status velo_executor_cancel(velo_executor executor);
 
 /* When all ranks did what in the last run: all ranks call it, and all receive the same, in
- * nanoseconds from the first action of any; clocks are taken to agree, as those of one host do.
+ * nanoseconds from the first action of any; clocks are taken to agree, as those of one host do. Of
+ * forwards that were void it has the second ones.
  * timeline: receives the handle; destroy it with velo_timeline_destroy.
  * Thread class: per-handle. Errors: NULL, HANDLE, STATE (no run, or not recorded), MEMORY, TIMEOUT,
  * PEER, FOREIGN. */

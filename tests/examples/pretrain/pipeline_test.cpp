@@ -26,8 +26,15 @@ pretrain::settings eight_of_each() {
   return s;
 }
 
+// Rank 0's.
+struct told {
+  double norm = 0;  // of the last step's gradients
+  velo_executor_stats updates = VELO_EXECUTOR_STATS_INIT;
+};
+
 // Losses of a run whose ranks are threads of this process.
-std::vector<float> losses_of(const pretrain::settings& s, std::int64_t steps) {
+std::vector<float> losses_of(const pretrain::settings& s, std::int64_t steps,
+                             told* more = nullptr) {
   using namespace pretrain;
   const corpus text = split_text(some_text(60000), 1 << 20);
   arguments given;
@@ -38,8 +45,12 @@ std::vector<float> losses_of(const pretrain::settings& s, std::int64_t steps) {
       rank.split(static_cast<int>(s.parallel.pp), s.parallel.pipeline == "dualpipe");
     trainer one(rank, s, text);
     one.start();
-    for (std::int64_t i = 0; i < steps; ++i) one.step();
-    if (rank.leads()) losses = one.losses();
+    std::optional<trainer::result> last;
+    for (std::int64_t i = 0; i < steps; ++i) last = one.step();
+    if (s.parallel.post_validation) last = one.settle();
+    if (!rank.leads()) return 0;
+    losses = one.losses();
+    if (more != nullptr) *more = {last->grad_norm, one.stages()->updates()};
     return 0;
   });
   return losses;
@@ -86,6 +97,60 @@ TEST_CASE("a model in stages has the losses of a whole one whatever its order") 
 
 TEST_CASE("copies of a model in stages have the losses of a whole one, both ways through it, too") {
   train_alike(2, {2}, {2}, {"zbh1", "dualpipe"});
+}
+
+TEST_CASE("steps that are validated late have the bits of those that wait, clipped or not") {
+  constexpr std::int64_t steps = 3;
+  for (const char* kind : {"1f1b", "zbv", "dualpipe"}) {
+    pretrain::settings s = eight_of_each();
+    s.schedule.steps = steps;
+    s.data.accumulation = 4;
+    s.parallel.pipeline = kind;
+    s.parallel.pp = 2;
+    s.optimizer.clip = 0;
+    told first;
+    losses_of(s, 1, &first);
+    // Nothing; what both ranks have together; what rank 0 has alone.
+    for (const double part : {2.0, 0.999, 0.01}) {
+      INFO(kind << ", clipped at " << part << " of the first norm");
+      s.optimizer.clip = part * first.norm;
+      s.parallel.post_validation = false;
+      const std::vector<float> waited = losses_of(s, steps);
+      s.parallel.post_validation = true;
+      told late;
+      CHECK(losses_of(s, steps, &late) == waited);
+      CHECK(late.updates.steps == steps);
+      CHECK((late.updates.rolled_back > 0) == (part == 0.999));
+      CHECK((late.updates.deferred == steps) == (part == 0.01));
+    }
+  }
+}
+
+TEST_CASE("a run whose steps are validated late prints, saves and ends as another does") {
+  workplace w;
+  const auto run = [&](const char* late, std::vector<std::string> more) {
+    more.insert(more.end(), {"--pp", "2", "--ranks", "4", "--pipeline", "zbh1", "--layers", "4",
+                             "--accumulation", "4", "--transport", "local", "--post_validation",
+                             late, "--log", w / late, "--out", w / late + ".out"});
+    return w.run(more);
+  };
+  for (const char* late : {"false", "true"}) {
+    const outcome done = run(late, {"--steps", "5", "--save_every", "2", "--validate_every", "3"});
+    INFO(done.text);
+    REQUIRE(done.code == 0);
+  }
+  CHECK(w.losses("true") == w.losses("false"));
+  for (const char* file : {"model.safetensors", "training_state.safetensors"})
+    CHECK(get(w / "true.out/checkpoint/" + file) == get(w / "false.out/checkpoint/" + file));
+
+  std::string ends[2];
+  for (const bool late : {false, true}) {
+    const outcome done = run(late ? "true" : "false", {"--learning_rate", "1e3", "--clip", "0"});
+    CHECK(done.code == 1);
+    ends[late] = done.text.substr(done.text.find("pretrain: step "));
+  }
+  CHECK_THAT(ends[0], Contains("is not finite"));
+  CHECK(ends[1] == ends[0]);
 }
 
 TEST_CASE(
@@ -179,6 +244,10 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--pp", "2", "--pipeline", "zbv"}, "layers = 2 must be at least 4, the stages of");
   refused({"--pp", "2", "--pipeline", "dualpipev", "--layers", "4"}, "accumulation = 1 must be");
   refused({"--pp", "2", "--vpp", "3"}, "vpp = 3 must be");
+  refused({"--pp", "2", "--post_validation", "true", "--zero", "true"}, "not with zero = true");
+  refused({"--pp", "2", "--post_validation", "true", "--swap_optimizer", "host"},
+          "not with swap_optimizer");
+  refused({"--post_validation", "true"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--vpp", "2"}, "is of a model that is cut into stages, not with pp = 1");
   refused({"--timeline", w / "t"}, "is of a model that is cut into stages, not with pp = 1");
 }
