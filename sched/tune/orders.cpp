@@ -10,6 +10,7 @@ namespace {
 
 // Bounds the time and the memory that one candidate takes.
 constexpr std::int64_t most_actions = std::int64_t{1} << 23;
+constexpr std::int64_t most_searched = std::int64_t{1} << 16;  // 50 ms
 
 // Whether a has as much of every chunk as b.
 bool covers(const holding& a, const holding& b) {
@@ -51,6 +52,36 @@ std::vector<holding> states_of(const schedule& rows, std::int32_t rank) {
   return found;
 }
 
+std::shared_ptr<const order> make(const velo_schedule_desc& desc, const costs& given,
+                                  std::int64_t most) {
+  auto made = std::make_shared<order>();
+  try {
+    const std::int64_t actions = std::int64_t{3} * desc.ranks * desc.chunks * desc.microbatches;
+    if (actions > most)
+      core::fail(VELO_ERR_ARGUMENT, "desc.microbatches",
+                 core::text("at most %lld actions", static_cast<long long>(most)),
+                 core::text("%lld", static_cast<long long>(actions)));
+    made->rows = std::make_shared<const schedule>(generate(desc, given));
+    for (std::int32_t rank = 0; rank < desc.ranks; ++rank)
+      made->states.push_back(states_of(*made->rows, rank));
+  } catch (const core::failure& none) {
+    if (none.code != VELO_ERR_ARGUMENT) throw;
+    made->why = std::string(none.argument).substr(sizeof "desc." - 1) + ": expected " +
+                none.expected + ", got " + none.got;
+  }
+  return made;
+}
+
+velo_schedule_desc desc_of(velo_schedule_kind kind, std::int32_t ranks, std::int32_t chunks,
+                           std::int32_t microbatches) {
+  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+  desc.kind = kind;
+  desc.ranks = ranks;
+  desc.chunks = chunks;
+  desc.microbatches = microbatches;
+  return desc;
+}
+
 }  // namespace
 
 double order::peak(std::int32_t rank, const std::vector<double>& sizes) const {
@@ -67,8 +98,20 @@ std::size_t order::bytes() const {
   std::size_t all = sizeof *this + why.capacity();
   if (rows != nullptr) all += rows->bytes();
   for (const std::vector<holding>& of_rank : states)
-    for (const holding& one : of_rank) all += sizeof one + one.capacity() * sizeof one[0];
+    for (const holding& one : of_rank)
+      all += sizeof(holding) + one.capacity() * sizeof(holding::value_type);
   return all;
+}
+
+bool is_searched(velo_schedule_kind kind) {
+  return kind == VELO_SCHEDULE_ZBH2 || kind == VELO_SCHEDULE_ZBV_GREEDY ||
+         kind == VELO_SCHEDULE_AUTO;
+}
+
+std::shared_ptr<const order> find_order(const velo_tuning_layout& layout, const demand& wanted) {
+  velo_schedule_desc desc = desc_of(layout.kind, layout.pp, layout.vpp, layout.microbatches);
+  desc.cap = wanted.cap;
+  return make(desc, wanted.costs, most_searched);
 }
 
 std::shared_ptr<const order> orders::get(velo_schedule_kind kind, std::int32_t ranks,
@@ -76,26 +119,7 @@ std::shared_ptr<const order> orders::get(velo_schedule_kind kind, std::int32_t r
   const key wanted(kind, ranks, chunks, microbatches);
   if (const auto found = made_.find(wanted); found != made_.end()) return found->second;
 
-  auto made = std::make_shared<order>();
-  velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
-  desc.kind = kind;
-  desc.ranks = ranks;
-  desc.chunks = chunks;
-  desc.microbatches = microbatches;
-  try {
-    const std::int64_t actions = std::int64_t{3} * ranks * chunks * microbatches;
-    if (actions > most_actions)
-      core::fail(VELO_ERR_ARGUMENT, "desc.microbatches",
-                 core::text("at most %lld actions", static_cast<long long>(most_actions)),
-                 core::text("%lld", static_cast<long long>(actions)));
-    made->rows = std::make_shared<const schedule>(generate(desc, {}));
-    for (std::int32_t rank = 0; rank < ranks; ++rank)
-      made->states.push_back(states_of(*made->rows, rank));
-  } catch (const core::failure& none) {
-    if (none.code != VELO_ERR_ARGUMENT) throw;
-    made->why = std::string(none.argument).substr(sizeof "desc." - 1) + ": expected " +
-                none.expected + ", got " + none.got;
-  }
+  auto made = make(desc_of(kind, ranks, chunks, microbatches), {}, most_actions);
   if (bytes_ + made->bytes() > room_) {
     made_.clear();
     bytes_ = 0;

@@ -12,7 +12,8 @@
 #include <tuple>
 #include <vector>
 
-#include "sched/schedule.hpp"
+#include "sched/ticks.hpp"
+#include "velo/tune.h"
 
 namespace velo::sched::tune {
 
@@ -29,6 +30,17 @@ struct order {
   std::size_t bytes() const;
 };
 
+// Kinds whose order is found by a search, for costs and within a cap on memory.
+bool is_searched(velo_schedule_kind kind);
+
+// What such an order is to keep to: costs in seconds and a cap in micro-batches, of a rank on average.
+struct demand {
+  sched::costs costs;
+  double cap = 0;
+};
+std::shared_ptr<const order> find_order(const velo_tuning_layout& layout, const demand& wanted);
+
+// Orders of the other kinds.
 class orders {
  public:
   // room: bytes of all that are kept, but for one that takes more by itself.

@@ -1,12 +1,12 @@
 // Enumeration, bounds, and the best first.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <queue>
 
 #include "core/failure.hpp"
 #include "sched/simulate.hpp"
-#include "sched/tune/orders.hpp"
-#include "sched/tune/stages.hpp"
+#include "sched/tune/demands.hpp"
 
 namespace velo::sched::tune {
 namespace {
@@ -24,6 +24,7 @@ struct candidate {
 // Chunks that a kind may have, of those to be tried.
 bool takes(velo_schedule_kind kind, std::int32_t chunks) {
   if (is_v(kind)) return chunks == 2;
+  if (kind == VELO_SCHEDULE_AUTO) return chunks <= 2;
   const bool loops = kind == VELO_SCHEDULE_INTERLEAVED || kind == VELO_SCHEDULE_ZB1P ||
                      kind == VELO_SCHEDULE_LOOPED_BFS;
   return loops ? chunks > 1 : chunks == 1;
@@ -166,8 +167,11 @@ class enumeration {
 
   void add(const std::vector<std::int32_t>& layers) {
     const std::vector<part> stages = stages_of(m_, costs_, layers);
-    const step_end end = end_of(job_, at_, stages);
-    found_.push_back({at_, least_seconds(at_, costs_, stages) + end.gradients + end.optimizer});
+    double bound = std::numeric_limits<double>::infinity();
+    for (const placement& of : placements_of(at_))
+      bound = std::min(
+          bound, least_seconds(at_, costs_, stages, of) + end_of(job_, at_, stages, of).seconds());
+    found_.push_back({at_, bound});
     require_few();
   }
 
@@ -206,8 +210,10 @@ class searcher {
 
   void run() {
     std::vector<candidate> all = enumeration(job_, to_.rejections).run();
-    std::stable_sort(all.begin(), all.end(),
-                     [](const candidate& a, const candidate& b) { return a.bound < b.bound; });
+    std::stable_sort(all.begin(), all.end(), [](const candidate& a, const candidate& b) {
+      const bool late = is_searched(a.layout.kind), later = is_searched(b.layout.kind);
+      return late != later ? later : a.bound < b.bound;
+    });
     operations_ = operations_of(job_);
     for (const candidate& one : all) {
       consider(one);
@@ -236,18 +242,18 @@ class searcher {
       return;
     }
     case_of now(job_, one.layout);
-    weigh(now, nullptr);
+    weigh_least(now);
     if (too_large(now)) {
       to_.rejections.back().at_least = true;
       return;
     }
-    const auto rows = order_of(one.layout);
+    const auto rows = order_of(now);
     if (rows->rows == nullptr) {
       reject(one.layout, VELO_TUNING_REASON_SCHEDULE, 0);
       to_.rejections.back().text = rows->why;
       return;
     }
-    weigh(now, rows.get());
+    weigh(now, *rows);
     if (too_large(now)) return;
     price(now, *rows->rows);
     times_.push(now.made.step());
@@ -255,28 +261,74 @@ class searcher {
     to_.plans.push_back(std::move(now.made));
   }
 
-  std::shared_ptr<const order> order_of(const velo_tuning_layout& layout) {
-    return orders_.get(layout.kind, layout.pp, layout.vpp, layout.microbatches);
-  }
-
-  // Memory of every rank, at least where no order is given.
-  void weigh(case_of& now, const order* rows) const {
-    plan& made = now.made;
-    made.memory.clear();
-    for (const std::vector<std::int32_t>& own : placement_of(made.layout)) {
-      const auto rank = static_cast<std::int32_t>(made.memory.size());
-      made.memory.push_back(
-          memory_of(job_, made.layout, now.costs, now.stages, made.stage_layers, own));
-      made.memory.back().activations = held(now.stages, own, rows, rank);
+  // Of an order that is searched for, the first that fits.
+  std::shared_ptr<const order> order_of(case_of& now) {
+    const velo_tuning_layout& l = now.made.layout;
+    if (!is_searched(l.kind)) return orders_.get(l.kind, l.pp, l.vpp, l.microbatches);
+    std::shared_ptr<const order> found;
+    for (const demand& wanted : demands_of(l, now.costs, now.stages, rooms_of(now))) {
+      auto made = find_order(l, wanted);
+      if (made->rows == nullptr && found != nullptr) continue;
+      found = std::move(made);
+      now.made.searched = wanted;
+      if (found->rows == nullptr) continue;
+      weigh(now, *found);
+      if (now.made.bytes() <= job_.profile.memory_bytes) break;
     }
+    return found;
   }
 
-  static double held(const std::vector<part>& stages, const std::vector<std::int32_t>& own,
-                     const order* rows, std::int32_t rank) {
+  // What is left for activations.
+  std::vector<room> rooms_of(const case_of& now) const {
+    std::vector<room> all;
+    for (placement& of : placements_of(now.made.layout)) {
+      room one;
+      for (const rank_memory& rank : without_activations(now, of))
+        one.bytes.push_back(job_.profile.memory_bytes - rank.total());
+      one.of = std::move(of);
+      all.push_back(std::move(one));
+    }
+    return all;
+  }
+
+  std::vector<rank_memory> without_activations(const case_of& now, const placement& of) const {
+    std::vector<rank_memory> all;
+    for (const std::vector<std::int32_t>& own : of)
+      all.push_back(
+          memory_of(job_, now.made.layout, now.costs, now.stages, now.made.stage_layers, own));
+    return all;
+  }
+
+  static std::vector<double> sizes_of(const case_of& now, const std::vector<std::int32_t>& own) {
     std::vector<double> sizes;
-    for (const std::int32_t s : own) sizes.push_back(stages[static_cast<std::size_t>(s)].kept);
-    if (rows != nullptr) return rows->peak(rank, sizes);
-    return *std::max_element(sizes.begin(), sizes.end());  // one at a time
+    for (const std::int32_t s : own) sizes.push_back(now.stages[static_cast<std::size_t>(s)].kept);
+    return sizes;
+  }
+
+  // Memory of every rank under an order.
+  void weigh(case_of& now, const order& by) const {
+    const placement of = placement_in(*by.rows);
+    now.made.memory = without_activations(now, of);
+    for (std::size_t rank = 0; rank < of.size(); ++rank)
+      now.made.memory[rank].activations =
+          by.peak(static_cast<std::int32_t>(rank), sizes_of(now, of[rank]));
+  }
+
+  // The same with one activation at a time, where that is least.
+  void weigh_least(case_of& now) const {
+    std::vector<rank_memory> least;
+    double bytes = 0;
+    for (const placement& of : placements_of(now.made.layout)) {
+      now.made.memory = without_activations(now, of);
+      for (std::size_t rank = 0; rank < of.size(); ++rank) {
+        const std::vector<double> sizes = sizes_of(now, of[rank]);
+        now.made.memory[rank].activations = *std::max_element(sizes.begin(), sizes.end());
+      }
+      if (!least.empty() && bytes <= now.made.bytes()) continue;
+      bytes = now.made.bytes();
+      least = now.made.memory;
+    }
+    now.made.memory = std::move(least);
   }
 
   bool too_large(const case_of& now) {
@@ -296,7 +348,7 @@ class searcher {
     double work = 0;
     for (const rank_times& rank : times.ranks) work += times.scale.value(rank.work);
     made.bubble = 1 - work / (made.pipeline * made.layout.pp);
-    const step_end end = end_of(job_, made.layout, now.stages);
+    const step_end end = end_of(job_, made.layout, now.stages, placement_in(rows));
     made.gradients = end.gradients;
     made.optimizer = end.optimizer;
     const auto accelerators = static_cast<double>(job_.accelerators);
@@ -316,9 +368,10 @@ class searcher {
     ticks made;
     made.unit = std::ldexp(1, std::min(60 - exponent, 50));
     const auto count = [&](double seconds) { return std::llround(seconds * made.unit); };
+    const bool hidden = hides(rows.what().kind);
     for (const part& stage : stages)
-      made.stages.push_back(
-          {count(stage.forward), count(stage.input), count(stage.weight), count(stage.hidden)});
+      made.stages.push_back({count(stage.forward), count(stage.input), count(stage.weight),
+                             hidden ? count(stage.hidden) : 0});
     made.latency = count(costs.message_seconds);
     return made;
   }
@@ -358,14 +411,14 @@ class searcher {
 
   void weigh_again(rejection& one) {
     if (!one.at_least) return;
-    const auto rows = order_of(one.layout);
+    case_of now(job_, one.layout);
+    const auto rows = order_of(now);
     if (rows->rows == nullptr) {
       one.code = VELO_TUNING_REASON_SCHEDULE;
       one.text = rows->why;
       return;
     }
-    case_of now(job_, one.layout);
-    weigh(now, rows.get());
+    weigh(now, *rows);
     one.value = now.made.bytes();
     one.rank = now.made.fullest();
     one.at_least = false;

@@ -77,28 +77,40 @@ std::vector<part> stages_of(const model& of, const parts& costs,
 
 bool is_v(velo_schedule_kind kind) {
   return kind == VELO_SCHEDULE_ZBV || kind == VELO_SCHEDULE_VHALF || kind == VELO_SCHEDULE_VMIN ||
-         kind == VELO_SCHEDULE_1F1B_V || kind == VELO_SCHEDULE_DUALPIPEV;
+         kind == VELO_SCHEDULE_1F1B_V || kind == VELO_SCHEDULE_DUALPIPEV ||
+         kind == VELO_SCHEDULE_ZBV_GREEDY;
 }
 
-std::vector<std::vector<std::int32_t>> placement_of(const velo_tuning_layout& layout) {
-  return is_v(layout.kind) ? place_in_v(layout.pp, layout.vpp)
-                           : place_in_loops(layout.pp, layout.vpp);
+bool hides(velo_schedule_kind kind) {
+  return kind == VELO_SCHEDULE_DUALPIPEV;
+}
+
+std::vector<placement> placements_of(const velo_tuning_layout& layout) {
+  std::vector<placement> all;
+  const bool either = layout.kind == VELO_SCHEDULE_AUTO && layout.vpp == 2;
+  if (either || !is_v(layout.kind)) all.push_back(place_in_loops(layout.pp, layout.vpp));
+  if (either || is_v(layout.kind)) all.push_back(place_in_v(layout.pp, layout.vpp));
+  return all;
+}
+
+placement placement_in(const schedule& rows) {
+  placement all;
+  for (std::int32_t rank = 0; rank < rows.what().ranks; ++rank) all.push_back(rows.stages_of(rank));
+  return all;
 }
 
 double least_seconds(const velo_tuning_layout& layout, const parts& costs,
-                     const std::vector<part>& stages) {
+                     const std::vector<part>& stages, const placement& of) {
   const bool whole = layout.kind == VELO_SCHEDULE_GPIPE || layout.kind == VELO_SCHEDULE_1F1B ||
                      layout.kind == VELO_SCHEDULE_INTERLEAVED ||
                      layout.kind == VELO_SCHEDULE_LOOPED_BFS || layout.kind == VELO_SCHEDULE_1F1B_V;
-  const bool pairs = layout.kind == VELO_SCHEDULE_DUALPIPEV;
+  const bool pairs = hides(layout.kind);
   double least = 0, way = 0;
   // A rank's first stage is the one of its number, whatever the placement.
   for (std::int32_t rank = 0; rank < layout.pp; ++rank) {
     double work = 0;
-    for (std::int32_t chunk = 0; chunk < layout.vpp; ++chunk) {
-      const bool up = is_v(layout.kind) && chunk % 2 == 1;
-      const std::int32_t stage = chunk * layout.pp + (up ? layout.pp - 1 - rank : rank);
-      const part& one = stages[static_cast<std::size_t>(stage)];
+    for (const std::int32_t s : of[static_cast<std::size_t>(rank)]) {
+      const part& one = stages[static_cast<std::size_t>(s)];
       work += one.seconds() - (pairs ? one.hidden : 0);
     }
     least = std::max(least, way + work * layout.microbatches);
@@ -109,8 +121,8 @@ double least_seconds(const velo_tuning_layout& layout, const parts& costs,
   return least;
 }
 
-step_end end_of(const job& what, const velo_tuning_layout& layout,
-                const std::vector<part>& stages) {
+step_end end_of(const job& what, const velo_tuning_layout& layout, const std::vector<part>& stages,
+                const placement& of) {
   const training& t = what.training;
   const profile& p = what.profile;
   const auto gradient_bytes = static_cast<double>(t.gradient_bytes);
@@ -129,7 +141,7 @@ step_end end_of(const job& what, const velo_tuning_layout& layout,
       2 * static_cast<double>(t.optimizer_bytes) + gradient_bytes + parameter_bytes;
 
   step_end longest;
-  for (const std::vector<std::int32_t>& own : placement_of(layout)) {
+  for (const std::vector<std::int32_t>& own : of) {
     part sum;
     for (const std::int32_t s : own) sum += stages[static_cast<std::size_t>(s)];
     step_end now;
@@ -141,7 +153,7 @@ step_end end_of(const job& what, const velo_tuning_layout& layout,
                     (sum.parameters / share(sharers(layout)) +
                      sum.expert_parameters / share(expert_sharers(layout))) /
                     p.memory_rate;
-    if (now.gradients + now.optimizer > longest.gradients + longest.optimizer) longest = now;
+    if (now.seconds() > longest.seconds()) longest = now;
   }
   return longest;
 }

@@ -22,19 +22,27 @@ std::vector<std::int32_t> split_layers(const model& of, const parts& costs, std:
 std::vector<part> stages_of(const model& of, const parts& costs,
                             const std::vector<std::int32_t>& layers);
 
-// Whether the kind's second chunk runs up the ranks again.
-bool is_v(velo_schedule_kind kind);
-std::vector<std::vector<std::int32_t>> placement_of(const velo_tuning_layout& layout);
+// Stages of every rank, by chunk.
+using placement = std::vector<std::vector<std::int32_t>>;
+bool is_v(velo_schedule_kind kind);  // the second chunk runs up the ranks again
+// Whether forwards at once with backwards hide exchanges. Those in what `auto` finds are taken to hide
+// none, as it is not searched for that.
+bool hides(velo_schedule_kind kind);
+// Those that a layout may have: one, but for what a search may find.
+std::vector<placement> placements_of(const velo_tuning_layout& layout);
+placement placement_in(const schedule& rows);
 
 // No simulation of the layout's pipeline takes less: the busiest rank's work behind the shortest way
 // to it, and where gradients come whole, before the way back.
 double least_seconds(const velo_tuning_layout& layout, const parts& costs,
-                     const std::vector<part>& stages);
+                     const std::vector<part>& stages, const placement& of);
 
 struct step_end {
   double gradients = 0, optimizer = 0;  // seconds, of the rank whose sum is largest
+  double seconds() const { return gradients + optimizer; }
 };
-step_end end_of(const job& what, const velo_tuning_layout& layout, const std::vector<part>& stages);
+step_end end_of(const job& what, const velo_tuning_layout& layout, const std::vector<part>& stages,
+                const placement& of);
 
 // Of the rank that has the stages `own`, but for activations.
 rank_memory memory_of(const job& what, const velo_tuning_layout& layout, const parts& costs,

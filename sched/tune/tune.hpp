@@ -7,6 +7,10 @@
 // plans kept are those that trying every candidate would give. Memory: about a hundred bytes a
 // candidate, and the room of the orders.
 //
+// Kinds whose order is itself found by a search come after all others, when few bounds are below what
+// is kept: tens of milliseconds each. Such an order is made for the stages' costs and the memory that
+// the rest leaves (sched/tune/demands.hpp); then it is weighed and simulated as any other.
+//
 // Memory of a rank, by the bytes that training gives: parameters and gradients of its layers, cut by
 // tp and ep; optimizer states, under ZeRO stage 1 (Rajbhandari et al., 2020) shared by the ranks that
 // hold the same parameters; activations (sched/tune/parts.hpp) that its row holds at a time, from F to
@@ -17,6 +21,7 @@
 #include <vector>
 
 #include "sched/tune/job.hpp"
+#include "sched/tune/orders.hpp"
 
 namespace velo::sched::tune {
 
@@ -35,6 +40,7 @@ struct plan {
   double bubble = 0, tokens_per_second = 0, utilization = 0;
   std::vector<rank_memory> memory;         // by rank of the pipeline
   std::vector<std::int32_t> stage_layers;  // by stage
+  demand searched;                         // where the kind's order is found by a search
 
   double step() const { return pipeline + gradients + optimizer; }
   std::int32_t fullest() const;  // the rank with most memory

@@ -38,6 +38,8 @@ constexpr const char* formulas[] = {
     "ranks are numbered tp, cp, dp, pp, the first next to each other; a ring between nodes has the "
     "links of all its members in a node",
     "the pipeline's time is simulated action by action; messages do not wait for each other",
+    "orders of zbh2, zbv-greedy and auto: searched for stages of one cost times a share by their "
+    "time, within the memory that is left",
     "a step is pipeline + gradients + optimizer; nothing else takes time or memory"};
 
 std::string fixed(double value, int digits) {
@@ -220,6 +222,23 @@ std::string layout_json(const velo_tuning_layout& layout) {
   return all + "}";
 }
 
+// What velo_schedule_create is to be given for the same order.
+std::string demand_json(const demand& of) {
+  std::string all = "{\"cap\": ";
+  append_number(all, of.cap);
+  append(all, "forward", of.costs.forward);
+  append(all, "input", of.costs.input);
+  append(all, "weight", of.costs.weight);
+  append(all, "fused", of.costs.fused);
+  append(all, "latency", of.costs.latency);
+  all += ", \"shares\": [";
+  for (std::size_t s = 0; s < of.costs.shares.size(); ++s) {
+    if (s > 0) all += ", ";
+    append_number(all, of.costs.shares[s]);
+  }
+  return all + "]}";
+}
+
 std::string plan_json(const plan& of) {
   std::string all = "{\"layout\": " + layout_json(of.layout);
   append(all, "step_seconds", of.step());
@@ -229,6 +248,7 @@ std::string plan_json(const plan& of) {
   append(all, "bubble", of.bubble);
   append(all, "tokens_per_second", of.tokens_per_second);
   append(all, "utilization", of.utilization);
+  if (is_searched(of.layout.kind)) all += ", \"order\": " + demand_json(of.searched);
   all += ", \"stage_layers\": [";
   for (std::size_t s = 0; s < of.stage_layers.size(); ++s)
     all += (s > 0 ? ", " : "") + std::to_string(of.stage_layers[s]);

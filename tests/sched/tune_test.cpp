@@ -123,7 +123,8 @@ TEST_CASE("no pipeline of any kind takes less than its bound") {
     kinds.insert(one.layout.kind);
     const parts costs = parts_of(all.of, one.layout);
     const auto stages = stages_of(all.of.model, costs, one.stage_layers);
-    CHECK(least_seconds(one.layout, costs, stages) <= one.pipeline * (1 + 1e-9));
+    const placement of = placements_of(one.layout)[0];
+    CHECK(least_seconds(one.layout, costs, stages, of) <= one.pipeline * (1 + 1e-9));
   }
   CHECK(kinds.size() == 11);
 }
@@ -223,7 +224,7 @@ TEST_CASE("what is wrong in a text is named by its place") {
   at("\"search\": {", "\"search\": {\"tp\": []", "config.search.tp");
   at("\"search\": {", "\"search\": {\"tp\": [1, 2, 1]", "config.search.tp");
   at("\"search\": {", "\"search\": {\"tp\": [1, 0]", "config.search.tp[1]");
-  at("\"search\": {", "\"search\": {\"kind\": [\"1f1b\", \"auto\"]", "config.search.kind[1]");
+  at("\"search\": {", "\"search\": {\"kind\": [\"1f1b\", \"ripipe\"]", "config.search.kind[1]");
   at("\"search\": {", "\"search\": {\"keep\": 10001", "config.search.keep");
   at("\"accelerators\": 8", "\"accelerators\": 65537", "config.accelerators");
   at("\"accelerators\": 8", "\"profile\": {}, \"accelerators\": 8", "desc.profile");

@@ -7,7 +7,8 @@
  * micro-batch, what is recomputed, the order of the pipeline (schedule.h), and how layers are split
  * over stages. It either becomes a plan, priced by the simulator of schedules and with memory itemised
  * by rank, or is rejected with a reason. examples/tune/README.md lists keys, units, defaults and
- * formulas; VELO_TUNING_JSON repeats what was assumed.
+ * formulas; VELO_TUNING_JSON repeats what was assumed, and has for an order that was searched for the
+ * cap and the costs with which velo_schedule_create makes it again.
  *
  * Nothing is measured or run: a plan is as good as its profile.
  *
@@ -52,7 +53,7 @@ enum {
   VELO_TUNING_REASON_SEQUENCE = 5, /* tp * cp, or cp without sequence parallelism, does not divide
                                       the sequence */
   VELO_TUNING_REASON_LAYERS = 6,   /* layers do not divide into stages, or are fewer */
-  VELO_TUNING_REASON_SCHEDULE = 7, /* the schedule's kind has none of this size */
+  VELO_TUNING_REASON_SCHEDULE = 7, /* no schedule of the kind has this size, or this memory */
   VELO_TUNING_REASON_MEMORY = 8,   /* a rank needs more than there is */
   VELO_TUNING_REASON_SLOWER = 9,   /* slower than as many plans as were to be kept */
   VELO_TUNING_REASON_SAME = 10     /* does not differ from another candidate */

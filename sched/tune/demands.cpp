@@ -1,0 +1,80 @@
+// Sums over stages, and the least over ranks.
+#include "sched/tune/demands.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace velo::sched::tune {
+namespace {
+
+sched::costs costs_of(const velo_tuning_layout& layout, const parts& costs,
+                      const std::vector<part>& stages) {
+  sched::costs made;
+  part all;
+  for (const part& one : stages) {
+    all += one;
+    made.shares.push_back(one.seconds());
+  }
+  made.forward = all.forward / layout.pp;
+  made.input = all.input / layout.pp;
+  made.weight = all.weight / layout.pp;
+  made.latency = costs.message_seconds;
+  return made;
+}
+
+// Caps, in micro-batches through a rank on average, which takes `average` seconds.
+class caps {
+ public:
+  caps(const std::vector<part>& stages, double average) : stages_(stages), average_(average) {}
+
+  void add(const std::vector<std::int32_t>& own, double bytes) {
+    double cap = std::numeric_limits<double>::max(), all = 0;
+    for (const std::int32_t s : own) {
+      const part& stage = stages_[static_cast<std::size_t>(s)];
+      all += stage.seconds() / average_;
+      cap = std::min(cap, bytes / stage.kept * stage.seconds() / average_);
+    }
+    heaviest_ = std::max(heaviest_, all);
+    least_ = std::min(least_, cap);
+    most_ = std::max(most_, cap);
+  }
+
+  // At least a micro-batch through the heaviest rank; beyond two for each rank nothing gets shorter.
+  std::vector<double> list(const velo_tuning_layout& layout) const {
+    const double bound = heaviest_ * std::min(2 * layout.pp, layout.microbatches);
+    std::vector<double> all;
+    for (const double one : {most_, (least_ + most_) / 2, least_}) {
+      const double cap = std::clamp(one, heaviest_, bound);
+      if (all.empty() || cap < all.back() - 0.5 / layout.vpp) all.push_back(cap);
+    }
+    return all;
+  }
+
+ private:
+  const std::vector<part>& stages_;
+  const double average_;
+  double heaviest_ = 0, most_ = 0, least_ = std::numeric_limits<double>::max();
+};
+
+// Kinds that count stages, as if all were alike, are given what the count leaves for those that are not.
+double counted(const velo_tuning_layout& layout, double cap) {
+  if (layout.kind == VELO_SCHEDULE_AUTO) return cap;
+  return (std::floor(cap * layout.vpp) + 0.99) / layout.vpp;
+}
+
+}  // namespace
+
+std::vector<demand> demands_of(const velo_tuning_layout& layout, const parts& costs,
+                               const std::vector<part>& stages, const std::vector<room>& rooms) {
+  const sched::costs given = costs_of(layout, costs, stages);
+  caps found(stages, given.forward + given.input + given.weight);
+  for (const room& one : rooms)
+    for (std::size_t rank = 0; rank < one.of.size(); ++rank)
+      found.add(one.of[rank], one.bytes[rank]);
+  std::vector<demand> made;
+  for (const double cap : found.list(layout)) made.push_back({given, counted(layout, cap)});
+  return made;
+}
+
+}  // namespace velo::sched::tune
