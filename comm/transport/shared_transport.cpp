@@ -82,9 +82,10 @@ std::unique_ptr<relay> shared_transport::begin_relay(const operation& what,
   return std::make_unique<shared_relay>(at_, what, state, kind_ == VELO_TRANSPORT_LOCAL);
 }
 
-// Others use them for the length of a slice of a product at most.
+// Others use them for the length of a slice of a product, or of a copy of the rows, at most. A rank
+// alone has no others, and notes no fault.
 void shared_transport::settle() noexcept {
-  if (kind_ != VELO_TRANSPORT_LOCAL) return;
+  if (kind_ != VELO_TRANSPORT_LOCAL || size() == 1) return;
   while (!at_.area.is_noted()) sched_yield();  // somebody is writing the fault down
   for (int peer = 0; peer < size(); ++peer)
     while (at_.area.state(peer).touching.load(std::memory_order_seq_cst) != 0) sched_yield();

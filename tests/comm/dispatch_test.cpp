@@ -41,6 +41,7 @@ class counting final : public comm::transport {
       if (peer != rank()) bytes_ += what.in_part(peer).count * what.in_size();
     link_->run(what, state);
   }
+  void settle() noexcept override { link_->settle(); }
   void fail(const comm::fault& why) noexcept override { link_->fail(why); }
   bool failed(comm::fault& why) const noexcept override { return link_->failed(why); }
   void describe(std::string& json) const override { link_->describe(json); }
