@@ -85,8 +85,8 @@ std::unique_ptr<comm::transport> over_host(const velo_group_desc& desc, const co
   const velo_host_collectives nothing = VELO_HOST_COLLECTIVES_INIT;
   const velo_host_collectives table = read_struct(desc.host, host_size, "desc.host", nothing);
   comm::require_functions(table, "desc.host");
-  return comm::make_host(
-      {table, me.rank, me.size, desc.timeout_ns, static_cast<std::size_t>(desc.buffer)});
+  return comm::make_host({std::make_shared<comm::host_table>(table), me.rank, me.size,
+                          desc.timeout_ns, static_cast<std::size_t>(desc.buffer)});
 }
 
 }  // namespace

@@ -26,8 +26,10 @@ class fake_host {
   };
   using injection = std::function<answer(const char* name, int call)>;
 
-  // functions: some of "gather to_all broadcast reduce messages part abort".
-  fake_host(int size, std::string functions) : functions_(std::move(functions)) {
+  // functions: some of "gather to_all broadcast reduce messages part abort"; of its parts: the same.
+  fake_host(int size, const std::string& functions) : fake_host(size, functions, functions) {}
+  fake_host(int size, std::string functions, std::string functions_of_parts)
+      : functions_(std::move(functions)), functions_of_parts_(std::move(functions_of_parts)) {
     for (int rank = 0; rank < size; ++rank)
       ranks_.push_back(std::make_unique<one_rank>(one_rank{this, rank, {}, 0}));
   }
@@ -40,6 +42,11 @@ class fake_host {
   bool await_released(int count) {
     std::unique_lock<std::mutex> held(lock_);
     return moved_.wait_for(held, std::chrono::seconds(20), [&] { return released_ == count; });
+  }
+  // The part that was made of these ranks.
+  fake_host& part_of(const std::vector<std::int32_t>& ranks) {
+    const std::lock_guard<std::mutex> held(lock_);
+    return *parts_.at(ranks);
   }
   int aborted() {
     const std::lock_guard<std::mutex> held(lock_);
@@ -246,7 +253,7 @@ class fake_host {
       const std::lock_guard<std::mutex> held(host.lock_);
       const std::vector<std::int32_t> list(ranks, ranks + count);
       auto& found = host.parts_[list];
-      if (found == nullptr) found = std::make_unique<fake_host>(count, host.functions_);
+      if (found == nullptr) found = std::make_unique<fake_host>(count, host.functions_of_parts_);
       for (std::int32_t place = 0; place < count; ++place)
         if (list[static_cast<std::size_t>(place)] == me.rank) *made = found->table(place);
       return 0;
@@ -265,7 +272,7 @@ class fake_host {
     host.moved_.notify_all();
   }
 
-  const std::string functions_;
+  const std::string functions_, functions_of_parts_;
   std::vector<std::unique_ptr<one_rank>> ranks_;
   std::mutex lock_;  // guards what follows
   std::condition_variable moved_;

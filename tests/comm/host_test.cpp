@@ -157,6 +157,41 @@ TEST_CASE("messages and parts are the host's, or refused by the function that is
   }));
 }
 
+TEST_CASE("the functions of a part that velo cannot use are released") {
+  const std::int32_t both[] = {0, 1};
+  SECTION("they are too few") {
+    fake_host host(2, "gather part", "reduce abort");
+    const std::vector<said> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
+      velo_group none = nullptr;
+      return velo_group_create_part(me.group, both, 2, nullptr, &none);
+    });
+    for (const said& one : all) {
+      CHECK(one.code == VELO_ERR_NULL);
+      CHECK(one.argument == "part.all_gather");
+    }
+    CHECK(host.part_of({0, 1}).await_released(2));
+  }
+  SECTION("they come late on one rank, and the other does not meet it") {
+    fake_host host(2, "gather part");
+    std::atomic<bool> go{false};
+    host.inject(1, [&](const char* name, int) {
+      while (std::string(name) == "part" && !go)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return fake_host::answer();
+    });
+    const std::vector<said> all = on_ranks(host, 150, [&](const rank_of_group& me) {
+      velo_group none = nullptr;
+      return velo_group_create_part(me.group, both, 2, nullptr, &none);
+    });
+    for (const said& one : all) CHECK(one.code == VELO_ERR_PEER);
+    CHECK(all[0].got == "a failure of its functions");
+    CHECK(all[1].cause == "a function of the host has not returned after 150 ms");
+    go = true;
+    CHECK(host.part_of({0, 1}).await_released(2));
+    CHECK(host.await_released(2));
+  }
+}
+
 TEST_CASE("a failure of the host is named to every rank, and to whoever waits") {
   struct failing {
     fake_host::answer says;
@@ -205,6 +240,7 @@ TEST_CASE("a function that throws, and one that does not return") {
     for (const said& got : all) CHECK(got.code == VELO_ERR_PEER);
     CHECK(all[0].cause == "broadcast threw an exception: no more");
     CHECK(host.aborted() > 0);
+    CHECK(host.await_released(2));
   }
   fake_host host(2, "gather");
   std::atomic<bool> go{false};
@@ -267,6 +303,7 @@ TEST_CASE("what ranks give each other must be what the others expect, over a hos
     CHECK(got.expected == "gather of 4 float32 to rank 0 (operation 1)");
     CHECK(got.got == "rank 2 with gather of 5 float32 to rank 0");
   }
+  CHECK(host.await_released(3));
 }
 
 TEST_CASE("ranks whose hosts have other functions, and tables that are none, are refused") {

@@ -79,7 +79,8 @@ typedef int64_t (*velo_host_part_fn)(void* user, const velo_host_call* call, con
 typedef void (*velo_host_abort_fn)(void* user, const char* why);
 
 /* Nothing of the table is called any more. Called once, when the group is destroyed, or was not made
- * though functions had been called, and the last of them has returned; from any thread. */
+ * though functions had been called, and the last of them has returned; from any thread. Of a part: also
+ * when velo could not use it, because it came late, lacks functions, or its ranks did not meet. */
 typedef void (*velo_host_release_fn)(void* user);
 
 /* The functions of one rank; those that are NULL the host does not have. */

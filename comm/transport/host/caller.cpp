@@ -69,7 +69,7 @@ void* host_caller::serve(void* kept) {
   while (true) {
     with.moved.wait(lock, [&] { return with.stopping || with.busy; });
     if (!with.busy) return nullptr;
-    const work what = std::move(with.next);
+    work what = std::move(with.next);
     with.engine->until_ns_ = now_ns() + with.engine->timeout_ns;
     lock.unlock();
     host_failure said;
@@ -82,6 +82,7 @@ void* host_caller::serve(void* kept) {
       failed = true;
       core::copy_text(said.text, sizeof said.text, core::current_failure().cause);
     }
+    what = nullptr;  // and what it alone keeps, before anybody learns that it is done
     lock.lock();
     with.failed = failed, with.said = said;
     if (with.aborts) with.abort(lock, "the group has ended");

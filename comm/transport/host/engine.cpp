@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
-#include "comm/transport/host/host.hpp"
 #include "comm/transport/waiting.hpp"
 #include "core/failure.hpp"
 #include "core/round_up.hpp"
@@ -56,18 +56,23 @@ void require_functions(const velo_host_collectives& table, const char* argument)
                "a function, or all_to_all, broadcast, or send and receive", "NULL");
 }
 
-host_engine::host_engine(const velo_host_collectives& table, int rank, int size,
+host_table::~host_table() {
+  if (!is_used || functions.release == nullptr) return;
+  try {
+    functions.release(functions.user);
+  } catch (...) {  // there is nobody left to tell
+  }
+}
+
+host_engine::host_engine(std::shared_ptr<host_table> owner, int rank, int size,
                          std::int64_t timeout_ns)
     : rank(rank),
       size(size),
-      table(table),
+      owned(std::move(owner)),
+      table(owned->functions),
       timeout_ns(std::min(timeout_ns, std::int64_t{1} << 60)),  // so that sums fit
       gives(static_cast<std::size_t>(size)),
       takes(static_cast<std::size_t>(size)) {}
-
-host_engine::~host_engine() {
-  if (used_ && table.release != nullptr) table.release(table.user);
-}
 
 void host_engine::stage(std::size_t bytes) {
   const std::size_t ranks = static_cast<std::size_t>(size);
@@ -83,7 +88,7 @@ std::int64_t host_engine::answer(const char* name, Function&& function) {
   char why[96] = "";
   const velo_host_call about{sizeof about, sizeof why, why,
                              std::max(until_ns_ - now_ns(), std::int64_t{1})};
-  used_ = true;
+  owned->is_used = true;
   std::int64_t got = 0;
   try {
     got = function(about);
@@ -210,11 +215,12 @@ void host_engine::all_reduce(const terms& what, std::int64_t count) {
   if (!declined) require_bytes("all_reduce", got, count * (what.in_bits / 8));
 }
 
-void host_engine::make_part(const std::vector<std::int32_t>& ranks, velo_host_collectives& made) {
+void host_engine::make_part(const std::vector<std::int32_t>& ranks, host_table& made) {
   call("part", 0, [&](const velo_host_call& about) {
     return table.part(table.user, &about, ranks.data(), static_cast<std::int32_t>(ranks.size()),
-                      &made);
+                      &made.functions);
   });
+  made.is_used = true;
 }
 
 }  // namespace velo::comm

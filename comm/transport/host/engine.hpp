@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "comm/fault.hpp"
+#include "comm/transport/host/host.hpp"
 #include "core/threads.hpp"
-#include "velo/host.h"
 
 namespace velo::comm {
 
@@ -27,16 +27,14 @@ struct host_failure {
 
 class host_engine {
  public:
-  host_engine(const velo_host_collectives& table, int rank, int size, std::int64_t timeout_ns);
-  ~host_engine();  // releases the table
+  host_engine(std::shared_ptr<host_table> owner, int rank, int size, std::int64_t timeout_ns);
   host_engine(const host_engine&) = delete;
   host_engine& operator=(const host_engine&) = delete;
 
   const int rank, size;
-  const velo_host_collectives table;
+  const std::shared_ptr<host_table> owned;
+  const velo_host_collectives& table;
   const std::int64_t timeout_ns;
-
-  void use() noexcept { used_ = true; }  // a group is made
 
   // What goes out, and what comes: `room` bytes each.
   void stage(std::size_t bytes);  // throws bad_alloc
@@ -56,7 +54,7 @@ class host_engine {
   void send(int to, std::int64_t bytes);
   void receive(int from, std::int64_t bytes);
   void all_reduce(const terms& what, std::int64_t count);  // sets declined
-  void make_part(const std::vector<std::int32_t>& ranks, velo_host_collectives& made);
+  void make_part(const std::vector<std::int32_t>& ranks, host_table& made);
   std::vector<std::int64_t> gives, takes;  // bytes for each rank, and from each
   bool declined = false;
 
@@ -75,7 +73,6 @@ class host_engine {
   std::size_t room_ = 0;
   std::unique_ptr<char[]> memory_;
   std::int64_t until_ns_ = 0;  // of the work under way
-  bool used_ = false;          // a function has been called, or a group made
 };
 
 // The thread, from the side of the group.

@@ -70,8 +70,8 @@ class host_transport final : public transport {
     if (engine_->table.part == nullptr)
       core::fail(VELO_ERR_UNSUPPORTED, "parent", "a host with the function part", "one without");
     const std::vector<std::int32_t> ranks(of.ranks.begin(), of.ranks.end());
-    const auto made = std::make_shared<velo_host_collectives>();
-    *made = VELO_HOST_COLLECTIVES_INIT;
+    const velo_host_collectives none = VELO_HOST_COLLECTIVES_INIT;
+    const auto made = std::make_shared<host_table>(none);
     try {
       caller_.run([ranks, made](host_engine& by) { by.make_part(ranks, *made); });
     } catch (const host_failure& said) {
@@ -79,9 +79,9 @@ class host_transport final : public transport {
       own.add(rank());
       of.raise(fault::how::host, own, said.text);
     }
-    require_functions(*made, "part");
+    require_functions(made->functions, "part");
     return make_host(
-        {*made, of.place, static_cast<int>(of.ranks.size()), of.timeout_ns, of.slot_bytes * 2});
+        {made, of.place, static_cast<int>(of.ranks.size()), of.timeout_ns, of.slot_bytes * 2});
   }
 
   // Of others no more is known than that they were there.
@@ -145,7 +145,7 @@ void host_transport::meet(std::size_t buffer) {
                  core::text("rank %d with others", one));
   }
   engine_->stage(static_cast<std::size_t>(holds));
-  engine_->use();
+  engine_->owned->is_used = true;
 }
 
 // body: of an operation; between(): whether the others, too, are about to share an opening.

@@ -8,8 +8,21 @@
 
 namespace velo::comm {
 
+// The functions of one rank, released when nobody is left who could call them: the group, the thread
+// they are called on, or whoever waits for a part to be made.
+class host_table {
+ public:
+  explicit host_table(const velo_host_collectives& functions) noexcept : functions(functions) {}
+  ~host_table();
+  host_table(const host_table&) = delete;
+  host_table& operator=(const host_table&) = delete;
+
+  velo_host_collectives functions;
+  bool is_used = false;  // called, or a group's, or made for a part: to be released
+};
+
 struct host_job {
-  velo_host_collectives table;
+  std::shared_ptr<host_table> table;
   int rank, size;
   std::int64_t timeout_ns;
   std::size_t buffer;  // bytes of staging; rank 0's hold
