@@ -197,9 +197,10 @@ TEST_CASE("a failure of the host is named to every rank, and to whoever waits") 
     fake_host::answer says;
     const char* cause;
   };
-  for (const failing& one : {failing{{true, -5}, "all_gather returned -5: injected"},
-                             failing{{true, 100}, "all_gather returned 100 of 3072 bytes"},
-                             failing{{true, 0}, "all_gather returned 0 of 3072 bytes"}}) {
+  for (const failing& one :
+       {failing{{true, -5}, "all_gather returned -5: injected"},
+        failing{{true, 100}, "all_gather returned 100 of 3072 bytes: injected"},
+        failing{{true, 0}, "all_gather returned 0 of 3072 bytes: injected"}}) {
     INFO(one.cause);
     fake_host host(3, "gather");
     host.inject(1, [&](const char*, int call) {  // the meeting, the first sum, the second

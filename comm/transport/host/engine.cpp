@@ -19,14 +19,6 @@ namespace {
   throw said;
 }
 
-void require_bytes(const char* name, std::int64_t got, std::int64_t wanted) {
-  if (got != wanted)
-    fail_call(name,
-              core::text("returned %lld of %lld bytes", static_cast<long long>(got),
-                         static_cast<long long>(wanted)),
-              "");
-}
-
 std::int64_t sum_of(const std::vector<std::int64_t>& all) {
   std::int64_t sum = 0;
   for (const std::int64_t one : all) sum += one;
@@ -82,9 +74,10 @@ void host_engine::stage(std::size_t bytes) {
   room_ = room;
 }
 
-// What a function returned, or why it did not.
+// Whether a function did what was wanted; false: it declined, as all_reduce may.
 template <class Function>
-std::int64_t host_engine::answer(const char* name, Function&& function) {
+bool host_engine::answer(const char* name, std::int64_t wanted, bool may_decline,
+                         Function&& function) {
   char why[96] = "";
   const velo_host_call about{sizeof about, sizeof why, why,
                              std::max(until_ns_ - now_ns(), std::int64_t{1})};
@@ -95,15 +88,19 @@ std::int64_t host_engine::answer(const char* name, Function&& function) {
   } catch (...) {
     fail_call(name, "threw an exception", core::current_failure().cause);
   }
+  if (got == wanted) return true;
+  if (may_decline && got == VELO_HOST_DECLINED) return false;
   why[sizeof why - 1] = 0;
-  if (got < 0 && got != VELO_HOST_DECLINED)
-    fail_call(name, core::text("returned %lld", static_cast<long long>(got)), why);
-  return got;
+  if (got < 0) fail_call(name, core::text("returned %lld", static_cast<long long>(got)), why);
+  fail_call(name,
+            core::text("returned %lld of %lld bytes", static_cast<long long>(got),
+                       static_cast<long long>(wanted)),
+            why);
 }
 
 template <class Function>
 void host_engine::call(const char* name, std::int64_t wanted, Function&& function) {
-  require_bytes(name, answer(name, function), wanted);
+  answer(name, wanted, false, function);
 }
 
 // Every pair of ranks meets once, at the same point of an order that all know, the lower one sending
@@ -208,11 +205,10 @@ void host_engine::receive(int from, std::int64_t bytes) {
 
 void host_engine::all_reduce(const terms& what, std::int64_t count) {
   const velo_dtype dtype{what.in_code, what.in_bits, 1};
-  const std::int64_t got = answer("all_reduce", [&](const velo_host_call& about) {
+  const auto combine = [&](const velo_host_call& about) {
     return table.all_reduce(table.user, &about, what.reduction, &dtype, in(), out(), count);
-  });
-  declined = got == VELO_HOST_DECLINED;
-  if (!declined) require_bytes("all_reduce", got, count * (what.in_bits / 8));
+  };
+  declined = !answer("all_reduce", count * (what.in_bits / 8), true, combine);
 }
 
 void host_engine::make_part(const std::vector<std::int32_t>& ranks, host_table& made) {

@@ -64,7 +64,7 @@ class host_engine {
   bool spreads() const noexcept { return table.broadcast != nullptr; }
   bool has_messages() const noexcept { return table.send != nullptr; }
   template <class Function>
-  std::int64_t answer(const char* name, Function&& function);
+  bool answer(const char* name, std::int64_t wanted, bool may_decline, Function&& function);
   template <class Function>
   void call(const char* name, std::int64_t wanted, Function&& function);
   template <class Give, class Take>
