@@ -192,6 +192,37 @@ TEST_CASE("the functions of a part that velo cannot use are released") {
   }
 }
 
+TEST_CASE("a part that is waited for when its parent ends says what ended that") {
+  fake_host host(2, "gather part");
+  std::atomic<int> inside{0};
+  std::atomic<bool> go{false};
+  for (int rank = 0; rank < 2; ++rank)
+    host.inject(rank, [&](const char* name, int) {
+      if (std::string(name) == "part") ++inside;
+      while (std::string(name) == "part" && !go)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return fake_host::answer();
+    });
+  const std::vector<said> all = on_ranks(host, 20000, [&](const rank_of_group& me) {
+    std::thread other([&] {
+      while (inside < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      velo_group_abort(me.group);
+    });
+    const std::int32_t both[] = {0, 1};
+    velo_group none = nullptr;
+    const velo_status done = velo_group_create_part(me.group, both, 2, nullptr, &none);
+    other.join();
+    return done;
+  });
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(all[at(rank)].code == VELO_ERR_PEER);
+    CHECK(all[at(rank)].got == "an abort by rank " + std::to_string(rank));
+  }
+  go = true;
+  CHECK(host.await_released(2));  // the functions have returned
+  CHECK(host.part_of({0, 1}).await_released(2));
+}
+
 TEST_CASE("a failure of the host is named to every rank, and to whoever waits") {
   struct failing {
     fake_host::answer says;

@@ -156,7 +156,8 @@ VELO_API velo_status velo_group_create_local(const velo_context* contexts, int32
  * Thread class: any. Errors: NULL (parent, ranks, group), HANDLE, STRUCT, ARGUMENT (count, a rank that
  * is not there, or named twice, a list without the caller, desc), UNSUPPORTED (a field of newer
  * headers; a transport without parts), STATE (called by work of its context), MEMORY, IO, PEER (the
- * parent has ended, or ranks did not come, which does not end it). */
+ * parent has ended, or ranks did not come, which does not end it, unless it is called again while a
+ * function of its host has not returned). */
 VELO_API velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int32_t count,
                                             const velo_group_desc* desc, velo_group* group);
 

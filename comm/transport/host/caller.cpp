@@ -11,13 +11,18 @@ namespace {
 // A function that keeps its deadline says better than we do what it waited for.
 constexpr std::int64_t grace_ns = 100000000;
 
-[[noreturn]] void fail_late(std::int64_t timeout_ns) {
+[[noreturn]] void fail_with(const char* why) {
   host_failure said;
-  core::copy_text(said.text, sizeof said.text,
-                  core::text("a function of the host has not returned after %.6g ms",
-                             static_cast<double>(timeout_ns) / 1e6));
+  core::copy_text(said.text, sizeof said.text, why);
   throw said;
 }
+
+[[noreturn]] void fail_late(std::int64_t timeout_ns) {
+  fail_with(core::text("a function of the host has not returned after %.6g ms",
+                       static_cast<double>(timeout_ns) / 1e6));
+}
+
+constexpr const char* group_ended = "the group has ended";
 
 }  // namespace
 
@@ -85,7 +90,7 @@ void* host_caller::serve(void* kept) {
     what = nullptr;  // and what it alone keeps, before anybody learns that it is done
     lock.lock();
     with.failed = failed, with.said = said;
-    if (with.aborts) with.abort(lock, "the group has ended");
+    if (with.aborts) with.abort(lock, group_ended);
     with.busy = with.aborts = false;
     with.moved.notify_all();
   }
@@ -96,13 +101,15 @@ void host_caller::run(work what) {
   const auto until =
       std::chrono::steady_clock::now() + std::chrono::nanoseconds(timeout_ns + grace_ns);
   std::unique_lock<std::mutex> lock(state_->lock);
-  if (state_->ended || state_->busy) fail_late(timeout_ns);
+  if (state_->ended) fail_with(group_ended);
+  if (state_->busy) fail_late(timeout_ns);
   state_->next = std::move(what);
   state_->busy = true;
   state_->moved.notify_all();
   const bool in_time =
       state_->moved.wait_until(lock, until, [&] { return !state_->busy || state_->ended; });
-  if (!in_time || state_->busy) fail_late(timeout_ns);
+  if (!in_time) fail_late(timeout_ns);
+  if (state_->busy) fail_with(group_ended);
   if (state_->failed) throw state_->said;
 }
 

@@ -75,6 +75,7 @@ class host_transport final : public transport {
     try {
       caller_.run([ranks, made](host_engine& by) { by.make_part(ranks, *made); });
     } catch (const host_failure& said) {
+      raise_if_failed();
       rank_set own;
       own.add(rank());
       of.raise(fault::how::host, own, said.text);
