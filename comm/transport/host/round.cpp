@@ -51,7 +51,12 @@ void host_round::run() {
       return gather();
     case collective::scatter:
       return scatter();
-    default:
+    case collective::send:
+    case collective::receive:
+    case collective::exchange:
+    case collective::create_part:
+    case collective::shrink:
+    case collective::dispatch:
       return;  // not by rounds
   }
 }
