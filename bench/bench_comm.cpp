@@ -15,7 +15,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -39,10 +38,6 @@ namespace {
 enum class op { barrier, all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
 constexpr const char* op_names[] = {"barrier",    "all_reduce", "reduce_scatter",
                                     "all_gather", "all_to_all", "broadcast"};
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // OpenMPI knows no bfloat16: a reduction of the user's, which it calls for each segment.
 void add_bf16(void* in, void* inout, int* count, MPI_Datatype*) {

@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -59,10 +58,6 @@ struct board {
   std::atomic<int> wrong;
   double seconds[ranks][contenders][most_rounds];
 };
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 struct rank_of {
   int number = 0;

@@ -122,6 +122,10 @@ outcome measure(const std::vector<candidate>& candidates, const measuring& how) 
   return result;
 }
 
+double now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
 double speed_ratio(const outcome& result, std::size_t ours, std::size_t theirs) {
   if (result.long_calls) return result.timings[theirs].p25 / result.timings[ours].p25;
   std::vector<double> ratios;

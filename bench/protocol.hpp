@@ -48,6 +48,8 @@ outcome measure(const std::vector<candidate>& candidates, const measuring& how);
 // How many times quicker `ours` is than `theirs`.
 double speed_ratio(const outcome& result, std::size_t ours, std::size_t theirs);
 
+double now();  // seconds of a clock that never goes back
+
 // The value below which `share` of the values lie.
 double quantile(std::vector<double> values, double share);
 

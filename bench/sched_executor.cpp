@@ -2,25 +2,19 @@
 #include "bench/sched_executor.hpp"
 
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <string>
 #include <thread>
 
+#include "bench/protocol.hpp"
 #include "bench/require.hpp"
 
 namespace velo::bench {
 namespace {
 
 constexpr int ranks = 2;
-
-double now() {
-  timespec at;
-  clock_gettime(CLOCK_MONOTONIC, &at);
-  return static_cast<double>(at.tv_sec) + 1e-9 * static_cast<double>(at.tv_nsec);
-}
 
 velo_schedule one_f_one_b(int microbatches) {
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;

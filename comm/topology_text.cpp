@@ -103,6 +103,7 @@ std::string topology::picture(const family* one, const char* name) const {
   append(out,
          "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
          "font-family=\"sans-serif\" font-size=\"13\">\n<style>.n{font-size:8px;fill:#fff;"
+         "stroke:#000;stroke-width:2px;paint-order:stroke;"
          "text-anchor:middle;pointer-events:none}</style>\n"
          "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
          gap + across * static_cast<double>(beside),

@@ -1,4 +1,4 @@
-// Text put together, names made harmless, colors without end.
+// Text put together, names made harmless, colors for many.
 #include "memory/svg.hpp"
 
 #include <algorithm>
@@ -54,7 +54,7 @@ std::string bytes(std::int64_t count) {
 }
 
 // Hues by the golden angle, so that neighbors lie far apart however many there are; two grades of
-// saturation and three of lightness, all dark enough for white letters.
+// saturation and three of lightness.
 std::string fill(std::uint64_t index) {
   if (index < std::size(fills)) return fills[index];
   const double hue = std::fmod(static_cast<double>(index) * 137.50776, 360);

@@ -6,8 +6,8 @@
 // combine B beside attention F, dispatch F beside experts B, dispatch B beside experts F, combine F
 // beside attention B. Gradients of weights are put behind where something waits: experts' beside
 // dispatch B, the last attention's beside the message to the stage before. Layers go in pairs while
-// both chunks have one, the rest by themselves: there the expert of all tokens hides dispatch forward
-// and combine backward, and the experts' weights hide dispatch backward.
+// both chunks have one, the rest by themselves: there the shared expert, which all tokens go through,
+// hides dispatch forward and combine backward, and the experts' weights hide dispatch backward.
 #pragma once
 
 #include <cstdint>

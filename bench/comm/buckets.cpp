@@ -1,4 +1,4 @@
-// C6: the order in which gradient buckets are sent off, learned from one step, beside the best there is.
+// The order in which gradient buckets are sent off, learned from one step, beside the best there is.
 //
 // Two ranks, each a thread; eight buckets of different sizes become ready one after the other, a
 // millisecond apart, in an order that is not theirs; the backward pass is a sleep, as if another device
@@ -27,10 +27,6 @@ constexpr std::int64_t elements[count] = {400000, 90000,  700000, 250000,
 constexpr int readiness[count] = {5, 2, 7, 0,
                                   3, 6, 1, 4};  // which bucket is ready first, second ..
 constexpr double apart = 1e-3;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 class side {
  public:

@@ -1,4 +1,4 @@
-// C7: tokens to their experts over two simulated hosts of four ranks, each a thread.
+// Tokens to their experts over two simulated hosts of four ranks, each a thread.
 //
 // Whatever crosses between the hosts first passes a lane (a token bucket for each host) of an eighth of
 // the bandwidth that crossing bytes have without it; then the call is made, so that nothing overlaps.
@@ -27,10 +27,6 @@ namespace {
 constexpr int hosts = 2, near = 4, ranks = hosts * near, top = 8, experts_a_rank = 8;
 constexpr std::int64_t tokens = 128, width = 4096;  // bytes of a token
 constexpr double slower = 8;
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 // What leaves a host, one after the other.
 class lane {

@@ -1,4 +1,4 @@
-// C5: gradient buckets reduced behind arithmetic.
+// Gradient buckets reduced behind arithmetic.
 //
 // Two placements. "one computes": rank 0 computes on the first processor, the collectives of both ranks
 // are carried out by the workers of their queues on the second. "both compute": each rank computes, and
@@ -8,7 +8,6 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 
@@ -22,10 +21,6 @@ namespace {
 
 constexpr int buckets = 64, rounds = 9;
 constexpr std::int64_t elements = 512 << 10;  // of a bucket: 1 MiB of bfloat16
-
-double now() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 void stay_on(std::initializer_list<int> processors) {
   cpu_set_t all;

@@ -9,18 +9,18 @@
 
 namespace velo::bench {
 
-// C7: rows to the ranks that name them over two simulated hosts, by velo_group_dispatch and as copies
+// Rows to the ranks that name them over two simulated hosts, by velo_group_dispatch and as copies
 // by all_to_all_v; eight threads of the caller.
 std::vector<result> dispatch_rows(double seconds);
 
-// C5: how much of 64 all_reduces of 1 MiB is hidden behind arithmetic that takes as long, by OSU's
+// How much of 64 all_reduces of 1 MiB is hidden behind arithmetic that takes as long, by OSU's
 // formula; beside MPI_Iallreduce. Called by all processes; the rows are rank 0's.
 std::vector<result> overlap_rows(MPI_Op bf16_sum);
 
-// C6: what is exposed of gradient buckets in the order learned, beside the best order; two threads.
+// What is exposed of gradient buckets in the order learned, beside the best order; two threads.
 std::vector<result> bucket_rows();
 
-// C10: the cost of a call's signature.
+// The cost of a call's signature.
 std::vector<result> signature_rows();
 
 }  // namespace velo::bench

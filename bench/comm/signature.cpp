@@ -1,4 +1,4 @@
-// C10: what it costs that ranks which call something else are always found: a signature of the terms.
+// What it costs that ranks which call something else are always found: a signature of the terms.
 #include <algorithm>
 #include <chrono>
 

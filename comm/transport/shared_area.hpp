@@ -15,6 +15,7 @@
 #include <cstdint>
 
 #include "comm/fault.hpp"
+#include "comm/transport/relay.hpp"
 #include "core/futex.hpp"
 
 namespace velo::comm {
@@ -113,7 +114,7 @@ class shared_area {
   void ring(int peer) const noexcept;  // if it listens
 
   // Of relays (shared_relay.hpp).
-  static constexpr int relay_places = 4;
+  static constexpr int relay_places = relay::places;
   std::size_t relay_bytes() const noexcept { return relay_bytes_; }  // of a place
   char* relay_place(int rank, std::uint64_t number) const noexcept {
     return relays_ + (static_cast<std::size_t>(rank) * relay_places + number) * relay_bytes_;

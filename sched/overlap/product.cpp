@@ -1,4 +1,4 @@
-// Checks that the operators share, and products in slices of rows.
+// Checks that the operators share, and products in blocks of rows and columns.
 #include "sched/overlap/product.hpp"
 
 #include <optional>

@@ -1,8 +1,8 @@
-// What operators that multiply next to a collective share: the product of this rank, whole or a few
-// rows at a time, and the call's place in its group.
+// What operators that multiply next to a collective share: the product of this rank, whole or a block
+// of rows and columns at a time, and the call's place in its group.
 //
-// Products are the engine's (ops/gemm), rounded as matmul rounds them: rows have the same bits in
-// whatever slices they are multiplied. The weight is packed once for all slices. Whoever multiplies
+// Products are the engine's (ops/gemm), rounded as matmul rounds them: elements have the same bits in
+// whatever blocks they are multiplied. The weight is packed once for all blocks. Whoever multiplies
 // takes the turn of the context for as long as that lasts, and waits for peers without it.
 #pragma once
 

@@ -191,10 +191,11 @@ shown_rows::shown_rows(const comm::operation& what, comm::relay& link, core::exe
 
 void shown_rows::keep(void* all) const {
   in_turn(on_, [&](core::execution& turn) {
-    const comm::relay::use tensors(link_);
-    for (std::size_t r = 0; r < of_.size(); ++r)
+    for (std::size_t r = 0; r < of_.size(); ++r) {
+      const comm::relay::use tensors(link_);
       copy_bytes(of_[r], static_cast<char*>(all) + static_cast<std::int64_t>(r) * what_.in_bytes(),
                  what_.in_bytes(), turn);
+    }
   });
 }
 

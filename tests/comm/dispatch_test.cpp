@@ -300,30 +300,66 @@ TEST_CASE("dispatches that make no sense are refused by name, and end no group")
   CHECK(call(inside, across, in, to, right, out).code == VELO_OK);
 }
 
-TEST_CASE("a rank that gives other rows than expected, or does not come, ends both groups") {
+TEST_CASE(
+    "other rows than expected end the groups inside; a rank that cannot give its own ends both") {
   std::mt19937 random(8);
-  SECTION("other rows") {
-    hosts on(2, 2);
-    const traffic t(4, 40, 32, 2, random);
-    traffic wrong = t;
-    wrong.targets[2].assign(wrong.targets[2].size(), 1);
-    REQUIRE(wrong.rows(2) > 0);
+  const auto ended = [](const hosts& on, bool across, int rank) {  // without waiting for anybody
+    velo_group_info info = VELO_GROUP_INFO_INIT;
+    REQUIRE(velo_group_get_info((across ? on.across : on.inside)[at(rank)], &info) == VELO_OK);
+    return info.failed == 1;
+  };
+  // Dispatches of t but for rank 2, whose targets are these.
+  const auto with_targets_of_2 = [](const hosts& on, const traffic& t,
+                                    std::vector<std::int32_t> wrong) {
     std::vector<bytes> got(4);
-    const std::vector<said> all = on.all.run([&](int rank) {
-      traffic mine = t;
-      if (rank != 2) return by_hosts(on, mine, rank, got[at(rank)]);
-      const numbers take = t.got_by(2), shape{t.rows(2), 32}, out_shape{sum_of(take), 32},
-                    names{t.rows(2), 2};
-      got[2].resize(at(sum_of(take) * 32));
-      const velo_tensor from = tensor_of(mine.in[2].data(), u8, shape),
+    return on.all.run([&](int rank) {
+      if (rank != 2) return by_hosts(on, t, rank, got[at(rank)]);
+      const numbers take = t.got_by(2), shape{t.rows(2), t.width}, out_shape{sum_of(take), t.width},
+                    names{t.rows(2), t.each};
+      got[2].resize(at(sum_of(take) * t.width));
+      const velo_tensor from = tensor_of(const_cast<unsigned char*>(t.in[2].data()), u8, shape),
                         to = tensor_of(got[2].data(), u8, out_shape),
-                        targets = tensor_of(wrong.targets[2].data(), i32, names);
+                        targets = tensor_of(wrong.data(), i32, names);
       return velo_group_dispatch(on.all.stream(2), on.inside[2], on.across[2], &from, &targets,
                                  take.data(), &to);
     });
+  };
+  SECTION("other rows") {
+    hosts on(2, 2);
+    const traffic t(4, 40, 32, 2, random);
+    REQUIRE(t.rows(2) > 0);
+    const std::vector<said> all =
+        with_targets_of_2(on, t, std::vector<std::int32_t>(t.targets[2].size(), 1));
     // Rank 2's rows for host 0 come by its peer there, rank 0.
-    CHECK(all[1].code == VELO_ERR_PEER);
-    CHECK(all[1].expected.find("all_to_all of") == 0);
+    for (const int rank : {0, 1}) {
+      CHECK(all[at(rank)].code == VELO_ERR_PEER);
+      CHECK(all[at(rank)].expected.find("all_to_all of") == 0);
+    }
+    for (int rank = 0; rank < 4; ++rank) {
+      CHECK(ended(on, false, rank));
+      CHECK_FALSE(ended(on, true, rank));
+    }
+    on.all.require(
+        [&](int rank) { return velo_group_barrier(on.all.stream(rank), on.across[at(rank)]); });
+  }
+  SECTION("no rank") {
+    hosts on(2, 2);
+    const traffic t(4, 40, 32, 2, random);
+    std::vector<std::int32_t> wrong = t.targets[2];
+    REQUIRE(wrong.size() > 3);
+    wrong[3] = 4;
+    const std::vector<said> all = with_targets_of_2(on, t, wrong);
+    CHECK(all[2].code == VELO_ERR_ARGUMENT);
+    CHECK(all[2].argument == "targets[3]");
+    CHECK(all[0].code == VELO_ERR_PEER);  // across
+    CHECK(all[0].got == "rank 1 that could not do its part");
+    CHECK(all[3].code == VELO_ERR_PEER);  // inside
+    CHECK(all[3].got == "rank 0 that could not do its part");
+    CHECK(all[1].code == VELO_ERR_PEER);  // by rank 0, which could not go on
+    for (int rank : {0, 2}) {
+      CHECK(ended(on, true, rank));
+      CHECK(ended(on, false, rank));
+    }
   }
   SECTION("nobody") {
     hosts on(2, 2, 150);
@@ -336,6 +372,9 @@ TEST_CASE("a rank that gives other rows than expected, or does not come, ends bo
     CHECK(all[1].rank == 1);  // of the ranks across
     CHECK(all[0].code == VELO_ERR_PEER);
     CHECK(all[2].code == VELO_ERR_PEER);
+    for (const bool across : {true, false})
+      for (const int rank : {1, 3}) CHECK(ended(on, across, rank));
     CHECK(told(velo_group_barrier(on.all.stream(1), on.inside[1])).code == VELO_ERR_PEER);
+    CHECK(told(velo_group_barrier(on.all.stream(1), on.across[1])).code == VELO_ERR_PEER);
   }
 }

@@ -1,9 +1,14 @@
 // What ends a group: late, absent and disagreeing ranks, aborts, failed streams; each said to every
 // rank, with those at fault, in time.
+#include "comm/group.hpp"
 #include "comm/json.hpp"
 #include "comm/ranks.hpp"
+#include "comm/transport/local.hpp"
+#include "comm/transport/shared_area.hpp"
+#include "core/context.hpp"
 #include "core/stream.hpp"
 
+using namespace velo;
 using namespace velo::test;
 
 namespace {
@@ -36,6 +41,28 @@ std::string described(velo_group group) {
   all.resize(needed - 1);
   return all;
 }
+
+// Another result than the others': behind an operation of float32, an element of it is something else.
+class spoiling final : public comm::transport {
+ public:
+  spoiling(std::unique_ptr<comm::transport> link, std::int64_t element)
+      : link_(std::move(link)), element_(element) {}
+  velo_transport kind() const noexcept override { return link_->kind(); }
+  int rank() const noexcept override { return link_->rank(); }
+  int size() const noexcept override { return link_->size(); }
+  void run(const comm::operation& what, core::execution& state) override {
+    link_->run(what, state);
+    if (what.terms.out_code == VELO_DTYPE_FLOAT) static_cast<float*>(what.out)[element_] = -7;
+  }
+  void settle() noexcept override { link_->settle(); }
+  void fail(const comm::fault& why) noexcept override { link_->fail(why); }
+  bool failed(comm::fault& why) const noexcept override { return link_->failed(why); }
+  void describe(std::string& json) const override { link_->describe(json); }
+
+ private:
+  const std::unique_ptr<comm::transport> link_;
+  const std::int64_t element_;
+};
 
 }  // namespace
 
@@ -259,4 +286,101 @@ TEST_CASE("a call dropped by its stream's failure before is told to the ranks th
     CHECK(one.got == "rank 1 that could not do its part");
     CHECK(one.cause == "a failure of its stream before");
   }
+}
+
+TEST_CASE("results that differ are found, named by rank, operation and sequence") {
+  for (const bool verify : {true, false}) {
+    velo_group_desc desc = group_desc();
+    desc.flags = verify ? VELO_GROUP_VERIFY : 0;
+    const local_ranks ranks(3, desc);
+    const std::vector<said> all = ranks.run([&](int rank) -> velo_status {
+      const velo_reduce_fn fold = [](void* user, const void*, void* total, std::int64_t count,
+                                     const velo_dtype*) {
+        std::memset(total, *static_cast<int*>(user), static_cast<std::size_t>(4 * count));
+      };
+      std::vector<float> x(10, 1.0f);
+      const std::int64_t size = 10;
+      const velo_tensor view{
+          x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+      int value = 3;
+      velo_reduction how = VELO_REDUCTION_INIT;
+      how.op = VELO_REDUCE_CUSTOM, how.fn = fold, how.user = &value;
+      const auto call = [&] {
+        return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &view, &view);
+      };
+      velo_status done = call();
+      if (done == VELO_OK) done = barrier(ranks, rank);
+      if (rank == 1) value = 4;  // a rank that computes something else
+      if (done == VELO_OK) done = call();
+      return done;
+    });
+    for (const said& one : all) {
+      CHECK(one.code == (verify ? VELO_ERR_PEER : VELO_OK));
+      if (!verify) continue;
+      CHECK(one.rank == 1);
+      CHECK(one.got == "rank 1 with another result");
+      CHECK(one.expected == "all_reduce of 10 float32, custom (operation 4)");
+    }
+  }
+}
+
+TEST_CASE("results that differ are found of every collective that leaves the same on all ranks") {
+  using call =
+      std::function<velo_status(velo_stream, velo_group, const velo_tensor&, const velo_tensor&)>;
+  const std::int64_t counts[] = {2, 4, 1}, offsets[] = {0, 3, 9};  // element 2 is nobody's
+  struct variant {
+    std::string name;
+    call run;
+    std::int64_t spoiled;  // which element of rank 1's result
+    bool is_result;
+  };
+  const call sum = [](velo_stream on, velo_group in, const velo_tensor&, const velo_tensor& all) {
+    return velo_group_all_reduce(on, in, nullptr, &all, &all);
+  };
+  const call copy = [](velo_stream on, velo_group in, const velo_tensor&, const velo_tensor& all) {
+    return velo_group_broadcast(on, in, 2, &all);
+  };
+  const call gather = [&](velo_stream on, velo_group in, const velo_tensor& own,
+                          const velo_tensor& all) {
+    return velo_group_all_gather_v(on, in, &own, counts, offsets, &all);
+  };
+  const variant variants[] = {{"all_reduce of 10 float32, sum", sum, 9, true},
+                              {"broadcast of 10 float32 from rank 2", copy, 0, true},
+                              {"all_gather of ", gather, 6, true},
+                              {"all_gather of ", gather, 2, false}};
+  for (const variant& v : variants)
+    for (const bool verifies : {true, false}) {
+      INFO(v.name << ", element " << v.spoiled);
+      const local_ranks ranks(3);  // for their contexts
+      auto links = comm::make_local(3, comm::shared_area::slot_for(65536, 3), 20000000000);
+      links[1] = std::make_unique<spoiling>(std::move(links[1]), v.spoiled);
+      std::vector<velo_group> groups;
+      for (int rank = 0; rank < 3; ++rank) {
+        auto& owner = core::resolve<core::context>(ranks.context(rank), "context");
+        groups.push_back(core::handle_of(core::make_object<comm::group>(
+            &owner, owner, std::move(links[static_cast<std::size_t>(rank)]),
+            comm::group_settings{"spoiled", 20000000000, verifies})));
+      }
+      const std::vector<said> all = ranks.run([&](int rank) {
+        const auto of = static_cast<std::size_t>(rank);
+        std::vector<float> own(4, 1.0f), whole(10, 1.0f);
+        const std::int64_t ten = 10;
+        const velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
+        const velo_tensor mine{own.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &counts[rank], nullptr, 0},
+            result{whole.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &ten, nullptr, 0};
+        velo_status done = velo_group_barrier(ranks.stream(rank), groups[of]);
+        if (done == VELO_OK) done = v.run(ranks.stream(rank), groups[of], mine, result);
+        return done;
+      });
+      for (const velo_group one : groups) velo_group_destroy(one);
+      for (const said& one : all) {
+        const bool finds = verifies && v.is_result;
+        CHECK(one.code == (finds ? VELO_ERR_PEER : VELO_OK));
+        if (!finds) continue;
+        CHECK(one.rank == 1);
+        CHECK(one.got == "rank 1 with another result");
+        CHECK(one.expected.find(v.name) == 0);
+        CHECK(one.expected.find("(operation 2)") != std::string::npos);
+      }
+    }
 }

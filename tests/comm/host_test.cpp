@@ -382,39 +382,3 @@ TEST_CASE("ranks whose hosts have other functions, and tables that are none, are
   CHECK(all[1].got == "rank 0 with others");
   CHECK(few.await_released(2));
 }
-
-TEST_CASE("results that differ are found, named by rank, operation and sequence") {
-  for (const bool verify : {true, false}) {
-    fake_host host(3, "broadcast");
-    host.inject(2, [](const char*, int) { return fake_host::answer(); });
-    velo_group_desc desc = group_desc();
-    desc.flags = verify ? VELO_GROUP_VERIFY : 0;
-    const local_ranks ranks(3, desc);
-    const std::vector<said> all = ranks.run([&](int rank) -> velo_status {
-      const velo_reduce_fn fold = [](void* user, const void*, void* total, std::int64_t count,
-                                     const velo_dtype*) {
-        std::memset(total, *static_cast<int*>(user), static_cast<std::size_t>(4 * count));
-      };
-      numbers x(f32, 10, rank);
-      const velo_tensor view = x.view();
-      int value = 3;
-      velo_reduction how = VELO_REDUCTION_INIT;
-      how.op = VELO_REDUCE_CUSTOM, how.fn = fold, how.user = &value;
-      const auto call = [&] {
-        return velo_group_all_reduce(ranks.stream(rank), ranks.group(rank), &how, &view, &view);
-      };
-      velo_status done = call();
-      if (done == VELO_OK) done = velo_group_barrier(ranks.stream(rank), ranks.group(rank));
-      if (rank == 1) value = 4;  // a rank that computes something else
-      if (done == VELO_OK) done = call();
-      return done;
-    });
-    for (const said& one : all) {
-      CHECK(one.code == (verify ? VELO_ERR_PEER : VELO_OK));
-      if (!verify) continue;
-      CHECK(one.rank == 1);
-      CHECK(one.got == "rank 1 with another result");
-      CHECK(one.expected == "all_reduce of 10 float32, custom (operation 4)");
-    }
-  }
-}

@@ -21,11 +21,11 @@ enum {
   VELO_SUBLAYER_DISPATCH_F = 2,   /* message: tokens to the ranks of their experts */
   VELO_SUBLAYER_EXPERTS_F = 3,    /* routed experts */
   VELO_SUBLAYER_COMBINE_F = 4,    /* message: tokens back */
-  VELO_SUBLAYER_SHARED_F = 5,     /* the expert of all tokens, which needs no message */
+  VELO_SUBLAYER_SHARED_F = 5,     /* the shared expert, which all tokens go through: no message */
   VELO_SUBLAYER_COMBINE_B = 6,    /* message: gradients to the ranks of their experts */
   VELO_SUBLAYER_EXPERTS_B = 7,    /* routed experts */
   VELO_SUBLAYER_DISPATCH_B = 8,   /* message: gradients back */
-  VELO_SUBLAYER_SHARED_B = 9,     /* the expert of all tokens, inputs and weights */
+  VELO_SUBLAYER_SHARED_B = 9,     /* the shared expert, inputs and weights */
   VELO_SUBLAYER_ATTENTION_B = 10, /* attention */
   VELO_SUBLAYER_EXPERTS_W = 11,   /* routed experts */
   VELO_SUBLAYER_ATTENTION_W = 12, /* attention */

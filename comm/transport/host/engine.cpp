@@ -103,19 +103,6 @@ void host_engine::call(const char* name, std::int64_t wanted, Function&& functio
   answer(name, wanted, false, function);
 }
 
-// Every pair of ranks meets once, at the same point of an order that all know, the lower one sending
-// first: nobody waits for a rank that waits.
-template <class Give, class Take>
-void host_engine::by_messages(Give&& give, Take&& take) {
-  for (int turn = 0; turn < size; ++turn) {
-    const int peer = (turn - rank + size) % size;
-    if (peer == rank) continue;
-    if (rank < peer) give(peer);
-    take(peer);
-    if (rank > peer) give(peer);
-  }
-}
-
 void host_engine::share(std::int64_t bytes) {
   const auto place = [&](int of) { return out() + of * bytes; };
   if (table.all_gather != nullptr)
@@ -136,7 +123,7 @@ void host_engine::share(std::int64_t bytes) {
       });
     return;
   }
-  by_messages(
+  by_pairs(
       [&](int peer) {
         call("send", bytes, [&](const velo_host_call& about) {
           return table.send(table.user, &about, peer, in(), bytes);
@@ -169,7 +156,7 @@ void host_engine::trade(std::int64_t most) {
   const auto at = [](int peer) { return static_cast<std::size_t>(peer); };
   if (has_messages()) {
     copy(in() + from[at(rank)], out() + to[at(rank)], takes[at(rank)]);
-    return by_messages(
+    return by_pairs(
         [&](int peer) {
           if (gives[at(peer)] == 0) return;
           call("send", gives[at(peer)], [&](const velo_host_call& about) {

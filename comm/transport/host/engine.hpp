@@ -47,6 +47,11 @@ class host_engine {
   std::int64_t spread_room() const noexcept { return spreads() ? room() : share_room(); }
   std::int64_t piece_room() const noexcept { return trades() ? share_room() : share_room() / size; }
 
+  // give(peer) and take(peer) for all others. Every pair of ranks meets once, at the same point of an
+  // order that all know, the lower one giving first: nobody waits for a rank that waits.
+  template <class Give, class Take>
+  void by_pairs(Give&& give, Take&& take) const;
+
   // Work, of what the host has; all throw host_failure.
   void share(std::int64_t bytes);             // of each rank, to all: in order in out()
   void spread(int root, std::int64_t bytes);  // from the root's in() to every out()
@@ -67,13 +72,22 @@ class host_engine {
   bool answer(const char* name, std::int64_t wanted, bool may_decline, Function&& function);
   template <class Function>
   void call(const char* name, std::int64_t wanted, Function&& function);
-  template <class Give, class Take>
-  void by_messages(Give&& give, Take&& take);
 
   std::size_t room_ = 0;
   std::unique_ptr<char[]> memory_;
   std::int64_t until_ns_ = 0;  // of the work under way
 };
+
+template <class Give, class Take>
+void host_engine::by_pairs(Give&& give, Take&& take) const {
+  for (int turn = 0; turn < size; ++turn) {
+    const int peer = (turn - rank + size) % size;
+    if (peer == rank) continue;
+    if (rank < peer) give(peer);
+    take(peer);
+    if (rank > peer) give(peer);
+  }
+}
 
 // The thread, from the side of the group.
 class host_caller {

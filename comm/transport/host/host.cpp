@@ -193,17 +193,14 @@ void host_transport::end(const fault& why, bool tells) noexcept {
   caller_.end(std::move(telling), why.cause);
 }
 
-// Pairs of ranks in an order that all know, the lower one sending first (engine.cpp).
 void host_transport::exchange(const operation& what) {
-  const auto all = [&] {
-    for (int turn = 0; turn < size(); ++turn) {
-      const int peer = (turn - rank() + size()) % size();
-      if (peer == rank()) continue;
-      for (const bool receives : {rank() > peer, rank() < peer})
-        for (const message& one : what.messages)
-          if (one.peer == peer && one.receives == receives) carry(one);
-    }
+  const auto carry_all = [&](bool receives) {
+    return [&, receives](int peer) {
+      for (const message& one : what.messages)
+        if (one.peer == peer && one.receives == receives) carry(one);
+    };
   };
+  const auto all = [&] { engine_->by_pairs(carry_all(false), carry_all(true)); };
   carry_out(what, 0, all, [] { return false; });
 }
 
@@ -219,8 +216,7 @@ void host_transport::carry(const message& one) {
     caller_.run([peer = one.peer](host_engine& with) { with.receive(peer, head); });
     terms theirs;
     std::memcpy(&theirs, engine_->out(), sizeof theirs);
-    if (theirs.count != one.terms.count || theirs.in_code != one.terms.in_code ||
-        theirs.in_bits != one.terms.in_bits) {
+    if (!one.terms.has_elements_of(theirs)) {
       fault why;
       why.kind = fault::how::disagree;
       why.terms = one.terms;

@@ -72,8 +72,7 @@ void host_round::open(std::int64_t most, const void* payload, std::int64_t bytes
   compare();
 }
 
-// A rank that has ended the group says so in the place of its opening. Ranks that disagree: those are
-// right whose terms most have, of equal numbers those of the lowest rank.
+// A rank that has ended the group says so in the place of its opening.
 void host_round::compare() const {
   fault why;
   why.sequence = sequence_;
@@ -85,22 +84,10 @@ void host_round::compare() const {
     core::copy_text(why.cause, sizeof why.cause, one.cause);
     throw why;
   }
-  std::size_t right = 0;
-  std::ptrdiff_t most = 0;
-  const auto like = [this](std::size_t of) {
-    const std::uint64_t wanted = openings_[of].terms.signature();
-    return std::count_if(openings_.begin(), openings_.end(), [wanted](const host_opening& one) {
-      return one.terms.signature() == wanted;
-    });
-  };
-  for (std::size_t one = 0; one < openings_.size(); ++one)
-    if (like(one) > most) most = like(one), right = one;
-  if (most == size_) return;
-  why.kind = fault::how::disagree;
-  why.terms = openings_[right].terms;
-  for (int rank = 0; rank < size_; ++rank)
-    if (openings_[at(rank)].terms.signature() != why.terms.signature()) why.culprits.add(rank);
-  why.other = openings_[at(why.culprits.lowest())].terms;
+  const std::uint64_t agreed = what_.terms.signature();
+  const auto agrees = [&](const host_opening& one) { return one.terms.signature() == agreed; };
+  if (std::all_of(openings_.begin(), openings_.end(), agrees)) return;
+  why.set_disagreement(size_, [this](int rank) { return openings_[at(rank)].terms; });
   throw why;
 }
 

@@ -157,7 +157,8 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
                                                      in_offsets, out_counts, out_offsets, &out));
   }
 
-  // Rows of in to the ranks that their targets name, this group being that of a host: once across.
+  // Rows of in to the ranks that their targets name, once to each other host: this group is of the ranks
+  // of a host, `across` of those with one place on all hosts.
   outcome<> dispatch(stream_ref stream, const group& across, const velo_tensor& in,
                      const velo_tensor& targets, const int64_t* out_counts,
                      const velo_tensor& out) const {

@@ -9,18 +9,6 @@
 
 VELO_CPP_BEGIN
 
-// The table of a host's functions, of an object whose members are those of the table, without user:
-//
-//   struct my_host {
-//     int64_t all_gather(const velo_host_call& call, const void* in, void* out, int64_t bytes);
-//     void abort(const char* why);
-//     void release();
-//   };
-//   velo_group_desc desc = VELO_GROUP_DESC_INIT;
-//   const velo_host_collectives table = velo::host_functions(mine);
-//   desc.transport = VELO_TRANSPORT_HOST, desc.host = &table;
-//
-// What the class lacks the host does not have. The object must live as `user` must.
 namespace detail {
 #define VELO_HOST_MEMBER(name)                 \
   template <class Host, class = void>          \
@@ -39,6 +27,19 @@ VELO_HOST_MEMBER(release);
 #undef VELO_HOST_MEMBER
 }  // namespace detail
 
+// The table of a host's functions, of an object whose members are those of the table, without user:
+//
+//   struct my_host {
+//     int64_t all_gather(const velo_host_call& call, const void* in, void* out, int64_t bytes);
+//     void abort(const char* why);
+//     void release();
+//   };
+//   velo_group_desc desc = VELO_GROUP_DESC_INIT;
+//   const velo_host_collectives table = velo::host_functions(mine);
+//   desc.transport = VELO_TRANSPORT_HOST, desc.host = &table;
+//
+// A function that the class lacks, or overloads, the host does not have. The object must live until its
+// release is called, or without one as long as anybody may call its functions.
 template <class Host>
 velo_host_collectives host_functions(Host& host) {
   velo_host_collectives all = VELO_HOST_COLLECTIVES_INIT;
