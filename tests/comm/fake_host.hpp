@@ -48,6 +48,11 @@ class fake_host {
     const std::lock_guard<std::mutex> held(lock_);
     return *parts_.at(ranks);
   }
+  void lose_a_rank() {  // all that wait for the others learn of it
+    const std::lock_guard<std::mutex> held(lock_);
+    gone_ = true;
+    moved_.notify_all();
+  }
   int aborted() {
     const std::lock_guard<std::mutex> held(lock_);
     return aborted_;
@@ -232,8 +237,8 @@ class fake_host {
         std::chrono::steady_clock::now() + std::chrono::nanoseconds(call->timeout_ns);
     std::unique_lock<std::mutex> held(lock_);
     const auto wait = [&](auto&& there) {
-      return moved_.wait_until(held, until, [&] { return aborted_ > 0 || there(); }) &&
-             aborted_ == 0;
+      return moved_.wait_until(held, until, [&] { return aborted_ > 0 || gone_ || there(); }) &&
+             aborted_ == 0 && !gone_;
     };
     offer& box = boxes_[way];
     std::int64_t done = 0;
@@ -277,7 +282,7 @@ class fake_host {
   std::map<int, offer> offers_;
   int left_ = 0, round_ = 0, released_ = 0, aborted_ = 0;
   bool leaving_ = false;
-  bool gone_ = false;  // a rank in the middle of a meeting
+  bool gone_ = false;  // a rank, for good
   std::map<std::pair<int, int>, offer> boxes_;
   std::map<std::vector<std::int32_t>, std::unique_ptr<fake_host>> parts_;
 };

@@ -3,53 +3,11 @@
 #include <atomic>
 #include <thread>
 
-#include "comm/every_collective.hpp"
-#include "comm/fake_host.hpp"
-#include "comm/ranks.hpp"
+#include "comm/host_ranks.hpp"
 
 using namespace velo::test;
 
 namespace {
-
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
-velo_group_desc over(const velo_host_collectives& table, int rank, int size,
-                     std::int64_t timeout_ms = 20000) {
-  velo_group_desc desc = group_desc(timeout_ms);
-  desc.transport = VELO_TRANSPORT_HOST;
-  desc.host = &table;
-  desc.rank = rank;
-  desc.size = size;
-  desc.buffer = 32 << 10;
-  return desc;
-}
-
-// body(rank) on a thread for each rank of the host, with a group over it; what each said. created:
-// where the group was not made.
-template <class Body>
-std::vector<said> on_ranks(fake_host& host, std::int64_t timeout_ms, Body&& body) {
-  std::vector<said> all(at(host.size()));
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < host.size(); ++rank)
-    threads.emplace_back([&, rank] {
-      rank_of_group me;
-      velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-      one.threads = 1;
-      velo_status done = velo_context_create(&one, &me.context);
-      if (done == VELO_OK) done = velo_context_stream(me.context, &me.stream);
-      const velo_host_collectives table = host.table(rank);
-      const velo_group_desc desc = over(table, rank, host.size(), timeout_ms);
-      if (done == VELO_OK) done = velo_group_create(me.context, &desc, &me.group);
-      me.rank = rank, me.size = host.size();
-      if (done == VELO_OK) done = body(me);
-      all[at(rank)] = told(done);
-      velo_context_destroy(me.context);
-    });
-  for (std::thread& one : threads) one.join();
-  return all;
-}
 
 void require_good(const std::vector<said>& all) {
   for (const said& one : all) {

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "comm/every_call.hpp"
 #include "comm/processes.hpp"
 
 using namespace velo::test;
@@ -42,103 +43,6 @@ struct board {
   }
   std::atomic<std::int64_t>* at;
 };
-
-struct vectors {
-  explicit vectors(std::int64_t count, int ranks)
-      : part(count), whole(count * ranks), in(static_cast<std::size_t>(whole), 1.0f), out(in) {}
-  velo_tensor view(std::vector<float>& of, const std::int64_t& count) const {
-    return {of.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &count, nullptr, 0};
-  }
-  std::int64_t part, whole;
-  std::vector<float> in, out;
-};
-
-using one_call = std::function<velo_status(const member&, vectors&)>;
-struct named_call {
-  const char* name;
-  one_call call;
-};
-
-std::vector<named_call> every_collective() {
-  static const std::int64_t uneven[3] = {1000, 0, 2000};
-  return {{"barrier",
-           [](const member& me, vectors&) { return velo_group_barrier(me.stream, me.group); }},
-          {"all_reduce",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
-             return velo_group_all_reduce(me.stream, me.group, nullptr, &in, &out);
-           }},
-          {"reduce",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
-             return velo_group_reduce(me.stream, me.group, 0, nullptr, &in, &out);
-           }},
-          {"broadcast",
-           [](const member& me, vectors& v) {
-             const velo_tensor x = v.view(v.in, v.whole);
-             return velo_group_broadcast(me.stream, me.group, 2, &x);
-           }},
-          {"all_gather",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, v.part), out = v.view(v.out, v.whole);
-             return velo_group_all_gather(me.stream, me.group, &in, &out);
-           }},
-          {"all_gather_v",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, uneven[me.rank]), out = v.view(v.out, v.whole);
-             return velo_group_all_gather_v(me.stream, me.group, &in, uneven, nullptr, &out);
-           }},
-          {"reduce_scatter",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.part);
-             return velo_group_reduce_scatter(me.stream, me.group, nullptr, &in, &out);
-           }},
-          {"reduce_scatter_v",
-           [](const member& me, vectors& v) {
-             static const std::int64_t all = 3000;
-             const velo_tensor in = v.view(v.in, all), out = v.view(v.out, uneven[me.rank]);
-             return velo_group_reduce_scatter_v(me.stream, me.group, nullptr, &in, uneven, &out);
-           }},
-          {"all_to_all",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
-             return velo_group_all_to_all(me.stream, me.group, &in, &out);
-           }},
-          {"all_to_all_v",
-           [](const member& me, vectors& v) {
-             const std::int64_t same[3] = {v.part, v.part, v.part};
-             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.whole);
-             return velo_group_all_to_all_v(me.stream, me.group, &in, same, nullptr, same, nullptr,
-                                            &out);
-           }},
-          {"gather",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, v.part), out = v.view(v.out, v.whole);
-             return velo_group_gather(me.stream, me.group, 1, &in, &out);
-           }},
-          {"gather_v",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, uneven[me.rank]), out = v.view(v.out, v.whole);
-             return velo_group_gather_v(me.stream, me.group, 1, &in, uneven, nullptr, &out);
-           }},
-          {"scatter",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, v.part);
-             return velo_group_scatter(me.stream, me.group, 1, &in, &out);
-           }},
-          {"scatter_v",
-           [](const member& me, vectors& v) {
-             const velo_tensor in = v.view(v.in, v.whole), out = v.view(v.out, uneven[me.rank]);
-             return velo_group_scatter_v(me.stream, me.group, 1, &in, uneven, nullptr, &out);
-           }},
-          {"messages", [](const member& me, vectors& v) {
-             const int next = (me.rank + 1) % 3, last = (me.rank + 2) % 3;
-             const velo_tensor in = v.view(v.in, v.part), out = v.view(v.out, v.part);
-             const velo_group_message both[] = {{&in, next, VELO_MESSAGE_SEND},
-                                                {&out, last, VELO_MESSAGE_RECEIVE}};
-             return velo_group_exchange(me.stream, me.group, both, 2);
-           }}};
-}
 
 rlimit limit_of(int what) {
   rlimit now{};
@@ -186,14 +90,14 @@ ending meet_under(int what, rlim_t most, const velo_group_desc& desc) {
 }  // namespace
 
 TEST_CASE("a rank killed inside any collective is named to all others") {
-  for (const named_call& is : every_collective()) {
+  for (const named_call& is : every_call()) {
     INFO(is.name);
     const board rounds;
     processes ranks;
     ranks.start_all(3, group_desc(), [&](const member& me) {
-      vectors v(70000, 3);
+      call_tensors v(70000, 3);
       while (true) {
-        const velo_status done = is.call(me, v);
+        const velo_status done = is.call({me.stream, me.group, me.rank}, v);
         if (done != VELO_OK) return ending_of(done);
         ++rounds.at[me.rank];
       }

@@ -1,0 +1,146 @@
+// What ends a group over a host's functions, in the middle of every call there is: a rank that is lost,
+// late, calls something else, or aborts. A rank knows of others what its own host says of them.
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "comm/every_call.hpp"
+#include "comm/host_ranks.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+using scene = std::function<std::vector<said>(const named_call&, fake_host&)>;
+
+// What the ranks said in each call's scene, all at the same time: most of it is waiting.
+std::vector<std::vector<said>> in_every_call(const scene& play) {
+  const std::vector<named_call> calls = every_call();
+  std::vector<std::vector<said>> all(calls.size());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    threads.emplace_back([&, i] {
+      fake_host host(3, "gather to_all broadcast messages");
+      all[i] = play(calls[i], host);
+      if (!host.await_released(3)) all[i].clear();
+    });
+  for (std::thread& one : threads) one.join();
+  return all;
+}
+
+template <class Check>
+void check_each(const std::vector<std::vector<said>>& all, Check&& check) {
+  const std::vector<named_call> calls = every_call();
+  REQUIRE(all.size() == calls.size());
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    REQUIRE(all[i].size() == 3);
+    for (int rank = 0; rank < 3; ++rank) {
+      const said& one = all[i][at(rank)];
+      INFO(calls[i].name << ", rank " << rank << ": expected " << one.expected << ", got "
+                         << one.got << " " << one.cause);
+      CHECK(one.code == VELO_ERR_PEER);
+      check(std::string(calls[i].name), rank, one);
+    }
+  }
+}
+
+rank_of_three place_of(const rank_of_group& me) {
+  return {me.stream, me.group, me.rank};
+}
+
+bool ends_in(const std::string& all, const std::string& end) {
+  return all.size() >= end.size() && all.compare(all.size() - end.size(), end.size(), end) == 0;
+}
+
+std::string own_host(int rank) {
+  return "rank " + std::to_string(rank) + " whose host failed";
+}
+
+}  // namespace
+
+TEST_CASE("a rank lost to its host inside any collective ends it on all ranks at once") {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto all = in_every_call([](const named_call& is, fake_host& host) {
+    host.inject(1, [&](const char*, int call) -> fake_host::answer {
+      if (call < 7) return {};
+      host.lose_a_rank();
+      return {true, -104};
+    });
+    return on_ranks(host, 20000, [&](const rank_of_group& me) {
+      call_tensors v(7000, 3);
+      velo_status done = VELO_OK;
+      while (done == VELO_OK) done = is.call(place_of(me), v);
+      return done;
+    });
+  });
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(15));  // not the deadline
+  check_each(all, [](const std::string&, int rank, const said& one) {
+    CHECK(one.rank == rank);
+    CHECK(one.got == own_host(rank));
+    CHECK(
+        ends_in(one.cause, rank == 1 ? "returned -104: injected" : "returned -110: rank missing"));
+  });
+}
+
+TEST_CASE("a rank that is late for any collective ends it by the host's word at the deadline") {
+  const auto all = in_every_call([](const named_call& is, fake_host& host) {
+    const auto begin = std::chrono::steady_clock::now();
+    std::atomic<int> over{0};
+    std::atomic<bool> waited{true};
+    std::vector<said> each = on_ranks(host, 400, [&](const rank_of_group& me) {
+      call_tensors v(7000, 3);
+      if (me.rank == 1)
+        while (over < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const velo_status done = is.call(place_of(me), v);
+      if (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(400)) waited = false;
+      ++over;
+      return done;
+    });
+    if (!waited) each.clear();
+    return each;
+  });
+  check_each(all, [](const std::string&, int rank, const said& one) {
+    CHECK(one.got == own_host(rank));
+    CHECK(ends_in(one.cause, "returned -110: rank missing"));
+  });
+}
+
+TEST_CASE("a rank that calls something else than any collective is told to all over a host") {
+  const auto all = in_every_call([](const named_call& is, fake_host& host) {
+    const bool is_barrier = std::string(is.name) == "barrier";
+    const bool is_message = std::string(is.name) == "messages";
+    return on_ranks(host, 400, [&](const rank_of_group& me) {
+      call_tensors v(me.rank == 1 && is_message ? 6999 : 7000, 3);
+      if (me.rank != 1 || is_message) return is.call(place_of(me), v);
+      if (!is_barrier) return velo_group_barrier(me.stream, me.group);
+      const velo_tensor x = v.view(v.in, v.part);
+      return velo_group_broadcast(me.stream, me.group, 0, &x);
+    });
+  });
+  check_each(all, [](const std::string& name, int rank, const said& one) {
+    if (name == "messages") {  // two ranks alone compare what they send and receive
+      if (rank == 2) CHECK(one.got == "rank 1 with send of 6999 float32 to rank 2");
+      return;
+    }
+    CHECK(one.rank == 1);
+    CHECK(one.got == (name == "barrier" ? "rank 1 with broadcast of 7000 float32 from rank 0"
+                                        : "rank 1 with barrier"));
+  });
+}
+
+TEST_CASE("an abort by a rank that the others wait for is told in any collective over a host") {
+  const auto all = in_every_call([](const named_call& is, fake_host& host) {
+    return on_ranks(host, 400, [&](const rank_of_group& me) {
+      call_tensors v(7000, 3);
+      if (me.rank != 1) return is.call(place_of(me), v);
+      std::this_thread::sleep_for(std::chrono::milliseconds(30));
+      velo_group_abort(me.group);
+      return is.call(place_of(me), v);
+    });
+  });
+  check_each(all, [](const std::string& name, int rank, const said& one) {
+    // Who exchanges messages is in no call that all share: its own host ends it by the deadline.
+    const bool hears = name != "messages" || rank == 1;
+    CHECK(one.got == (hears ? "an abort by rank 1" : own_host(rank)));
+  });
+}
