@@ -243,15 +243,22 @@ struct places {
   group::ticket inside, across;
 };
 
-// Both groups number the call at one moment, whichever way round other calls use them.
+// Both groups number the call at one moment, whichever way round other calls use them. Where one has
+// ended, the ranks of the other wait for a call that does not come, and are told.
 template <class Queue>
 void enter(const core::stream& on, const dispatch& what, places& in, Queue&& queue) {
   const operation all = operation_of(what);
   const bool inside_first = std::less<const group*>()(what.inside, what.across);
   group& first = inside_first ? *what.inside : *what.across;
   group& second = inside_first ? *what.across : *what.inside;
-  first.enter(on, inside_first ? in.inside : in.across, all,
-              [&] { second.enter(on, inside_first ? in.across : in.inside, all, queue); });
+  try {
+    first.enter(on, inside_first ? in.inside : in.across, all,
+                [&] { second.enter(on, inside_first ? in.across : in.inside, all, queue); });
+  } catch (...) {
+    if (first.has_ended()) second.miss(all);
+    if (second.has_ended()) first.miss(all);
+    throw;
+  }
 }
 
 // Across is left before inside is served, so that two dispatches the other way round never wait for

@@ -67,6 +67,9 @@ class group {
   template <class Body>
   void serve(const ticket& place, const operation& what, Body&& body);
   void drop(const ticket& place, const operation& what) noexcept;
+  // Tells the others that a call does not come, for which this rank has not even a ticket.
+  void miss(const operation& what) noexcept { tell_peers(what, "another group has ended"); }
+  bool has_ended() const noexcept { return link_->has_failed(); }
   std::int64_t relay_room() const noexcept { return link_->relay_room(); }
 
   void abort(const char* why = "") noexcept;  // why: for the others' records

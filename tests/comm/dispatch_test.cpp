@@ -361,6 +361,20 @@ TEST_CASE(
       CHECK(ended(on, false, rank));
     }
   }
+  SECTION("a rank with a group that has ended before") {
+    hosts on(2, 2);
+    const traffic t(4, 40, 32, 2, random);
+    const bool across = GENERATE(false, true);
+    REQUIRE(velo_group_abort((across ? on.across : on.inside)[3]) == VELO_OK);
+    std::vector<bytes> got(4);
+    const std::vector<said> all =
+        on.all.run([&](int rank) { return by_hosts(on, t, rank, got[at(rank)]); });
+    for (const said& one : all) {
+      INFO(one.expected << ", got " << one.got << " " << one.cause);
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.got.find("not there") == std::string::npos);  // by a deadline
+    }
+  }
   SECTION("nobody") {
     hosts on(2, 2, 150);
     const traffic t(4, 40, 32, 2, random);

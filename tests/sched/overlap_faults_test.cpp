@@ -136,6 +136,26 @@ TEST_CASE(
     }
 }
 
+TEST_CASE("a rank that cannot begin, one of its two groups having ended, is told to the other's") {
+  for (const bool first : {true, false}) {
+    const two_groups all(3);
+    std::atomic<int> calls{0};
+    const auto begin = std::chrono::steady_clock::now();
+    const std::vector<said> ends = all.ranks.run([&](int rank) {
+      if (rank == 2) {
+        sleep_ms(50);  // while the others wait for it in the first group
+        velo_group_abort(first ? all.of(2).first : all.of(2).second);
+      }
+      return call_for_ever(op::gather_scatter, all.ranks.stream(rank), all.of(rank), 3, {}, calls);
+    });
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));  // not the deadline
+    for (const said& one : ends) {
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.rank == 2);
+    }
+  }
+}
+
 // Rank 0 has little to multiply, and waits while rank 1 reads its rows.
 TEST_CASE("a rank that fails keeps its rows until nobody multiplies them any more") {
   for (int round = 0; round < 8; ++round) {
