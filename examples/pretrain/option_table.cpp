@@ -131,6 +131,9 @@ void configuration::add_run() {
   add("run", "out", &r.out, "directory for checkpoint/ and loss.svg");
   add("run", "log", &r.log, "FILE.jsonl that receives a line a step and a validation");
   add("run", "log_every", &r.log_every, "steps between the lines that stay on the screen", 1, many);
+  add("run", "measure", &r.measure,
+      "false: the machine's limits are not measured first, which takes a second, and no shares of "
+      "them are told");
   add("run", "trace", &r.trace, "directory for what another framework needs to repeat the run");
   add("run", "save_every", &r.save_every, "steps between checkpoints; 0: at the end only", 0, many);
   add("run", "validate_every", &r.validate_every, "steps between validations; 0: at the end only",

@@ -39,6 +39,11 @@ std::string json_number(double value) {
   return std::isfinite(value) ? text("%.17g", value) : "null";
 }
 
+// A share of what was not measured has no number either.
+std::string json_share(const step_work& work, double share) {
+  return work.measured() ? text("%.4f", share) : "null";
+}
+
 // "40/200"; a run too long for that in the table shows the step alone.
 std::string counted(std::int64_t step, std::int64_t steps) {
   constexpr std::size_t widest = 13;
@@ -80,11 +85,13 @@ std::string heading(std::int64_t steps) {
 }
 
 std::string row(std::int64_t steps, const step_report& r, const step_work& work, double left) {
-  return text("%*s  %6s  %9s  %7.1e  %6s  %6s  %9.0f %%  %7s", step_width(steps),
+  const std::string share =
+      work.measured() ? text("%.0f %%", 100 * work.roofline_seconds / r.seconds) : "-";
+  return text("%*s  %6s  %9s  %7.1e  %6s  %6s  %11s  %7s", step_width(steps),
               counted(r.step, steps).c_str(), fitted(r.loss, 6).c_str(),
               fitted(r.loss / std::log(2.0), 9).c_str(), r.learning_rate,
               fitted(r.grad_norm, 6).c_str(), scaled(work.tokens / r.seconds).c_str(),
-              100 * work.roofline_seconds / r.seconds, duration(left).c_str());
+              share.c_str(), duration(left).c_str());
 }
 
 progress::progress(console& to, const step_range& range, const step_work& work,
@@ -141,12 +148,13 @@ void progress::log_step(const step_report& r) {
   const double flops_per_s = work_.flops / r.seconds;
   std::fprintf(log_.get(),
                "{\"step\": %lld, \"loss\": %s, \"lr\": %s, \"grad_norm\": %s, \"tokens_per_s\": "
-               "%.1f, \"flops_per_s\": %.6g, \"mfu\": %.4f, \"roofline\": %.4f, \"elapsed_s\": "
+               "%.1f, \"flops_per_s\": %.6g, \"mfu\": %s, \"roofline\": %s, \"elapsed_s\": "
                "%.3f}\n",
                static_cast<long long>(r.step), json_number(r.loss).c_str(),
                json_number(r.learning_rate).c_str(), json_number(r.grad_norm).c_str(),
-               work_.tokens / r.seconds, flops_per_s, flops_per_s / work_.peak_flops,
-               work_.roofline_seconds / r.seconds, elapsed_);
+               work_.tokens / r.seconds, flops_per_s,
+               json_share(work_, flops_per_s / work_.peak_flops).c_str(),
+               json_share(work_, work_.roofline_seconds / r.seconds).c_str(), elapsed_);
   flush_log();
 }
 
@@ -167,9 +175,11 @@ void progress::finish(double val_bits_per_byte, double zlib_bits_per_byte) {
 std::string progress::speed() const {
   if (taken_ == 0) return "";
   const double step = seconds_ / static_cast<double>(taken_), flops = work_.flops / step;
-  return scaled(work_.tokens / step, "tok/s") + ", " + scaled(flops, "FLOP/s") + ": " +
-         text("%.0f %% of the peak, %.0f %% of the roofline", 100 * flops / work_.peak_flops,
-              100 * work_.roofline_seconds / step);
+  std::string said = scaled(work_.tokens / step, "tok/s") + ", " + scaled(flops, "FLOP/s");
+  if (work_.measured())
+    said += text(": %.0f %% of the peak, %.0f %% of the roofline", 100 * flops / work_.peak_flops,
+                 100 * work_.roofline_seconds / step);
+  return said;
 }
 
 // Training is worth more than its log.

@@ -6,8 +6,9 @@
 //
 // The JSON keys are fixed: step, loss, lr, grad_norm, tokens_per_s, flops_per_s, mfu, roofline,
 // elapsed_s; of a validation on the way step, val_bits_per_byte; and on the last line
-// val_bits_per_byte, zlib_bits_per_byte. mfu is the share of the machine's arithmetic. Losses are
-// written with all their digits: two runs are equal when these are.
+// val_bits_per_byte, zlib_bits_per_byte. mfu is the share of the machine's arithmetic; it and
+// roofline are null where that was not measured. Losses are written with all their digits: two runs
+// are equal when these are.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,10 @@ struct step_report {
 // What every step of a run does, and how fast the machine could do it.
 struct step_work {
   double tokens, flops;
-  double peak_flops;        // FLOP/s of this machine
+  double peak_flops;        // FLOP/s of this machine; 0: not measured, and no shares are told
   double roofline_seconds;  // of the step at the machine's limits
+
+  bool measured() const { return peak_flops > 0; }
 };
 
 // Where a run begins and ends, and how often it tells.

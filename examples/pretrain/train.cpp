@@ -134,7 +134,7 @@ class run {
   int go() {
     rank_.barrier();
     machine_rates machine = {};
-    if (rank_.leads())
+    if (rank_.leads() && values_.run.measure)
       machine = measure_machine(context_, trainer_.weights().type(), rank_.ranks());
     introduce(machine);
     if (stopped()) return leave();
@@ -143,7 +143,9 @@ class run {
                    static_cast<long long>(first_), static_cast<long long>(values_.schedule.steps));
     const step_work work = {
         static_cast<double>(values_.data.step_tokens()), step_flops(values_.model, values_.data),
-        machine.flops, roofline_seconds(step_operations(values_.model, values_.data), machine)};
+        machine.flops,
+        machine.flops > 0 ? roofline_seconds(step_operations(values_.model, values_.data), machine)
+                          : 0};
     const std::int64_t last =
         values_.run.stop_after ? values_.run.stop_after : values_.schedule.steps;
     progress report(console_,
@@ -219,6 +221,7 @@ class run {
     introduce_ranks();
     console_.say("velo   %s, %d threads%s", isa_of(context_).c_str(), threads_of(context_),
                  rank_.ranks() > 1 ? " a rank" : "");
+    if (!values_.run.measure) return;
     console_.say("       this machine: %s at its peak, copies %s",
                  scaled(machine.flops, "FLOP/s").c_str(),
                  scaled(machine.memory[static_cast<std::size_t>(walk::copy)], "B/s").c_str());

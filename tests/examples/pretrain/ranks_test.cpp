@@ -44,7 +44,8 @@ TEST_CASE("ranks as threads and as processes have the losses of one rank") {
 TEST_CASE("ranks that a launcher started train together, and rank 0 alone tells") {
   for (const bool fits : {true, false}) {
     workplace w;
-    const auto words = tiny(w.path, {"--threads", "1", "--batch", fits ? "4" : "3"});
+    const auto words =
+        tiny(w.path, {"--threads", "1", "--batch", fits ? "4" : "3", "--measure", "true"});
     const auto rank = [&](const char* number) {
       return [&w, number] {
         ::setenv("RANK", number, 1), ::setenv("WORLD_SIZE", "2", 1);
@@ -56,7 +57,8 @@ TEST_CASE("ranks that a launcher started train together, and rank 0 alone tells"
     INFO(one.text << two.text);
     CHECK((one.code == !fits && two.code == !fits));
     if (fits) {
-      CHECK_THAT(one.text, Contains("ranks  2, each with 2 of") && Contains("model writes"));
+      CHECK_THAT(one.text, Contains("ranks  2, each with 2 of") && Contains("model writes") &&
+                               Contains("this machine: ") && Contains(" % of the roofline"));
       CHECK(two.text.empty());
     } else {
       CHECK_THAT(one.text, Contains("batch = 3 must be a multiple of the 2 ranks"));

@@ -97,6 +97,18 @@ TEST_CASE("rows stand under their heading and fit a terminal, whatever the numbe
   }
 }
 
+TEST_CASE("shares of a machine that was not measured are not told") {
+  temporary t;
+  const step_work unmeasured = {4096, 1e9, 0, 0};
+  CHECK(row(200, {40, 2.4112, 1.96e-3, 0.847, 0.25}, unmeasured, 41) ==
+        " 40/200  2.4112     3.4786  2.0e-03  0.8470  16.4 k            -     0:41");
+  console screen;
+  progress p(screen, {2, 0, 2, 10}, unmeasured, t / "log");
+  p.step({1, 5.5, 1e-3, 0.5, 0.5});
+  CHECK(p.speed() == "8.19 ktok/s, 2 GFLOP/s");
+  CHECK_THAT(get(t / "log"), Contains("\"mfu\": null, \"roofline\": null, \"elapsed_s\": 0.500}"));
+}
+
 TEST_CASE("numbers and durations are written short") {
   CHECK(scaled(853, "tok/s") == "853 tok/s");
   CHECK(scaled(16700, "tok/s") == "16.7 ktok/s");

@@ -125,7 +125,8 @@ TEST_CASE("a run stays below the peak and the roofline, and says how far") {
   temporary t;
   put(t / "text", some_text(60000));
   for (const char* dtype : {"f32", "bf16"}) {
-    std::vector<std::string> words = tiny(t.path, {"--dtype", dtype, "--log", t / "log"});
+    std::vector<std::string> words =
+        tiny(t.path, {"--dtype", dtype, "--log", t / "log", "--measure", "true"});
     for (const char* more : {"--hidden", "128", "--inner", "384", "--sequence", "64"})
       words.emplace_back(more);
     const outcome done = run_program(words);
@@ -149,8 +150,9 @@ TEST_CASE("a run stays below the peak and the roofline, and says how far") {
 TEST_CASE("the peak is the machine's: it does not move with the kernels velo runs") {
   temporary t;
   put(t / "text", some_text(60000));
-  const double usual = printed_peak(run_program(tiny(t.path)).text);
-  const outcome slow = run_program(tiny(t.path), [] { ::setenv("VELO_LEVEL", "0", 1); });
+  const auto words = tiny(t.path, {"--measure", "true"});
+  const double usual = printed_peak(run_program(words).text);
+  const outcome slow = run_program(words, [] { ::setenv("VELO_LEVEL", "0", 1); });
   // Level 0 multiplies by plain loops, many times slower.
   CHECK(printed_peak(slow.text) > 0.5 * usual);
 }

@@ -91,8 +91,8 @@ TEST_CASE("a narrow terminal never gets a line to write over that would wrap") {
 
 TEST_CASE("a pipe and a dumb terminal get plain lines alone, none wider than 80 columns") {
   workplace w;
-  const std::vector<std::string> words =
-      tiny(w.path, {"--steps", "12", "--log_every", "5", "--sample_bytes", "0"});
+  const std::vector<std::string> words = tiny(
+      w.path, {"--steps", "12", "--log_every", "5", "--sample_bytes", "0", "--measure", "true"});
   const outcome piped = run_program(words);
   REQUIRE(piped.code == 0);
   const std::string dumb = seen_on_terminal(words, 80, "dumb");
