@@ -77,11 +77,15 @@ packed_matrix packed_matrix::columns(std::int64_t first, std::int64_t count) con
   return some;
 }
 
-float packed_matrix::at(std::int64_t k, std::int64_t n) const {
+packed_matrix::column packed_matrix::at(std::int64_t n) const {
   const packed_form form(k_, n_, type_, target_);
   const std::int64_t q = n / form.panel, per_word = form.per_word();
-  const std::uint32_t word = words_[form.padded_k() / per_word * q * form.panel +
-                                    k / per_word * form.width(q) + n % form.panel];
+  return {words_ + form.padded_k() / per_word * q * form.panel + n % form.panel, form.width(q),
+          per_word};
+}
+
+float packed_matrix::column::operator[](std::int64_t k) const {
+  const std::uint32_t word = words[k / per_word * stride];
   std::uint32_t bits = word;
   if (per_word == 2) bits = k % 2 == 0 ? word << 16 : word & 0xffff0000u;
   float value;

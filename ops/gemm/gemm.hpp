@@ -70,7 +70,15 @@ class packed_matrix {
   // Copies a weight in: [k][n], or [n][k] when transposed, `ld` elements between stored rows.
   // Allocates nothing.
   void update(const void* weight, std::int64_t ld, bool transposed, const core::parallel& threads);
-  float at(std::int64_t k, std::int64_t n) const;  // one element back out, for the reference
+
+  // A column back out, for the reference.
+  struct column {
+    const std::uint32_t* words;
+    std::int64_t stride, per_word;
+
+    float operator[](std::int64_t k) const;
+  };
+  column at(std::int64_t n) const;
 
  private:
   friend class gemm_run;

@@ -12,11 +12,12 @@ double element(const void* data, element_type type, std::int64_t place) {
 }
 
 double sum_of(const gemm_problem& p, const packed_matrix* b, std::int64_t i, std::int64_t j) {
+  const packed_matrix::column column = b != nullptr ? b->at(j) : packed_matrix::column();
   double sum = 0;
   for (std::int64_t k = 0; k < p.k; ++k) {
     const double x = element(p.a, p.type, p.transpose_a ? k * p.lda + i : i * p.lda + k);
     const double y = b != nullptr
-                         ? b->at(k, j)
+                         ? column[k]
                          : element(p.b, p.type, p.transpose_b ? j * p.ldb + k : k * p.ldb + j);
     sum += x * y;
   }
