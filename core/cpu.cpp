@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
@@ -118,11 +119,19 @@ vendor detect_vendor() {
   return std::strcmp(name, "AuthenticAMD") == 0 ? vendor::amd : vendor::other;
 }
 
+// Asked once, as a virtual machine takes 50 us for each leaf; in atomics, because a child of a fork
+// may wait for a constant made on first use for ever. The last level tells that all are known.
 cache_sizes detect_caches() {
+  static std::atomic<std::int64_t> l1d{0}, l2{0}, l3{0};
+  if (const std::int64_t known = l3.load(std::memory_order_acquire); known != 0)
+    return {l1d.load(std::memory_order_relaxed), l2.load(std::memory_order_relaxed), known};
   cache_sizes sizes{32 << 10, 512 << 10, 4 << 20};
   const bool amd_form = cpuid(0x80000000u).a >= 0x8000001du && (cpuid(0x8000001du).a & 31u) != 0;
   read_caches(amd_form ? 0x8000001du : 4u, sizes);
   sizes.l3 = std::min<std::int64_t>(sizes.l3, 32 << 20);
+  l1d.store(sizes.l1d, std::memory_order_relaxed);
+  l2.store(sizes.l2, std::memory_order_relaxed);
+  l3.store(sizes.l3, std::memory_order_release);
   return sizes;
 }
 

@@ -5,6 +5,8 @@
 // permission of Linux too, which is for those who use it (permission.cpp).
 #include "core/simd/detect.hpp"
 
+#include <atomic>
+
 #include "core/cpuid.hpp"
 
 namespace velo::core {
@@ -55,8 +57,15 @@ isa highest_isa(const machine& m) {
   return highest;
 }
 
+// Asked once, and in an atomic, for the reasons of detect_caches.
 isa detect_isa() {
-  return highest_isa(this_machine());
+  static std::atomic<int> known{-1};
+  int which = known.load(std::memory_order_relaxed);
+  if (which < 0) {
+    which = static_cast<int>(highest_isa(this_machine()));
+    known.store(which, std::memory_order_relaxed);
+  }
+  return static_cast<isa>(which);
 }
 
 }  // namespace velo::core
