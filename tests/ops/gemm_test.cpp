@@ -25,6 +25,7 @@ using velo::core::parallel;
 using velo::simd::bf16;
 using velo::simd::to_bf16;
 using velo::simd::to_float;
+using velo::testing::first_isa;
 using velo::testing::isa_count;
 
 namespace {
@@ -205,7 +206,7 @@ const std::int64_t sizes[] = {1, 2, 15, 16, 31, 33, 64, 65, 127, 200};
 }  // namespace
 
 TEST_CASE("products agree with double precision for every isa, type, transpose and form of B") {
-  for (int number = 0; number < isa_count(); ++number) {
+  for (int number = first_isa(); number < isa_count(); ++number) {
     int checked = 0;
     for (int bits = 0; bits < 512; ++bits) {
       variant v;
@@ -231,7 +232,7 @@ TEST_CASE("products agree with double precision for every isa, type, transpose a
 }
 
 TEST_CASE("several tiles, passes and panels add up") {
-  for (int number = 0; number < isa_count(); ++number) {
+  for (int number = first_isa(); number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool packed : {false, true}) {
         variant v;
@@ -250,7 +251,7 @@ TEST_CASE("several tiles, passes and panels add up") {
 }
 
 TEST_CASE("the bits of a product do not depend on the number of threads or the order of tasks") {
-  for (int number = 1; number < isa_count(); ++number) {
+  for (int number = first_isa(1); number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const bool packed : {false, true}) {
         variant v;
@@ -272,7 +273,7 @@ TEST_CASE("the bits of a product do not depend on the number of threads or the o
 // With many threads tiles are any number of eights high, and A that is stored transposed is packed
 // in vectors of two eights.
 TEST_CASE("the bits of a product with A transposed do not depend on the number of threads") {
-  for (int number = 1; number < isa_count(); ++number) {
+  for (int number = first_isa(1); number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       for (const std::int64_t m : {8, 40, 104, 530}) {
         for (const bool packed : {false, true}) {
@@ -295,7 +296,7 @@ TEST_CASE("micro-panels of any number of eights are written whole and no further
   constexpr int depth = 20, most = 64;
   constexpr std::uint32_t untouched = 0xa5a5a5a5;
   const std::vector<float> source(most * depth, 1.0f);
-  for (int number = 0; number < isa_count(); ++number) {
+  for (int number = first_isa(); number < isa_count(); ++number) {
     const word_moves& moves = gemm_kernels_for(static_cast<isa>(number)).floats;
     for (int rows = 1; rows <= most; ++rows) {
       const int panels = (rows + 7) / 8;
@@ -314,7 +315,7 @@ TEST_CASE("micro-panels of any number of eights are written whole and no further
 
 // In place A is read by words; where it does not lie on words it is packed.
 TEST_CASE("small products take no scratch and have the bits of those from a pack") {
-  for (int number = 0; number < isa_count(); ++number) {
+  for (int number = first_isa(); number < isa_count(); ++number) {
     for (int bits = 0; bits < 16; ++bits) {
       variant v;
       v.c_type = bits & 1 ? element_type::bf16 : element_type::f32;
@@ -336,7 +337,7 @@ TEST_CASE("small products take no scratch and have the bits of those from a pack
 }
 
 TEST_CASE("the bits of a product do not depend on where A begins") {
-  for (int number = 1; number < isa_count(); ++number) {
+  for (int number = first_isa(1); number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type;
@@ -355,7 +356,7 @@ TEST_CASE("the bits of a product do not depend on where A begins") {
 }
 
 TEST_CASE("an empty depth leaves the bias, or C as it was") {
-  for (int number = 0; number < isa_count(); ++number) {
+  for (int number = first_isa(); number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type, v.bias = true;
@@ -383,7 +384,7 @@ TEST_CASE("empty results touch nothing") {
 }
 
 TEST_CASE("infinities and NaN go where the arithmetic sends them and no further") {
-  for (int number = 0; number < isa_count(); ++number) {
+  for (int number = first_isa(); number < isa_count(); ++number) {
     for (const element_type type : {element_type::f32, element_type::bf16}) {
       variant v;
       v.type = v.c_type = type;
@@ -428,7 +429,7 @@ class cliff {
 };
 
 TEST_CASE("no operand is read past its end") {
-  for (int number = 0; number < isa_count(); ++number) {
+  for (int number = first_isa(); number < isa_count(); ++number) {
     for (int bits = 0; bits < 16; ++bits) {
       for (const auto& [m, n, k] :
            {std::array<std::int64_t, 3>{33, 65, 47}, {64, 96, 64}, {5, 17, 3}, {13, 48, 7}}) {
