@@ -189,6 +189,7 @@ class world {
     blocks_.push_back(std::vector<std::uint64_t>(bytes / 8, 0));
     return blocks_.back().data();
   }
+  void take_back() { blocks_.clear(); }  // the memory that a call was given
   bool alive() const {
     velo_stream stream = nullptr;
     return velo_context_stream(context_, &stream) == VELO_OK && stream == inline_;
