@@ -25,6 +25,8 @@ seen=$(grep -c "function-decl.*elf-symbol-id='velo_" "$work/new.abi" || true)
 written=$(python3 -c "import sys; sys.path.insert(0, sys.argv[1]); import spec_reader; print(len(spec_reader.load(sys.argv[2]).functions))" \
   "$here" "$spec")
 [ "$seen" -eq "$written" ] || fail "the debug information describes $seen functions, the spec has $written"
+unknown=$(sed -n "/is-declaration-only='yes'/s/.* name='\(velo_[^']*\)'.*/\1/p" "$work/new.abi" | grep -v '_s$' | sort -u | tr '\n' ' ')
+[ -z "$unknown" ] || fail "no definition of $unknown: include its header where the functions that take it are defined"
 
 gunzip -c "$baseline" >"$work/base.abi"
 code=0

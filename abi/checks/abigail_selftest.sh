@@ -128,6 +128,10 @@ tree no_debug_information
 library no_debug_information -g0
 verdict no_debug_information gate
 
+tree undefined_struct
+library undefined_struct -DVELO_HOST_H # its header is not read
+verdict undefined_struct gate
+
 tree no_headers
 library no_headers
 mv "$work/no_headers/include" "$work/no_headers/elsewhere"

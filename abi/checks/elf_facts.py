@@ -131,13 +131,24 @@ def fact_tls(library, _, __):
 
 def objects(build, everything=True):
     """Object files of the library from compile_commands.json: all, or only those compiled for a raised instruction set."""
+    found = []
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as file:
         for entry in json.load(file):
             if "velo_objects.dir" not in entry["command"]:
                 continue
             output = re.search(r" -o (\S+)", entry["command"]).group(1)
             if everything or " -mavx" in entry["command"]:
-                yield os.path.join(entry["directory"], output)
+                found.append(os.path.join(entry["directory"], output))
+    return found
+
+
+def symbols(files, *options):
+    """(object file, what nm says of a symbol) of many files; of none the check would have seen nothing."""
+    if not files:
+        raise LookupError("no object file was looked at")
+    for line in run("nm", "--print-file-name", *options, *files).splitlines():
+        path, _, said = line.partition(":")
+        yield os.path.basename(path), said
 
 
 def fact_constructors(library, _, build):
@@ -154,13 +165,9 @@ def fact_constructors(library, _, build):
         run_at_load = names.get(relocations.get(slot, 0), ["unknown"])
         if not FOREIGN_CONSTRUCTORS.intersection(run_at_load):
             yield f"{' '.join(run_at_load)} runs when the library is loaded"
-    count = 0
-    for path in objects(build):
-        count += 1
-        for name in re.findall(r"_GLOBAL__sub_I_\S+", run("nm", path)):
-            yield f"{os.path.basename(path)}: {name}: a dynamic initializer at namespace scope"
-    if count == 0:
-        yield "no object file was looked at"
+    for path, said in symbols(objects(build)):
+        for name in re.findall(r"_GLOBAL__sub_I_\S+", said):
+            yield f"{path}: {name}: a dynamic initializer at namespace scope"
 
 
 def as_numbers(text):
@@ -185,15 +192,10 @@ def fact_ceilings(library, source, _):
 def fact_isa(_, __, build):
     # A weak function in an object compiled for AVX can be the copy the linker keeps for every caller. Only code that carries the
     # instruction set in its own name may be weak there.
-    count = 0
-    for path in objects(build, everything=False):
-        count += 1
-        for line in run("nm", "-C", "--defined-only", path).splitlines():
-            parts = line.split(maxsplit=2)
-            if len(parts) == 3 and parts[1] in "WVu" and not re.search(r"avx|amx|^DW\.ref", parts[2]):
-                yield f"{os.path.basename(path)}: {parts[2][:120]} is weak"
-    if count == 0:
-        yield "no object is compiled for a raised instruction set: the check saw nothing"
+    for path, said in symbols(objects(build, everything=False), "-C", "--defined-only"):
+        parts = said.split(maxsplit=2)
+        if len(parts) == 3 and parts[1] in "WVu" and not re.search(r"avx|amx|^DW\.ref", parts[2]):
+            yield f"{path}: {parts[2][:120]} is weak"
 
 
 def fact_size(library, _, build):

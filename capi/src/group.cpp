@@ -16,6 +16,7 @@
 #include "comm/transport/self.hpp"
 #include "comm/transport/shm.hpp"
 #include "core/guard.hpp"
+#include "velo/host.h"  // for who reads in the debug information what velo_group_create takes
 
 using namespace velo;
 using capi::group_of;
