@@ -92,6 +92,10 @@ bool multiplies_without_carries() noexcept {
 
 std::uint32_t checksum(const char* bytes, std::size_t count) noexcept {
   if (count >= 64 && multiplies_without_carries()) return folded(bytes, count);
+  return checksum_by_tables(bytes, count);
+}
+
+std::uint32_t checksum_by_tables(const char* bytes, std::size_t count) noexcept {
   return static_cast<std::uint32_t>(crc32_z(0, bytes_of(bytes), count));
 }
 

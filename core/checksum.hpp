@@ -13,6 +13,10 @@ namespace velo::core {
 // The CRC-32 of bytes, of zip and Ethernet.
 std::uint32_t checksum(const char* bytes, std::size_t count) noexcept;
 
+// The same as zlib has it, a quarter of a nanosecond a byte: of short ones, and where the processor does
+// not help.
+std::uint32_t checksum_by_tables(const char* bytes, std::size_t count) noexcept;
+
 // Packs `count` bytes into at most `capacity`; scratch: `count` bytes. The packed size, or 0 when it
 // would be more. Throws bad_alloc.
 std::size_t pack(const char* bytes, std::size_t count, char* scratch, char* packed,

@@ -1,4 +1,5 @@
-/* This part: groups and their collectives, of one rank and of two, the second on a queue; buckets. */
+/* This part: groups and their collectives, of one rank and of two, the second on a queue, and by
+ * way of a host; buckets. */
 #include "client.h"
 
 static void one_rank(velo_stream stream, velo_context context) {

@@ -1,4 +1,4 @@
-/* This part: schedules, timelines, executors; orders, times and violations that are known. */
+/* This part: schedules, timelines, mailboxes, executors; orders, times and violations that are known. */
 #include "client.h"
 
 static int same(velo_action action, velo_action_kind kind, int32_t stage, int32_t microbatch) {

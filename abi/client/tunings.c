@@ -1,4 +1,4 @@
-/* The client's part for tunings: a job small enough to know what comes of it. */
+/* This part: tunings, of a job small enough to know what comes of it. */
 #include "client.h"
 
 /* Two accelerators, one layer: two parts of the tensors, or two of the batch; a pipeline has no layer

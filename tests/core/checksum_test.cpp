@@ -6,6 +6,7 @@
 #include <string>
 
 using velo::core::checksum;
+using velo::core::checksum_by_tables;
 
 namespace {
 
@@ -29,14 +30,20 @@ std::string random_bytes(std::size_t count) {
 
 TEST_CASE("a checksum is that of zip, of every length and place") {
   CHECK(checksum("123456789", 9) == 0xcbf43926);
+  CHECK(checksum_by_tables("123456789", 9) == 0xcbf43926);
   const std::string bytes = random_bytes(70000);
   for (std::size_t count = 0; count < 700; ++count)
     for (std::size_t begin : {0, 1, 7, 16}) {
       CAPTURE(count, begin);
-      REQUIRE(checksum(&bytes[begin], count) == by_definition(&bytes[begin], count));
+      const std::uint32_t sum = by_definition(&bytes[begin], count);
+      REQUIRE(checksum(&bytes[begin], count) == sum);
+      REQUIRE(checksum_by_tables(&bytes[begin], count) == sum);
     }
-  for (std::size_t count : {4096, 65536, 69999})
-    CHECK(checksum(bytes.data(), count) == by_definition(bytes.data(), count));
+  for (std::size_t count : {4096, 65536, 69999}) {
+    const std::uint32_t sum = by_definition(bytes.data(), count);
+    CHECK(checksum(bytes.data(), count) == sum);
+    CHECK(checksum_by_tables(bytes.data(), count) == sum);
+  }
 }
 
 TEST_CASE("a checksum sees every bit") {

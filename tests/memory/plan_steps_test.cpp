@@ -3,76 +3,19 @@
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <exception>
-#include <string>
 #include <thread>
 #include <tuple>
 #include <vector>
 
 #include "memory/plan.hpp"
 #include "memory/plan_random.hpp"
-#include "tests/memory/pools.hpp"
-#include "velo/plan.h"
+#include "tests/memory/planned.hpp"
 
 using velo::memory::lifetime;
 using velo::memory::plan_random;
-using velo::test::live_pool;
+using velo::test::planned;
 
 namespace {
-
-// A plan and its pool.
-struct planned {
-  live_pool pool;
-  velo_plan plan = nullptr;
-
-  explicit planned(const velo_pool_desc& kind = VELO_POOL_DESC_INIT, std::uint64_t capacity = 0)
-      : pool(kind) {
-    velo_plan_desc desc = VELO_PLAN_DESC_INIT;
-    desc.pool = pool;
-    desc.capacity = capacity;
-    REQUIRE(velo_plan_create(&desc, &plan) == VELO_OK);
-  }
-  ~planned() { velo_plan_destroy(plan); }
-  planned(const planned&) = delete;
-  planned& operator=(const planned&) = delete;
-
-  char* allocate(std::uint64_t bytes, std::uint64_t alignment = 0) const {
-    velo_pool_request request = VELO_POOL_REQUEST_INIT;
-    request.bytes = bytes;
-    request.alignment = alignment;
-    void* memory = nullptr;
-    REQUIRE(velo_plan_allocate(plan, &request, &memory) == VELO_OK);
-    return static_cast<char*>(memory);
-  }
-  void free(void* memory, std::uint64_t bytes) const {
-    REQUIRE(velo_plan_free(plan, memory, bytes, nullptr) == VELO_OK);
-  }
-  velo_plan_step step() const {
-    velo_plan_step now = VELO_PLAN_STEP_INIT;
-    REQUIRE(velo_plan_get_step(plan, &now) == VELO_OK);
-    return now;
-  }
-  velo_plan_stats stats() const {
-    velo_plan_stats now = VELO_PLAN_STATS_INIT;
-    REQUIRE(velo_plan_get_stats(plan, &now) == VELO_OK);
-    return now;
-  }
-  template <class F>
-  void record(F&& step) const {
-    REQUIRE(velo_plan_begin(plan, VELO_PLAN_RECORD) == VELO_OK);
-    step();
-    REQUIRE(velo_plan_end(plan) == VELO_OK);
-    velo_plan_options options = VELO_PLAN_OPTIONS_INIT;
-    options.seconds = 1;
-    REQUIRE(velo_plan_solve(plan, &options) == VELO_OK);
-  }
-  template <class F>
-  velo_plan_step replay(F&& step) const {
-    REQUIRE(velo_plan_begin(plan, VELO_PLAN_REPLAY) == VELO_OK);
-    step();
-    REQUIRE(velo_plan_end(plan) == VELO_OK);
-    return this->step();
-  }
-};
 
 // A step of buffers by their lifetimes; each is filled with its own pattern, which must be whole when
 // it is freed.
@@ -450,61 +393,6 @@ TEST_CASE("the pool's limit holds for addresses, and what lies idle there makes 
   CHECK(p.replay(step).matched == 2);
 }
 
-TEST_CASE("steps that make no sense are refused") {
-  const planned p;
-  CHECK(velo_plan_end(p.plan) == VELO_ERR_STATE);
-  CHECK(velo_plan_begin(p.plan, 7) == VELO_ERR_ARGUMENT);
-  CHECK(velo_plan_begin(p.plan, VELO_PLAN_REPLAY) == VELO_ERR_STATE);  // nothing recorded
-  REQUIRE(velo_plan_begin(p.plan, VELO_PLAN_RECORD) == VELO_OK);
-  CHECK(velo_plan_begin(p.plan, VELO_PLAN_RECORD) == VELO_ERR_STATE);
-  CHECK(velo_plan_add(p.plan, 0, 1, 64, nullptr) == VELO_ERR_STATE);
-  CHECK(velo_plan_solve(p.plan, nullptr) == VELO_ERR_STATE);
-  CHECK(velo_plan_use(p.plan, &p, 2) == VELO_ERR_ARGUMENT);
-  CHECK(velo_plan_use(p.plan, &p, VELO_ACCESS_READ) == VELO_OK);  // of somebody else
-  CHECK(velo_plan_work(p.plan, -1) == VELO_ERR_ARGUMENT);
-  REQUIRE(velo_plan_end(p.plan) == VELO_OK);
-  CHECK(velo_plan_begin(p.plan, VELO_PLAN_REPLAY) == VELO_ERR_STATE);  // not solved
-  REQUIRE(velo_plan_solve(p.plan, nullptr) == VELO_OK);
-  REQUIRE(velo_plan_begin(p.plan, VELO_PLAN_REPLAY) == VELO_OK);
-  REQUIRE(velo_plan_end(p.plan) == VELO_OK);
-  REQUIRE(velo_plan_add(p.plan, 0, 1, 64, nullptr) == VELO_OK);
-  REQUIRE(velo_plan_solve(p.plan, nullptr) == VELO_OK);
-  CHECK(velo_plan_begin(p.plan, VELO_PLAN_REPLAY) == VELO_ERR_STATE);  // other buffers
-  CHECK(velo_plan_add_use(p.plan, 0, 1, VELO_ACCESS_READ) == VELO_ERR_ARGUMENT);
-  CHECK(velo_plan_add_use(p.plan, 1, 0, VELO_ACCESS_READ) == VELO_ERR_ARGUMENT);
-  CHECK(velo_plan_add_use(p.plan, 0, 0, 9) == VELO_ERR_ARGUMENT);
-  CHECK(velo_plan_add_use(p.plan, 0, 0, VELO_ACCESS_READ) == VELO_OK);
-}
-
-TEST_CASE("a plan without a pool has no steps") {
-  velo_plan plan = nullptr;
-  void* memory = nullptr;
-  velo_pool_request request = VELO_POOL_REQUEST_INIT;
-  REQUIRE(velo_plan_create(nullptr, &plan) == VELO_OK);
-  CHECK(velo_plan_begin(plan, VELO_PLAN_RECORD) == VELO_ERR_STATE);
-  CHECK(velo_plan_allocate(plan, &request, &memory) == VELO_ERR_STATE);
-  CHECK(memory == nullptr);
-  velo_plan_destroy(plan);
-}
-
-TEST_CASE("frees of what is no block in use are refused and change nothing") {
-  const planned p;
-  char* a = nullptr;
-  const auto step = [&] {
-    a = p.allocate(10000);
-    p.free(a, 10000);
-  };
-  p.record(step);
-  REQUIRE(velo_plan_begin(p.plan, VELO_PLAN_REPLAY) == VELO_OK);
-  a = p.allocate(10000);
-  CHECK(velo_plan_free(p.plan, a + 64, 10000, nullptr) == VELO_ERR_ARGUMENT);
-  CHECK(velo_plan_free(p.plan, &a, 8, nullptr) == VELO_ERR_ARGUMENT);
-  p.free(a, 10000);
-  CHECK(velo_plan_free(p.plan, a, 10000, nullptr) == VELO_ERR_ARGUMENT);
-  CHECK(p.step().bytes_live == 0);
-  REQUIRE(velo_plan_end(p.plan) == VELO_OK);
-}
-
 TEST_CASE("a plan that ends with blocks in use leaves them mapped") {
   char* a = nullptr;
   {
@@ -517,17 +405,4 @@ TEST_CASE("a plan that ends with blocks in use leaves them mapped") {
   }
   std::memset(a, 5, 10000);
   CHECK(a[9999] == 5);
-}
-
-TEST_CASE("a pool that has ended is named") {
-  velo_plan plan = nullptr;
-  {
-    const live_pool pool;
-    velo_plan_desc desc = VELO_PLAN_DESC_INIT;
-    desc.pool = pool;
-    REQUIRE(velo_plan_create(&desc, &plan) == VELO_OK);
-  }
-  CHECK(velo_plan_begin(plan, VELO_PLAN_RECORD) == VELO_ERR_HANDLE);
-  CHECK(std::string(velo::test::last_failure().argument) == "plan.pool");
-  velo_plan_destroy(plan);
 }

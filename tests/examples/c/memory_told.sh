@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The memory examples in C and C++ say the same, what they say is true, and both draw a picture.
 # Arguments: memory_c, memory_cpp.
-set -eu
+set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 fail() { echo "$1"; cat "$work"/*/said; exit 1; }

@@ -1,0 +1,181 @@
+// What collectives refuse: parts that ranks do not expect of each other, told to those whom it
+// concerns, and arguments that do not fit, named before anybody waits.
+#include "comm/ranks.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
+
+}  // namespace
+
+TEST_CASE("what ranks give each other must be what the others expect") {
+  const auto expect = [](const std::vector<said>& all, int told, int culprit, const char* expected,
+                         const char* got) {
+    const said& one = all[static_cast<std::size_t>(told)];
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.rank == culprit);
+    CHECK(one.expected == expected);
+    CHECK(one.got == got);
+  };
+  std::vector<float> x(100), y(100);
+  const std::int64_t hundred = 100;
+  SECTION("all_to_all_v") {
+    const local_ranks ranks(3);
+    expect(ranks.run([&](int rank) {
+      std::vector<float> mine(100), theirs(100);
+      const std::int64_t give[3] = {5, 6, 7};
+      const std::int64_t take[3] = {5 + rank, 5 + rank, rank == 1 ? 9 : 5 + rank};
+      const velo_tensor in{mine.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      velo_tensor out = in;
+      out.data = theirs.data();
+      return velo_group_all_to_all_v(ranks.stream(rank), ranks.group(rank), &in, give, nullptr,
+                                     take, nullptr, &out);
+    }),
+           1, 2, "all_to_all of 9 float32 (operation 1)", "rank 2 with all_to_all of 6 float32");
+  }
+  SECTION("gather_v") {
+    const local_ranks ranks(3);
+    expect(ranks.run([&](int rank) {
+      const std::int64_t count = rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
+      std::vector<float> mine(100);
+      const velo_tensor in{mine.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
+      const velo_tensor out{y.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      return velo_group_gather_v(ranks.stream(rank), ranks.group(rank), 0, &in, counts, nullptr,
+                                 &out);
+    }),
+           0, 2, "gather of 10 float32 to rank 0 (operation 1)",
+           "rank 2 with gather of 4 float32 to rank 0");
+  }
+  SECTION("scatter_v") {
+    const local_ranks ranks(3);
+    expect(ranks.run([&](int rank) {
+      const std::int64_t count = rank == 2 ? 4 : 10, counts[3] = {10, 10, 10};
+      std::vector<float> mine(100);
+      const velo_tensor out{mine.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
+      const velo_tensor in{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      return velo_group_scatter_v(ranks.stream(rank), ranks.group(rank), 0, &in, counts, nullptr,
+                                  &out);
+    }),
+           2, 0, "scatter of 4 float32 from rank 0 (operation 1)",
+           "rank 0 with scatter of 10 float32 from rank 0");
+  }
+  SECTION("roots and counts that all must know") {
+    const local_ranks ranks(3);
+    const std::vector<said> all = ranks.run([&](int rank) {
+      std::vector<float> mine(100);
+      const velo_tensor both{mine.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      return velo_group_broadcast(ranks.stream(rank), ranks.group(rank), rank == 1 ? 2 : 0, &both);
+    });
+    for (int r = 0; r < 3; ++r)
+      expect(all, r, 1, "broadcast of 100 float32 from rank 0 (operation 1)",
+             "rank 1 with broadcast of 100 float32 from rank 2");
+  }
+  SECTION("counts of all_gather_v") {
+    const local_ranks ranks(2);
+    const std::vector<said> all = ranks.run([&](int rank) {
+      std::vector<float> out(100);
+      const std::int64_t counts[2] = {10, rank == 0 ? 10 : 20};
+      const std::int64_t size = rank == 0 ? 10 : 20;
+      std::vector<float> own(20);
+      const velo_tensor in{own.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &size, nullptr, 0};
+      const velo_tensor to{out.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+      return velo_group_all_gather_v(ranks.stream(rank), ranks.group(rank), &in, counts, nullptr,
+                                     &to);
+    });
+    CHECK(all[0].code == VELO_ERR_PEER);
+    CHECK(all[1].code == VELO_ERR_PEER);
+    CHECK(all[1].rank == 1);
+  }
+}
+
+TEST_CASE("counts, offsets, roots and memory that do not fit are refused by name") {
+  const local_ranks ranks(3);
+  std::vector<float> a(30), b(30);
+  std::int64_t thirty = 30, ten = 10;
+  const velo_tensor x{a.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &thirty, nullptr, 0};
+  const velo_tensor y{b.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &thirty, nullptr, 0};
+  const velo_tensor small{a.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &ten, nullptr, 0};
+  const velo_stream stream = ranks.stream(0);
+  const velo_group group = ranks.group(0);
+  const auto refused = [&](velo_status code, const char* argument, velo_status got) {
+    CHECK(got == code);
+    CHECK(last_record().argument == argument);
+  };
+  SECTION("roots") {
+    refused(VELO_ERR_ARGUMENT, "root", velo_group_broadcast(stream, group, 3, &x));
+    refused(VELO_ERR_ARGUMENT, "root", velo_group_broadcast(stream, group, -1, &x));
+    refused(VELO_ERR_ARGUMENT, "root", velo_group_reduce(stream, group, 9, nullptr, &x, &y));
+    refused(VELO_ERR_ARGUMENT, "root", velo_group_gather(stream, group, 3, &small, &y));
+    refused(VELO_ERR_ARGUMENT, "root", velo_group_scatter(stream, group, -2, &y, &small));
+  }
+  SECTION("tensors that only the root needs") {
+    refused(VELO_ERR_NULL, "out", velo_group_reduce(stream, group, 0, nullptr, &x, nullptr));
+    refused(VELO_ERR_NULL, "out", velo_group_gather(stream, group, 0, &small, nullptr));
+    refused(VELO_ERR_NULL, "in", velo_group_scatter(stream, group, 0, nullptr, &small));
+    refused(VELO_ERR_NULL, "counts",
+            velo_group_gather_v(stream, group, 0, &small, nullptr, nullptr, &y));
+  }
+  SECTION("sizes") {
+    refused(VELO_ERR_SHAPE, "out", velo_group_all_gather(stream, group, &x, &y));
+    refused(VELO_ERR_SHAPE, "in", velo_group_reduce_scatter(stream, group, nullptr, &x, &y));
+    std::int64_t odd = 20;
+    velo_tensor twenty = x;
+    twenty.shape = &odd;
+    refused(VELO_ERR_SHAPE, "in", velo_group_all_to_all(stream, group, &twenty, &twenty));
+    refused(VELO_ERR_SHAPE, "out", velo_group_all_to_all(stream, group, &x, &twenty));
+  }
+  SECTION("counts") {
+    const std::int64_t negative[3] = {10, -1, 10}, many[3] = {10, 10, 11},
+                       huge[3] = {10, INT64_MAX, INT64_MAX}, fits[3] = {10, 10, 10};
+    refused(VELO_ERR_ARGUMENT, "counts[1]",
+            velo_group_all_gather_v(stream, group, &small, negative, nullptr, &y));
+    refused(VELO_ERR_ARGUMENT, "counts[2]",
+            velo_group_all_gather_v(stream, group, &small, many, nullptr, &y));
+    refused(VELO_ERR_ARGUMENT, "counts[1]",
+            velo_group_all_gather_v(stream, group, &small, huge, nullptr, &y));
+    refused(VELO_ERR_ARGUMENT, "in_counts[1]",
+            velo_group_all_to_all_v(stream, group, &x, huge, nullptr, fits, nullptr, &y));
+    const std::int64_t self[3] = {9, 10, 10};
+    refused(VELO_ERR_ARGUMENT, "out_counts[0]",
+            velo_group_all_to_all_v(stream, group, &x, fits, nullptr, self, nullptr, &y));
+    refused(VELO_ERR_SHAPE, "in",
+            velo_group_reduce_scatter_v(stream, group, nullptr, &x, self, &small));
+    refused(VELO_ERR_SHAPE, "in",
+            velo_group_all_gather_v(stream, group, &small, self, nullptr, &y));
+  }
+  SECTION("offsets") {
+    const std::int64_t fits[3] = {10, 10, 10}, beyond[3] = {0, 10, 21}, before[3] = {0, -5, 20},
+                       meets[3] = {0, 9, 19}, far[3] = {0, 10, INT64_MAX};
+    refused(VELO_ERR_ARGUMENT, "offsets[2]",
+            velo_group_all_gather_v(stream, group, &small, fits, beyond, &y));
+    refused(VELO_ERR_ARGUMENT, "offsets[1]",
+            velo_group_all_gather_v(stream, group, &small, fits, before, &y));
+    refused(VELO_ERR_ARGUMENT, "offsets[2]",
+            velo_group_all_gather_v(stream, group, &small, fits, far, &y));
+    refused(VELO_ERR_ARGUMENT, "offsets[1]",
+            velo_group_all_gather_v(stream, group, &small, fits, meets, &y));
+    CHECK(last_record().got == "some of rank 0's");
+    refused(VELO_ERR_ARGUMENT, "out_offsets[1]",
+            velo_group_all_to_all_v(stream, group, &x, fits, meets, fits, meets, &y));
+  }
+  SECTION("memory") {
+    velo_tensor shifted = small;
+    shifted.data = a.data() + 1;
+    refused(VELO_ERR_OVERLAP, "out", velo_group_all_gather(stream, group, &shifted, &x));
+    refused(VELO_ERR_OVERLAP, "out",
+            velo_group_reduce_scatter(stream, group, nullptr, &x, &shifted));
+    const std::int64_t fits[3] = {10, 10, 10}, others[3] = {20, 0, 10};
+    refused(VELO_ERR_OVERLAP, "out",
+            velo_group_all_to_all_v(stream, group, &x, fits, nullptr, fits, others, &x));
+  }
+  SECTION("dtypes") {
+    velo_tensor ints = y;
+    ints.dtype = {VELO_DTYPE_INT, 32, 1};
+    refused(VELO_ERR_DTYPE, "out", velo_group_all_gather(stream, group, &small, &ints));
+    refused(VELO_ERR_DTYPE, "out", velo_group_all_to_all(stream, group, &x, &ints));
+  }
+  ranks.require(
+      [&](int rank) { return velo_group_barrier(ranks.stream(rank), ranks.group(rank)); });
+}
