@@ -1,32 +1,22 @@
-// Rows to the ranks that want them, by way of two groups, so that a row crosses to another host once.
+// Rows to the ranks that want them, so that a row crosses to another host once (rows.hpp).
 //
 // First the ranks of one place on all hosts tell each other how many rows they have for each other's
 // host, and give these with their targets; then the ranks of a host hand on what came, host by host.
-// Order of what a rank gets: by rank, row, target, as if all had been given at once. The two groups are
-// served one after the other, and entered at one moment, so that ranks agree on their order.
+// Order of what a rank gets: by rank, row, target, as if all had been given at once.
 //
 // Cost: 8 bytes for each host, and of each row that crosses its bytes and its targets, on the slow way;
 // memory for the rows that cross, come, and are handed on from one host.
 #pragma once
 
-#include <cstdint>
-#include <vector>
-
-#include "comm/group.hpp"
+#include "comm/rows.hpp"
 
 namespace velo::comm {
 
 struct dispatch {
-  group *inside, *across;
-  velo_dtype dtype;
+  routes to;
   const char* in;
-  const std::int32_t* targets;
   char* out;
-  std::int64_t rows, width, each;  // of in; elements of a row; targets of a row
-  std::vector<part> out_parts;     // elements from each rank
-
-  int ranks() const noexcept { return inside->size() * across->size(); }
-  std::int64_t size() const noexcept { return dtype.bits / 8; }
+  std::vector<part> out_parts;  // elements from each rank
 };
 
 // Throws as the C function says.

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* collectives[] = {"barrier",     "all_reduce",     "reduce",     "broadcast",
                                        "all_gather",  "reduce_scatter", "all_to_all", "gather",
                                        "scatter",     "send",           "receive",    "exchange",
-                                       "create_part", "shrink",         "dispatch"};
+                                       "create_part", "shrink",         "dispatch",   "combine"};
 constexpr const char* reductions[] = {"sum", "avg", "min", "max", "custom"};
 
 // -1: reductions do not know it.

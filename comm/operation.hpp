@@ -30,7 +30,8 @@ enum class collective : std::uint8_t {
   exchange,
   create_part,  // this and those behind it are no operations, but have a name
   shrink,
-  dispatch
+  dispatch,
+  combine
 };
 
 // Every bit of a word into every bit of the result (splitmix64's end).

@@ -30,6 +30,15 @@ inline constexpr int element_count = 8;
 enum class combine : int { sum, average, least, largest };
 inline constexpr int combine_count = 4;
 
+// The sum of elements, each times the weight of its source, in float32 and in the order of sources.
+struct weighted_slice {
+  const void* const* in;
+  const float* weights;
+  int count;  // of sources
+  float* out;
+  int64_t n;
+};
+
 struct copy_slice {
   const void* from;
   void* to;
@@ -40,6 +49,7 @@ struct reduction_kernels {
   reduce_fn same[combine_count][element_count];  // in and out alike
   reduce_fn wide[combine_count][2];              // float16 and bfloat16 to float32
   reduce_fn narrow[2];                           // sums of float32 to float16 and bfloat16
+  void (*weighted[3])(const weighted_slice&);    // of float32, float16, bfloat16
   void (*copy_around_cache)(const copy_slice&);
 };
 extern const kernel_list reduction_kernel_list;

@@ -120,6 +120,22 @@ void average_integers(const reduction_slice& s) {
   }
 }
 
+template <class In>
+void weighted_sum(const weighted_slice& s) {
+  const auto some = [&](int64_t i, auto... n) {  // n: of a vector, where it is not all
+    const auto of = [&](int k) {
+      return In::load(static_cast<const typename In::type*>(s.in[k]) + i, n...) *
+             v::set(s.weights[k]);
+    };
+    typename In::vec a = of(0);
+    for (int k = 1; k < s.count; ++k) a = a + of(k);
+    v::store(s.out + i, a, n...);
+  };
+  int64_t i = 0;
+  for (; i + In::width <= s.n; i += In::width) some(i);
+  if (i < s.n) some(i, static_cast<int>(s.n - i));
+}
+
 // Whole lines around the cache, what is beside them through it.
 void copy_lines(const copy_slice& s) {
   const char* from = static_cast<const char*>(s.from);
@@ -174,4 +190,5 @@ constexpr reduction_kernels kernels = {
      {reduce<f16, f32, minima>, reduce<bf16, f32, minima>},
      {reduce<f16, f32, maxima>, reduce<bf16, f32, maxima>}},
     {reduce<f32, f16, sums>, reduce<f32, bf16, sums>},
+    {weighted_sum<f32>, weighted_sum<f16>, weighted_sum<bf16>},
     copy_lines};

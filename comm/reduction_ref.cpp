@@ -81,6 +81,18 @@ void reduce_integers(const reduction_slice& s) {
   }
 }
 
+template <class T>
+void weighted_sum(const weighted_slice& s) {
+  for (int64_t i = 0; i < s.n; ++i) {
+    const auto of = [&](int k) {
+      return to_float(static_cast<const T*>(s.in[k])[i]) * s.weights[k];
+    };
+    float sum = of(0);
+    for (int k = 1; k < s.count; ++k) sum += of(k);
+    s.out[i] = sum;
+  }
+}
+
 void copy(const copy_slice& s) {
   std::memcpy(s.to, s.from, static_cast<std::size_t>(s.bytes));
 }
@@ -109,6 +121,9 @@ constexpr reduction_kernels made() {
   fill<combine::largest>(k);
   k.narrow[0] = reduce<float, simd::f16, combine::sum>;
   k.narrow[1] = reduce<float, simd::bf16, combine::sum>;
+  k.weighted[0] = weighted_sum<float>;
+  k.weighted[1] = weighted_sum<simd::f16>;
+  k.weighted[2] = weighted_sum<simd::bf16>;
   k.copy_around_cache = copy;
   return k;
 }

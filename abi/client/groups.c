@@ -61,6 +61,11 @@ static void alone(velo_stream stream, velo_context context) {
   const velo_tensor to = TENSOR(out, VELO_DTYPE_INT, 32, 1, 4);
   const velo_tensor pair = TENSOR(out, VELO_DTYPE_INT, 32, 1, 2);
   const velo_tensor targets = TENSOR(itself, VELO_DTYPE_INT, 32, 1, 4);
+  float made[4] = {2, 3, 4, 5}, weight[4] = {1, 2, 2, 2}, sum[2] = {0};
+  const velo_tensor rows = TENSOR(made, VELO_DTYPE_FLOAT, 32, 1, 4);
+  const velo_tensor sums = TENSOR(sum, VELO_DTYPE_FLOAT, 32, 1, 2);
+  const velo_tensor twice = TENSOR(itself, VELO_DTYPE_INT, 32, 2, 2, 2);
+  const velo_tensor weights = TENSOR(weight, VELO_DTYPE_FLOAT, 32, 2, 2, 2);
   WORKS(velo_group_create(context, NULL, &group));
   WORKS(velo_group_reduce(stream, group, 0, NULL, &from, &to));
   EXPECT(out[0] == 1 && out[3] == 4);
@@ -80,6 +85,8 @@ static void alone(velo_stream stream, velo_context context) {
   WORKS(velo_group_create(context, NULL, &across));
   WORKS(velo_group_dispatch(stream, group, across, &from, &targets, four, &to));
   EXPECT(out[0] == 1 && out[3] == 4);
+  WORKS(velo_group_combine(stream, group, across, &rows, four, &twice, &weights, &sums));
+  EXPECT(sum[0] == 8 && sum[1] == 18);
   velo_group_destroy(across);
   WORKS(velo_group_gather(stream, group, 0, &from, &to));
   EXPECT(out[0] == 1);

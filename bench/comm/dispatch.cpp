@@ -1,9 +1,11 @@
-// Tokens to their experts over two simulated hosts of four ranks, each a thread.
+// Tokens to their experts and back over two simulated hosts of four ranks, each a thread.
 //
 // Whatever crosses between the hosts first passes a lane (a token bucket for each host) of an eighth of
 // the bandwidth that crossing bytes have without it; then the call is made, so that nothing overlaps.
 // all_to_all_v sends a copy for each expert, as tokens laid out by expert are; laying them out is timed,
-// since velo_group_dispatch does it too. Both results are compared, and the bytes printed.
+// since velo_group_dispatch does it too. On the way back the peer is velo_group_combine itself, of all
+// ranks as if they were one host's: every expert's row crosses, and is added where it arrives. Results are
+// compared, and the bytes printed; numbers are small and whole, so that sums are exact in any order.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -54,17 +56,25 @@ using numbers = std::vector<std::int64_t>;
 struct rank_of_hosts {
   velo_context context = nullptr;
   velo_stream stream = nullptr;
-  velo_group whole = nullptr, inside = nullptr, across = nullptr;
+  velo_group whole = nullptr, inside = nullptr, across = nullptr, alone = nullptr;
   bytes in = bytes(tokens * width), packed = bytes(tokens * top * width), flat, deduped;
+  bytes flat_sums = in, sums = in;
   std::vector<std::int32_t> targets;
+  std::vector<float> weights = std::vector<float>(tokens * top, 0.5f);
   numbers takes = numbers(ranks, 0);  // rows of each rank
   std::int64_t copies_cross = 0, tokens_cross = 0;
+  std::int64_t rows_back = 0,
+               sums_back = 0;  // bytes of experts' rows, and of sums, that leave here
 };
+
+// What is measured, in turn: there as copies and deduplicated, back row by row and as sums.
+enum way { copies, dispatched, row_by_row, combined, ways };
 
 velo_tensor tensor(void* data, velo_dtype dtype, const std::int64_t* shape, int rank) {
   return {data, {VELO_DEVICE_CPU, 0}, rank, dtype, shape, nullptr, 0};
 }
-constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1}, i32{VELO_DTYPE_INT, 32, 1};
+constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1}, i32{VELO_DTYPE_INT, 32, 1},
+    bf16{VELO_DTYPE_BFLOAT, 16, 1}, f32{VELO_DTYPE_FLOAT, 32, 1};
 
 class scene {
  public:
@@ -87,15 +97,17 @@ class scene {
     for (std::size_t place = 0; place < near; ++place)
       group({contexts[place], contexts[near + place]},
             [&](std::size_t i) -> velo_group& { return all_[near * i + place].across; });
+    for (rank_of_hosts& one : all_) require(velo_group_create(one.context, nullptr, &one.alone));
+    for (int r = 0; r < ranks; ++r) count_back(r);
   }
   ~scene() {
     for (const rank_of_hosts& one : all_) velo_context_destroy(one.context);
   }
   scene(const scene&) = delete;
 
-  // Seconds of each call of the slowest rank, in turn copies and deduplicated.
-  void measure(double seconds, std::vector<double>& flat, std::vector<double>& deduped) {
-    std::vector<std::vector<double>> took(2 * ranks);
+  // Seconds of each call of the slowest rank.
+  std::vector<std::vector<double>> measure(double seconds) {
+    std::vector<std::vector<double>> took(ways * ranks);
     const double until = now() + seconds;
     std::atomic<int> last{400};
     std::vector<std::thread> threads;
@@ -104,35 +116,37 @@ class scene {
         rank_of_hosts& me = all_[r];
         for (int round = 0; round < last; ++round) {
           if (r == 0 && round > 3 && now() > until) last = round + 1;
-          for (const int way : {0, 1}) {
+          for (int way = 0; way < ways; ++way) {
             require(velo_group_barrier(me.stream, me.whole));
             const double begin = now();
-            way == 0 ? by_copies(r) : by_dispatch(r);
-            took[2 * static_cast<std::size_t>(r) + static_cast<std::size_t>(way)].push_back(now() -
-                                                                                            begin);
+            call(r, static_cast<bench::way>(way));
+            took[ways * static_cast<std::size_t>(r) + static_cast<std::size_t>(way)].push_back(
+                now() - begin);
             require(velo_group_barrier(me.stream, me.whole));
           }
-          if (me.flat != me.deduped) {
-            std::fprintf(stderr, "bench_comm: a wrong result of velo_group_dispatch\n");
+          if (me.flat != me.deduped || me.flat_sums != me.sums) {
+            std::fprintf(stderr, "bench_comm: a wrong result of velo_group_%s\n",
+                         me.flat != me.deduped ? "dispatch" : "combine");
             std::exit(2);
           }
         }
       });
     for (std::thread& one : threads) one.join();
+    std::vector<std::vector<double>> slowest(ways);
     for (std::size_t round = 1; round < took[0].size(); ++round)
-      for (const std::size_t way : {0, 1}) {
+      for (std::size_t way = 0; way < ways; ++way) {
         double most = 0;
-        for (std::size_t r = 0; r < ranks; ++r) most = std::max(most, took[2 * r + way][round]);
-        (way == 0 ? flat : deduped).push_back(most);
+        for (std::size_t r = 0; r < ranks; ++r) most = std::max(most, took[ways * r + way][round]);
+        slowest[way].push_back(most);
       }
+    return slowest;
   }
-  // Of both, what leaves the host that sends most.
-  std::int64_t crossing(bool deduplicated) const {
+  // What leaves the host that sends most.
+  std::int64_t crossing(way by) const {
     std::int64_t most = 0;
     for (int host = 0; host < hosts; ++host) {
       std::int64_t all = 0;
-      for (int place = 0; place < near; ++place)
-        all += crossing_of(host * near + place, deduplicated);
+      for (int place = 0; place < near; ++place) all += crossing_of(host * near + place, by);
       most = std::max(most, all);
     }
     return most;
@@ -158,7 +172,10 @@ class scene {
   // Eight different experts for each token, evenly.
   void route(int rank, std::mt19937& random) {
     rank_of_hosts& me = all_[rank];
-    for (unsigned char& one : me.in) one = static_cast<unsigned char>(random());
+    for (std::size_t i = 0; i < me.in.size(); i += 2) {
+      const float number = static_cast<float>(random() % 16);
+      std::memcpy(&me.in[i], reinterpret_cast<const char*>(&number) + 2, 2);  // bf16
+    }
     for (std::int64_t token = 0; token < tokens; ++token) {
       std::set<int> experts;
       while (experts.size() < top)
@@ -174,9 +191,40 @@ class scene {
       me.tokens_cross += crosses;
     }
   }
-  std::int64_t crossing_of(int rank, bool deduplicated) const {
+  // A rank sends its experts' rows, or the sums of those of its host for its peer.
+  void count_back(int rank) {
+    rank_of_hosts& me = all_[rank];
+    for (int from = 0; from < ranks; ++from)
+      if (from / near != rank / near)
+        me.rows_back += me.takes[static_cast<std::size_t>(from)] * width;
+    const rank_of_hosts& peer = all_[(rank + near) % ranks];
+    for (std::int64_t token = 0; token < tokens; ++token) {
+      const auto first = peer.targets.begin() + token * top;
+      const auto here = std::count_if(first, first + top,
+                                      [&](std::int32_t to) { return to / near == rank / near; });
+      me.sums_back += here == 0 ? 0 : here == 1 ? width : 2 * width;
+    }
+  }
+  std::int64_t crossing_of(int rank, way by) const {
     const rank_of_hosts& me = all_[rank];
-    return deduplicated ? me.tokens_cross * (width + top * 4) + 8 : me.copies_cross * width;
+    switch (by) {
+      case copies:
+        return me.copies_cross * width;
+      case dispatched:
+        return me.tokens_cross * (width + top * 4) + 8;
+      case row_by_row:
+        return me.rows_back;
+      default:
+        return me.sums_back + me.tokens_cross * top * 8 + 8;
+    }
+  }
+  void call(int rank, way by) {
+    lanes_[rank / near].pass(crossing_of(rank, by));
+    const rank_of_hosts& me = all_[rank];
+    if (by == copies) by_copies(rank);
+    if (by == dispatched) by_dispatch(rank);
+    if (by == row_by_row) by_combine(rank, me.whole, me.alone, me.flat_sums);
+    if (by == combined) by_combine(rank, me.inside, me.across, me.sums);
   }
 
   void by_copies(int rank) {
@@ -197,7 +245,6 @@ class scene {
     const auto out = static_cast<std::int64_t>(me.flat.size());
     const velo_tensor from = tensor(me.packed.data(), u8, &end, 1),
                       to = tensor(me.flat.data(), u8, &out, 1);
-    lanes_[rank / near].pass(crossing_of(rank, false));
     require(velo_group_all_to_all_v(me.stream, me.whole, &from, gives.data(), nullptr, takes.data(),
                                     nullptr, &to));
   }
@@ -208,9 +255,19 @@ class scene {
     const velo_tensor from = tensor(me.in.data(), u8, rows, 2),
                       targets = tensor(me.targets.data(), i32, each, 2),
                       to = tensor(me.deduped.data(), u8, gets, 2);
-    lanes_[rank / near].pass(crossing_of(rank, true));
     require(velo_group_dispatch(me.stream, me.inside, me.across, &from, &targets, me.takes.data(),
                                 &to));
+  }
+  void by_combine(int rank, velo_group inside, velo_group across, const bytes& out) {
+    rank_of_hosts& me = all_[rank];
+    const std::int64_t rows[2] = {tokens, width / 2}, each[2] = {tokens, top},
+                       had[2] = {static_cast<std::int64_t>(me.flat.size()) / width, width / 2};
+    const velo_tensor from = tensor(me.flat.data(), bf16, had, 2),
+                      targets = tensor(me.targets.data(), i32, each, 2),
+                      weights = tensor(me.weights.data(), f32, each, 2),
+                      to = tensor(const_cast<unsigned char*>(out.data()), bf16, rows, 2);
+    require(velo_group_combine(me.stream, inside, across, &from, me.takes.data(), &targets,
+                               &weights, &to));
   }
 
   rank_of_hosts all_[ranks];
@@ -221,29 +278,32 @@ class scene {
 
 std::vector<result> dispatch_rows(double seconds) {
   scene all;
-  std::vector<double> flat, deduped;
-  all.measure(seconds / 2, flat, deduped);
-  const auto much = static_cast<double>(all.crossing(false));
-  all.throttle(much / quantile(flat, 0.25) / slower);
-  flat.clear(), deduped.clear();
-  all.measure(seconds, flat, deduped);
-  std::printf("dispatch: %.2f MB leave a host, %.2f MB as copies\n",
-              static_cast<double>(all.crossing(true)) / 1e6, much / 1e6);
-  result row;
-  row.name = "dispatch";
-  row.shape = "top 8 of 64, 2 x 4 ranks";
-  row.residency = "local";
-  row.unit = "GB/s";
-  row.type = dtype::bf16;
-  row.threads = ranks;
-  const double mine = quantile(deduped, 0.25), theirs = quantile(flat, 0.25);
-  row.rates = {much / mine / 1e9};
-  row.limits = {0};
-  row.p25s = {mine};
-  row.mins = {*std::min_element(deduped.begin(), deduped.end())};
-  row.add_peer("all_to_all_v", much / theirs / 1e9, theirs / mine);
-  row.calls = static_cast<int>(deduped.size());
-  return {row};
+  const auto much = static_cast<double>(all.crossing(copies));
+  all.throttle(much / quantile(all.measure(seconds / 2)[copies], 0.25) / slower);
+  const std::vector<std::vector<double>> took = all.measure(2 * seconds);
+  const auto row_of = [&](const char* name, way by, const char* peer, way other) {
+    std::printf("%s: %.2f MB leave a host, %.2f MB by %s\n", name,
+                static_cast<double>(all.crossing(by)) / 1e6,
+                static_cast<double>(all.crossing(other)) / 1e6, peer);
+    result row;
+    row.name = name;
+    row.shape = "top 8 of 64, 2 x 4 ranks";
+    row.residency = "local";
+    row.unit = "GB/s";
+    row.type = dtype::bf16;
+    row.threads = ranks;
+    const double mine = quantile(took[by], 0.25), theirs = quantile(took[other], 0.25);
+    const auto bytes_of_all = static_cast<double>(all.crossing(other));
+    row.rates = {bytes_of_all / mine / 1e9};
+    row.limits = {0};
+    row.p25s = {mine};
+    row.mins = {*std::min_element(took[by].begin(), took[by].end())};
+    row.add_peer(peer, bytes_of_all / theirs / 1e9, theirs / mine);
+    row.calls = static_cast<int>(took[by].size());
+    return row;
+  };
+  return {row_of("dispatch", dispatched, "all_to_all_v", copies),
+          row_of("combine", combined, "row by row", row_by_row)};
 }
 
 }  // namespace velo::bench

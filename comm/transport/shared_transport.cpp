@@ -39,6 +39,7 @@ void carry_out(meeting& m) {
     case collective::create_part:
     case collective::shrink:
     case collective::dispatch:
+    case collective::combine:
       return;  // not by meetings
   }
 }

@@ -4,89 +4,14 @@
 #include <random>
 #include <set>
 
-#include "comm/dispatch.hpp"
-#include "comm/ranks.hpp"
-#include "comm/transport/local.hpp"
-#include "comm/transport/shared_area.hpp"
+#include "comm/hosts.hpp"
 
 using namespace velo;
 using namespace velo::test;
 
 namespace {
 
-std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
-}
-
-using numbers = std::vector<std::int64_t>;
-
-velo_tensor tensor_of(void* data, velo_dtype dtype, const numbers& shape) {
-  return {data,  {VELO_DEVICE_CPU, 0}, static_cast<std::int32_t>(shape.size()),
-          dtype, shape.data(),         nullptr,
-          0};
-}
-
 constexpr velo_dtype u8{VELO_DTYPE_UINT, 8, 1}, i32{VELO_DTYPE_INT, 32, 1};
-
-// Counts the bytes of what is for others.
-class counting final : public comm::transport {
- public:
-  counting(std::unique_ptr<comm::transport> link, std::atomic<std::int64_t>& bytes)
-      : link_(std::move(link)), bytes_(bytes) {}
-  velo_transport kind() const noexcept override { return link_->kind(); }
-  int rank() const noexcept override { return link_->rank(); }
-  int size() const noexcept override { return link_->size(); }
-  void run(const comm::operation& what, core::execution& state) override {
-    for (int peer = 0; peer < size(); ++peer)
-      if (peer != rank()) bytes_ += what.in_part(peer).count * what.in_size();
-    link_->run(what, state);
-  }
-  void settle() noexcept override { link_->settle(); }
-  void fail(const comm::fault& why) noexcept override { link_->fail(why); }
-  bool failed(comm::fault& why) const noexcept override { return link_->failed(why); }
-  void describe(std::string& json) const override { link_->describe(json); }
-
- private:
-  const std::unique_ptr<comm::transport> link_;
-  std::atomic<std::int64_t>& bytes_;
-};
-
-// Ranks of simulated hosts: a group of all, one for each host, and one across for each place.
-struct hosts {
-  hosts(int count, int near, std::int64_t timeout_ms = 20000)
-      : count(count), near(near), all(count * near, group_desc(timeout_ms)) {
-    inside.resize(at(count * near));
-    across = inside;
-    const velo_group_desc desc = group_desc(timeout_ms);
-    for (int host = 0; host < count; ++host) {
-      std::vector<velo_context> contexts;
-      for (int place = 0; place < near; ++place)
-        contexts.push_back(all.context(host * near + place));
-      REQUIRE(velo_group_create_local(contexts.data(), near, &desc, &inside[at(host * near)]) ==
-              VELO_OK);
-    }
-    for (int place = 0; place < near; ++place) {
-      auto links =
-          comm::make_local(count, comm::shared_area::slot_for(65536, count), desc.timeout_ns);
-      for (int host = 0; host < count; ++host) {
-        const int rank = host * near + place;
-        auto& owner = core::resolve<core::context>(all.context(rank), "context");
-        across[at(rank)] = core::handle_of(core::make_object<comm::group>(
-            &owner, owner, std::make_unique<counting>(std::move(links[at(host)]), crossed),
-            comm::group_settings{"across", desc.timeout_ns}));
-      }
-    }
-  }
-  ~hosts() {
-    for (const velo_group one : inside) velo_group_destroy(one);
-    for (const velo_group one : across) velo_group_destroy(one);
-  }
-
-  const int count, near;
-  std::atomic<std::int64_t> crossed{0};
-  local_ranks all;
-  std::vector<velo_group> inside, across;
-};
 
 // What each rank has, and whom it is for.
 struct traffic {
@@ -131,12 +56,6 @@ struct traffic {
   std::vector<std::vector<unsigned char>> in;
   std::vector<std::vector<std::int32_t>> targets;
 };
-
-std::int64_t sum_of(const numbers& all) {
-  std::int64_t sum = 0;
-  for (const std::int64_t one : all) sum += one;
-  return sum;
-}
 
 using bytes = std::vector<unsigned char>;
 

@@ -69,6 +69,43 @@ TEST_CASE("every kernel of a reduction gives the bits of plain loops, at any pla
   CHECK((kernels > 0 || velo::core::detect_isa() == velo::core::isa::scalar));
 }
 
+TEST_CASE("every kernel of weighted sums gives the bits of plain loops, at any place and length") {
+  const comm::kernel_list& list = comm::reduction_kernel_list;
+  const auto& plain =
+      *static_cast<const comm::reduction_kernels*>(list.entries[list.count - 1].kernels);
+  constexpr int types[] = {0, 2, 3};  // float32, float16, bfloat16
+  for (int k = 0; k + 1 < list.count; ++k) {
+    if (list.entries[k].isa > velo::core::detect_isa()) continue;
+    const auto& fast = *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels);
+    for (int type = 0; type < 3; ++type)
+      for (const std::int64_t n : {0, 1, 15, 16, 33, 200})
+        for (const int count : {1, 2, 8}) {
+          const velo_dtype in = reduced_dtypes[types[type]].dtype, f32 = reduced_dtypes[0].dtype;
+          const int size = in.bits / 8;
+          std::vector<std::vector<unsigned char>> sources;
+          std::vector<const void*> from;
+          std::vector<float> weights;
+          for (int r = 0; r < count; ++r) {
+            sources.push_back(numbers(static_cast<std::size_t>((n + 3) * size), in,
+                                      static_cast<std::uint32_t>(r)));
+            weights.push_back(0.3f + static_cast<float>(r));
+          }
+          for (int r = 0; r < count; ++r)
+            from.push_back(sources[static_cast<std::size_t>(r)].data() + r % 3 * size);
+          const elements a(f32, n, static_cast<int>(n % 5)), b(f32, n, 0);
+          const auto sum = [&](const comm::reduction_kernels& by, const elements& out) {
+            by.weighted[type](
+                {from.data(), weights.data(), count, reinterpret_cast<float*>(out.at(0)), n});
+          };
+          sum(fast, a);
+          sum(plain, b);
+          INFO(list.entries[k].name << ", type " << type << ", " << n << " of " << count);
+          CHECK(a.same_bits(b));
+          CHECK(a.borders_kept());
+        }
+  }
+}
+
 TEST_CASE("float16 is read and rounded alike by every kernel") {
   std::vector<simd::f16> all(1 << 16), back(1 << 16);
   std::vector<float> wide(1 << 16);

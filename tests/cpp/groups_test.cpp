@@ -80,6 +80,10 @@ TEST_CASE("a rank alone has every collective") {
   const velo::group across = velo::group::create(context);
   std::int32_t itself[] = {0, 0};
   group.dispatch(stream, across, x, velo::tensor_view(itself, {2}), two, y);
+  float sum = 0;
+  group.combine_rows(stream, across, y, two, velo::tensor_view(itself, {1, 2}), nullptr,
+                     velo::tensor_view(&sum, {1}));
+  CHECK(sum == values[0] + values[1]);
   group.gather(stream, 0, x, y.get());
   group.gather(stream, 0, x, two, nullptr, y.get());
   group.scatter(stream, 0, x.get(), y);

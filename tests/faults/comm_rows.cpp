@@ -158,6 +158,16 @@ velo_status dispatch(world& w) {
       itself, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_INT, 32, 1}, pairs, nullptr, 0};
   return velo_group_dispatch(w.now, w.groups[0], w.groups[1], &in, &targets, rows, &out);
 }
+velo_status combine(world& w) {
+  static std::int32_t itself[] = {0, 0, -1, 0};
+  static float weights[] = {1, 2, 3, 4};
+  const std::int64_t had[] = {3, 150}, shape[] = {2, 150}, rows[] = {3}, pairs[] = {2, 2};
+  velo_tensor in = tensor(rows_to, had), out = tensor(to[0], shape), by = tensor(weights, pairs);
+  in.ndim = out.ndim = by.ndim = 2;
+  const velo_tensor targets{
+      itself, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_INT, 32, 1}, pairs, nullptr, 0};
+  return velo_group_combine(w.now, w.groups[0], w.groups[1], &in, rows, &targets, &by, &out);
+}
 void open_for_dispatch(world& w) {
   open_one(w);
   must(velo_group_create(w.context, nullptr, &w.groups[1]));
@@ -216,6 +226,7 @@ std::vector<entry> comm_rows() {
       row_of<all_to_all>("velo_group_all_to_all"),
       row_of<all_to_all_v>("velo_group_all_to_all_v"),
       {"velo_group_dispatch", open_for_dispatch, dispatch, close_all},
+      {"velo_group_combine", open_for_dispatch, combine, close_all},
       row_of<gather>("velo_group_gather"),
       row_of<gather_v>("velo_group_gather_v"),
       row_of<scatter>("velo_group_scatter"),

@@ -12,6 +12,7 @@
 #include "velo/adaptor.h"
 #include "velo/buckets.h"
 #include "velo/context.h"
+#include "velo/dispatch.h"
 #include "velo/executor.h"
 #include "velo/group.h"
 #include "velo/history.h"
@@ -412,7 +413,7 @@ struct velo_api {
   velo_status (*sublayer_plan)(int32_t forward_layers, int32_t backward_layers, int64_t capacity,
                                velo_sublayer_step* steps, int64_t* count);
 
-  /* velo/group.h */
+  /* velo/dispatch.h */
   velo_status (*group_dispatch)(velo_stream stream, velo_group inside, velo_group across,
                                 const velo_tensor* in, const velo_tensor* targets,
                                 const int64_t* out_counts, const velo_tensor* out);
@@ -435,6 +436,12 @@ struct velo_api {
   /* velo/executor.h */
   velo_status (*executor_settle)(velo_stream stream, velo_executor executor);
   velo_status (*executor_get_stats)(velo_executor executor, velo_executor_stats* stats);
+
+  /* velo/dispatch.h */
+  velo_status (*group_combine)(velo_stream stream, velo_group inside, velo_group across,
+                               const velo_tensor* in, const int64_t* in_counts,
+                               const velo_tensor* targets, const velo_tensor* weights,
+                               const velo_tensor* out);
 };
 
 VELO_END_C

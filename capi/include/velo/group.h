@@ -307,25 +307,6 @@ VELO_API velo_status velo_group_all_to_all_v(velo_stream stream, velo_group grou
                                              const int64_t* in_offsets, const int64_t* out_counts,
                                              const int64_t* out_offsets, const velo_tensor* out);
 
-/* Gives each rank the rows of `in` that name it, as tokens go to their experts, by way of two groups:
- * `across`, of the ranks with one place on all hosts, and `inside`, of the ranks of a host. A row crosses
- * to another host once, with its targets, however many ranks there get it. Ranks are numbered host by
- * host: the rank in across, times the size of inside, plus the rank inside. A group of one rank may stand
- * for either.
- * in: rows along the first dimension. targets: int32, as many rows; each names the ranks that get the row
- * of in, -1 for none; one named twice gets it twice. They are read when the work runs. One that is no rank
- * ends both groups, and so does a lack of memory for what other hosts send; a lack of memory to hand rows on
- * ends inside alone. A group of one rank goes on. out_counts: for each rank, how many rows it gives; must be
- * what it does. out: as many rows in all, by rank, then by its row, then by target: what
- * velo_group_all_to_all_v gives of rows laid out by rank. All ranks enter both groups with it in the same
- * order of calls.
- * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (across, out_counts that do not fit, targets on an
- * inline stream, a stream of another context), RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, STATE, FULL,
- * MEMORY, PEER. */
-VELO_API velo_status velo_group_dispatch(velo_stream stream, velo_group inside, velo_group across,
-                                         const velo_tensor* in, const velo_tensor* targets,
-                                         const int64_t* out_counts, const velo_tensor* out);
-
 /* Puts all ranks' `in`, in the order of the ranks, side by side into `out` of the rank `root`. in:
  * of one size on all ranks; may be the root's part of out. out: of others not looked at, may be
  * NULL.

@@ -57,6 +57,7 @@ void host_round::run() {
     case collective::create_part:
     case collective::shrink:
     case collective::dispatch:
+    case collective::combine:
       return;  // not by rounds
   }
 }

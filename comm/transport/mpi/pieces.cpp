@@ -408,6 +408,7 @@ void carry_out(mpi_round& r) {
     case collective::create_part:
     case collective::shrink:
     case collective::dispatch:
+    case collective::combine:
       return;  // not by rounds
   }
 }

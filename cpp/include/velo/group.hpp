@@ -6,6 +6,7 @@
 #include "velo/detail/call.hpp"
 #include "velo/detail/function.hpp"
 #include "velo/detail/owner.hpp"
+#include "velo/dispatch.h"
 #include "velo/group.h"
 #include "velo/stream.hpp"
 #include "velo/tensor.hpp"
@@ -164,6 +165,13 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
                      const velo_tensor& out) const {
     return detail::check(VELO_FN(group_dispatch)(stream.get(), get(), across.get(), &in, &targets,
                                                  out_counts, &out));
+  }
+  // These back to the ranks that dispatch had them from, those of one row as their sum; with weights.
+  outcome<> combine_rows(stream_ref stream, const group& across, const velo_tensor& in,
+                         const int64_t* in_counts, const velo_tensor& targets,
+                         const velo_tensor* weights, const velo_tensor& out) const {
+    return detail::check(VELO_FN(group_combine)(stream.get(), get(), across.get(), &in, in_counts,
+                                                &targets, weights, &out));
   }
 
   // All ranks' in side by side into one rank's out; others may pass nullptr.

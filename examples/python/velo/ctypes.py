@@ -2115,6 +2115,7 @@ FUNCTIONS = {
     "velo_tuning_write": (c_int32, velo_tuning, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_executor_settle": (c_int32, velo_stream, velo_executor),
     "velo_executor_get_stats": (c_int32, velo_executor, POINTER(velo_executor_stats)),
+    "velo_group_combine": (c_int32, velo_stream, velo_group, velo_group, POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor)),
 }
 
 

@@ -1,0 +1,48 @@
+// Entries of velo/dispatch.h.
+#include "velo/dispatch.h"
+
+#include "capi/src/group_of.hpp"
+#include "comm/combine.hpp"
+#include "comm/dispatch.hpp"
+#include "core/guard.hpp"
+
+using namespace velo;
+
+namespace {
+
+// call(inside, across): the call, checked.
+template <class Call>
+velo_status submit(const char* function, velo_stream stream, velo_group inside, velo_group across,
+                   Call&& call) {
+  return core::guard(function, [&] {
+    comm::group& near = core::resolve<comm::group>(inside, "inside");
+    comm::group& far = core::resolve<comm::group>(across, "across");
+    core::stream& on = capi::stream_of(stream, near.owner());
+    comm::submit(on, call(near, far));
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+velo_status velo_group_dispatch(velo_stream stream, velo_group inside, velo_group across,
+                                const velo_tensor* in, const velo_tensor* targets,
+                                const int64_t* out_counts, const velo_tensor* out) {
+  return submit("velo_group_dispatch", stream, inside, across,
+                [&](comm::group& near, comm::group& far) {
+                  return comm::dispatch_call(near, far, in, targets, out_counts, out);
+                });
+}
+
+velo_status velo_group_combine(velo_stream stream, velo_group inside, velo_group across,
+                               const velo_tensor* in, const int64_t* in_counts,
+                               const velo_tensor* targets, const velo_tensor* weights,
+                               const velo_tensor* out) {
+  return submit("velo_group_combine", stream, inside, across,
+                [&](comm::group& near, comm::group& far) {
+                  return comm::combine_call(near, far, in, in_counts, targets, weights, out);
+                });
+}
+
+}  // extern "C"

@@ -1,0 +1,386 @@
+// velo_group_combine against sums by plain loops in the order that it promises: the same bits, over any
+// number of hosts; what crosses between hosts against the least that can; gradients by both calls; what
+// it refuses, and faults.
+#include <algorithm>
+#include <random>
+
+#include "comm/hosts.hpp"
+
+using namespace velo;
+using namespace velo::test;
+
+namespace {
+
+constexpr velo_dtype i32{VELO_DTYPE_INT, 32, 1}, f32{VELO_DTYPE_FLOAT, 32, 1},
+    f16{VELO_DTYPE_FLOAT, 16, 1}, bf16{VELO_DTYPE_BFLOAT, 16, 1};
+
+// Experts' rows for the rows of each rank. What an expert made of target i of a rank's row is drawn by
+// a number of its own.
+struct traffic {
+  traffic(int ranks, std::int64_t most_rows, std::int64_t width, std::int64_t each, bool weighted,
+          std::uint32_t seed)
+      : ranks(ranks), width(width), each(each), targets(at(ranks)), weights(at(ranks)) {
+    std::mt19937 random(seed);
+    for (int rank = 0; rank < ranks; ++rank) {
+      const std::int64_t rows = most_rows == 0 ? 0 : random() % (at(most_rows) + 1);
+      for (std::int64_t i = 0; i < rows * each; ++i) {
+        targets[at(rank)].push_back(static_cast<std::int32_t>(random() % at(ranks + 1)) - 1);
+        weights[at(rank)].push_back(weighted ? static_cast<float>(random() % 1000) / 997 : 1);
+      }
+    }
+  }
+  std::int64_t rows(int rank) const {
+    return static_cast<std::int64_t>(targets[at(rank)].size()) / each;
+  }
+  double made(int rank, std::int64_t target, std::int64_t column) const {
+    const auto mixed = static_cast<std::uint32_t>((rank * 7919 + target) * 104729 + column);
+    return static_cast<double>(mixed * 2654435761u >> 8) / (1 << 23) - 1;
+  }
+  numbers had_by(int rank) const {  // rows of each rank that this one had
+    numbers all;
+    for (int from = 0; from < ranks; ++from)
+      all.push_back(std::count(targets[at(from)].begin(), targets[at(from)].end(), rank));
+    return all;
+  }
+  // f(rank, target) for each row that a rank had, in their order.
+  template <class F>
+  void each_had_by(int rank, F&& f) const {
+    for (int from = 0; from < ranks; ++from)
+      for (std::size_t i = 0; i < targets[at(from)].size(); ++i)
+        if (targets[at(from)][i] == rank) f(from, static_cast<std::int64_t>(i));
+  }
+  elements_ptr rows_had_by(int rank, velo_dtype dtype) const {
+    elements_ptr all = make_elements(dtype, sum_of(had_by(rank)) * width);
+    std::int64_t next = 0;
+    each_had_by(rank, [&](int from, std::int64_t target) {
+      for (std::int64_t i = 0; i < width; ++i) all->set(next++, made(from, target, i));
+    });
+    return all;
+  }
+  // What a rank shall get, and the bytes that cross to it for that, but for the counts of rows.
+  std::int64_t expect(int rank, int near, velo_dtype dtype, bool weighted, elements& out) const {
+    std::int64_t crosses = 0;
+    elements one(dtype, 1);
+    for (std::int64_t row = 0; row < rows(rank); ++row) {
+      std::vector<float> total(at(width), 0.0f);
+      bool any = false;
+      for (int host = 0; host < ranks / near; ++host) {
+        std::vector<float> sum(at(width), 0.0f);
+        int n = 0;
+        for (std::int64_t t = row * each; t < (row + 1) * each; ++t) {
+          const std::int32_t to = targets[at(rank)][at(t)];
+          if (to < 0 || to / near != host) continue;
+          for (std::int64_t i = 0; i < width; ++i) {
+            one.set(0, made(rank, t, i));
+            const float product = static_cast<float>(one.get(0)) * weights[at(rank)][at(t)];
+            sum[at(i)] = n == 0 ? product : sum[at(i)] + product;
+          }
+          ++n;
+        }
+        if (n == 0) continue;
+        for (std::int64_t i = 0; i < width; ++i)
+          total[at(i)] = any ? total[at(i)] + sum[at(i)] : sum[at(i)];
+        any = true;
+        if (host == rank / near) continue;
+        crosses += n == 1 ? (width * dtype.bits / 8 + 3) / 4 * 4 : width * 4;
+        crosses += (weighted ? 8 : 4) * each;
+      }
+      for (std::int64_t i = 0; i < width; ++i) out.set(row * width + i, total[at(i)]);
+    }
+    return crosses;
+  }
+
+  int ranks;
+  std::int64_t width, each;
+  std::vector<std::vector<std::int32_t>> targets;
+  std::vector<std::vector<float>> weights;
+};
+
+struct how {
+  velo_dtype in = f32, out = f32;
+  bool weighted = true;
+};
+
+// One rank's call, and what it reads.
+class caller {
+ public:
+  caller(const hosts& on, const traffic& t, int rank, const how& is = {})
+      : on_(on), t_(t), rank_(rank), how_(is), in_(t.rows_had_by(rank, is.in)) {}
+
+  velo_status call(elements& out, velo_stream stream = nullptr) const {
+    const numbers counts = t_.had_by(rank_), in_shape{sum_of(counts), t_.width},
+                  out_shape{t_.rows(rank_), t_.width}, names{t_.rows(rank_), t_.each};
+    auto* targets = const_cast<std::int32_t*>(t_.targets[at(rank_)].data());
+    auto* weights = const_cast<float*>(t_.weights[at(rank_)].data());
+    const velo_tensor from = tensor_of(in_->at(0), how_.in, in_shape),
+                      to = tensor_of(out.at(0), how_.out, out_shape),
+                      by = tensor_of(targets, i32, names), times = tensor_of(weights, f32, names);
+    return velo_group_combine(stream != nullptr ? stream : on_.all.stream(rank_),
+                              on_.inside[at(rank_)], on_.across[at(rank_)], &from, counts.data(),
+                              &by, how_.weighted ? &times : nullptr, &to);
+  }
+
+ private:
+  const hosts& on_;
+  const traffic& t_;
+  const int rank_;
+  const how how_;
+  const elements_ptr in_;
+};
+
+std::vector<elements_ptr> outs_of(const traffic& t, velo_dtype dtype) {
+  std::vector<elements_ptr> all;
+  for (int rank = 0; rank < t.ranks; ++rank)
+    all.push_back(make_elements(dtype, t.rows(rank) * t.width));
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("rows come back as their sums in the order promised, one for a row from each host") {
+  struct layout {
+    int hosts, near;
+  };
+  std::uint32_t seed = 11;
+  for (const layout& is : {layout{1, 1}, {1, 3}, {2, 1}, {2, 2}, {3, 2}, {2, 4}}) {
+    hosts on(is.hosts, is.near);
+    for (const how& as : {how{}, how{bf16, bf16, true}, how{bf16, f32, true}, how{f16, f16, false},
+                          how{f32, f32, false}})
+      for (const std::int64_t width : {1, 35, 600})
+        for (const std::int64_t each : {1, 2, 8}) {
+          INFO(is.hosts << " hosts of " << is.near << ", " << width << " of " << int{as.in.bits}
+                        << " bits, " << each);
+          const traffic t(on.all.size(), width == 600 ? 10 : 40, width, each, as.weighted, ++seed);
+          const auto expected = outs_of(t, as.out), got = outs_of(t, as.out);
+          std::int64_t crosses = 8 * (is.hosts - 1) * on.all.size();
+          for (int rank = 0; rank < t.ranks; ++rank)
+            crosses += t.expect(rank, is.near, as.in, as.weighted, *expected[at(rank)]);
+          on.crossed = 0;
+          on.all.require([&](int rank) { return caller(on, t, rank, as).call(*got[at(rank)]); });
+          for (std::size_t rank = 0; rank < got.size(); ++rank) {
+            CHECK(got[rank]->same_bits(*expected[rank]));
+            CHECK(got[rank]->borders_kept());
+          }
+          CHECK(on.crossed == crosses);
+        }
+  }
+}
+
+TEST_CASE("combinations of nothing, and of rows that name nobody") {
+  hosts on(2, 2);
+  const traffic none(4, 0, 16, 2, true, 1);
+  traffic few = none;
+  few.targets[1] = {-1, -1, 3, -1};
+  few.weights[1] = {1, 1, 2, 1};
+  for (const traffic* t : {&none, static_cast<const traffic*>(&few)}) {
+    const auto got = outs_of(*t, f32);
+    on.all.require([&](int rank) { return caller(on, *t, rank).call(*got[at(rank)]); });
+    for (std::int64_t i = 0; t == &few && i < 16; ++i) {
+      CHECK(got[1]->get(i) == 0);
+      CHECK(got[1]->get(16 + i) == 2 * static_cast<float>(few.made(1, 2, i)));
+    }
+  }
+}
+
+TEST_CASE("combinations and dispatches on queues, with the groups either way round, end in order") {
+  hosts on(2, 2);
+  const traffic t(4, 30, 64, 4, true, 7);
+  const auto expected = outs_of(t, f32), first = outs_of(t, f32), last = outs_of(t, f32);
+  for (int rank = 0; rank < 4; ++rank) t.expect(rank, 2, f32, true, *expected[at(rank)]);
+  on.all.require([&](int rank) {
+    const caller mine(on, t, rank);
+    velo_stream one = nullptr, other = nullptr;
+    velo_status done = velo_stream_create(on.all.context(rank), &one);
+    if (done == VELO_OK) done = velo_stream_create(on.all.context(rank), &other);
+    if (done == VELO_OK) done = mine.call(*first[at(rank)], one);
+    // In between a rank's own row goes to itself and back, with the groups changed over.
+    std::vector<float> row(64, 9), there(64, 0), back(64, 0);
+    std::int32_t itself = rank % 2 * 2 + rank / 2;
+    numbers counts(4, 0);
+    counts[at(itself)] = 1;
+    const numbers shape{1, 64}, pair{1};
+    const velo_tensor from = tensor_of(row.data(), f32, shape),
+                      between = tensor_of(there.data(), f32, shape),
+                      to = tensor_of(back.data(), f32, shape),
+                      targets = tensor_of(&itself, i32, pair);
+    const velo_group inside = on.inside[at(rank)], across = on.across[at(rank)];
+    if (done == VELO_OK)
+      done = velo_group_dispatch(other, across, inside, &from, &targets, counts.data(), &between);
+    if (done == VELO_OK)
+      done = velo_group_combine(other, across, inside, &between, counts.data(), &targets, nullptr,
+                                &to);
+    if (done == VELO_OK) done = mine.call(*last[at(rank)], one);
+    for (const velo_stream stream : {one, other}) {
+      const velo_status ended = velo_stream_synchronize(stream);
+      if (done == VELO_OK) done = ended;
+      velo_stream_destroy(stream);
+    }
+    return done == VELO_OK && back != row ? velo_status{VELO_ERR_INTERNAL} : done;
+  });
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    CHECK(first[rank]->same_bits(*expected[rank]));
+    CHECK(last[rank]->same_bits(*expected[rank]));
+  }
+}
+
+// In whole numbers, so that all sums are exact.
+TEST_CASE("the gradients of dispatch and combine are each other, as dispatch.h says") {
+  constexpr std::int64_t width = 5, each = 3;
+  hosts on(2, 2);
+  const traffic t(4, 12, width, each, false, 21);
+  std::mt19937 random(3);
+  const auto draw = [&](std::int64_t n) {
+    std::vector<float> all;
+    for (std::int64_t i = 0; i < n; ++i) all.push_back(static_cast<float>(random() % 9) - 4);
+    return all;
+  };
+  std::vector<std::vector<float>> w, made, g;  // weights, what experts made, the gradient of out
+  for (int rank = 0; rank < 4; ++rank) {
+    w.push_back(draw(t.rows(rank) * each));
+    made.push_back(draw(sum_of(t.had_by(rank)) * width));
+    g.push_back(draw(t.rows(rank) * width));
+  }
+  auto got_g = made, got_w = made;  // as the rows of experts
+  std::vector<std::vector<float>> y = g, dw = w;
+  on.all.require([&](int rank) {
+    const auto r = at(rank);
+    const numbers counts = t.had_by(rank), own{t.rows(rank), width}, had{sum_of(counts), width},
+                  names{t.rows(rank), each}, had_names{sum_of(counts), each};
+    std::vector<std::int32_t> had_targets(at(had[0] * each));
+    std::vector<float> had_weights(at(had[0] * each)), products(at(had[0] * each), 0.0f);
+    const auto floats = [](std::vector<float>& of, const numbers& shape) {
+      return tensor_of(of.data(), f32, shape);
+    };
+    const velo_tensor targets =
+        tensor_of(const_cast<std::int32_t*>(t.targets[r].data()), i32, names);
+    const auto dispatch = [&](const velo_tensor& in, const velo_tensor& out) {
+      return velo_group_dispatch(on.all.stream(rank), on.inside[r], on.across[r], &in, &targets,
+                                 counts.data(), &out);
+    };
+    const auto combine = [&](const velo_tensor& in, const velo_tensor* by, const velo_tensor& out) {
+      return velo_group_combine(on.all.stream(rank), on.inside[r], on.across[r], &in, counts.data(),
+                                &targets, by, &out);
+    };
+    const velo_tensor weights = floats(w[r], names);
+    velo_status done = combine(floats(made[r], had), &weights, floats(y[r], own));
+    if (done == VELO_OK) done = dispatch(floats(g[r], own), floats(got_g[r], had));
+    if (done == VELO_OK) done = dispatch(weights, floats(had_weights, had_names));
+    if (done == VELO_OK) done = dispatch(targets, tensor_of(had_targets.data(), i32, had_names));
+    if (done != VELO_OK) return done;
+    // Which target a row stands for: a rank named twice gets a row twice, in their order.
+    std::int64_t next = 0, row_before = -1, from_before = -1, seen = 0;
+    t.each_had_by(rank, [&](int from, std::int64_t target) {
+      const std::int64_t row = target / each;
+      seen = row == row_before && from == from_before ? seen + 1 : 0;
+      row_before = row, from_before = from;
+      std::int64_t place = 0;
+      for (std::int64_t left = seen;; ++place)
+        if (had_targets[at(next * each + place)] == rank && left-- == 0) break;
+      for (std::int64_t i = 0; i < width; ++i) {
+        products[at(next * each + place)] +=
+            made[r][at(next * width + i)] * got_g[r][at(next * width + i)];
+        got_w[r][at(next * width + i)] = had_weights[at(next * each + place)];
+      }
+      ++next;
+    });
+    return combine(floats(products, had_names), nullptr, floats(dw[r], names));
+  });
+  // <y, g> is linear in what experts made, and in w: the products with their gradients are the same.
+  double all = 0, by_rows = 0, by_weights = 0;
+  for (std::size_t r = 0; r < 4; ++r) {
+    for (std::size_t i = 0; i < y[r].size(); ++i) all += y[r][i] * g[r][i];
+    for (std::size_t i = 0; i < made[r].size(); ++i)
+      by_rows += made[r][i] * got_g[r][i] * got_w[r][i];
+    for (std::size_t i = 0; i < w[r].size(); ++i) by_weights += w[r][i] * dw[r][i];
+  }
+  CHECK(all != 0);
+  CHECK(by_rows == all);
+  CHECK(by_weights == all);
+}
+
+TEST_CASE("combinations that make no sense are refused by name, and end no group") {
+  hosts on(1, 1);
+  const velo_stream stream = on.all.stream(0);
+  const velo_group inside = on.inside[0], across = on.across[0];
+  std::vector<float> x(12), y(12), w(6);
+  std::vector<std::int32_t> names(12, 0);
+  const numbers rows{3, 4}, odd{4, 3}, none{}, pair{3, 1}, two{3, 2}, short_rows{2, 1};
+  const std::int64_t right[] = {3}, negative[] = {-1}, less[] = {2}, more[] = {4};
+  const velo_tensor in = tensor_of(x.data(), f32, rows), out = tensor_of(y.data(), f32, rows),
+                    to = tensor_of(names.data(), i32, pair), by = tensor_of(w.data(), f32, pair);
+  const auto refused = [&](velo_status code, const char* argument, const said& one) {
+    INFO(one.argument << ": expected " << one.expected << ", got " << one.got);
+    CHECK(one.code == code);
+    CHECK(one.argument == argument);
+  };
+  const auto call = [&](const velo_tensor& from, const std::int64_t* counts,
+                        const velo_tensor& named, const velo_tensor* weights,
+                        const velo_tensor& into, velo_group far = nullptr) {
+    return told(velo_group_combine(stream, inside, far != nullptr ? far : across, &from, counts,
+                                   &named, weights, &into));
+  };
+  const auto of = [](auto& data, velo_dtype dtype, const numbers& shape) {
+    return tensor_of(data.data(), dtype, shape);
+  };
+  const velo_tensor whole = of(y, i32, rows), narrow = of(y, bf16, rows),
+                    far_to = of(names, i32, odd), text = of(w, i32, pair), wide = of(w, f32, two),
+                    few = of(w, f32, short_rows), shared = of(y, f32, pair);
+  refused(VELO_ERR_ARGUMENT, "across", call(in, right, to, &by, out, inside));
+  refused(VELO_ERR_RANK, "in", call(of(x, f32, none), right, to, &by, out));
+  refused(VELO_ERR_DTYPE, "in", call(of(x, i32, rows), right, to, &by, whole));
+  refused(VELO_ERR_DTYPE, "out", call(in, right, to, &by, narrow));
+  refused(VELO_ERR_DTYPE, "out", call(of(x, bf16, rows), right, to, &by, of(y, f16, rows)));
+  refused(VELO_ERR_SHAPE, "targets", call(in, right, far_to, &by, out));
+  refused(VELO_ERR_DTYPE, "targets", call(in, right, by, &by, out));
+  refused(VELO_ERR_SHAPE, "in", call(of(x, f32, odd), right, to, &by, out));
+  refused(VELO_ERR_NULL, "in_counts", call(in, nullptr, to, &by, out));
+  refused(VELO_ERR_ARGUMENT, "in_counts[0]", call(in, negative, to, &by, out));
+  refused(VELO_ERR_ARGUMENT, "in_counts[0]", call(in, more, to, &by, out));
+  refused(VELO_ERR_SHAPE, "in", call(in, less, to, &by, out));
+  refused(VELO_ERR_DTYPE, "weights", call(in, right, to, &text, out));
+  refused(VELO_ERR_SHAPE, "weights", call(in, right, to, &wide, out));
+  refused(VELO_ERR_SHAPE, "weights", call(in, right, to, &few, out));
+  refused(VELO_ERR_OVERLAP, "out", call(in, right, to, &by, in));
+  refused(VELO_ERR_OVERLAP, "out", call(in, right, to, &shared, out));
+  CHECK(call(in, right, to, &by, out).code == VELO_OK);
+  names[2] = 1;  // no rank: known once the work runs
+  refused(VELO_ERR_ARGUMENT, "targets[2]", call(in, right, to, &by, out));
+  names[2] = 0;  // a rank alone goes on
+  CHECK(call(in, right, to, nullptr, out).code == VELO_OK);
+}
+
+TEST_CASE("a rank that does not fit the others' combination, or does not come, ends their groups") {
+  const traffic t(4, 20, 32, 2, true, 9);
+  const auto got = outs_of(t, f32);
+  SECTION("weights of one rank alone") {
+    hosts on(2, 2);
+    const std::vector<said> all = on.all.run([&](int rank) {
+      return caller(on, t, rank, how{f32, f32, rank != 3}).call(*got[at(rank)]);
+    });
+    CHECK(all[1].code == VELO_ERR_PEER);
+    CHECK(all[3].code == VELO_ERR_PEER);
+    CHECK(told(velo_group_barrier(on.all.stream(3), on.across[3])).code == VELO_ERR_PEER);
+  }
+  SECTION("rows that nobody had") {
+    hosts on(2, 2);
+    traffic wrong = t;
+    wrong.targets[2].assign(wrong.targets[2].size(), 1);
+    REQUIRE(wrong.rows(2) > 0);
+    const std::vector<said> all = on.all.run(
+        [&](int rank) { return caller(on, rank == 2 ? wrong : t, rank).call(*got[at(rank)]); });
+    // Rank 0 stands in for rank 2 on its host, and has rows of rank 1 for it.
+    CHECK(all[0].code == VELO_ERR_PEER);
+    CHECK(all[0].expected.find("all_to_all of") == 0);
+  }
+  SECTION("nobody") {
+    hosts on(2, 2, 150);
+    const std::vector<said> all = on.all.run([&](int rank) {
+      return rank == 3 ? velo_status{VELO_OK} : caller(on, t, rank).call(*got[at(rank)]);
+    });
+    CHECK(all[1].code == VELO_ERR_PEER);
+    CHECK(all[1].rank == 1);  // of the ranks across
+    CHECK(all[0].code == VELO_ERR_PEER);
+    CHECK(all[2].code == VELO_ERR_PEER);
+    CHECK(told(velo_group_barrier(on.all.stream(1), on.inside[1])).code == VELO_ERR_PEER);
+  }
+}
