@@ -5,7 +5,8 @@
 // Every rank times each call by itself; a call costs what the slowest rank needed. Inputs are written
 // anew before each call, a barrier of MPI before each call lines the ranks up, contenders alternate
 // call by call, and every result is checked. Tensors are private to their process. velo over threads
-// (local) is measured by rank 0 alone, while the others sleep. --keep-malloc: what is freed stays with
+// (local) is measured by rank 0 alone, while the others sleep; collectives of up to 512 B are measured as
+// starts of planned ones, too. --keep-malloc: what is freed stays with
 // the process, so that large buffers of OpenMPI's are not new pages each time. Behind the collectives come
 // scenes (comm/scenes.hpp); --scenes: these alone. Goals: goals.json, comm; they are of two ranks.
 #include <malloc.h>
@@ -34,6 +35,8 @@
 
 namespace velo::bench {
 namespace {
+
+constexpr std::int64_t planned_up_to = 512;  // bytes: beyond, a call costs little beside its data
 
 enum class op { barrier, all_reduce, reduce_scatter, all_gather, all_to_all, broadcast };
 constexpr const char* op_names[] = {"barrier",    "all_reduce", "reduce_scatter",
@@ -153,6 +156,22 @@ void call_mpi(tensors& t, MPI_Op bf16_sum) {
   }
 }
 
+// The arguments of a call of velo's, for as long as their tensors.
+struct arguments {
+  explicit arguments(tensors& t)
+      : type(t.type() == dtype::bf16 ? velo_dtype{VELO_DTYPE_BFLOAT, 16, 1}
+                                     : velo_dtype{VELO_DTYPE_FLOAT, 32, 1}),
+        in_count(t.in_count()),
+        out_count(t.out_count()),
+        in{t.in(), {VELO_DEVICE_CPU, 0}, 1, type, &in_count, nullptr, 0},
+        out{t.out(), {VELO_DEVICE_CPU, 0}, 1, type, &out_count, nullptr, 0} {}
+  arguments(const arguments&) = delete;
+
+  const velo_dtype type;
+  const std::int64_t in_count, out_count;
+  const velo_tensor in, out;
+};
+
 struct velo_rank {
   velo_context context = nullptr;
   velo_stream stream = nullptr;
@@ -165,25 +184,36 @@ struct velo_rank {
     require(velo_context_stream(context, &stream));
   }
   void call(tensors& t) const {
-    const velo_dtype type = t.type() == dtype::bf16 ? velo_dtype{VELO_DTYPE_BFLOAT, 16, 1}
-                                                    : velo_dtype{VELO_DTYPE_FLOAT, 32, 1};
-    const std::int64_t in_count = t.in_count(), out_count = t.out_count();
-    const velo_tensor in{t.in(), {VELO_DEVICE_CPU, 0}, 1, type, &in_count, nullptr, 0};
-    const velo_tensor out{t.out(), {VELO_DEVICE_CPU, 0}, 1, type, &out_count, nullptr, 0};
+    const arguments a(t);
     switch (t.what()) {
       case op::barrier:
         return require(velo_group_barrier(stream, group));
       case op::all_reduce:
-        return require(velo_group_all_reduce(stream, group, nullptr, &in, &out));
+        return require(velo_group_all_reduce(stream, group, nullptr, &a.in, &a.out));
       case op::reduce_scatter:
-        return require(velo_group_reduce_scatter(stream, group, nullptr, &in, &out));
+        return require(velo_group_reduce_scatter(stream, group, nullptr, &a.in, &a.out));
       case op::all_gather:
-        return require(velo_group_all_gather(stream, group, &in, &out));
+        return require(velo_group_all_gather(stream, group, &a.in, &a.out));
       case op::all_to_all:
-        return require(velo_group_all_to_all(stream, group, &in, &out));
+        return require(velo_group_all_to_all(stream, group, &a.in, &a.out));
       case op::broadcast:
-        return require(velo_group_broadcast(stream, group, 0, &in));
+        return require(velo_group_broadcast(stream, group, 0, &a.in));
     }
+  }
+
+  // Of what is small, what a start costs in the place of a call.
+  velo_collective plan(tensors& t) const {
+    constexpr velo_collective_kind kinds[] = {
+        VELO_COLLECTIVE_BARRIER,    VELO_COLLECTIVE_ALL_REDUCE, VELO_COLLECTIVE_REDUCE_SCATTER,
+        VELO_COLLECTIVE_ALL_GATHER, VELO_COLLECTIVE_ALL_TO_ALL, VELO_COLLECTIVE_BROADCAST};
+    const arguments a(t);
+    velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
+    desc.kind = kinds[static_cast<int>(t.what())];
+    desc.in = &a.in;
+    desc.out = &a.out;
+    velo_collective made = nullptr;
+    require(velo_collective_create(group, &desc, &made));
+    return made;
   }
 };
 
@@ -324,15 +354,23 @@ std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op b
     std::vector<contender> all = {{"OpenMPI", [&](tensors& x) { call_mpi(x, bf16_sum); }, {}},
                                   {"shm", [&](tensors& x) { shm.call(x); }, {}},
                                   {"mpi", [&](tensors& x) { mpi.call(x); }, {}}};
+    velo_collective planned = nullptr;
+    if (bytes <= planned_up_to) {
+      planned = shm.plan(t);
+      all.push_back(
+          {"planned", [&](tensors&) { require(velo_collective_start(shm.stream, planned)); }, {}});
+    }
     alternate(all, t, set.seconds);
+    velo_collective_destroy(planned);
     std::vector<double> local;
     if (rank == 0) local = by_threads(what, type, bytes, ranks, set.seconds / 3);
     sleep_through();
     if (rank != 0) return;
-    for (const std::size_t i : {1, 2})
+    const std::size_t before = rows.size();
+    for (std::size_t i = 1; i < all.size(); ++i)
       rows.push_back(row_of(what, type, bytes, all[i].name, ranks, all[i].seconds, all[0].seconds));
     rows.push_back(row_of(what, type, bytes, "local", ranks, local, all[0].seconds));
-    for (std::size_t i = rows.size() - 3; i < rows.size(); ++i) print_line(stdout, rows[i]);
+    for (std::size_t i = before; i < rows.size(); ++i) print_line(stdout, rows[i]);
   };
   if (set.scenes_alone) return rows;
   one(op::barrier, dtype::f32, 8);

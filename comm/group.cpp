@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "comm/planned.hpp"
 #include "comm/transport/self.hpp"
 #include "comm/transport/waiting.hpp"
 #include "core/checksum.hpp"
@@ -61,6 +62,24 @@ struct group::call final : core::work {
   ticket place;
 };
 
+struct group::repeated_call final : core::work {
+  repeated_call(group& home, std::shared_ptr<planned_operation> given)
+      : work(core::demand::waits), home(home), plan(std::move(given)) {
+    function = plan->what.function;
+  }
+
+  void run(core::execution& state) override {
+    home.serve(place, plan->what, [&](transport& link, core::arena&) {
+      home.carry_out_again(place, *plan, link, state);
+    });
+  }
+  void skip() noexcept override { home.drop(place, plan->what); }
+
+  group& home;
+  const std::shared_ptr<planned_operation> plan;
+  ticket place;
+};
+
 group::group(core::context& owner, std::unique_ptr<transport> link, group_settings set)
     : owner_(owner), link_(std::move(link)), set_(std::move(set)), scratch_(owner.memory()) {}
 
@@ -77,7 +96,7 @@ void group::raise_if_ended() const {
 }
 
 void group::submit(core::stream& on, const operation& what) {
-  link_->admit(what);
+  admit(what);
   if (on.is_inline()) {
     on.run_waiting([&](core::execution& state) {
       ticket place;
@@ -90,6 +109,38 @@ void group::submit(core::stream& on, const operation& what) {
   core::work_ptr<call> piece = on.make<call>(*this, what);
   ticket& place = piece->place;
   enter(on, place, what, [&] { on.enqueue(std::move(piece)); });
+}
+
+void group::start(core::stream& on, const std::shared_ptr<planned_operation>& plan) {
+  const operation& what = plan->what;
+  const auto count = [&] {
+    plan->started.store(plan->started.load(std::memory_order_relaxed) + 1,
+                        std::memory_order_relaxed);
+  };
+  if (on.is_inline()) {
+    on.run_waiting([&](core::execution& state) {
+      ticket place;
+      enter(on, place, what, count);
+      serve(place, what,
+            [&](transport& link, core::arena&) { carry_out_again(place, *plan, link, state); });
+    });
+    return;
+  }
+  core::work_ptr<repeated_call> piece = on.make<repeated_call>(*this, plan);
+  ticket& place = piece->place;
+  enter(on, place, what, [&] {
+    on.enqueue(std::move(piece));
+    count();
+  });
+}
+
+void group::carry_out_again(const ticket& place, planned_operation& plan, transport& link,
+                            core::execution& state) {
+  const scratch_reset after{plan.scratch};
+  for (const message& one : plan.what.messages) one.moved = -1;
+  core::execution own{state.context, state.stream,       state.threads, plan.scratch,
+                      state.isa,     state.optimization, state.caches};
+  carry_out(place, plan.what, link, own);
 }
 
 void group::carry_out(const ticket& place, const operation& what, transport& link,

@@ -25,6 +25,8 @@
 
 namespace velo::comm {
 
+struct planned_operation;
+
 struct group_settings {
   std::string label;
   std::int64_t timeout_ns;
@@ -43,8 +45,12 @@ class group {
   int size() const noexcept { return link_->size(); }
   std::int64_t timeout_ns() const noexcept { return set_.timeout_ns; }
 
-  // Throws PEER when the group has ended, and what the stream throws.
+  // Throws UNSUPPORTED: an operation that the transport cannot carry out.
+  void admit(const operation& what) const { link_->admit(what); }
+  // Throws PEER when the group has ended, and what the stream throws. start: of an operation that was
+  // admitted, which is called again and again (planned.hpp).
   void submit(core::stream& on, const operation& what);
+  void start(core::stream& on, const std::shared_ptr<planned_operation>& what);
 
   // The transport of a part, or of the survivors of this group, which has ended. A part has its turn
   // among the calls. Throws as the transport does; a part: STATE when called by work that computes.
@@ -80,6 +86,7 @@ class group {
 
  private:
   struct call;
+  struct repeated_call;
 
   struct scratch_reset {
     ~scratch_reset() { scratch.reset(); }
@@ -89,6 +96,8 @@ class group {
   void raise_if_ended() const;
   void carry_out(const ticket& place, const operation& what, transport& link,
                  core::execution& state);
+  void carry_out_again(const ticket& place, planned_operation& what, transport& link,
+                       core::execution& state);
   void verify(const ticket& place, const operation& what, transport& link, core::execution& state);
   ticket number(const operation& what);        // of a call that no stream carries
   void begin_if_free(ticket& place) noexcept;  // with the lock

@@ -4,16 +4,6 @@
 #include "core/json.hpp"
 
 namespace velo::comm {
-namespace {
-
-std::int64_t bytes_of(const operation& what) {
-  std::int64_t all = what.in_bytes();
-  for (const message& one : what.messages) all += one.bytes;
-  return all;
-}
-
-}  // namespace
-
 void history::call(std::uint64_t number, const operation& what) noexcept {
   const std::size_t at = (number - 1) % most;
   if (at == records_.size()) records_.emplace_back();
@@ -21,7 +11,7 @@ void history::call(std::uint64_t number, const operation& what) noexcept {
   one = record();
   one.number = last_ = number;
   one.terms = what.terms;
-  one.bytes = bytes_of(what);
+  one.bytes = what.bytes();
 }
 
 history::record* history::find(std::uint64_t number) noexcept {

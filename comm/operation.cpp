@@ -101,6 +101,12 @@ std::string terms::text() const {
   return all;
 }
 
+std::int64_t operation::bytes() const noexcept {
+  std::int64_t all = in_bytes();
+  for (const message& one : messages) all += one.bytes;
+  return all;
+}
+
 // By way of a block of its own, since out may be one of the sources.
 void operation::combine(const reduction_slice& slice) const {
   if (custom == nullptr) return kernel(slice);

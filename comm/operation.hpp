@@ -98,6 +98,7 @@ struct operation {
   std::int64_t in_size() const noexcept { return terms.in_bits / 8; }
   std::int64_t out_size() const noexcept { return terms.out_bits / 8; }
   std::int64_t in_bytes() const noexcept { return count * in_size(); }
+  std::int64_t bytes() const noexcept;  // of this rank, as histories have it
   std::int64_t out_bytes() const noexcept { return count * out_size(); }
   bool reduces() const noexcept { return kernel != nullptr || custom != nullptr; }
   void combine(const reduction_slice& slice) const;

@@ -82,6 +82,25 @@ static void alone(velo_stream stream, velo_context context) {
   WORKS(velo_group_all_to_all(stream, group, &from, &to));
   WORKS(velo_group_all_to_all_v(stream, group, &from, two, second, two, NULL, &to));
   EXPECT(out[0] == 2 && out[1] == 3 && out[2] == 3);
+  {
+    velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
+    velo_collective copy = NULL;
+    char text[200];
+    desc.kind = VELO_COLLECTIVE_ALL_GATHER;
+    desc.in = &from;
+    desc.out = &to;
+    WORKS(velo_collective_create(group, &desc, &copy));
+    in[0] = 7;
+    WORKS(velo_collective_start(stream, copy));
+    EXPECT(out[0] == 7);
+    in[0] = 1;
+    WORKS(velo_collective_start(stream, copy));
+    EXPECT(out[0] == 1 && out[3] == 4);
+    WORKS(velo_collective_describe(copy, text, sizeof text, NULL));
+    EXPECT(strstr(text, "all_gather of 4 int32") != NULL && strstr(text, "\"started\":2") != NULL);
+    velo_collective_destroy(copy);
+    EXPECT(velo_collective_start(stream, copy) == VELO_ERR_HANDLE);
+  }
   WORKS(velo_group_create(context, NULL, &across));
   WORKS(velo_group_dispatch(stream, group, across, &from, &targets, four, &to));
   EXPECT(out[0] == 1 && out[3] == 4);

@@ -2,7 +2,6 @@
 #include "velo/group.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include "capi/src/destroy.hpp"
 #include "capi/src/group_desc.hpp"
 #include "capi/src/group_of.hpp"
+#include "capi/src/reduction.hpp"
 #include "comm/collective/calls.hpp"
 #include "comm/transport/local.hpp"
 #include "comm/transport/mpi/load.hpp"
@@ -20,15 +20,15 @@
 
 using namespace velo;
 using capi::group_of;
+using capi::read_reduction;
 using core::fail;
 using core::text;
 
 namespace {
 
-// The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t reduction_size = 32;
+// The struct of ABI 1.0; later ones are longer.
 constexpr std::uint32_t info_size = 48;
-static_assert(sizeof(velo_reduction) >= reduction_size && sizeof(velo_group_info) >= info_size);
+static_assert(sizeof(velo_group_info) >= info_size);
 
 // call(caller): the operation.
 template <class Call>
@@ -38,19 +38,6 @@ velo_status submit(const char* function, velo_stream stream, velo_group group, C
     core::stream& on = capi::stream_of(stream, of.owner());
     of.submit(on, call(comm::caller{of.owner(), of.rank(), of.size()}));
   });
-}
-
-velo_reduction read_reduction(const velo_reduction* given) {
-  const velo_reduction sum = VELO_REDUCTION_INIT;
-  if (given == nullptr) return sum;
-  const velo_reduction how = capi::read_struct(given, reduction_size, "reduction", sum);
-  if (how.op < VELO_REDUCE_SUM || how.op > VELO_REDUCE_CUSTOM)
-    fail(VELO_ERR_ARGUMENT, "reduction.op", "a VELO_REDUCE", text("%d", how.op));
-  if (!std::isfinite(how.scale))
-    fail(VELO_ERR_ARGUMENT, "reduction.scale", "a finite number", text("%g", how.scale));
-  if (how.op == VELO_REDUCE_CUSTOM && how.fn == nullptr)
-    fail(VELO_ERR_NULL, "reduction.fn", "a function that combines", "NULL");
-  return how;
 }
 
 // What a new group is made from where another says the rest.

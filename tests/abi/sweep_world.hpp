@@ -104,6 +104,9 @@ class world {
     REQUIRE(velo_swap_create(context_, nullptr, &swap) == VELO_OK);
     velo_group group = nullptr;
     REQUIRE(velo_group_create(context_, nullptr, &group) == VELO_OK);
+    const velo_collective_desc barrier = VELO_COLLECTIVE_DESC_INIT;
+    velo_collective collective = nullptr;
+    REQUIRE(velo_collective_create(group, &barrier, &collective) == VELO_OK);
     REQUIRE(velo_stream_create(context_, &stream) == VELO_OK);
     REQUIRE(velo_event_create(context_, &event) == VELO_OK);
     REQUIRE(velo_event_record(event, stream) == VELO_OK);
@@ -142,6 +145,7 @@ class world {
                                                {"velo_recompute_plan", recompute_plan_},
                                                {"velo_swap", swap},
                                                {"velo_group", group},
+                                               {"velo_collective", collective},
                                                {"velo_buckets", buckets},
                                                {"velo_topology", topology_},
                                                {"velo_schedule", schedule_},

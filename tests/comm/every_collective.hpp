@@ -1,5 +1,6 @@
 // Every collective once, on tensors of numbers whose sums depend on their order: what came out, as
-// bytes, to be held against what threads of one process get.
+// bytes, to be held against what threads of one process get. Some ranks call collectives, others plan
+// them: it makes no difference to anybody.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -18,6 +19,7 @@ struct rank_of_group {
   velo_stream stream = nullptr;
   velo_group group = nullptr;
   int rank = 0, size = 1;
+  bool plans = false;
 };
 
 inline velo_context new_context() {
@@ -69,6 +71,65 @@ class numbers {
   bytes data_;
 };
 
+inline velo_status call(velo_stream stream, velo_group group, const velo_collective_desc& d) {
+  switch (d.kind) {
+    case VELO_COLLECTIVE_BARRIER:
+      return velo_group_barrier(stream, group);
+    case VELO_COLLECTIVE_ALL_REDUCE:
+      return velo_group_all_reduce(stream, group, d.reduction, d.in, d.out);
+    case VELO_COLLECTIVE_REDUCE:
+      return velo_group_reduce(stream, group, d.rank, d.reduction, d.in, d.out);
+    case VELO_COLLECTIVE_BROADCAST:
+      return velo_group_broadcast(stream, group, d.rank, d.in);
+    case VELO_COLLECTIVE_ALL_GATHER:
+      return velo_group_all_gather(stream, group, d.in, d.out);
+    case VELO_COLLECTIVE_ALL_GATHER_V:
+      return velo_group_all_gather_v(stream, group, d.in, d.out_counts, d.out_offsets, d.out);
+    case VELO_COLLECTIVE_REDUCE_SCATTER:
+      return velo_group_reduce_scatter(stream, group, d.reduction, d.in, d.out);
+    case VELO_COLLECTIVE_REDUCE_SCATTER_V:
+      return velo_group_reduce_scatter_v(stream, group, d.reduction, d.in, d.in_counts, d.out);
+    case VELO_COLLECTIVE_ALL_TO_ALL:
+      return velo_group_all_to_all(stream, group, d.in, d.out);
+    case VELO_COLLECTIVE_ALL_TO_ALL_V:
+      return velo_group_all_to_all_v(stream, group, d.in, d.in_counts, d.in_offsets, d.out_counts,
+                                     d.out_offsets, d.out);
+    case VELO_COLLECTIVE_GATHER:
+      return velo_group_gather(stream, group, d.rank, d.in, d.out);
+    case VELO_COLLECTIVE_GATHER_V:
+      return velo_group_gather_v(stream, group, d.rank, d.in, d.out_counts, d.out_offsets, d.out);
+    case VELO_COLLECTIVE_SCATTER:
+      return velo_group_scatter(stream, group, d.rank, d.in, d.out);
+    case VELO_COLLECTIVE_SCATTER_V:
+      return velo_group_scatter_v(stream, group, d.rank, d.in, d.in_counts, d.in_offsets, d.out);
+    case VELO_COLLECTIVE_SEND:
+      return velo_group_send(stream, group, d.rank, d.in);
+    case VELO_COLLECTIVE_RECEIVE:
+      return velo_group_receive(stream, group, d.rank, d.in);
+    default:
+      return velo_group_exchange(stream, group, d.messages, d.message_count);
+  }
+}
+
+inline velo_status plan_and_start(velo_stream stream, velo_group group,
+                                  const velo_collective_desc& desc) {
+  velo_collective one = nullptr;
+  velo_status done = velo_collective_create(group, &desc, &one);
+  if (done == VELO_OK) done = velo_collective_start(stream, one);
+  velo_collective_destroy(one);
+  return done;
+}
+
+inline velo_collective_desc collective_of(velo_collective_kind kind, const velo_tensor* in,
+                                          const velo_tensor* out, std::int32_t rank = 0) {
+  velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
+  desc.kind = kind;
+  desc.rank = rank;
+  desc.in = in;
+  desc.out = out;
+  return desc;
+}
+
 // Every collective once, on tensors of about `count` elements; what came out is appended.
 class every_collective {
  public:
@@ -76,7 +137,7 @@ class every_collective {
       : me_(me), dtype_(dtype), count_(count), all_(all) {}
 
   velo_status run() {
-    velo_status done = velo_group_barrier(me_.stream, me_.group);
+    velo_status done = ask(collective_of(VELO_COLLECTIVE_BARRIER, nullptr, nullptr));
     for (int op = VELO_REDUCE_SUM; op <= VELO_REDUCE_CUSTOM && done == VELO_OK; ++op) {
       velo_reduction how = VELO_REDUCTION_INIT;
       how.op = op;
@@ -92,7 +153,11 @@ class every_collective {
   numbers filled(std::int64_t count) const {
     return numbers(dtype_, count, me_.rank * 31 + static_cast<int>(count % 1000));
   }
-  velo_status keep(velo_status done, const numbers& out) {
+  velo_status ask(const velo_collective_desc& what) const {
+    return (me_.plans ? plan_and_start : call)(me_.stream, me_.group, what);
+  }
+  velo_status keep(const velo_collective_desc& what, const numbers& out) {
+    const velo_status done = ask(what);
     out.append_to(all_);
     return done;
   }
@@ -103,26 +168,26 @@ class every_collective {
     const velo_tensor from = in.view(), to = out.view(), all = whole.view(), own = part.view(),
                       larger = wide.view();
     const int root = static_cast<int>(count_ % me_.size);
-    velo_status done = keep(velo_group_all_reduce(me_.stream, me_.group, &how, &from, &to), out);
+    const auto with = [&](velo_collective_kind kind, const velo_tensor* x, const velo_tensor* y) {
+      velo_collective_desc desc = collective_of(kind, x, y, root);
+      desc.reduction = &how;
+      return desc;
+    };
+    velo_status done = keep(with(VELO_COLLECTIVE_ALL_REDUCE, &from, &to), out);
     if (done == VELO_OK && dtype_.bits == 16 && how.op != VELO_REDUCE_CUSTOM)
-      done = keep(velo_group_all_reduce(me_.stream, me_.group, &how, &from, &larger), wide);
+      done = keep(with(VELO_COLLECTIVE_ALL_REDUCE, &from, &larger), wide);
     if (done == VELO_OK)
-      done = keep(velo_group_reduce(me_.stream, me_.group, root, &how, &from,
-                                    me_.rank == root ? &to : nullptr),
-                  out);
-    if (done == VELO_OK)
-      done = keep(velo_group_reduce_scatter(me_.stream, me_.group, &how, &all, &own), part);
+      done = keep(with(VELO_COLLECTIVE_REDUCE, &from, me_.rank == root ? &to : nullptr), out);
+    if (done == VELO_OK) done = keep(with(VELO_COLLECTIVE_REDUCE_SCATTER, &all, &own), part);
     const std::vector<std::int64_t> counts = uneven();
     std::int64_t sum = 0;
     for (const std::int64_t one : counts) sum += one;
     const numbers several = filled(sum), mine = filled(counts[static_cast<std::size_t>(me_.rank)]);
     const velo_tensor before = several.view(), after = mine.view();
-    if (done == VELO_OK)
-      done = keep(
-          velo_group_reduce_scatter_v(me_.stream, me_.group, &how, &before, counts.data(), &after),
-          mine);
-    if (done == VELO_OK)
-      done = keep(velo_group_all_reduce(me_.stream, me_.group, &how, &from, &from), in);
+    velo_collective_desc parts = with(VELO_COLLECTIVE_REDUCE_SCATTER_V, &before, &after);
+    parts.in_counts = counts.data();
+    if (done == VELO_OK) done = keep(parts, mine);
+    if (done == VELO_OK) done = keep(with(VELO_COLLECTIVE_ALL_REDUCE, &from, &from), in);
     return done;
   }
 
@@ -133,19 +198,18 @@ class every_collective {
                       wide = gathered.view(), own = part.view();
     const int root = me_.size - 1;
     const bool is_root = me_.rank == root;
-    velo_status done = keep(velo_group_broadcast(me_.stream, me_.group, root, &shared), x);
+    velo_status done = keep(collective_of(VELO_COLLECTIVE_BROADCAST, &shared, nullptr, root), x);
     if (done == VELO_OK)
-      done = keep(velo_group_all_gather(me_.stream, me_.group, &from, &wide), gathered);
+      done = keep(collective_of(VELO_COLLECTIVE_ALL_GATHER, &from, &wide), gathered);
     if (done == VELO_OK)
-      done = keep(velo_group_all_to_all(me_.stream, me_.group, &all, &wide), gathered);
+      done = keep(collective_of(VELO_COLLECTIVE_ALL_TO_ALL, &all, &wide), gathered);
+    if (done == VELO_OK) done = keep(collective_of(VELO_COLLECTIVE_ALL_TO_ALL, &all, &all), whole);
     if (done == VELO_OK)
-      done = keep(velo_group_all_to_all(me_.stream, me_.group, &all, &all), whole);
-    if (done == VELO_OK)
-      done = keep(velo_group_gather(me_.stream, me_.group, root, &from, is_root ? &wide : nullptr),
+      done = keep(collective_of(VELO_COLLECTIVE_GATHER, &from, is_root ? &wide : nullptr, root),
                   gathered);
     if (done == VELO_OK)
-      done = keep(velo_group_scatter(me_.stream, me_.group, root, is_root ? &wide : nullptr, &own),
-                  part);
+      done =
+          keep(collective_of(VELO_COLLECTIVE_SCATTER, is_root ? &wide : nullptr, &own, root), part);
     return done;
   }
 
@@ -170,21 +234,20 @@ class every_collective {
     const numbers in = filled(counts[static_cast<std::size_t>(me_.rank)]), all = filled(end),
                   gifts = filled(giving), taken = filled(taking);
     const velo_tensor from = in.view(), to = all.view(), gift = gifts.view(), got = taken.view();
-    velo_status done = keep(
-        velo_group_all_gather_v(me_.stream, me_.group, &from, counts.data(), offsets.data(), &to),
-        all);
-    if (done == VELO_OK)
-      done = keep(velo_group_all_to_all_v(me_.stream, me_.group, &gift, give.data(), nullptr,
-                                          take.data(), nullptr, &got),
-                  taken);
-    if (done == VELO_OK)
-      done = keep(
-          velo_group_gather_v(me_.stream, me_.group, 0, &from, counts.data(), offsets.data(), &to),
-          all);
-    if (done == VELO_OK)
-      done = keep(
-          velo_group_scatter_v(me_.stream, me_.group, 0, &to, counts.data(), offsets.data(), &from),
-          in);
+    velo_collective_desc gather = collective_of(VELO_COLLECTIVE_ALL_GATHER_V, &from, &to);
+    gather.out_counts = counts.data();
+    gather.out_offsets = offsets.data();
+    velo_collective_desc exchange = collective_of(VELO_COLLECTIVE_ALL_TO_ALL_V, &gift, &got);
+    exchange.in_counts = give.data();
+    exchange.out_counts = take.data();
+    velo_collective_desc scatter = collective_of(VELO_COLLECTIVE_SCATTER_V, &to, &from);
+    scatter.in_counts = counts.data();
+    scatter.in_offsets = offsets.data();
+    velo_status done = keep(gather, all);
+    if (done == VELO_OK) done = keep(exchange, taken);
+    gather.kind = VELO_COLLECTIVE_GATHER_V;
+    if (done == VELO_OK) done = keep(gather, all);
+    if (done == VELO_OK) done = keep(scatter, in);
     return done;
   }
 

@@ -77,6 +77,14 @@ TEST_CASE("a rank alone has every collective") {
   CHECK_FALSE(called);  // there is nobody to combine with
   group.all_to_all(stream, x, y);
   group.all_to_all(stream, x, two, nullptr, two, nullptr, y);
+  velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
+  desc.kind = VELO_COLLECTIVE_BROADCAST;
+  desc.in = x.get();
+  const velo::collective copy = velo::collective::create(group, desc);
+  copy.start(stream);
+  CHECK(copy.describe<std::string>().find("broadcast of 2 float32") != std::string::npos);
+  desc.rank = 7;
+  CHECK_THROWS_AS(velo::collective::create(group, desc), velo::error);
   const velo::group across = velo::group::create(context);
   std::int32_t itself[] = {0, 0};
   group.dispatch(stream, across, x, velo::tensor_view(itself, {2}), two, y);

@@ -168,6 +168,21 @@ velo_status combine(world& w) {
       itself, {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_INT, 32, 1}, pairs, nullptr, 0};
   return velo_group_combine(w.now, w.groups[0], w.groups[1], &in, rows, &targets, &by, &out);
 }
+velo_status plan(velo_group group, velo_collective& made, int rank) {
+  const velo_tensor x = tensor(from[rank], most);
+  velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
+  desc.kind = VELO_COLLECTIVE_ALL_REDUCE;
+  desc.in = desc.out = &x;
+  return velo_collective_create(group, &desc, &made);
+}
+void open_planned(world& w) {
+  open_one(w);
+  must(plan(w.groups[0], w.collective, 0));
+}
+void open_for_start(world& w) {
+  open_for<all_reduce>(w);
+  must(plan(w.groups[0], w.collective, 0));
+}
 void open_for_dispatch(world& w) {
   open_one(w);
   must(velo_group_create(w.context, nullptr, &w.groups[1]));
@@ -225,6 +240,29 @@ std::vector<entry> comm_rows() {
       row_of<reduce_scatter_v>("velo_group_reduce_scatter_v"),
       row_of<all_to_all>("velo_group_all_to_all"),
       row_of<all_to_all_v>("velo_group_all_to_all_v"),
+      {"velo_collective_create", open_one,
+       [](world& w) { return plan(w.groups[0], w.collective, 0); }, close_all},
+      {"velo_collective_destroy", open_planned,
+       [](world& w) {
+         velo_collective_destroy(w.collective);
+         return gone(velo_collective_describe(w.collective, text, sizeof text, nullptr));
+       },
+       close_all},
+      {"velo_collective_start", open_for_start,
+       [](world& w) { return velo_collective_start(w.now, w.collective); }, close_all},
+      {"velo_collective_start",
+       [](world& w) {
+         open_for_start(w);
+         must(velo_stream_create(w.context, &w.queue));
+       },
+       [](world& w) {
+         const velo_status queued = velo_collective_start(w.queue, w.collective);
+         return queued != VELO_OK ? queued : velo_stream_synchronize(w.queue);
+       },
+       close_all},
+      {"velo_collective_describe", open_planned,
+       [](world& w) { return velo_collective_describe(w.collective, text, sizeof text, nullptr); },
+       close_all},
       {"velo_group_dispatch", open_for_dispatch, dispatch, close_all},
       {"velo_group_combine", open_for_dispatch, combine, close_all},
       row_of<gather>("velo_group_gather"),

@@ -44,6 +44,7 @@ struct world {
   velo_context peer = nullptr;       // of the second rank
   velo_stream peer_queue = nullptr;  // its calls wait there
   velo_group groups[3] = {};
+  velo_collective collective = nullptr;
   velo_buckets buckets = nullptr;
   velo_topology topology = nullptr;
   velo_schedule schedule = nullptr;

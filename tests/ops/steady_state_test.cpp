@@ -1,5 +1,5 @@
-// A warmed-up sequence of operators, or of queued work and events, asks nobody for memory: not
-// malloc, not the operating system, not the host's allocator. And nothing is made executable but a
+// A warmed-up sequence of operators, of queued work and events, or of planned collectives, asks nobody
+// for memory: not malloc, not the operating system, not the host's allocator. And nothing is made executable but a
 // closure.
 //
 // A program of its own, because it stands in for malloc, mmap and mprotect: it counts calls and
@@ -8,8 +8,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
+#include <thread>
 
 #include "core/stream.hpp"
 #include "example_call.hpp"
@@ -98,6 +100,7 @@ class hosted_context {
   ~hosted_context() { velo_context_destroy(context_); }
   hosted_context(const hosted_context&) = delete;
   velo_stream stream() const { return stream_; }
+  velo_context handle() const { return context_; }
 
  private:
   velo_context context_ = nullptr;
@@ -220,4 +223,113 @@ TEST_CASE("operators, other work and events on a warmed-up queue allocate nothin
   CHECK(requests == 0);
   CHECK(waited == 8);
   CHECK(computed == 8);
+}
+
+namespace {
+
+// What one of three ranks has planned: a bit of every way that there is through shared memory.
+class plans {
+ public:
+  plans(velo_group group, int rank) {
+    const std::int64_t few = 2, many = 30000, third = 10000, counts[] = {1000, 0, 29000},
+                       own = counts[rank];
+    const auto tensor = [](std::vector<float>& of, const std::int64_t& count) {
+      return velo_tensor{
+          of.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &count, nullptr, 0};
+    };
+    const velo_tensor small = tensor(in_, few), large = tensor(in_, many),
+                      part = tensor(in_, third), other = tensor(out_, many),
+                      small_other = tensor(out_, few), part_other = tensor(out_, third),
+                      uneven = tensor(in_, own);
+    const velo_group_message both[] = {{&part, (rank + 1) % 3, VELO_MESSAGE_SEND},
+                                       {&part_other, (rank + 2) % 3, VELO_MESSAGE_RECEIVE}};
+    velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
+    desc.out_counts = counts;
+    desc.messages = both;
+    desc.message_count = 2;
+    const auto add = [&](velo_collective_kind kind, const velo_tensor& in, const velo_tensor& out) {
+      desc.kind = kind;
+      desc.in = &in;
+      desc.out = &out;
+      all_.emplace_back();
+      REQUIRE(velo_collective_create(group, &desc, &all_.back()) == VELO_OK);
+    };
+    add(VELO_COLLECTIVE_BARRIER, small, small_other);
+    add(VELO_COLLECTIVE_ALL_REDUCE, small, small_other);
+    add(VELO_COLLECTIVE_ALL_REDUCE, large, other);
+    add(VELO_COLLECTIVE_REDUCE, large, other);
+    add(VELO_COLLECTIVE_BROADCAST, large, other);
+    add(VELO_COLLECTIVE_ALL_GATHER, part, other);
+    add(VELO_COLLECTIVE_ALL_GATHER_V, uneven, other);
+    add(VELO_COLLECTIVE_REDUCE_SCATTER, large, part_other);
+    add(VELO_COLLECTIVE_ALL_TO_ALL, large, other);
+    add(VELO_COLLECTIVE_GATHER, part, other);
+    add(VELO_COLLECTIVE_EXCHANGE, part, part_other);
+  }
+  ~plans() {
+    for (const velo_collective one : all_) velo_collective_destroy(one);
+  }
+  plans(const plans&) = delete;
+
+  int start(velo_stream stream) const {
+    int failures = 0;
+    for (const velo_collective one : all_)
+      failures += velo_collective_start(stream, one) != VELO_OK;
+    return failures;
+  }
+  int meet(velo_stream stream) const {
+    return velo_collective_start(stream, all_.front()) != VELO_OK;
+  }
+
+ private:
+  std::vector<float> in_ = std::vector<float>(30000), out_ = std::vector<float>(30000);
+  std::vector<velo_collective> all_;
+};
+
+}  // namespace
+
+TEST_CASE("starts of planned collectives, at once or on a queue, allocate nothing") {
+  const hosted_context one(1), two(1), three(1);
+  const std::array<const hosted_context*, 3> contexts = {&one, &two, &three};
+  const velo_context handles[] = {one.handle(), two.handle(), three.handle()};
+  velo_group groups[3] = {};
+  REQUIRE(velo_group_create_local(handles, 3, nullptr, groups) == VELO_OK);
+  std::atomic<int> failures{0};
+  std::vector<std::thread> threads;
+  std::vector<velo_stream> queues(3);
+  std::vector<velo_event> events(3);
+  std::vector<std::unique_ptr<plans>> planned;
+  for (std::size_t rank = 0; rank < 3; ++rank) {
+    REQUIRE(velo_stream_create(handles[rank], &queues[rank]) == VELO_OK);
+    REQUIRE(velo_event_create(handles[rank], &events[rank]) == VELO_OK);
+    planned.push_back(std::make_unique<plans>(groups[rank], static_cast<int>(rank)));
+  }
+  for (std::size_t rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      const velo_stream now = contexts[rank]->stream();
+      const plans& mine = *planned[rank];
+      const auto round = [&] {
+        failures += mine.start(now) + mine.start(queues[rank]);
+        failures += velo_event_record(events[rank], queues[rank]) != VELO_OK;
+        failures += velo_event_synchronize(events[rank], -1) != VELO_OK;
+      };
+      for (int i = 0; i < 5; ++i) round();
+      failures += mine.meet(now);
+      if (rank == 0) {
+        allocations = mappings = requests = 0;
+        counting = true;
+      }
+      failures += mine.meet(now);
+      for (int i = 0; i < 10; ++i) round();
+      failures += mine.meet(now);
+      if (rank == 0) counting = false;
+      failures += mine.meet(now);
+    });
+  for (std::thread& each : threads) each.join();
+  CHECK(failures == 0);
+  CHECK(allocations == 0);
+  CHECK(mappings == 0);
+  CHECK(requests == 0);
+  planned.clear();
+  for (const velo_group group : groups) velo_group_destroy(group);
 }

@@ -11,6 +11,7 @@
 
 #include "velo/adaptor.h"
 #include "velo/buckets.h"
+#include "velo/collective.h"
 #include "velo/context.h"
 #include "velo/dispatch.h"
 #include "velo/executor.h"
@@ -442,6 +443,14 @@ struct velo_api {
                                const velo_tensor* in, const int64_t* in_counts,
                                const velo_tensor* targets, const velo_tensor* weights,
                                const velo_tensor* out);
+
+  /* velo/collective.h */
+  velo_status (*collective_create)(velo_group group, const velo_collective_desc* desc,
+                                   velo_collective* collective);
+  void (*collective_destroy)(velo_collective collective);
+  velo_status (*collective_start)(velo_stream stream, velo_collective collective);
+  velo_status (*collective_describe)(velo_collective collective, char* buffer, uint64_t capacity,
+                                     uint64_t* needed);
 };
 
 VELO_END_C

@@ -10,6 +10,7 @@
 #include "velo/adaptor.hpp"
 #include "velo/bfloat16.hpp"
 #include "velo/buckets.hpp"
+#include "velo/collective.hpp"
 #include "velo/context.hpp"
 #include "velo/dynamic.hpp"
 #include "velo/error.hpp"

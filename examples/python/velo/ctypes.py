@@ -78,6 +78,23 @@ VELO_VALUE_INTS = 5
 VELO_VALUE_HANDLE = 6
 VELO_VALUE_POINTER = 7
 VELO_VALUE_TENSORS = 8
+VELO_COLLECTIVE_BARRIER = 0
+VELO_COLLECTIVE_ALL_REDUCE = 1
+VELO_COLLECTIVE_REDUCE = 2
+VELO_COLLECTIVE_BROADCAST = 3
+VELO_COLLECTIVE_ALL_GATHER = 4
+VELO_COLLECTIVE_ALL_GATHER_V = 5
+VELO_COLLECTIVE_REDUCE_SCATTER = 6
+VELO_COLLECTIVE_REDUCE_SCATTER_V = 7
+VELO_COLLECTIVE_ALL_TO_ALL = 8
+VELO_COLLECTIVE_ALL_TO_ALL_V = 9
+VELO_COLLECTIVE_GATHER = 10
+VELO_COLLECTIVE_GATHER_V = 11
+VELO_COLLECTIVE_SCATTER = 12
+VELO_COLLECTIVE_SCATTER_V = 13
+VELO_COLLECTIVE_SEND = 14
+VELO_COLLECTIVE_RECEIVE = 15
+VELO_COLLECTIVE_EXCHANGE = 16
 VELO_TRANSPORT_AUTO = 0
 VELO_TRANSPORT_SELF = 1
 VELO_TRANSPORT_LOCAL = 2
@@ -316,6 +333,10 @@ class velo_group(c_void_p):
     """One rank of a group of ranks that work together."""
 
 
+class velo_collective(c_void_p):
+    """A collective of a rank of a group, described once and started many times."""
+
+
 class velo_topology(c_void_p):
     """Which ranks of a job form which groups."""
 
@@ -442,6 +463,10 @@ class velo_plugin_desc(Sized):
 
 class velo_reduction(Sized):
     """How a collective combines elements."""
+
+
+class velo_collective_desc(Sized):
+    """The arguments of a collective."""
 
 
 class velo_group_desc(Sized):
@@ -879,6 +904,21 @@ velo_reduction._fields_ = [
     ("user", c_void_p),
 ]
 velo_reduction._defaults_ = {"scale": 1}
+velo_collective_desc._fields_ = [
+    ("struct_size", c_uint32),
+    ("kind", c_int32),
+    ("rank", c_int32),
+    ("reserved", c_uint32),
+    ("reduction", POINTER(velo_reduction)),
+    ("in_", POINTER(velo_tensor)),
+    ("out", POINTER(velo_tensor)),
+    ("in_counts", POINTER(c_int64)),
+    ("in_offsets", POINTER(c_int64)),
+    ("out_counts", POINTER(c_int64)),
+    ("out_offsets", POINTER(c_int64)),
+    ("messages", POINTER(velo_group_message)),
+    ("message_count", c_int64),
+]
 velo_group_desc._fields_ = [
     ("struct_size", c_uint32),
     ("transport", c_int32),
@@ -2116,6 +2156,10 @@ FUNCTIONS = {
     "velo_executor_settle": (c_int32, velo_stream, velo_executor),
     "velo_executor_get_stats": (c_int32, velo_executor, POINTER(velo_executor_stats)),
     "velo_group_combine": (c_int32, velo_stream, velo_group, velo_group, POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor)),
+    "velo_collective_create": (c_int32, velo_group, POINTER(velo_collective_desc), POINTER(velo_collective)),
+    "velo_collective_destroy": (None, velo_collective),
+    "velo_collective_start": (c_int32, velo_stream, velo_collective),
+    "velo_collective_describe": (c_int32, velo_collective, c_char_p, c_uint64, POINTER(c_uint64)),
 }
 
 

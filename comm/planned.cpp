@@ -1,0 +1,28 @@
+// Starting a planned collective, and what it tells of itself.
+#include "comm/planned.hpp"
+
+#include "comm/group.hpp"
+#include "core/context.hpp"
+#include "core/json.hpp"
+
+namespace velo::comm {
+
+planned::planned(velo_group home, core::context& owner, operation what)
+    : home_(home),
+      owner_(owner),
+      all_(std::make_shared<planned_operation>(std::move(what), owner.memory())) {}
+
+void planned::start(core::stream& on) const {
+  core::resolve<group>(home_, "group").start(on, all_);
+}
+
+std::string planned::describe() const {
+  const operation& what = all_->what;
+  std::string all = "{\"operation\":";
+  core::append_json_string(all, what.terms.text().c_str());
+  all += ",\"bytes\":" + std::to_string(what.bytes());
+  all += ",\"started\":" + std::to_string(all_->started.load(std::memory_order_relaxed));
+  return all + "}";
+}
+
+}  // namespace velo::comm
