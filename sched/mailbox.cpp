@@ -25,10 +25,13 @@ constexpr std::int64_t spin_ns = 50000, yield_ns = 200000, longest_sleep_ns = 50
 constexpr std::uint64_t short_size = 48;
 constexpr std::uint64_t segment_entries = 127;
 
+// Of one line, which is all that a short message moves from one processor to the other.
 struct entry {
-  unsigned char* memory;  // of a long message, else null
-  std::uint64_t size;
+  unsigned char* memory;                 // of a long message, else null
+  std::atomic<std::uint64_t> filled{0};  // one more than its size; 0: nothing is there yet
   unsigned char bytes[short_size];
+
+  std::uint64_t size() const { return filled.load(std::memory_order_relaxed) - 1; }
 };
 static_assert(sizeof(entry) == 64);
 
@@ -39,7 +42,7 @@ struct alignas(64) segment {
 
 }  // namespace
 
-// One writer, one reader; what is between head and tail is there.
+// One writer, one reader; what is behind head and filled is there.
 class mailbox::queue {
  public:
   queue() : first_(new segment), last_(first_) {}
@@ -50,21 +53,23 @@ class mailbox::queue {
   queue(const queue&) = delete;
   queue& operator=(const queue&) = delete;
 
-  bool empty() const { return tail_.load(std::memory_order_acquire) == head_; }
+  bool empty() const {
+    return first_->entries[head_ % segment_entries].filled.load(std::memory_order_acquire) == 0;
+  }
 
   void put(const void* bytes, std::uint64_t size) {
-    const std::uint64_t at = tail_.load(std::memory_order_relaxed) % segment_entries;
+    const std::uint64_t at = tail_ % segment_entries;
     std::unique_ptr<segment> more;
     if (at + 1 == segment_entries) more = std::make_unique<segment>();
     entry& made = last_->entries[at];
     made.memory = size > short_size ? static_cast<unsigned char*>(::operator new(size)) : nullptr;
-    made.size = size;
     if (size > 0) std::memcpy(size > short_size ? made.memory : made.bytes, bytes, size);
     if (more != nullptr) {
       last_->next = more.get();
       last_ = more.release();
     }
-    tail_.store(tail_.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+    ++tail_;
+    made.filled.store(size + 1, std::memory_order_release);
   }
 
   // Of the reader, when it is not empty.
@@ -76,11 +81,11 @@ class mailbox::queue {
   }
 
  private:
-  // Each on a line of its own: only tail_ is seen by both.
-  alignas(64) std::atomic<std::uint64_t> tail_{0};
+  // Apart: the reader's line, the writer's.
   alignas(64) std::uint64_t head_ = 0;
   segment* first_;
-  alignas(64) segment* last_;
+  alignas(64) std::uint64_t tail_ = 0;
+  segment* last_;
 };
 
 mailbox::mailbox(std::int32_t ranks, std::int64_t timeout_ns)
@@ -148,10 +153,10 @@ void mailbox::receive(std::int32_t at, std::int32_t from, void* bytes, std::uint
   queue& box = between(from, at);
   if (box.empty()) await(box, at, from);
   entry& found = box.front();
-  if (found.size != size)
+  if (found.size() != size)
     fail(VELO_ERR_PEER, "link",
          text("a message of %llu bytes", static_cast<unsigned long long>(size)),
-         text("one of %llu from rank %d", static_cast<unsigned long long>(found.size), from));
+         text("one of %llu from rank %d", static_cast<unsigned long long>(found.size()), from));
   if (size > 0) std::memcpy(bytes, size > short_size ? found.memory : found.bytes, size);
   box.drop(found);
 }
