@@ -173,6 +173,10 @@ VELO_INLINE void put(T* to, vec value) {
   }
 }
 
+template <class T>
+VELO_INLINE void store_exact(T* to, vec value) {
+  store(to, value);
+}
 template <bool Bypass>
 VELO_INLINE void put2(float* to, vec a, vec b) {
   put<Bypass>(to, a);

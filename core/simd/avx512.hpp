@@ -162,6 +162,10 @@ VELO_INLINE void put(T* to, vec value) {
     store(to, value);
   }
 }
+template <class T>
+VELO_INLINE void store_exact(T* to, vec value) {
+  store(to, value);
+}
 // Two vectors, side by side.
 template <bool Bypass>
 VELO_INLINE void put2(float* to, vec a, vec b) {

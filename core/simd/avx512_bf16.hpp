@@ -31,6 +31,24 @@ VELO_INLINE void store2(float* p, vec a, vec b) {
 VELO_INLINE void store2(bf16* p, vec a, vec b) {
   _mm512_storeu_si512(p, reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(b.v, a.v)));
 }
+// Rounded by the plain code where that differs: for what other code rounds elsewhere.
+VELO_INLINE void store_exact(float* p, vec a) {
+  avx512::store(p, a);
+}
+VELO_INLINE void store_exact(bf16* p, vec a) {
+  constexpr int denormal = 0x20;
+  if (__builtin_expect(_mm512_fpclass_ps_mask(a.v, denormal) != 0, 0)) {
+    avx512::store(p, a);
+  } else {
+    avx512_bf16::store(p, a);
+  }
+}
+VELO_INLINE void stream(float* p, vec a) {
+  avx512::stream(p, a);
+}
+VELO_INLINE void stream(bf16* p, vec a) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p), converted(a));
+}
 template <bool Bypass>
 VELO_INLINE void put2(float* to, vec a, vec b) {
   avx512::put2<Bypass>(to, a, b);

@@ -3,8 +3,8 @@
 //
 // Each vector header offers, in a namespace of its own: `width`; `vec`; set, zero, + - * /, fma(a,
 // b, c) = a * b + c, max, min, sqrt, power2, rough_reciprocal, swap_pairs, if_nan; load(p), load(p,
-// n) (missing lanes are zero), store(p, v), store(p, v, n), stream(p, v) (aligned to the vector's
-// bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w), load_any_order(p), put_same_order<Bypass>(p,
+// n) (missing lanes are zero), store(p, v), store(p, v, n), store_exact(p, v), stream(p, v) (aligned to
+// the vector's bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w), load_any_order(p), put_same_order<Bypass>(p,
 // v), each for float and bf16; fence, prefetch, look_ahead; sum and largest across lanes. math.inl
 // adds exp over any of them. Loading a bf16 is exact; storing one rounds to nearest even.
 #pragma once
@@ -109,6 +109,15 @@ VELO_INLINE void store(float* p, vec a, int n = width) {
 VELO_INLINE void store(bf16* p, vec a, int n = width) {
   for (int i = 0; i < n; ++i) p[i] = to_bf16(a.v[i]);
 }
+template <class T>
+VELO_INLINE void stream(T* p, vec a) {  // it has no other stores
+  store(p, a);
+}
+template <class T>
+VELO_INLINE void store_exact(T* p, vec a) {
+  store(p, a);
+}
+VELO_INLINE void fence() {}
 struct words {
   static constexpr int width = 1;
   uint32_t v;

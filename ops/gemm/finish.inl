@@ -2,6 +2,50 @@
 // header's namespace. Where the processor rounds to bf16 itself denormal results are zero, as in
 // the dot products that made them.
 
+// What a result has of a vector once it is stored.
+template <class T>
+VELO_INLINE v::vec rounded(v::vec x) {
+  if constexpr (sizeof(T) == sizeof(float)) return x;
+  alignas(64) T stored[v::width];
+  v::store(stored, x);
+  return v::load(stored);
+}
+
+template <class T>
+VELO_INLINE const T* product_of(const result_part& to, int rank, int i, int j) {
+  return static_cast<const T*>(to.products[rank]) + to.place + i * to.ld_products + j;
+}
+
+// Its sum with those of other ranks, which v::store_exact rounds as reductions do: denormals stay.
+template <class T>
+VELO_INLINE v::vec sum_of_ranks(const result_part& to, int i, int j, int n, v::vec x) {
+  const auto load = [&](int rank) {
+    const T* from = product_of<T>(to, rank, i, j);
+    return n >= v::width ? v::load(from) : v::load(from, n);
+  };
+  v::vec sum = to.own == 0 ? x : load(0);
+  for (int rank = 1; rank < to.ranks; ++rank) sum = sum + (rank == to.own ? x : load(rank));
+  return sum;
+}
+
+// Of row `i` of the result, the columns from `j`: as many vectors of sums.
+template <class T>
+void finish_row(const result_part& to, int i, int j, const float* sums, int vectors) {
+  for (int end = j + vectors * v::width; j < end && j < to.columns; j += v::width) {
+    const int n = to.columns - j < v::width ? to.columns - j : v::width;
+    const v::vec x = v::load(sums);
+    sums += v::width;
+    T* c = static_cast<T*>(to.c) + i * to.ldc + j;
+    if (to.bypass) {
+      v::stream(c, x);
+    } else {
+      alignas(64) T sum[v::width];
+      v::store_exact(sum, sum_of_ranks<T>(to, i, j, n, rounded<T>(x)));
+      __builtin_memcpy(c, sum, static_cast<unsigned>(n) * sizeof(T));
+    }
+  }
+}
+
 // A vector of sums that belongs to the columns from `j` of the row at `c`.
 template <class T>
 VELO_INLINE void finish_vector(const result_part& to, T* c, int j, v::vec x) {

@@ -63,6 +63,10 @@ std::size_t packed_matrix::bytes() const {
   return packed_form(k_, n_, type_, target_).bytes();
 }
 
+int packed_matrix::panel() const {
+  return packed_form(k_, n_, type_, target_).panel;
+}
+
 bool packed_matrix::serves(const gemm_target& target) const {
   const packed_form mine(k_, n_, type_, target_), wanted(k_, n_, type_, target);
   return mine.compute == wanted.compute && mine.panel == wanted.panel && mine.pass == wanted.pass;
@@ -289,6 +293,17 @@ panel_feed gemm_run::feed_of(const tile& t, std::int64_t p, std::int64_t q) cons
   return panel_feed(panel_of_b(t, p, q), words_of(p), form_.width(q), calls);
 }
 
+// What peers made of the next micro-panel's rows, from memory if not from another cache.
+void fetch_products(const result_part& to) {
+  const std::int64_t element = to.bf16 ? 2 : 4;
+  const std::int64_t bytes = std::min(to.rows, micro_rows) * to.ld_products * element;
+  for (int rank = 0; rank < to.ranks; ++rank) {
+    if (rank == to.own) continue;
+    const char* first = static_cast<const char*>(to.products[rank]) + to.place * element;
+    for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(first + at);
+  }
+}
+
 void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t q,
                                      const std::uint32_t* a) const {
   const std::int64_t last_pass = form_.passes() - 1;
@@ -307,10 +322,11 @@ void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t
   x.result = result_of(t.row, t.rows, q);
   const std::int64_t a_next = micro_rows * (plan_.reads_a ? x.a_row : x.words);
   const std::int64_t sums_step = keeps ? micro_rows * x.ld_sums : 0;
-  const std::int64_t result_step = micro_rows * p_.ldc * (x.result.bf16 ? 2 : 4);
+  const std::int64_t result_step = micro_rows * x.result.ldc * (x.result.bf16 ? 2 : 4);
   panel_feed feed = feed_after(t, p, q);
   const micro_kernel multiply = kernels_.multiply(form_.compute);
   for (int call = 0; x.result.rows > 0; ++call) {
+    if (x.last) fetch_products(x.result);
     x.fetch = feed.fetch(call);
     x.sums = x.next_sums;
     x.next_sums += sums_step;
@@ -319,6 +335,7 @@ void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t
     x.a += a_next;
     x.result.rows -= micro_rows;
     x.result.c = static_cast<char*>(x.result.c) + result_step;
+    x.result.place += micro_rows * x.result.ld_products;
   }
   feed.finish();
 }
@@ -352,9 +369,19 @@ void gemm_run::multiply_tiles(const tile& t, std::int64_t p, std::int64_t q, con
 result_part gemm_run::result_of(std::int64_t row, int rows, std::int64_t q) const {
   const bool bf16 = p_.c_type == element_type::bf16;
   const std::int64_t column = q * form_.panel;
-  char* c = static_cast<char*>(p_.c) + (row * p_.ldc + column) * (bf16 ? 2 : 4);
-  const float* bias = p_.bias == nullptr ? nullptr : p_.bias + column;
-  return {bias, c, p_.ldc, rows, form_.columns(q), bf16, p_.accumulate};
+  const int columns = form_.columns(q);
+  const std::int64_t in_block = column * p_.block.rows + (p_.block.first + row) * columns;
+  const std::int64_t place = p_.to_block ? in_block : row * p_.ldc + column;
+  result_part to{};
+  to.bias = p_.bias == nullptr ? nullptr : p_.bias + column;
+  to.c = static_cast<char*>(p_.c) + place * (bf16 ? 2 : 4);
+  to.ldc = p_.to_block ? columns : p_.ldc;
+  to.rows = rows, to.columns = columns;
+  to.bf16 = bf16, to.accumulate = p_.accumulate;
+  to.bypass = p_.to_block && columns == form_.panel;
+  to.products = p_.products, to.ranks = p_.ranks, to.own = p_.own;
+  to.place = in_block, to.ld_products = columns;
+  return to;
 }
 
 void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::int64_t phase_first,
@@ -384,6 +411,7 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
       }
     }
   }
+  if (p_.to_block) kernels_.fence();
 }
 
 std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,

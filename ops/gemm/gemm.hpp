@@ -35,6 +35,13 @@ struct gemm_target {
 // Whether the bf16 dot product beats widening to f32 on this processor.
 bool dot_product_pays();
 
+// A block of a product whose columns lie in panels, each panel's rows one behind the other: what ranks
+// hand each other, in lines that are written whole (sched/overlap).
+struct panel_block {
+  std::int64_t rows = 0;   // of a panel
+  std::int64_t first = 0;  // the one that is the first of this product's
+};
+
 struct gemm_problem {
   std::int64_t m = 0, n = 0, k = 0;
   element_type type = element_type::f32;  // of A and B
@@ -49,6 +56,14 @@ struct gemm_problem {
   element_type c_type = element_type::f32;
   const float* bias = nullptr;  // one a column, or null
   bool accumulate = false;      // add to C; the sum is rounded once
+
+  // Of ranks that sum their products, each times a packed weight: C is such a block, at a line's begin,
+  // and written around the cache, for a peer; or C is the sum of this rounded product, rank `own`'s,
+  // and of the blocks of the `ranks` - 1 others, in their order.
+  panel_block block;
+  bool to_block = false;
+  const void* const* products = nullptr;
+  int ranks = 0, own = 0;
 };
 
 // op(B) in panels of columns, each panel's rows of the depth in one run: what products read.
@@ -63,6 +78,7 @@ class packed_matrix {
   element_type type() const { return type_; }
   bool serves(const gemm_target& target) const;  // whether its products read this form
   std::size_t bytes() const;                     // of the memory it wants, 64-byte aligned
+  int panel() const;                             // columns of a panel
   // `count` of its columns from `first` on, a multiple of 96: of every form's panels.
   packed_matrix columns(std::int64_t first, std::int64_t count) const;
   void place(void* memory) { words_ = static_cast<std::uint32_t*>(memory); }

@@ -32,6 +32,7 @@ struct gemm_kernels {
   void (*strips)(const move&);  // a left side for tiles, in strips of 32 rows, ld_to words apart:
                                 // t[i][j] = s[i][j], two to a word; 16 words of every row after
                                 // each other, then the next 16
+  void (*fence)();              // behind results written around the cache
 
   bool plain() const { return multiply_floats == nullptr; }
   // Whether an ISA below has the same kernels for f32: a dot product changes those of bf16 alone.

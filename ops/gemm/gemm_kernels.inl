@@ -27,4 +27,5 @@ constexpr gemm_kernels kernels = {this_isa,
                                   f32_moves,
                                   wide_moves,
                                   pair_moves,
-                                  strips16};
+                                  strips16,
+                                  v::fence};

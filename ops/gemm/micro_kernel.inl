@@ -99,10 +99,45 @@ VELO_INLINE void leave_sums(const register_block<Rows, Vectors>& sums, float* to
   }
 }
 
+// Of ranks that sum their products: from registers where the block is a whole one, which nearly all
+// are, and of one other rank at most.
+template <class T, int Rows, int Vectors>
+VELO_INLINE void finish_for_ranks(const register_block<Rows, Vectors>& sums, const result_part& to,
+                                  int row, int column) {
+  constexpr bool usual = Rows == most_rows && Vectors == most_vectors;
+  if (usual && to.ranks <= 2 && row + Rows <= to.rows &&
+      column + Vectors * v::width <= to.columns) {
+    T* c = static_cast<T*>(to.c) + row * to.ldc + column;
+    if (to.bypass) {
+#pragma GCC unroll 8
+      for (int i = 0; i < Rows; ++i, c += to.ldc) {
+#pragma GCC unroll 4
+        for (int j = 0; j < Vectors; ++j) v::stream(c + j * v::width, sums[i][j]);
+      }
+      return;
+    }
+    const T* other = product_of<T>(to, 1 - to.own, row, column);
+#pragma GCC unroll 8
+    for (int i = 0; i < Rows; ++i, c += to.ldc, other += to.ld_products) {
+#pragma GCC unroll 4
+      for (int j = 0; j < Vectors; ++j) {  // a sum of two has no order
+        v::store_exact(c + j * v::width, rounded<T>(sums[i][j]) + v::load(other + j * v::width));
+      }
+    }
+    return;
+  }
+  alignas(64) float stored[Rows * Vectors * v::width];
+  leave_sums<Rows, Vectors>(sums, stored, Vectors * v::width);
+  const int rows = to.rows - row < Rows ? to.rows - row : Rows;
+  for (int i = 0; i < rows; ++i)
+    finish_row<T>(to, row + i, column, stored + i * Vectors * v::width, Vectors);
+}
+
 // Rows `row`.. and columns `column`.. of the micro-panel's result.
 template <class T, int Rows, int Vectors>
 VELO_INLINE void finish_block(const register_block<Rows, Vectors>& sums, const result_part& to,
                               int row, int column) {
+  if (to.products != nullptr || to.bypass) return finish_for_ranks<T>(sums, to, row, column);
   T* c = static_cast<T*>(to.c) + row * to.ldc;
   const bool stores_only = to.bias == nullptr && !to.accumulate && row + Rows <= to.rows &&
                            column + Vectors * v::width <= to.columns;
@@ -131,7 +166,7 @@ template <int Rows, int Vectors>
 VELO_INLINE void fetch_ends(const micro_args& x, int row, int column) {
   const int64_t element = x.result.bf16 ? 2 : 4;
   for (int i = 0; i < Rows; ++i) {
-    if (x.last && row + i < x.result.rows) {
+    if (x.last && !x.result.bypass && row + i < x.result.rows) {
       const char* c =
           static_cast<const char*>(x.result.c) + ((row + i) * x.result.ldc + column) * element;
       const int64_t bytes = Vectors * v::width * element;

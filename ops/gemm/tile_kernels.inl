@@ -127,8 +127,12 @@ template <class T>
 void finish_rows(const float* sums, int rows, const result_part& to) {
   T* c = static_cast<T*>(to.c);
   for (int i = 0; i < rows; ++i, sums += tile_side, c += to.ldc) {
-    finish_vector(to, c, 0, v::load(sums));
-    finish_vector(to, c, v::width, v::load(sums + v::width));
+    if (to.products != nullptr || to.bypass) {
+      finish_row<T>(to, i, 0, sums, tile_side / v::width);
+    } else {
+      finish_vector(to, c, 0, v::load(sums));
+      finish_vector(to, c, v::width, v::load(sums + v::width));
+    }
   }
 }
 
@@ -162,9 +166,10 @@ void multiply_tile_panel(const tile_panel& p) {
   const int lines = p.next_b == nullptr ? 0 : (p.width + strips - 1) / strips;
   square_args s{p.a, p.b, p.a_row, p.a_step, p.steps, p.sums, p.ld_sums, p.first, p.next_b, lines};
   result_part to = p.result;
-  const auto finish = !to.bf16                 ? finish_rows<float>
-                      : to.columns < tile_side ? finish_rows<simd::bf16>
-                                               : finish_square;
+  const bool plain = to.columns == tile_side && !to.bypass && to.products == nullptr;
+  const auto finish = !to.bf16 ? finish_rows<float>
+                      : plain  ? finish_square
+                               : finish_rows<simd::bf16>;
   const int64_t below = tile_side * to.ldc * (to.bf16 ? 2 : 4);
   const auto sums_of = [&p](int strip) {
     return p.sums + (p.square == 0 ? strip % 2 * tile_side * tile_side : strip * p.square);
@@ -189,6 +194,7 @@ void multiply_tile_panel(const tile_panel& p) {
     if (!p.last || strip == 0) continue;
     finish(sums_of(strip - 1), rows_of(strip - 1), to);
     to.c = static_cast<char*>(to.c) + below;
+    to.place += tile_side * to.ld_products;
   }
 }
 
