@@ -132,7 +132,7 @@ void multiply_and_scatter(problem& p, const row_source& rows, overlap_kernel::wa
       p.scattering.place, what, [&](comm::transport& link, core::arena& scratch) {
         if (how == overlap_kernel::way::sliced) {
           const cut in = scatter_cut(p);
-          what.terms.counts = in.signature();
+          what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
           const auto relay = link.begin_relay(what, on);
           p.product.c = p.y;
           return reduce_scatter_in_slices({p.product, what, *relay, on, scratch,

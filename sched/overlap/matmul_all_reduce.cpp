@@ -32,8 +32,10 @@ comm::operation reduction_of(const problem& p) {
 }
 
 cut cut_of(const problem& p) {
-  return cut({p.product.m, p.product.n, p.dtype.bits / 8, 1, false, p.slices},
-             p.in.group->relay_room());
+  const int ranks = p.in.size();
+  return cut(
+      {rows_of_part(p.product.m, ranks), p.product.n, p.dtype.bits / 8, ranks, false, p.slices},
+      p.in.group->relay_room());
 }
 
 void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
@@ -50,7 +52,7 @@ void run(const velo_matmul_all_reduce_args& a, const problem& inferred,
   p.in.group->serve(p.in.place, what, [&](comm::transport& link, core::arena& scratch) {
     if (kernel.how == overlap_kernel::way::sliced) {
       const cut in = cut_of(p);
-      what.terms.counts = in.signature();
+      what.terms.counts = in.signature(sliced_product::panel(p.product, on.isa));
       const auto relay = link.begin_relay(what, on);
       all_reduce_in_slices(
           {p.product, what, *relay, on, scratch, p.in.group->rank(), p.in.size(), in});

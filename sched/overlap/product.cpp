@@ -113,11 +113,40 @@ sliced_product::sliced_product(const ops::gemm_problem& problem, core::arena& sc
   });
 }
 
+int sliced_product::panel(const ops::gemm_problem& problem, core::isa isa) {
+  return ops::packed_matrix(problem.k, problem.n, problem.type, isa).panel();
+}
+
 void sliced_product::multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
                               core::execution& turn) const {
-  const ops::packed_matrix weight = weight_.columns(of.column, of.columns);
   ops::gemm_problem slice = problem_;
-  slice.n = of.columns, slice.c = c, slice.ldc = ldc;
+  slice.c = c, slice.ldc = ldc;
+  run(slice, of, a, turn);
+}
+
+void sliced_product::multiply_for_peer(const block& of, const row_source& a, void* to,
+                                       core::execution& turn) const {
+  ops::gemm_problem slice = problem_;
+  slice.c = to, slice.to_block = true;
+  slice.block.rows = of.rows;
+  run(slice, of, a, turn);
+}
+
+void sliced_product::multiply_and_sum(const block& of, const row_source& a,
+                                      const peer_blocks& peers, void* c, std::int64_t ldc,
+                                      core::execution& turn) const {
+  ops::gemm_problem slice = problem_;
+  slice.c = c, slice.ldc = ldc;
+  slice.block.rows = of.rows;
+  slice.products = peers.of, slice.ranks = peers.ranks, slice.own = peers.own;
+  run(slice, of, a, turn);
+}
+
+// Piece by piece of the matrices that the rows are of.
+void sliced_product::run(ops::gemm_problem slice, const block& of, const row_source& a,
+                         core::execution& turn) const {
+  const ops::packed_matrix weight = weight_.columns(of.column, of.columns);
+  slice.n = of.columns;
   std::optional<comm::relay::use> tensors;
   if (a.shown_by != nullptr) tensors.emplace(*a.shown_by);
   for (std::int64_t row = of.row; row < of.row + of.rows; row += slice.m) {
@@ -128,7 +157,9 @@ void sliced_product::multiply(const block& of, const row_source& a, void* c, std
     void* own =
         turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
     ops::gemm(slice, &weight, turn.threads, own, turn.isa);
-    slice.c = static_cast<char*>(slice.c) + slice.m * ldc * element_bytes(slice.c_type);
+    slice.block.first += slice.m;
+    if (!slice.to_block)
+      slice.c = static_cast<char*>(slice.c) + slice.m * slice.ldc * element_bytes(slice.c_type);
   }
 }
 

@@ -70,16 +70,34 @@ struct row_source {
   comm::relay* shown_by = nullptr;  // whose tensors they may be
 };
 
+// What the others of `ranks` ranks made of a block of their products for rank `own`.
+struct peer_blocks {
+  const void* const* of;
+  int ranks, own;
+};
+
 // Blocks of a product, in any order.
 class sliced_product {
  public:
   // Packs the weight, in memory of `scratch`.
   sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
+
   // Rows of `a` by columns of the weight, to where `c` is.
   void multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
                 core::execution& turn) const;
+  // The same for a peer who sums it, to whole lines in shared memory; and with what peers made, summed.
+  void multiply_for_peer(const block& of, const row_source& a, void* to,
+                         core::execution& turn) const;
+  void multiply_and_sum(const block& of, const row_source& a, const peer_blocks& peers, void* c,
+                        std::int64_t ldc, core::execution& turn) const;
+
+  // On what columns of blocks for peers lie: alike among ranks whose kernels are.
+  static int panel(const ops::gemm_problem& problem, core::isa isa);
 
  private:
+  void run(ops::gemm_problem slice, const block& of, const row_source& a,
+           core::execution& turn) const;
+
   const ops::gemm_problem& problem_;
   ops::packed_matrix weight_;
 };

@@ -1,8 +1,7 @@
 // Cutting, and the three loops over slices (slices.hpp).
 //
-// A slice is multiplied into a buffer that stays in a cache and put into its place around the cache:
-// where two processors share no cache, lines that the other has written come at a third of memory's
-// speed, and the call takes longer than product and collective one after the other.
+// What peers read is written around the cache, in whole lines: where two processors share no cache, lines
+// that the other has written come at a third of memory's speed.
 #include "sched/overlap/slices.hpp"
 
 #include <algorithm>
@@ -29,39 +28,14 @@ std::int64_t rows_chosen(const cut::terms& of) {
   return std::clamp(bytes / row / tile * tile, tile, 4 * tile);
 }
 
-// Where a rank's block of a matrix lies.
-struct summand {
+// Where rows lie.
+struct lines {
   const char* first;
-  std::int64_t row;  // bytes from one row to the next
+  std::int64_t row;  // bytes from one to the next
 };
 
-// Blocks of `rows` rows of `columns` elements of all ranks, in their order, into one at `to`.
-void sum_blocks(const slicing& s, const std::vector<summand>& from, char* to, std::int64_t to_row,
-                const block& of, bool bypass, core::execution& turn) {
-  constexpr std::int64_t task_bytes = 64 << 10;
-  const std::int64_t row_bytes = of.columns * element_bytes(s);
-  const bool together =
-      to_row == row_bytes && std::all_of(from.begin(), from.end(),
-                                         [&](const summand& one) { return one.row == row_bytes; });
-  const std::int64_t rows =
-      std::max<std::int64_t>(task_bytes / std::max<std::int64_t>(row_bytes, 1), 1);
-  const std::int64_t tasks = parts(of.rows, rows);
-  const std::size_t ranks = from.size();
-  auto* sources = turn.scratch.take<const void*>(ranks * static_cast<std::size_t>(tasks));
-  turn.threads.slices(tasks, [&](std::int64_t task, int) {
-    const void** in = sources + static_cast<std::size_t>(task) * ranks;
-    const std::int64_t end = std::min(of.rows, (task + 1) * rows);
-    const std::int64_t step = together ? rows : 1;
-    for (std::int64_t row = task * rows; row < end; row += step) {
-      for (std::size_t r = 0; r < ranks; ++r) in[r] = from[r].first + row * from[r].row;
-      const std::int64_t count = std::min(step, end - row) * of.columns;
-      s.what.kernel({in, static_cast<int>(ranks), to + row * to_row, count, 1, bypass});
-    }
-  });
-}
-
 // Rows of so many bytes each, around the cache: for others, or for later.
-void copy_block(const summand& from, char* to, std::int64_t to_row, std::int64_t rows,
+void copy_block(const lines& from, char* to, std::int64_t to_row, std::int64_t rows,
                 std::int64_t bytes, core::execution& turn) {
   constexpr std::int64_t task_bytes = 64 << 10;
   const comm::reduction_kernels& kernels = comm::reductions_for(turn.isa);
@@ -89,65 +63,132 @@ char* at_row(void* first, std::int64_t row, std::int64_t row_bytes) {
   return static_cast<char*>(first) + row * row_bytes;
 }
 
-// The slices of an all_reduce, as one rank sums them.
+// A sum of products in slices: for each slice a rank multiplies what its peers sum, into shared memory,
+// and what it sums itself, where that is added as it is finished.
 class summed_slices {
  public:
-  explicit summed_slices(const slicing& s)
+  // c: of row `first_row` of the product.
+  summed_slices(const slicing& s, const row_source& a, std::int64_t first_row)
       : s_(s),
+        a_(a),
+        product_(s.product, s.scratch, s.on),
         y_row_(s.product.ldc * element_bytes(s)),
-        is_large_(s.product.m * y_row_ > s.on.caches.l2),
-        from_(static_cast<std::size_t>(s.ranks)) {}
+        part_(rows_of_part(s.product.m, s.ranks)),
+        first_row_(first_row),
+        theirs_(static_cast<std::size_t>(s.ranks)) {}
 
-  // Each rank sums all of a slice; or a share of its rows, for all ranks, whose y it can write.
-  // own: this rank's block.
-  void take(const block& of, const char* own) {
-    s_.link.await_piece();
-    const bool shares = s_.link.tensor(s_.rank) != nullptr;
-    const block mine = shares ? share_of(of) : of;
-    const std::int64_t row = of.columns * element_bytes(s_);
+  // Into the place; and what peers show.
+  void multiply_for_peers(std::int64_t number) const {
+    for (int step = 1; step < s_.ranks; ++step) {
+      const int whose = (s_.rank + step) % s_.ranks;
+      in_turn(s_.on, [&](core::execution& turn) {
+        product_.multiply_for_peer(block_of(number, whose), a_,
+                                   s_.link.place() + slot_of(s_.rank, whose), turn);
+      });
+    }
+  }
+  void multiply_own(std::int64_t number) {
     for (int r = 0; r < s_.ranks; ++r)
-      from_[static_cast<std::size_t>(r)] = {
-          (r == s_.rank ? own : s_.link.piece(r)) + (mine.row - of.row) * row, row};
+      theirs_[static_cast<std::size_t>(r)] = s_.link.piece(r) + slot_of(r, s_.rank);
+    const block own = block_of(number, s_.rank);
     in_turn(s_.on, [&](core::execution& turn) {
-      const comm::relay::use tensors(s_.link);
-      sum_blocks(s_, from_, place_in(s_.product.c, mine), y_row_, mine, !shares && is_large_, turn);
-      if (shares) hand_out(mine, turn);
+      product_.multiply_and_sum(own, a_, {theirs_.data(), s_.ranks, s_.rank},
+                                place_in(s_.product.c, own), s_.product.ldc, turn);
     });
-    s_.link.release();
   }
 
-  // Puts a block into the place, of those rows that others sum.
-  void put(const block& of, const char* own, core::execution& turn) const {
-    const std::int64_t row = of.columns * element_bytes(s_);
-    block kept{of.row, 0, of.column, of.columns};
-    if (s_.link.tensor(s_.rank) != nullptr) kept = share_of(of);
-    const std::int64_t before = kept.row - of.row, after = before + kept.rows;
-    copy_block({own, row}, s_.link.place(), row, before, row, turn);
-    copy_block({own + after * row, row}, s_.link.place() + after * row, row, of.rows - after, row,
-               turn);
+  // To the others' y, where it can be written.
+  void hand_out(std::int64_t number) const {
+    const block own = block_of(number, s_.rank);
+    in_turn(s_.on, [&](core::execution& turn) {
+      const comm::relay::use tensors(s_.link);
+      for (int step = 1; step < s_.ranks; ++step)
+        copy(own, {place_in(s_.product.c, own), y_row_},
+             place_in(s_.link.tensor((s_.rank + step) % s_.ranks), own), y_row_, turn);
+    });
+  }
+  // Or to the place, and from those of peers.
+  void leave(std::int64_t number) const {
+    const block own = block_of(number, s_.rank);
+    in_turn(s_.on, [&](core::execution& turn) {
+      copy(own, {place_in(s_.product.c, own), y_row_}, s_.link.place() + result_slot(),
+           own.columns * element_bytes(s_), turn);
+    });
+  }
+  void fetch(std::int64_t number) const {
+    for (int step = 1; step < s_.ranks; ++step) {
+      const int whose = (s_.rank + step) % s_.ranks;
+      const block of = block_of(number, whose);
+      in_turn(s_.on, [&](core::execution& turn) {
+        copy(of, {s_.link.piece(whose) + result_slot(), of.columns * element_bytes(s_)},
+             place_in(s_.product.c, of), y_row_, turn);
+      });
+    }
   }
 
  private:
-  block share_of(const block& of) const {
-    const std::int64_t begin = of.rows * s_.rank / s_.ranks;
-    return {of.row + begin, of.rows * (s_.rank + 1) / s_.ranks - begin, of.column, of.columns};
+  block block_of(std::int64_t number, int whose) const {
+    block of = s_.in.at(number);
+    const std::int64_t first = whose * part_, end = std::min(first + part_, s_.product.m);
+    of.row += first;
+    of.rows = std::clamp<std::int64_t>(end - of.row, 0, of.rows);
+    return of;
   }
   char* place_in(void* y, const block& of) const {
-    return at_row(y, of.row, y_row_) + of.column * element_bytes(s_);
+    return at_row(y, of.row - first_row_, y_row_) + of.column * element_bytes(s_);
   }
-  void hand_out(const block& of, core::execution& turn) const {
-    const std::int64_t bytes = of.columns * element_bytes(s_);
-    for (int step = 1; step < s_.ranks; ++step)
-      copy_block({place_in(s_.product.c, of), y_row_},
-                 place_in(s_.link.tensor((s_.rank + step) % s_.ranks), of), y_row_, of.rows, bytes,
-                 turn);
+  // In a piece of `from`: what is for `to`; and behind those the sum.
+  std::int64_t slot_of(int from, int to) const {
+    return (to - from - 1 + s_.ranks) % s_.ranks * s_.in.bytes();
+  }
+  std::int64_t result_slot() const { return (s_.ranks - 1) * s_.in.bytes(); }
+  void copy(const block& of, const lines& from, char* to, std::int64_t to_row,
+            core::execution& turn) const {
+    copy_block(from, to, to_row, of.rows, of.columns * element_bytes(s_), turn);
   }
 
   const slicing& s_;
-  const std::int64_t y_row_;
-  const bool is_large_;  // of what a cache of one's own holds; then y is written around it
-  std::vector<summand> from_;
+  const row_source& a_;
+  const sliced_product product_;
+  const std::int64_t y_row_, part_, first_row_;
+  std::vector<const void*> theirs_;
 };
+
+// f(number) one slice behind that shown to peers: what it needs was shown a slice ago.
+template <class F>
+void sum_in_slices(const slicing& s, summed_slices& slices, F&& f) {
+  const std::int64_t count = s.in.count();
+  if (count == 0) s.link.await_place();  // to meet the others, as with elements
+  for (std::int64_t i = 0; i <= count; ++i) {
+    if (i < count) {
+      s.link.await_place();
+      slices.multiply_for_peers(i);
+      s.link.show();
+    }
+    if (i == 0) continue;
+    s.link.await_piece();
+    slices.multiply_own(i - 1);
+    f(i - 1);
+    s.link.release();
+  }
+}
+
+// The same where a sum reaches its peers in a piece, too: that of the next slice.
+void sum_by_places(const slicing& s, summed_slices& slices) {
+  const std::int64_t count = s.in.count();
+  for (std::int64_t i = 0; i <= count + 1; ++i) {
+    if (i <= count) s.link.await_place();
+    if (i < count) slices.multiply_for_peers(i);
+    if (i > 0) s.link.await_piece();
+    if (i > 0 && i <= count) {
+      slices.multiply_own(i - 1);
+      slices.leave(i - 1);
+    }
+    if (i <= count) s.link.show();
+    if (i > 1) slices.fetch(i - 2);
+    if (i > 0) s.link.release();
+  }
+}
 
 }  // namespace
 
@@ -157,7 +198,7 @@ cut::cut(const terms& of, std::int64_t room) : of_(of) {
   if (rows_ > row_unit) rows_ = rows_ / row_unit * row_unit;
   rows_ = std::min(rows_, all);
   columns_ = std::max<std::int64_t>(of.columns, 1);
-  const std::int64_t share = room / of.copies / of.element;  // elements
+  const std::int64_t share = room / of.copies / line * line / of.element;  // elements
   if (rows_ * columns_ > share && !of.whole_rows)
     columns_ =
         std::min(columns_, std::max(share / rows_ / column_unit, std::int64_t{1}) * column_unit);
@@ -206,64 +247,22 @@ void shown_rows::end() {
 }
 
 void all_reduce_in_slices(const slicing& s) {
-  const sliced_product product(s.product, s.scratch, s.on);
   const row_source x{&s.product.a, s.product.m, nullptr};
-  summed_slices slices(s);
-  const auto buffer = [&] { return s.scratch.take<char>(static_cast<std::size_t>(s.in.bytes())); };
-  char* const own[] = {buffer(), buffer()};  // of this slice and the one before
-  const std::int64_t count = s.in.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const block of = s.in.at(i);
-    s.link.await_place();
-    in_turn(s.on, [&](core::execution& turn) {
-      product.multiply(of, x, own[i % 2], of.columns, turn);
-      slices.put(of, own[i % 2], turn);
-    });
-    s.link.show();
-    if (i > 0) slices.take(s.in.at(i - 1), own[(i - 1) % 2]);
+  summed_slices slices(s, x, 0);
+  s.link.await_place();
+  if (s.link.tensor(s.rank) != nullptr) {
+    sum_in_slices(s, slices, [&](std::int64_t number) { slices.hand_out(number); });
+  } else {
+    sum_by_places(s, slices);
   }
-  if (count > 0) slices.take(s.in.at(count - 1), own[(count - 1) % 2]);
   s.link.await_readers();
   s.link.finish();
 }
 
 void reduce_scatter_in_slices(const slicing& s, const row_source& a) {
-  const sliced_product product(s.product, s.scratch, s.on);
-  const std::int64_t size = element_bytes(s), y_row = s.product.ldc * size;
-  const std::int64_t part = s.product.m / s.ranks;
-  const auto slot_of = [&](int from, int to) {  // in a piece of `from`: what is for `to`
-    return (to - from - 1 + s.ranks) % s.ranks * s.in.bytes();
-  };
-  std::vector<summand> from(static_cast<std::size_t>(s.ranks));
-  char* const shown = s.scratch.take<char>(static_cast<std::size_t>(s.in.bytes()));
-  const std::int64_t count = s.in.count();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const block of = s.in.at(i);
-    char* to = at_row(s.product.c, of.row, y_row) + of.column * size;
-    const auto multiply = [&](int whose, void* c, std::int64_t ldc, core::execution& turn) {
-      block there = of;
-      there.row += whose * part;
-      product.multiply(there, a, c, ldc, turn);
-    };
-    const std::int64_t row = of.columns * size;
-    s.link.await_place();
-    for (int step = 1; step < s.ranks; ++step) {
-      const int whose = (s.rank + step) % s.ranks;
-      in_turn(s.on, [&](core::execution& turn) {
-        multiply(whose, shown, of.columns, turn);
-        copy_block({shown, row}, s.link.place() + slot_of(s.rank, whose), row, of.rows, row, turn);
-      });
-    }
-    s.link.show();
-    in_turn(s.on, [&](core::execution& turn) { multiply(s.rank, to, s.product.ldc, turn); });
-    s.link.await_piece();
-    for (int r = 0; r < s.ranks; ++r)
-      from[static_cast<std::size_t>(r)] =
-          r == s.rank ? summand{to, y_row} : summand{s.link.piece(r) + slot_of(r, s.rank), row};
-    in_turn(s.on, [&](core::execution& turn) { sum_blocks(s, from, to, y_row, of, false, turn); });
-    s.link.release();
-  }
-  if (count == 0) s.link.await_place();  // to meet the others, as with elements
+  const std::int64_t part = rows_of_part(s.product.m, s.ranks);
+  summed_slices slices(s, a, s.rank * part);
+  sum_in_slices(s, slices, [](std::int64_t) {});
   s.link.finish();
 }
 

@@ -2,15 +2,16 @@
 // see, while the next slice is multiplied.
 //
 // A collective by itself reads and writes all of a product once more, before and after what is sent. Here
-// a slice is sent, and summed, as long as it is in a cache, and gathered rows are multiplied from where
-// they lie: what is left is one copy of what peers need, reading theirs, and waiting for a rank that is
-// slower. Two ranks that multiply on every processor hide nothing behind each other; they have less to
-// move. The weight is packed once for all slices. Bits are those of product and collective: sums are of
-// rounded products, in the order of the ranks.
+// what a peer sums leaves the registers of the product for shared memory, what it made is added in the
+// registers of ours, fetched while they multiply, and gathered rows are multiplied from where they lie:
+// memory works while the processor multiplies, and what is left is arithmetic, for a sum that all ranks
+// get a copy of it, and waiting for a rank that is slower. The weight is packed once for all slices.
+// Bits are those of product and collective: sums are of rounded products, in the order of the ranks.
 #pragma once
 
 #include <vector>
 
+#include "core/round_up.hpp"
 #include "sched/overlap/product.hpp"
 
 namespace velo::sched {
@@ -31,12 +32,17 @@ class cut {
   bool pays() const { return pays_; }
   std::int64_t count() const { return across_ * ((of_.rows + rows_ - 1) / rows_); }
   block at(std::int64_t number) const;
-  std::int64_t bytes() const { return rows_ * columns_ * of_.element; }  // of the largest
-  std::uint64_t signature() const {  // what ranks must agree on; never 0
-    return static_cast<std::uint64_t>(rows_) << 32 | static_cast<std::uint64_t>(columns_) << 1 | 1;
+  std::int64_t bytes() const {  // of the largest, in whole lines
+    return core::round_up(rows_ * columns_ * of_.element, line);
+  }
+  // What ranks must agree on, with the panels of blocks for peers; never 0.
+  std::uint64_t signature(int panel = 0) const {
+    return static_cast<std::uint64_t>(rows_) << 32 | static_cast<std::uint64_t>(columns_) << 7 |
+           static_cast<std::uint64_t>(panel) << 1 | 1;
   }
 
  private:
+  static constexpr std::int64_t line = 64;
   const terms of_;
   std::int64_t rows_, columns_, across_ = 1;
   bool pays_ = true;
@@ -74,6 +80,11 @@ class shown_rows {
   std::vector<const void*> of_;
 };
 
+// Of rows that are summed by one rank each, the most that one has: all of as many parts, but the last.
+inline std::int64_t rows_of_part(std::int64_t rows, int ranks) {
+  return (rows + ranks - 1) / ranks;
+}
+// what.in: c of this rank, where all ranks' sums go.
 void all_reduce_in_slices(const slicing& s);
 // c: this rank's part of the rows.
 void reduce_scatter_in_slices(const slicing& s, const row_source& a);
