@@ -106,6 +106,14 @@ struct variant {
   std::int64_t gap = 0;
 };
 
+void add_products(double x, const double* y, std::int64_t n, double* sums, double* sizes) {
+  for (std::int64_t j = 0; j < n; ++j) {
+    const double term = x * y[j];
+    sums[j] += term;
+    sizes[j] += std::fabs(term);
+  }
+}
+
 struct product {
   variant v;
   std::int64_t m, n, k;
@@ -170,18 +178,29 @@ struct product {
     }
   };
 
+  // op(B), a row behind the other.
+  std::vector<double> whole_b() const {
+    std::vector<double> all;
+    all.reserve(static_cast<std::size_t>(n * k));
+    for (std::int64_t q = 0; q < k; ++q)
+      for (std::int64_t j = 0; j < n; ++j) all.push_back(v.transpose_b ? b.at(j, q) : b.at(q, j));
+    return all;
+  }
+
   // The largest error in units of what rounding may cost; infinite when bytes between rows changed.
+  // A row of sums grows at once, so that none waits for the term before.
   double error(const matrix& out) const {
     double worst = 0;
+    const std::vector<double> all_b = whole_b();
+    std::vector<double> sums, sizes;
     for (std::int64_t i = 0; i < m; i = velo::testing::next_compared(i, m)) {
+      sums.assign(static_cast<std::size_t>(n), 0);
+      sizes.assign(static_cast<std::size_t>(n), 0);
+      for (std::int64_t q = 0; q < k; ++q)
+        add_products(v.transpose_a ? a.at(q, i) : a.at(i, q), all_b.data() + q * n, n, sums.data(),
+                     sizes.data());
       for (std::int64_t j = 0; j < n; ++j) {
-        double sum = 0, size = 0;
-        for (std::int64_t q = 0; q < k; ++q) {
-          const double term =
-              (v.transpose_a ? a.at(q, i) : a.at(i, q)) * (v.transpose_b ? b.at(j, q) : b.at(q, j));
-          sum += term;
-          size += std::fabs(term);
-        }
+        double sum = sums[static_cast<std::size_t>(j)], size = sizes[static_cast<std::size_t>(j)];
         if (v.bias) sum += static_cast<double>(bias[static_cast<std::size_t>(j)]), size += 1;
         if (v.accumulate) sum += c.at(i, j), size += std::fabs(c.at(i, j));
         double bound = 6e-8 * size * (3 + std::sqrt(static_cast<double>(k)));
