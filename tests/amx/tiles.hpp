@@ -68,28 +68,30 @@ inline void clear(int i) {
   std::memset(tiles.at(i).data, 0, sizeof tiles.at(i).data);
 }
 
-inline float half_at(const unsigned char* p) {
-  std::uint32_t word = 0;
-  std::memcpy(reinterpret_cast<unsigned char*>(&word) + 2, p, 2);
+// Of the two halves in a word, in the order of their addresses.
+inline float half_of(std::uint32_t word, int half) {
+  const std::uint32_t bits = half == 0 ? word << 16 : word & 0xffff0000u;
   float value;
-  std::memcpy(&value, &word, sizeof value);
+  std::memcpy(&value, &bits, sizeof value);
   return value;
 }
 
-// c[r][j] += a[r][2k] * b[k][2j] + a[r][2k + 1] * b[k][2j + 1]
+// c[r][j] += a[r][2k] * b[k][2j] + a[r][2k + 1] * b[k][2j + 1], of sixteen j at once.
 inline void multiply(int c, int a, int b) {
   soft_tile &sums = tiles.at(c), &left = tiles.at(a), &right = tiles.at(b);
   for (int r = 0; r < sums.rows; ++r) {
-    for (int j = 0; j < sums.bytes / 4; ++j) {
-      float sum;
-      std::memcpy(&sum, sums.data[r] + 4 * j, sizeof sum);
-      for (int k = 0; k < left.bytes / 4; ++k) {
-        for (int half = 0; half < 4; half += 2) {
-          sum += half_at(left.data[r] + 4 * k + half) * half_at(right.data[k] + 4 * j + half);
-        }
+    float row[16];
+    std::memcpy(row, sums.data[r], sizeof row);
+    for (int k = 0; k < left.bytes / 4; ++k) {
+      std::uint32_t pair, words[16];
+      std::memcpy(&pair, left.data[r] + 4 * k, sizeof pair);
+      std::memcpy(words, right.data[k], sizeof words);
+      for (int half = 0; half < 2; ++half) {
+        const float x = half_of(pair, half);
+        for (int j = 0; j < 16; ++j) row[j] += x * half_of(words[j], half);
       }
-      std::memcpy(sums.data[r] + 4 * j, &sum, sizeof sum);
     }
+    std::memcpy(sums.data[r], row, static_cast<std::size_t>(sums.bytes));
   }
 }
 
