@@ -28,7 +28,7 @@ struct planned_operation {
       : what(std::move(given)), scratch(memory) {}
 
   const operation what;
-  core::arena scratch;  // of the call that has its turn
+  core::arena scratch;                    // of the call that has its turn
   std::atomic<std::uint64_t> started{0};  // written under the group's lock
 };
 

@@ -187,8 +187,8 @@ static velo_status clipped(void* user, const void* states, int32_t known, int32_
   *factor = 0.5;
   return VELO_OK;
 }
-static velo_status stepped(void* user, velo_stream stream, const velo_action* action,
-                           double factor, int32_t final) {
+static velo_status stepped(void* user, velo_stream stream, const velo_action* action, double factor,
+                           int32_t final) {
   (void)stream;
   EXPECT(action->kind == VELO_ACTION_OPTIMIZER && factor == 0.5 && final == 1);
   ++((int*)user)[VELO_ACTION_OPTIMIZER];

@@ -8,7 +8,7 @@
  *
  *   velo_collective_create(group, &desc, &sum)
  *   for each step:
- *     ..                                        new numbers in desc.in's memory
+ *     ..                                        new numbers in the memory of desc.in
  *     velo_collective_start(stream, sum)
  *     velo_event_record(event, stream)
  *

@@ -14,7 +14,7 @@
  * A step of experts, of tokens x, with the weights w of their targets:
  *
  *   velo_group_dispatch(stream, inside, across, x, targets, counts, rows)
- *   ..                                               the experts' rows, in the same places
+ *   ..                                               rows of the experts, in the same places
  *   velo_group_combine(stream, inside, across, rows, counts, targets, w, y)
  *
  * Gradients. Each is the other's: of dispatch's in it is the combine of out's gradient, without
