@@ -300,7 +300,7 @@ void configuration::require_fit(std::int64_t ranks) const {
 void configuration::check_parallel() const {
   const auto& p = values.parallel;
   if (p.pp == 1) {
-    for (const char* name : {"vpp", "timeline", "post_validation"})
+    for (const char* name : {"vpp", "timeline", "in_advance", "post_validation"})
       if (at(name).origin != "default" && text(at(name)) != "0" && text(at(name)) != "\"\"" &&
           text(at(name)) != "false")
         refuse(name, "is of a model that is cut into stages, not with", "pp");
@@ -318,10 +318,10 @@ void configuration::check_parallel() const {
   if (p.post_validation && values.memory.swap_optimizer != "off")
     refuse("post_validation", "keeps a copy of the optimizer's state here, not with",
            "swap_optimizer");
+  if (p.in_advance && p.pipeline != "ripipe")
+    refuse("in_advance", "is of ripipe, not with", "pipeline");
   if (p.pipeline == "seq1f1b")
     refuse("pipeline", "splits sequences, whose attention cannot add up gradients yet");
-  if (p.pipeline == "ripipe")
-    refuse("pipeline", "makes activations again within the schedule, which this program does not");
   require_pipeline();
 }
 

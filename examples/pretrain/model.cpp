@@ -71,12 +71,12 @@ buffer model::make_floats(const pass& now) const {
 
 velo::tensor_view model::forward(const velo::stream_ref& stream, activations& of,
                                  std::int64_t sequences, bool alone) {
-  forward_stage(stream, of, sequences, {}, alone);
+  forward_stage(stream, of, sequences, {}, alone ? kept::nothing : kept::all);
   return rows(begin(stream, of), of.logits, settings_.vocab);
 }
 
 buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
-                            buffer input, bool alone) {
+                            buffer input, kept what) {
   of.clear();  // a forward pass without a backward pass leaves something
   of.sequences = sequences;
   const pass now = begin(stream, of);
@@ -86,10 +86,16 @@ buffer model::forward_stage(const velo::stream_ref& stream, activations& of, std
   } else {
     of.residual[0] = std::move(input);
   }
-  for (std::size_t i = 0; i < depth_; ++i) layer_forward(now, of, i, alone);
+  for (std::size_t i = 0; i < depth_; ++i) layer_forward(now, of, i, what);
   if (!ends_) return std::move(of.residual[depth_]);
-  head_forward(now, of, alone);
+  head_forward(now, of, what == kept::nothing);
   return {};
+}
+
+void model::make_again(const velo::stream_ref& stream, activations& of) const {
+  const pass now = begin(stream, of);
+  for (std::size_t i = 0; i < depth_; ++i) layer_forward(now, of, i, kept::all);
+  of.residual[depth_] = {};  // the next stage has it
 }
 
 void model::head_forward(const pass& now, activations& of, bool alone) const {
@@ -205,15 +211,19 @@ void model::weight_gradients(const velo::stream_ref& stream, activations& of) co
   of.embedded_gradient = {};
 }
 
-void model::layer_forward(const pass& now, activations& of, std::size_t layer, bool alone) const {
-  const layer_recompute& what = recompute_[layer];
+void model::layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const {
+  const layer_recompute& later = recompute_[layer];
   of.residual[layer + 1] = layers_[layer].forward(now, of.residual[layer], of.layers[layer]);
-  decoder_layer::let_go(of.layers[layer], what);
-  if (alone) of.layers[layer] = {};
+  decoder_layer::let_go(of.layers[layer], later);
+  if (what != kept::all) {
+    of.layers[layer] = {};
+    if (what == kept::nothing || layer > 0) of.residual[layer] = {};
+    return;
+  }
   const bool inside_group =
-      what.has(VELO_RECOMPUTE_FULL) && what.first < static_cast<std::int64_t>(layer);
-  if (alone || inside_group) of.residual[layer] = {};
-  if (alone || of.away == nullptr) return;
+      later.has(VELO_RECOMPUTE_FULL) && later.first < static_cast<std::int64_t>(layer);
+  if (inside_group) of.residual[layer] = {};
+  if (of.away == nullptr) return;
   // The copies of a layer go on while the next one computes. The last is needed at once.
   if (layer > 0) of.each_kept(layer - 1, [&](buffer& each) { of.away->settle(each); });
   if (layer + 1 < depth_) of.each_kept(layer, [&](buffer& each) { of.away->out(each); });

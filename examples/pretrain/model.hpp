@@ -18,6 +18,10 @@ struct stage_range {
   std::size_t first, last;
 };
 
+// What a forward pass leaves for what follows: all that the backward pass reads but what is made again
+// there; the input alone, for model::make_again; or nothing, of a pass that is alone.
+enum class kept { all, input, nothing };
+
 class model {
  public:
   // Of sequences of one length. `from` and the weights must outlive the model.
@@ -43,7 +47,9 @@ class model {
   // A stage's: from what the stage before gives, borrowed, in the place of the embedding; its output,
   // or nothing in the last stage, of which there is a loss.
   buffer forward_stage(const velo::stream_ref& stream, activations& of, std::int64_t sequences,
-                       buffer input, bool alone = false);
+                       buffer input, kept what = kept::all);
+  // After a forward pass that kept its input, of a stage that is not the last: as if it had kept all.
+  void make_again(const velo::stream_ref& stream, activations& of) const;
 
   // After forward: the sum, or the mean, of the losses of all targets that count, in nats.
   double loss(const velo::stream_ref& stream, activations& of, velo::reduction how);
@@ -81,7 +87,7 @@ class model {
   void embed_backward(const pass& now, activations& of, const buffer& gradient) const;
   void head_forward(const pass& now, activations& of, bool alone) const;
   buffer head_backward(const pass& now, activations& of, double scale, bool later);
-  void layer_forward(const pass& now, activations& of, std::size_t layer, bool alone) const;
+  void layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const;
   void bring_back(activations& of, std::size_t layer) const;
   void layer_backward(const pass& now, activations& of, std::size_t layer, buffer& gradient,
                       bool later) const;

@@ -103,12 +103,15 @@ void configuration::add_parallel() {
   add("parallel", "pipeline", &p.pipeline,
       "order in which they work on the micro-batches (accumulation): gpipe, 1f1b, interleaved, "
       "looped-bfs, zbh1, zbh2, zb1p, zbv, zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, "
-      "nanopipe, auto");
+      "nanopipe, ripipe, auto");
   add("parallel", "vpp", &p.vpp, "parts of the model that a rank has; 0: as the order has it", 0,
       1024);
   add("parallel", "timeline", &p.timeline,
       "FILE that receives when each rank did what in the third step: a picture (.svg), or a trace "
       "for Perfetto (any other ending)");
+  add("parallel", "in_advance", &p.in_advance,
+      "true: ripipe makes all activations again, ahead of the gradients that they wait for; false: "
+      "those for which there is no room, where a rank would wait");
   add("parallel", "post_validation", &p.post_validation,
       "true: no rank waits for the norm of all gradients; a step that would have been clipped is "
       "rolled back and done again, with the same bits, from a copy of weights and moments");

@@ -48,6 +48,7 @@ pipeline::pipeline(member& rank, const settings& values, const stage_plan& plan,
         recompute_in(values.memory, static_cast<std::int64_t>(layers.last - layers.first)));
   }
   cells_.resize(stages_.size() * static_cast<std::size_t>(plan.units()));
+  for (const velo_action& each : plan.made_again_by(rank.stage())) cell_of(each).again = true;
   const bool records = !values.parallel.timeline.empty();
   if (late == nullptr) {
     executor_ = make_executor(plan.order(), records, nullptr);
@@ -107,6 +108,7 @@ velo::executor pipeline::make_executor(const velo::schedule& order, bool records
   desc.input = &call<&pipeline::input>;
   desc.weight = &call<&pipeline::later>;
   desc.backward = &call<&pipeline::both>;
+  desc.other = &call<&pipeline::other>;
   desc.released = [](void* user, const velo_action* action) {
     static_cast<pipeline*>(user)->released(*action);
   };
@@ -179,7 +181,8 @@ void pipeline::forward(velo_executor_call& call) {
   const std::int64_t sequences =
       (*from_)(plan_.microbatch(call.action.stage, call.action.microbatch), *of.work);
   if (sequences > 0) {
-    of.output = at.part.forward_stage(stream_, *of.work, sequences, borrowed(call.inputs), scores_);
+    const kept what = scores_ ? kept::nothing : of.again ? kept::input : kept::all;
+    of.output = at.part.forward_stage(stream_, *of.work, sequences, borrowed(call.inputs), what);
     if (at.part.ends())
       loss_ +=
           at.part.loss(stream_, *of.work, scores_ ? velo::reduction::sum : velo::reduction::mean);
@@ -210,6 +213,12 @@ void pipeline::weight(const velo_executor_call& call) {
   of.work->told = at.left == 1 ? told_ : nullptr;
   at.part.weight_gradients(stream_, *of.work);
   finish(at, of);
+}
+
+// Of a row's actions that neither compute nor communicate RECOMPUTE is the one that does something here.
+void pipeline::make_again(const velo_executor_call& call) {
+  if (scores_ || call.action.kind != VELO_ACTION_RECOMPUTE) return;
+  stage_of(call.action).part.make_again(stream_, *cell_of(call.action).work);
 }
 
 void pipeline::measure(void* state) {

@@ -57,6 +57,7 @@ class pipeline {
     activations* work = nullptr;
     buffer output, gradient;
     std::int64_t shape[2] = {};
+    bool again = false;  // the schedule makes its activations again: F keeps the input alone
   };
 
   double run(const source& from, bool scores);
@@ -66,6 +67,7 @@ class pipeline {
   void forward(velo_executor_call& call);
   void backward(velo_executor_call& call, bool later);
   void weight(const velo_executor_call& call);
+  void make_again(const velo_executor_call& call);
   void finish(stage& at, cell& of);
   void hand_out(velo_executor_call& call, cell& of, const buffer& made) const;
   void released(const velo_action& a);
@@ -74,6 +76,7 @@ class pipeline {
   void input(velo_executor_call& call) { backward(call, true); }
   void both(velo_executor_call& call) { backward(call, false); }
   void later(velo_executor_call& call) { weight(call); }
+  void other(velo_executor_call& call) { make_again(call); }
   void measure(void* state);
   void update(const velo_action& a, double factor, bool final);
   void roll_back();

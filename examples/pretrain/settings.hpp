@@ -65,6 +65,7 @@ struct parallel_settings {
   std::string pipeline = "1f1b";  // the kind of schedule
   std::int64_t vpp = 0;           // stages of a rank; 0: as the kind has it
   std::string timeline;
+  bool in_advance = false;       // ripipe makes all activations again
   bool post_validation = false;  // no step waits for the norm of all ranks' gradients
 };
 

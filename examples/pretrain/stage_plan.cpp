@@ -1,6 +1,8 @@
 // Layers to stages, and stages to ranks as the schedule has them.
 #include "stage_plan.hpp"
 
+#include <algorithm>
+
 namespace pretrain {
 
 namespace {
@@ -15,6 +17,7 @@ velo_schedule_kind kind_of(const std::string& name) {
 
 velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatches,
                            std::uint32_t flags) {
+  if (how.in_advance) flags |= VELO_SCHEDULE_IN_ADVANCE;
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   desc.kind = kind_of(how.pipeline);
   desc.ranks = static_cast<std::int32_t>(how.pp);
@@ -53,6 +56,15 @@ stage_range stage_plan::layers_of(int stage) const {
   const auto place = static_cast<std::size_t>(stage % length()),
              all = static_cast<std::size_t>(length());
   return {layers * place / all, layers * (place + 1) / all};
+}
+
+std::vector<velo_action> stage_plan::made_again_by(int rank) const {
+  std::vector<velo_action> row(static_cast<std::size_t>(order_.length(rank)));
+  order_.actions(rank, 0, static_cast<std::int64_t>(row.size()), row.data());
+  row.erase(std::remove_if(row.begin(), row.end(),
+                           [](const velo_action& a) { return a.kind != VELO_ACTION_RECOMPUTE; }),
+            row.end());
+  return row;
 }
 
 holding stage_plan::held_by(int rank) const {

@@ -33,6 +33,8 @@ class stage_plan {
 
   std::vector<int> stages_of(int rank) const;
   stage_range layers_of(int stage) const;
+  // The stages and micro-batches whose activations a rank makes again within the schedule.
+  std::vector<velo_action> made_again_by(int rank) const;
   holding held_by(int rank) const;
 
  private:

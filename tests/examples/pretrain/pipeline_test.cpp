@@ -11,10 +11,10 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr const char* kinds[] = {"gpipe",      "1f1b",      "interleaved", "looped-bfs",
-                                 "zbh1",       "zbh2",      "zb1p",        "zbv",
-                                 "zbv-greedy", "vhalf",     "vmin",        "1f1b-v",
-                                 "dualpipe",   "dualpipev", "nanopipe",    "auto"};
+constexpr const char* kinds[] = {"gpipe",  "1f1b",   "interleaved", "looped-bfs", "zbh1",
+                                 "zbh2",   "zb1p",   "zbv",         "zbv-greedy", "vhalf",
+                                 "vmin",   "1f1b-v", "dualpipe",    "dualpipev",  "nanopipe",
+                                 "ripipe", "auto"};
 
 // Eight layers and as many micro-batches, in f32.
 pretrain::settings eight_of_each() {
@@ -97,6 +97,23 @@ TEST_CASE("a model in stages has the losses of a whole one whatever its order") 
 
 TEST_CASE("copies of a model in stages have the losses of a whole one, both ways through it, too") {
   train_alike(2, {2}, {2}, {"zbh1", "dualpipe"});
+}
+
+TEST_CASE("what a schedule makes again has the bits of what it keeps") {
+  pretrain::settings s = eight_of_each();
+  s.schedule.steps = 3;
+  s.parallel.pp = 2;
+  s.parallel.pipeline = "interleaved";
+  const std::vector<float> kept = losses_of(s, 3);
+  s.parallel.pipeline = "ripipe";
+  for (const bool in_advance : {false, true}) {
+    INFO("in advance: " << in_advance);
+    s.parallel.in_advance = in_advance;
+    CHECK(losses_of(s, 3) == kept);
+    s.memory.recompute = "selective";  // is made again twice
+    CHECK(losses_of(s, 3) == kept);
+    s.memory.recompute = "none";
+  }
 }
 
 TEST_CASE("steps that are validated late have the bits of those that wait, clipped or not") {
@@ -239,7 +256,7 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--pp", "2", "--swap_activations", "host"}, "is of a whole model, not with pp = 2");
   refused({"--pp", "2", "--trace", w / "trace"}, "is of a whole model, not with pp = 2");
   refused({"--pp", "2", "--pipeline", "seq1f1b"}, "splits sequences");
-  refused({"--pp", "2", "--pipeline", "ripipe"}, "makes activations again");
+  refused({"--pp", "2", "--in_advance", "true"}, "is of ripipe, not with pipeline");
   refused({"--pp", "2", "--pipeline", "2f2b"}, "must be one of those that --help lists");
   refused({"--pp", "2", "--pipeline", "zbv"}, "layers = 2 must be at least 4, the stages of");
   refused({"--pp", "2", "--pipeline", "dualpipev", "--layers", "4"}, "accumulation = 1 must be");
