@@ -40,19 +40,19 @@ class homecoming {
     if (link.size() == 1) return;
     counts give(at(link.size())), take = give;
     to_.each_crossing([&](std::int64_t, int host, std::int64_t) { ++give[at(host)]; });
-    exchange(link, on_, to_.function, give, take);
-    const std::int64_t words = to_.each * (what_.weighted ? 2 : 1);
+    exchange(link, on_, to_, give, take);
+    const std::int64_t words = to_.each * (to_.weighted ? 2 : 1);
     char* asked = bytes(4 * sum_of(give) * words);
     pack(give, words, asked);
     char* got = bytes(4 * sum_of(take) * words);
-    exchange(link, on_, to_.function, int32, {asked, side_by_side(give, words)},
+    exchange(link, on_, to_, int32, {asked, side_by_side(give, words)},
              {got, side_by_side(take, words)});
     for (int host = 0; host < link.size(); ++host) {
       if (host == to_.host()) continue;
       const std::int64_t rows = take[at(host)];
       const auto* targets = reinterpret_cast<const std::int32_t*>(got);
       const auto* weights = reinterpret_cast<const float*>(targets + rows * to_.each);
-      batches_[at(host)] = {targets, what_.weighted ? weights : nullptr, rows};
+      batches_[at(host)] = {targets, to_.weighted ? weights : nullptr, rows};
       got += 4 * rows * words;
     }
   }
@@ -74,7 +74,7 @@ class homecoming {
     for (int host = 0; host < to_.hosts(); ++host) {
       const auto from = what_.in_parts.begin() + std::ptrdiff_t{host} * to_.near();
       char* rows = host == to_.host() ? own : others;
-      exchange(link, on_, to_.function, to_.dtype, {what_.in, {from, from + to_.near()}},
+      exchange(link, on_, to_, to_.dtype, {what_.in, {from, from + to_.near()}},
                {rows, side_by_side(take[at(host)], to_.width)});
       arrived_[at(host)] = {rows, take[at(host)], to_.row_bytes()};
       if (host != to_.host()) sums = add_up(host, sums);
@@ -90,7 +90,7 @@ class homecoming {
     to_.each_crossing(
         [&](std::int64_t, int host, std::int64_t n) { take[at(host)] += words_of(n); });
     auto* got = reinterpret_cast<float*>(bytes(4 * sum_of(take)));
-    exchange(link, on_, to_.function, float32, {sums_, side_by_side(give_, 1)},
+    exchange(link, on_, to_, float32, {sums_, side_by_side(give_, 1)},
              {got, side_by_side(take, 1)});
     for (std::size_t host = 0; host < got_.size(); ++host) {
       got_[host] = got;
@@ -162,7 +162,7 @@ class homecoming {
     to_.each_crossing([&](std::int64_t row, int host, std::int64_t) {
       block& one = next[at(host)];
       one.targets = std::copy_n(to_.targets + row * to_.each, to_.each, one.targets);
-      if (what_.weighted)
+      if (to_.weighted)
         one.weights = std::copy_n(what_.weights + row * to_.each, to_.each, one.weights);
     });
   }
@@ -294,8 +294,9 @@ combination combine_call(group& inside, group& across, const velo_tensor* given_
   const buffer in = buffer_of(inside.owner(), given_in, "in"),
                names = buffer_of(inside.owner(), targets, "targets"),
                out = buffer_of(inside.owner(), given_out, "out");
-  combination what{{}, in.data, {}, weights != nullptr, nullptr, out.data, out.dtype};
+  combination what{{}, in.data, {}, nullptr, out.data, out.dtype};
   what.to = {&inside, &across, collective::combine, "velo_group_combine", in.dtype};
+  what.to.weighted = weights != nullptr;
   what.to.read(*given_out, "out", *targets, names);
   if (!is_summed(in.dtype))
     fail(VELO_ERR_DTYPE, "in", "float32, float16 or bfloat16",

@@ -21,8 +21,7 @@ struct combination {
   routes to;  // of out's rows; the dtype is in's
   const char* in;
   std::vector<part> in_parts;  // elements for each rank
-  bool weighted;               // else all are 1
-  const float* weights;        // of each target
+  const float* weights;        // of each target; nullptr: all are 1
   char* out;
   velo_dtype out_dtype;
 };

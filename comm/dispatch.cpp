@@ -25,15 +25,15 @@ class delivery {
     if (link.size() == 1) return;
     counts give(at(link.size()), 0), take = give;
     to_.each_crossing([&](std::int64_t, int host, std::int64_t) { ++give[at(host)]; });
-    exchange(link, on_, to_.function, give, take);
+    exchange(link, on_, to_, give, take);
     char* rows = bytes(sum_of(give) * to_.row_bytes());
     auto* targets = reinterpret_cast<std::int32_t*>(bytes(sum_of(give) * each_bytes()));
     pack(give, rows, targets);
     char* got_rows = bytes(sum_of(take) * to_.row_bytes());
     auto* got_targets = reinterpret_cast<std::int32_t*>(bytes(sum_of(take) * each_bytes()));
-    exchange(link, on_, to_.function, int32, {targets, side_by_side(give, to_.each)},
+    exchange(link, on_, to_, int32, {targets, side_by_side(give, to_.each)},
              {got_targets, side_by_side(take, to_.each)});
-    exchange(link, on_, to_.function, to_.dtype, {rows, side_by_side(give, to_.width)},
+    exchange(link, on_, to_, to_.dtype, {rows, side_by_side(give, to_.width)},
              {got_rows, side_by_side(take, to_.width)});
     for (int host = 0; host < link.size(); ++host) {
       if (host == to_.host()) continue;
@@ -62,8 +62,7 @@ class delivery {
         next[at(place)] += to_.row_bytes();
       });
       const auto from = what_.out_parts.begin() + static_cast<std::ptrdiff_t>(host) * to_.near();
-      exchange(link, on_, to_.function, to_.dtype, {packed, parts},
-               {what_.out, {from, from + to_.near()}});
+      exchange(link, on_, to_, to_.dtype, {packed, parts}, {what_.out, {from, from + to_.near()}});
     }
   }
 

@@ -13,6 +13,7 @@ constexpr const char* collectives[] = {"barrier",     "all_reduce",     "reduce"
                                        "all_gather",  "reduce_scatter", "all_to_all", "gather",
                                        "scatter",     "send",           "receive",    "exchange",
                                        "create_part", "shrink",         "dispatch",   "combine"};
+constexpr int weighted_step = 0x100;
 constexpr const char* reductions[] = {"sum", "avg", "min", "max", "custom"};
 
 // -1: reductions do not know it.
@@ -54,6 +55,10 @@ const char* name_of(collective kind) noexcept {
   return collectives[static_cast<int>(kind)];
 }
 
+std::uint16_t step_of(collective whole, bool weighted) noexcept {
+  return static_cast<std::uint16_t>(static_cast<int>(whole) | (weighted ? weighted_step : 0));
+}
+
 std::string name_of_dtype(std::uint8_t code, std::uint8_t bits) {
   const char* kind = code == VELO_DTYPE_INT      ? "int"
                      : code == VELO_DTYPE_UINT   ? "uint"
@@ -88,6 +93,11 @@ std::string terms::text() const {
     case collective::scatter:
     case collective::receive:
       all += " from rank " + std::to_string(root);
+      break;
+    case collective::all_to_all:
+      if (root != 0)
+        all += core::text(", step of a %s%s", (root & weighted_step) != 0 ? "weighted " : "",
+                          name_of(static_cast<collective>(root & ~weighted_step)));
       break;
     default:
       break;

@@ -46,9 +46,10 @@ struct terms {
   collective kind = collective::barrier;
   std::uint8_t reduction = 0;                                         // velo_reduce_op
   std::uint8_t in_code = 0, in_bits = 0, out_code = 0, out_bits = 0;  // of dtypes
-  std::uint16_t root = 0;                                             // of messages: the other rank
-  std::int64_t count = 0;                                             // elements
-  double scale = 0;                                                   // of a reduction
+  // Of messages: the other rank; of an all_to_all that is a step of another call: of which (step_of).
+  std::uint16_t root = 0;
+  std::int64_t count = 0;    // elements
+  double scale = 0;          // of a reduction
   std::uint64_t counts = 0;  // of each rank, hashed, where they differ
 
   std::uint64_t signature() const noexcept;                 // never 0
@@ -113,6 +114,8 @@ struct operation {
 };
 
 const char* name_of(collective kind) noexcept;
+// What terms say of a step of a call that is no operation itself: dispatch, or combine.
+std::uint16_t step_of(collective whole, bool weighted) noexcept;
 std::uint64_t hash_of(const std::vector<part>& parts) noexcept;  // of their counts
 std::string name_of_dtype(std::uint8_t code, std::uint8_t bits);
 

@@ -13,10 +13,11 @@ namespace {
 
 constexpr velo_dtype int32{VELO_DTYPE_INT, 32, 1}, int64{VELO_DTYPE_INT, 64, 1};
 
-operation exchange_of(const char* function, velo_dtype dtype, const void* in, void* out) {
+operation exchange_of(const routes& call, velo_dtype dtype, const void* in, void* out) {
   operation what;
-  what.function = function;
+  what.function = call.function;
   what.terms.kind = collective::all_to_all;
+  what.terms.root = step_of(call.kind, call.weighted);
   what.terms.in_code = what.terms.out_code = dtype.code;
   what.terms.in_bits = what.terms.out_bits = dtype.bits;
   what.in = in;
@@ -123,17 +124,17 @@ std::vector<part> side_by_side(const counts& each, std::int64_t elements) {
   return all;
 }
 
-void exchange(transport& link, core::execution& on, const char* function, const counts& in,
+void exchange(transport& link, core::execution& on, const routes& call, const counts& in,
               counts& out) {
-  operation what = exchange_of(function, int64, in.data(), out.data());
+  operation what = exchange_of(call, int64, in.data(), out.data());
   what.count = what.terms.count = 1;
   what.out_count = link.size();
   link.run(what, on);
 }
 
-void exchange(transport& link, core::execution& on, const char* function, velo_dtype dtype,
+void exchange(transport& link, core::execution& on, const routes& call, velo_dtype dtype,
               outgoing in, incoming out) {
-  operation what = exchange_of(function, dtype, in.data, out.data);
+  operation what = exchange_of(call, dtype, in.data, out.data);
   what.terms.counts = 1;
   what.in_parts = std::move(in.parts);
   what.out_parts = std::move(out.parts);

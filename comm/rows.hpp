@@ -26,6 +26,7 @@ struct routes {
   std::int64_t rows = 0, width = 0;  // elements of a row
   const std::int32_t* targets = nullptr;
   std::int64_t each = 0;  // targets of a row
+  bool weighted = false;  // each target with a weight
 
   // rows: the tensor whose rows name ranks, called `name`. Throws as the C functions say.
   void read(const velo_tensor& rows, const char* name, const velo_tensor& targets,
@@ -69,8 +70,9 @@ using counts = std::vector<std::int64_t>;
 std::int64_t sum_of(const counts& all);
 std::vector<part> side_by_side(const counts& each, std::int64_t elements);
 
-// all_to_all of a number for each rank, and of parts in elements.
-void exchange(transport& link, core::execution& on, const char* function, const counts& in,
+// all_to_all of a number for each rank, and of parts in elements: steps of a call, which meet those of
+// another call's no more than the calls themselves.
+void exchange(transport& link, core::execution& on, const routes& call, const counts& in,
               counts& out);
 struct outgoing {
   const void* data;
@@ -80,7 +82,7 @@ struct incoming {
   void* data;
   std::vector<part> parts;
 };
-void exchange(transport& link, core::execution& on, const char* function, velo_dtype dtype,
+void exchange(transport& link, core::execution& on, const routes& call, velo_dtype dtype,
               outgoing in, incoming out);
 
 // The place of a call in both groups.

@@ -361,6 +361,37 @@ TEST_CASE("a rank that does not fit the others' combination, or does not come, e
     CHECK(all[3].code == VELO_ERR_PEER);
     CHECK(told(velo_group_barrier(on.all.stream(3), on.across[3])).code == VELO_ERR_PEER);
   }
+  SECTION("weights of one rank alone, on one host") {
+    hosts on(1, 2);
+    const traffic here(2, 20, 32, 2, true, 9);
+    const auto sums = outs_of(here, f32);
+    const std::vector<said> all = on.all.run([&](int rank) {
+      return caller(on, here, rank, how{f32, f32, rank != 1}).call(*sums[at(rank)]);
+    });
+    for (const said& one : all) CHECK(one.code == VELO_ERR_PEER);
+  }
+  SECTION("a dispatch, whose steps have the sizes of a combination's") {
+    const int count = GENERATE(1, 2);
+    hosts on(count, 2 / count);
+    std::vector<std::int32_t> names = {0, 1};
+    const numbers shape{2, 4}, pair{2, 1}, one_each{1, 1};
+    const velo_tensor to = tensor_of(names.data(), i32, pair);
+    std::vector<std::vector<float>> given(2, std::vector<float>(8)), made = given;
+    const std::vector<said> all = on.all.run([&](int rank) {
+      const velo_tensor x = tensor_of(given[at(rank)].data(), f32, shape),
+                        y = tensor_of(made[at(rank)].data(), f32, shape);
+      const velo_stream stream = on.all.stream(rank);
+      const velo_group near = on.inside[at(rank)], far = on.across[at(rank)];
+      return rank == 0
+                 ? velo_group_dispatch(stream, near, far, &x, &to, one_each.data(), &y)
+                 : velo_group_combine(stream, near, far, &x, one_each.data(), &to, nullptr, &y);
+    });
+    for (const said& one : all) {
+      INFO(one.expected << ", got " << one.got);
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.expected.find(", step of a ") != std::string::npos);
+    }
+  }
   SECTION("rows that nobody had") {
     hosts on(2, 2);
     traffic wrong = t;
