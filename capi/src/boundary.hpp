@@ -45,11 +45,14 @@ struct reserved_word<T, std::void_t<decltype(T::reserved)>> {
 };
 
 // The caller's struct over `complete`, which holds the defaults of what the caller's headers did
-// not have.
+// not have. A size that ends within a field is of no headers: half a pointer is none.
 template <class T>
 T read_struct(const T* given, std::uint32_t minimum, const char* argument, T complete) {
   static_assert(std::is_trivially_copyable_v<T>);
   const std::uint32_t size = struct_size(given, minimum, argument);
+  if (size < sizeof(T) && size % alignof(T) != 0)
+    core::fail(VELO_ERR_STRUCT, core::text("%s.struct_size", argument),
+               core::text("a multiple of %zu", alignof(T)), core::text("%u", size));
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   for (std::uint32_t i = sizeof(T); i < size; ++i) {
     if (bytes[i] == 0) continue;

@@ -328,6 +328,22 @@ TEST_CASE("validations that make no sense are refused by name") {
   refuse(good, with, VELO_ERR_STRUCT, "desc.validation");
 }
 
+TEST_CASE("a description whose size ends within its pointer to the validation is refused") {
+  team any(schedule_of(VELO_SCHEDULE_1F1B, {1, 2}));
+  const velo_schedule of = schedule_of("0F0,0B0\n");
+  const velo_executor_validation never = VELO_EXECUTOR_VALIDATION_INIT;
+  velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+  desc.forward = desc.backward = &learner::act;
+  desc.validation = &never;
+  velo_executor made = nullptr;
+  for (desc.struct_size = 89; desc.struct_size < sizeof desc; ++desc.struct_size)
+    CHECK(velo_executor_create(any.contexts[0], of, &desc, &made) == VELO_ERR_STRUCT);
+  desc.struct_size = 88;  // of headers that had none
+  CHECK(velo_executor_create(any.contexts[0], of, &desc, &made) == VELO_OK);
+  velo_executor_destroy(made);
+  velo_schedule_destroy(of);
+}
+
 TEST_CASE("a decision that is none when all ranks are known is the host's failure") {
   velo_schedule of = schedule_of("0F0,0B0,0OPTIMIZER\n");
   learner one;
