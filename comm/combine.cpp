@@ -260,7 +260,7 @@ void carry_out(const combination& what, const places& in, core::execution& on) {
       one->give(far);
     });
   } catch (...) {
-    if (!inside_told) what.to.inside->drop(in.inside, all);
+    if (!inside_told) what.to.inside->drop_failed(in.inside, all);
     throw;
   }
   one->finish();

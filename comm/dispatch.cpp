@@ -101,7 +101,7 @@ void carry_out(const dispatch& what, const places& in, core::execution& on) {
       one->across(link);
     });
   } catch (...) {
-    what.to.inside->drop(in.inside, all);
+    what.to.inside->drop_failed(in.inside, all);
     throw;
   }
   what.to.inside->serve(in.inside, all, [&](transport& link, core::arena&) { one->inside(link); });

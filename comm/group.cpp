@@ -223,6 +223,11 @@ void group::drop(const ticket& place, const operation& what) noexcept {
   finish(place, ending::dropped);
 }
 
+void group::drop_failed(const ticket& place, const operation& what) noexcept {
+  fail(what);
+  finish(place, ending::dropped);
+}
+
 void group::fail(const operation& what) noexcept {
   tell_peers(what, core::current_failure().cause);
 }

@@ -73,6 +73,8 @@ class group {
   template <class Body>
   void serve(const ticket& place, const operation& what, Body&& body);
   void drop(const ticket& place, const operation& what) noexcept;
+  // In a catch block: drops a ticket for what was caught, and says so.
+  void drop_failed(const ticket& place, const operation& what) noexcept;
   // Tells the others that a call does not come, for which this rank has not even a ticket.
   void miss(const operation& what) noexcept { tell_peers(what, "another group has ended"); }
   bool has_ended() const noexcept { return link_->has_failed(); }
