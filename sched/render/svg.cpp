@@ -24,6 +24,7 @@ constexpr double strip_height = 4;
 constexpr double least_width = 640, most_width = 12000, least = 0.2;
 constexpr double digit = 5.7, margin = 3;  // of a number, at font size 10
 constexpr double beside = 210, peak_width = 80;
+constexpr double letter = 6.4, legend_line = 22;  // of a letter at font size 12; between lines
 
 // The color of a chunk: the first as it is, later ones paler.
 std::uint32_t shade(std::uint32_t color, std::int32_t chunk, std::size_t chunks) {
@@ -51,6 +52,7 @@ class picture {
     const std::int64_t makespan = of_.times.makespan();
     width_ = std::clamp(static_cast<double>(makespan) * wanted_scale(), least_width, most_width);
     per_tick_ = makespan == 0 ? 0 : width_ / static_cast<double>(makespan);
+    arrange_legend();
   }
 
   std::string draw() {
@@ -88,7 +90,8 @@ class picture {
   }
 
   void begin() {
-    const double wide = left + width_ + beside, high = bottom() + 88;
+    const double wide = left + width_ + beside;
+    const double high = bottom() + 88 + legend_line * (legend_lines_ - 1);
     append(out_,
            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%.0f\" height=\"%.0f\" "
            "viewBox=\"0 0 %.0f %.0f\" font-family=\"sans-serif\" font-size=\"12\">\n",
@@ -197,26 +200,31 @@ class picture {
            of_.measured != nullptr ? "ms" : "in the unit of the costs");
   }
 
-  // What is there of it, a swatch and a word each.
-  void draw_legend() {
+  // What is there of it, a swatch and a word each, in lines no wider than the picture.
+  void arrange_legend() {
     double at = left;
-    const double upper = bottom() + 34;
-    const auto entry = [&](const char* fill, const std::string& said) {
-      rect(at, at + 22, upper, 14, fill);
-      append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", at + 28, upper + 11, said.c_str());
-      at += 28 + 6.4 * static_cast<double>(said.size()) + 18;
-    };
-    char fill[16];
     for (velo_action_kind kind = 0; kind <= last_kind; ++kind) {
       const bool part_of_fused =
           seen_[VELO_ACTION_FB] && (kind == VELO_ACTION_F || kind == VELO_ACTION_B);
       if (kind == VELO_ACTION_FB || (!seen_[kind] && !part_of_fused)) continue;
       const look& of_kind = look_of(kind);
-      std::snprintf(fill, sizeof fill, "#%06x", of_kind.color);
-      entry(fill, std::string(of_kind.name) + ", " + of_kind.meaning);
+      std::string said = std::string(of_kind.name) + ", " + of_kind.meaning;
+      const double wide = 28 + letter * static_cast<double>(said.size());
+      if (at > left && at + wide > left + width_ + beside) at = left, ++legend_lines_;
+      legend_.push_back({at, legend_lines_ - 1, of_kind.color, std::move(said)});
+      at += wide + 18;
     }
-    at = left;
-    draw_second_legend(upper + 22);
+  }
+  void draw_legend() {
+    char fill[16];
+    for (const legend_entry& entry : legend_) {
+      const double upper = bottom() + 34 + legend_line * entry.line;
+      std::snprintf(fill, sizeof fill, "#%06x", entry.color);
+      rect(entry.at, entry.at + 22, upper, 14, fill);
+      append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", entry.at + 28, upper + 11,
+             entry.said.c_str());
+    }
+    draw_second_legend(bottom() + 34 + legend_line * legend_lines_);
   }
   void draw_second_legend(double upper) {
     double at = left;
@@ -232,6 +240,13 @@ class picture {
     }
   }
 
+  struct legend_entry {
+    double at;
+    std::int32_t line;
+    std::uint32_t color;
+    std::string said;
+  };
+
   const timeline& of_;
   const schedule& schedule_;
   const shape& shape_;
@@ -239,6 +254,8 @@ class picture {
   const std::shared_ptr<const spans> spans_;
   bool seen_[last_kind + 1] = {};  // kinds that take time
   double width_ = 0, per_tick_ = 0;
+  std::vector<legend_entry> legend_;
+  std::int32_t legend_lines_ = 1;
   std::string out_;
 };
 

@@ -67,9 +67,12 @@ std::string title_of(const timeline& of) {
   out += ": " + std::to_string(what.ranks) + " ranks, " + std::to_string(what.stages) +
          " stages, " + std::to_string(what.microbatches) + " micro-batches; makespan ";
   const std::int64_t makespan = of.times.makespan(), bubble = makespan - of.times.work();
-  append_number(out, shown(of, makespan));
-  if (of.measured != nullptr) out += " ms";
-  char percent[40];
+  char measured[40], percent[40];
+  std::snprintf(measured, sizeof measured, "%.6g ms", shown(of, makespan));
+  if (of.measured != nullptr)
+    out += measured;
+  else
+    append_number(out, shown(of, makespan));
   std::snprintf(
       percent, sizeof percent, ", bubble %.1f %%",
       makespan == 0 ? 0.0 : 100 * static_cast<double>(bubble) / static_cast<double>(makespan));

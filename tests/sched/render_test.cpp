@@ -68,6 +68,9 @@ TEST_CASE(
   const std::string picture = draw_svg(times);
   CHECK(picture.find("<title>0B0: 9.5 to 12</title>") != std::string::npos);
   CHECK(picture.find("makespan 12 ms, bubble 62.5 %") != std::string::npos);
+  sched::timeline longer = times;
+  longer.times.ranks[0].last = 15191126075;
+  CHECK(draw_grid(longer).find("makespan 15191.1 ms,") != std::string::npos);
   const std::size_t sent = picture.find("<title>0SEND_F0: 2 to 2.5</title>");
   REQUIRE(sent != std::string::npos);
   CHECK(picture.substr(sent, 200).find("height=\"4.0\"") != std::string::npos);

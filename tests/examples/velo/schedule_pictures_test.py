@@ -13,6 +13,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 SCHEDULES = ("gpipe --ranks 2 --microbatches 3", "1f1b --ranks 1 --microbatches 1", "1f1b --ranks 8 --microbatches 32 --costs 1,1.2,0.8",
              "interleaved --ranks 8 --microbatches 32", "interleaved --ranks 3 --microbatches 7 --group 4 --comm 0.3",
              "1f1b --ranks 2 --microbatches 2 --costs 0,0,0")
+MANY_WORDS = "nanopipe --ranks 4 --microbatches 8 --swap --copy-cost 0.2 --optimizer 1"
+LETTER = 6  # about what one of font size 12 takes
 IN_README = "interleaved --ranks 4 --microbatches 8"
 
 
@@ -38,6 +40,14 @@ def check_trace(words, rows):
     return {e["name"]: (e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"}
 
 
+def check_words(words, picture):
+    """What stands beside and below the rows is within the picture."""
+    for text in picture.findall(SVG + "text"):
+        if text.get("text-anchor") is None and text.get("font-size") is None:
+            assert float(text.get("x")) + LETTER * len(text.text) <= float(picture.get("width")), (words, text.text)
+            assert float(text.get("y")) < float(picture.get("height")), (words, text.text)
+
+
 def check_svg(words, rows, times):
     picture = xml.fromstring(velo(words, "svg"))
     drawn = {}
@@ -55,6 +65,7 @@ def check_svg(words, rows, times):
     for rank, names in enumerate(lasting):
         assert len({drawn[name][0] for name in names}) <= 1, (words, rank)
         assert all(b[0] - a[1] > -0.011 for a, b in zip(*[sorted(drawn[n][1:] for n in names)[i:] for i in (0, 1)])), (words, rank)
+    check_words(words, picture)
     texts = [text.text for text in picture.iter(SVG + "text")]
     peaks = json.loads(velo(words, "summary-json"))["peak_activations"]
     at = texts.index("rank 0")
@@ -68,6 +79,7 @@ def main():
     for words in SCHEDULES:
         rows = [line.split(",") for line in velo(words, "csv").splitlines()]
         check_svg(words, rows, check_trace(words, rows))
+    check_words(MANY_WORDS, xml.fromstring(velo(MANY_WORDS, "svg")))
     with open(sys.argv[2], encoding="utf-8") as file:
         assert file.read() == velo(IN_README, "svg"), f"{sys.argv[2]} is not `{IN_README}`: cmake --build build --target schedule_picture"
 
