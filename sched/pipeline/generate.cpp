@@ -187,14 +187,14 @@ schedule generate(const velo_schedule_desc& desc, const costs& given) {
   wanted.costs = given;
   wanted.ranks = in_range(desc.ranks, most_ranks, "desc.ranks");
   wanted.microbatches = in_range(desc.microbatches, most_index, "desc.microbatches");
+  if (desc.chunks > 0 && desc.chunks != kind->chunks && kind->chunks == kind->most_chunks)
+    fail(VELO_ERR_ARGUMENT, "desc.chunks", text("%d for this kind", kind->chunks),
+         text("%d", desc.chunks));
   wanted.chunks = desc.chunks == 0 ? chunks_of_layout(desc, *kind)
                                    : in_range(desc.chunks, kind->most_chunks, "desc.chunks");
   if (wanted.chunks == 0) wanted.chunks = kind->chunks;
   if (wanted.chunks == 0 && (desc.layers != 0 || !given.shares.empty()))
     fail(VELO_ERR_ARGUMENT, "desc.chunks", "1 or 2 where stages are not alike", "0");
-  if (desc.chunks > 0 && desc.chunks < kind->chunks && kind->chunks == kind->most_chunks)
-    fail(VELO_ERR_ARGUMENT, "desc.chunks", text("%d for this kind", kind->chunks),
-         text("%d", desc.chunks));
   require_none(desc.group != 0 && (kind->takes & group) == 0, "desc.group", desc.group);
   wanted.group = desc.group == 0 ? wanted.ranks : in_range(desc.group, most_index, "desc.group");
   require_none(desc.splits != 0 && (kind->takes & splits) == 0, "desc.splits", desc.splits);

@@ -20,6 +20,9 @@ using core::text;
 turns interleaved_turns(const request& wanted) {
   const std::int32_t ranks = wanted.ranks, microbatches = wanted.microbatches;
   const std::int32_t group = wanted.group, last = microbatches % group;
+  if (microbatches < ranks)
+    fail(VELO_ERR_ARGUMENT, "desc.microbatches", text("at least as many as ranks, %d", ranks),
+         text("%d", microbatches));
   if (group < ranks || group > microbatches)
     fail(VELO_ERR_ARGUMENT, "desc.group",
          text("from as many as ranks, %d, to as many as micro-batches, %d", ranks, microbatches),

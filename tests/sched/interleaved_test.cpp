@@ -85,7 +85,7 @@ TEST_CASE("groups that cannot work are refused by name") {
   };
   CHECK(refused({4, 8, 2, 3}) == "desc.group");
   CHECK(refused({4, 8, 2, 9}) == "desc.group");
-  CHECK(refused({4, 3, 2}) == "desc.group");
+  CHECK(refused({4, 3, 2}) == "desc.microbatches");  // no group was named
   CHECK(refused({4, 9, 2, 6}) == "desc.microbatches");
   CHECK(refused({4, 8, 1025}) == "desc.chunks");
 }

@@ -142,7 +142,8 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   refused("1f1b --ranks 2", "wants --microbatches M");
   refused("1f1b --ranks 0 --microbatches 2", "--ranks wants a number from 1");
   refused("1f1b --ranks 2 --microbatches 99999999999", "--microbatches wants a number");
-  refused("1f1b --ranks 2 --microbatches 2 --chunks 2", "chunks: expected 1 to 1, got 2");
+  refused("interleaved --ranks 4 --microbatches 2", "microbatches: expected at least as many as");
+  refused("1f1b --ranks 2 --microbatches 2 --chunks 2", "chunks: expected 1 for this kind");
   refused("interleaved --ranks 4 --microbatches 9 --group 6", "got 9, which leaves 3");
   refused("interleved --ranks 4 --microbatches 9", "did you mean interleaved?");
   refused("1f1b --ranks 2 --microbatches 2 --format cvs", "did you mean csv?");
