@@ -1,4 +1,5 @@
 // velo schedule: pipeline schedules generated or read, checked, priced, written.
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <velo/velo.hpp>
@@ -12,7 +13,7 @@ namespace command {
 
 const char* const schedule_help =
     "usage: velo schedule KIND --ranks P --microbatches M [options]\n"
-    "       velo schedule --check FILE\n\n"
+    "       velo schedule --check FILE [--costs .. --format FORMAT -o FILE]\n\n"
     "The order in which P ranks work on the stages of a model, for M micro-batches, and what it\n"
     "costs. KIND: gpipe, 1f1b, interleaved, looped-bfs, zbh1, zbh2, zb1p, zbv,\n"
     "zbv-greedy, vhalf, vmin, 1f1b-v, dualpipe, dualpipev, seq1f1b, nanopipe, ripipe, and auto:\n"
@@ -46,7 +47,9 @@ const char* const schedule_help =
     "(for\n"
     "                    Perfetto), grid (for a terminal, with less -S)\n"
     "  -o FILE           instead of the standard output\n\n"
-    "--check says whether the rows of a file, or its JSON, are a schedule that can run.\n\n"
+    "--check says whether the rows of a file, or its JSON, are a schedule that can run; with "
+    "costs,\n"
+    "a format or -o it is priced, drawn or written as well.\n\n"
     "Exit codes: 0 done; 2 the file's schedule is none, with what is wrong, or there is none\n"
     "within the cap; 1 bad input.\n";
 
@@ -56,7 +59,8 @@ struct schedule_arguments {
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   velo_schedule_costs costs = VELO_SCHEDULE_COSTS_INIT;
   bool recompute = false;
-  std::string format = "summary";
+  bool priced = false;  // some cost was given
+  std::string format;   // empty: summary
   std::string output;
   std::string check;
   std::string layout;
@@ -80,6 +84,7 @@ void set_cost(double& cost, const std::string& word, const char* option) {
 }
 
 void set_costs(schedule_arguments& given, const char*, const std::string& word) {
+  given.priced = true;
   velo_schedule_costs& to = given.costs;
   const char *at = word.data(), *end = at + word.size();
   if (!take_cost(at, end, to.forward) || !take_cost(at, end, to.input) ||
@@ -116,11 +121,13 @@ void set_noop_layers(schedule_arguments& given, const char*, const std::string& 
 void set_copy_cost(schedule_arguments& given, const char* option, const std::string& word) {
   set_cost(given.costs.offload, word, option);
   given.costs.reload = given.costs.offload;
+  given.priced = true;
 }
 
 void set_optimizer(schedule_arguments& given, const char* option, const std::string& word) {
   set_cost(given.costs.optimizer, word, option);
   given.desc.flags |= VELO_SCHEDULE_OPTIMIZER;
+  given.priced = true;
 }
 
 // A row that sets a count, a cost, the name of a file, a bit.
@@ -135,6 +142,7 @@ template <double velo_schedule_costs::*field>
 constexpr row cost(const char* name) {
   return {name, [](schedule_arguments& given, const char* option, const std::string& word) {
             set_cost(given.costs.*field, word, option);
+            given.priced = true;
           }};
 }
 template <std::string schedule_arguments::*field>
@@ -191,9 +199,48 @@ velo_schedule_kind kind_called(const std::string& word) {
   throw input_error("unknown kind " + word + (meant.empty() ? "; there are " + all : meant));
 }
 
-bool has_cap(velo_schedule_kind kind) {
-  return kind == VELO_SCHEDULE_ZBH2 || kind == VELO_SCHEDULE_ZBV_GREEDY ||
-         kind == VELO_SCHEDULE_AUTO;
+// Options that mean something for some kinds alone; the library would name its field.
+struct limited {
+  const char* option;
+  bool (*is_given)(const schedule_arguments& given);
+  std::vector<velo_schedule_kind> kinds;
+};
+template <std::uint32_t bit>
+bool has_flag(const schedule_arguments& given) {
+  return (given.desc.flags & bit) != 0;
+}
+template <auto field>
+bool has_number(const schedule_arguments& given) {
+  return given.desc.*field != 0;
+}
+
+void require_fits(const schedule_arguments& given) {
+  const limited rows[] = {
+      {"--cap",
+       &has_number<&velo_schedule_desc::cap>,
+       {VELO_SCHEDULE_ZBH2, VELO_SCHEDULE_ZBV_GREEDY, VELO_SCHEDULE_AUTO}},
+      {"--group", &has_number<&velo_schedule_desc::group>, {VELO_SCHEDULE_INTERLEAVED}},
+      {"--splits", &has_number<&velo_schedule_desc::splits>, {VELO_SCHEDULE_SEQ1F1B}},
+      {"--extra-warmup", &has_flag<VELO_SCHEDULE_EXTRA_WARMUP>, {VELO_SCHEDULE_INTERLEAVED}},
+      {"--overlap", &has_flag<VELO_SCHEDULE_OVERLAP>, {VELO_SCHEDULE_INTERLEAVED}},
+      {"--no-dw-detach",
+       &has_flag<VELO_SCHEDULE_NO_DW_DETACH>,
+       {VELO_SCHEDULE_DUALPIPE, VELO_SCHEDULE_DUALPIPEV}},
+      {"--swap", &has_flag<VELO_SCHEDULE_SWAP>, {VELO_SCHEDULE_NANOPIPE}},
+      {"--recompute",
+       [](const schedule_arguments& of) { return of.recompute; },
+       {VELO_SCHEDULE_RIPIPE}}};
+  for (const limited& row : rows) {
+    if (!row.is_given(given) || std::count(row.kinds.begin(), row.kinds.end(), given.desc.kind) > 0)
+      continue;
+    std::string all;
+    for (std::size_t i = 0; i < row.kinds.size(); ++i) {
+      const char* name = nullptr;
+      velo_schedule_kind_name(row.kinds[i], &name);
+      all += (i == 0 ? "" : i + 1 < row.kinds.size() ? ", " : " and ") + std::string(name);
+    }
+    throw input_error(row.option + (" is for " + all) + ", not for " + given.words[0]);
+  }
 }
 
 // What is made of a schedule, or of its timeline.
@@ -222,11 +269,21 @@ const Row& row_called(const std::string& word, const Row (&table)[count], const 
                     (meant.empty() ? "; there are " + all : meant));
 }
 
+const format_row& format_of(const schedule_arguments& given) {
+  return row_called(given.format.empty() ? "summary" : given.format, formats, "format");
+}
+
 const char* name_of(velo_violation_code code) {
   static const char* const names[] = {"missing",   "duplicate", "order",      "placement", "stuck",
                                       "message",   "fifo",      "rendezvous", "batched",   "reduce",
                                       "optimizer", "offload",   "unshard"};
   return code >= 1 && code <= static_cast<int>(std::size(names)) ? names[code - 1] : "?";
+}
+
+std::string written(const velo::schedule& what, const schedule_arguments& given,
+                    const format_row& format) {
+  return format.of_timeline ? what.simulate(given.costs).write<std::string>(format.format)
+                            : what.write<std::string>(format.format);
 }
 
 // What a schedule is to be written as.
@@ -237,17 +294,33 @@ std::string written(const schedule_arguments& given, const format_row& format) {
   desc.noop_layers = given.noop_layers.data();
   desc.noop_count = static_cast<std::int32_t>(given.noop_layers.size());
   const velo::schedule made = velo::schedule::create(desc);
-  return format.of_timeline ? made.simulate(given.costs).write<std::string>(format.format)
-                            : made.write<std::string>(format.format);
+  return written(made, given, format);
 }
 
-int check_file(const std::string& file) {
+void put(const std::string& text, const std::string& output) {
+  if (output.empty())
+    std::fputs(text.c_str(), stdout);
+  else
+    write_file(output, text);
+}
+
+int check_file(const schedule_arguments& given) {
+  const std::string& file = given.check;
+  const velo_schedule_desc& desc = given.desc;
+  const bool describes = !given.words.empty() || desc.ranks != 0 || desc.microbatches != 0 ||
+                         desc.chunks != 0 || desc.group != 0 || desc.splits != 0 || desc.cap != 0 ||
+                         desc.layers != 0 || given.recompute || !given.layout.empty() ||
+                         !given.noop_layers.empty() ||
+                         (desc.flags & ~std::uint32_t{VELO_SCHEDULE_OPTIMIZER}) != 0;
+  if (describes) throw input_error("--check takes costs, --format and -o: the file says the rest");
+  const format_row& format = format_of(given);
   const velo::schedule read = velo::schedule::create({});
   const std::string text = read_file(file);
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != std::string::npos && text[first] == '{';
   read_into(read, is_json ? VELO_SCHEDULE_JSON : VELO_SCHEDULE_CSV, file);
   const velo_schedule_info info = read.info();
+  if (info.actions == 0) throw input_error(file + ": has no actions");
   const std::int64_t wrong = read.check();
   for (std::int64_t i = 0; i < wrong; ++i) {
     const velo_violation found = read.violation(i);
@@ -256,8 +329,12 @@ int check_file(const std::string& file) {
     std::printf("%s%s (%s)\n", found.rank >= 0 ? ": " : "", found.reason, name_of(found.code));
   }
   if (wrong > 0) return no_solution;
-  std::printf("can run: %d ranks, %d stages, %d micro-batches, %lld actions\n", info.ranks,
-              info.stages, info.microbatches, static_cast<long long>(info.actions));
+  const bool is_written = given.priced || !given.format.empty() || !given.output.empty();
+  // On the standard output what was asked for stands alone, for programs that read it.
+  if (!is_written || !given.output.empty() || given.format.empty())
+    std::printf("can run: %d ranks, %d stages, %d micro-batches, %lld actions\n", info.ranks,
+                info.stages, info.microbatches, static_cast<long long>(info.actions));
+  if (is_written) put(written(read, given, format), given.output);
   return done;
 }
 
@@ -266,17 +343,14 @@ int check_file(const std::string& file) {
 int schedule(const std::vector<std::string>& words) {
   schedule_arguments given;
   parse_options(words, options, given);
-  if (!given.check.empty()) return check_file(given.check);
+  if (!given.check.empty()) return check_file(given);
   if (given.words.size() != 1) throw input_error("schedule wants one KIND; velo help schedule");
   given.desc.kind = kind_called(given.words[0]);
   if (given.desc.ranks == 0) throw input_error("schedule wants --ranks P; velo help schedule");
   if (given.desc.microbatches == 0)
     throw input_error("schedule wants --microbatches M; velo help schedule");
-  if (given.desc.cap != 0 && !has_cap(given.desc.kind))
-    throw input_error("--cap is for zbh2, zbv-greedy and auto, not for " + given.words[0]);
-  if (given.recompute && given.desc.kind != VELO_SCHEDULE_RIPIPE)
-    throw input_error("--recompute is for ripipe, not for " + given.words[0]);
-  const format_row& format = row_called(given.format, formats, "format");
+  require_fits(given);
+  const format_row& format = format_of(given);
 
   std::string text;
   try {
@@ -286,10 +360,7 @@ int schedule(const std::vector<std::string>& words) {
     std::fprintf(stderr, "velo: %s\n", sentence_of(failure).c_str());
     return no_solution;
   }
-  if (given.output.empty())
-    std::fputs(text.c_str(), stdout);
-  else
-    write_file(given.output, text);
+  put(text, given.output);
   return done;
 }
 

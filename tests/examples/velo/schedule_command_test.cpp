@@ -91,6 +91,29 @@ TEST_CASE("--check gives a verdict") {
   CHECK(o.out.find("line 2, column 5: expected an action") != std::string::npos);
 }
 
+TEST_CASE("a file that can run is priced, drawn and written as a kind is") {
+  const std::string kind = "schedule zbv --ranks 2 --microbatches 4 ";
+  const file rows("");
+  velo(kind + "--format csv -o " + std::string(rows));
+  const std::string check = "schedule --check " + std::string(rows);
+  const std::string verdict = "can run: 2 ranks, 4 stages, 4 micro-batches, 48 actions\n";
+  CHECK(velo(check).out == verdict);
+  CHECK(velo(check + " --costs 1,2,1 --comm 0.5").out ==
+        verdict + velo(kind + "--costs 1,2,1 --comm 0.5").out);
+  CHECK(velo(check + " --format csv").out == rows.text());
+  CHECK(velo(check + " --costs 1,2,1 --format summary-json").out ==
+        velo(kind + "--costs 1,2,1 --format summary-json").out);
+  const file picture("");
+  const outcome drawn = velo(check + " --format svg -o " + std::string(picture));
+  CHECK(drawn.code == 0);
+  CHECK(drawn.out == verdict);
+  CHECK(picture.text().find("custom: 2 ranks, 4 stages") != std::string::npos);
+  const file bad("0B0,0F0\n"), untouched("as before");
+  CHECK(velo("schedule --check " + std::string(bad) + " --format svg -o " + std::string(untouched))
+            .code == 2);
+  CHECK(untouched.text() == "as before");
+}
+
 TEST_CASE("JSON is written, and checked as rows are") {
   const file all("");
   const outcome o =
@@ -154,6 +177,17 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   refused("1f1b --ranks 2 --microbatches 2 --comm", "--comm wants a number from 0, not nothing");
   refused("1f1b --rank 2", "did you mean --ranks?");
   refused("--check /nonexistent/file.csv", "cannot be read");
+  refused("--check /dev/null", "/dev/null: has no actions");
+  refused("--check /dev/null --format cvs", "did you mean csv?");
+  refused("zbv --check /dev/null", "--check takes costs, --format and -o:");
+  refused("--check /dev/null --swap", "--check takes costs, --format and -o:");
+  const std::string sizes = " --ranks 2 --microbatches 2 ";
+  refused("1f1b" + sizes + "--cap 2", "--cap is for zbh2, zbv-greedy and auto, not for 1f1b");
+  refused("zbv" + sizes + "--splits 1", "--splits is for seq1f1b, not for zbv");
+  refused("zbv" + sizes + "--group 2", "--group is for interleaved, not for zbv");
+  refused("zbv" + sizes + "--overlap", "--overlap is for interleaved, not for zbv");
+  refused("zbv" + sizes + "--no-dw-detach", "--no-dw-detach is for dualpipe and dualpipev, not");
+  refused("zbv" + sizes + "--swap", "--swap is for nanopipe, not for zbv");
   refused("1f1b --ranks 2 --microbatches 2 --layout 'Et|xL'", "layout, character 4");
   refused("1f1b --ranks 2 --microbatches 2 --layout 'Et|t|tL'", "layout, character 8: expected 2");
   refused("1f1b --ranks 2 --microbatches 2 --layers 4 --noop-layers 1,x", "--noop-layers wants");
