@@ -277,6 +277,7 @@ void configuration::check() {
   if (r.stop_after > s.steps) refuse("stop_after", "must not exceed", "steps");
   if (r.out.empty()) refuse("out", "must name a directory");
   check_memory();
+  drop_stages();
   check_parallel();
   if (r.transport != "auto" && r.transport != "local" && r.transport != "shm")
     refuse("transport", "must be auto, local or shm");
@@ -295,6 +296,16 @@ void configuration::require_fit(std::int64_t ranks) const {
     refuse("batch", ("must be a multiple of the " + those).c_str());
   if (ranks > 1 && !values.run.trace.empty())
     refuse("trace", ("is of one rank, not of " + count).c_str());
+}
+
+// What a file or a checkpoint says of stages is void for who asks for --pp 1.
+void configuration::drop_stages() {
+  parallel_settings& p = values.parallel;
+  if (p.pp != 1 || at("pp").origin != "--pp") return;
+  const auto is_flag = [&](const char* name) { return at(name).origin.rfind("--", 0) == 0; };
+  if (!is_flag("vpp")) p.vpp = 0;
+  if (!is_flag("timeline")) p.timeline.clear();
+  if (!is_flag("post_validation")) p.post_validation = false;
 }
 
 void configuration::check_parallel() const {

@@ -81,6 +81,7 @@ class configuration {
   void require_utf8() const;
   void check_memory() const;
   void check_parallel() const;
+  void drop_stages();
   void require_pipeline() const;
   void take(option& which, json_t* json, const std::string& origin);
   static void bound(const option& which, double number, const std::string& origin);

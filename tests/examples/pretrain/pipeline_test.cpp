@@ -204,11 +204,14 @@ TEST_CASE("what a model in stages began a whole one goes on with, and the other 
   };
   REQUIRE(run({"--log", w / "whole", "--out", w / "whole.out"}).code == 0);
   REQUIRE(run({"--log", w / "log", "--pp", "2", "--ranks", "4", "--zero", "true", "--pipeline",
-               "zbv", "--stop_after", "2"})
+               "zbv", "--vpp", "2", "--timeline", w / "t.svg", "--stop_after", "2"})
               .code == 0);
   REQUIRE(
       run_program({"--resume", w / "out", "--ranks", "1", "--pp", "1", "--stop_after", "4"}).code ==
       0);
+  const outcome refused = run_program({"--resume", w / "out", "--pp", "1", "--vpp", "2"});
+  CHECK(refused.code == 1);
+  CHECK_THAT(refused.text, Contains("vpp = 2 is of a model that is cut into stages"));
   const outcome last = run_program({"--resume", w / "out", "--ranks", "2", "--pp", "2",
                                     "--transport", "local", "--pipeline", "1f1b"});
   INFO(last.text);
