@@ -1,7 +1,7 @@
 // "Did you mean ..?": the known name that a mistyped one most resembles.
 //
 // Resemblance is the number of letters to insert, drop, change or swap with the next one: one for
-// every three letters of the word is forgiven. Failing that, the first name the word is a part of.
+// every three letters of the word is forgiven, and capitals are. Failing that, the first name the word is a part of.
 // Quadratic in the words' length; not hot.
 #pragma once
 
@@ -33,6 +33,12 @@ inline std::size_t edits_between(const std::string& a, const std::string& b) {
   return at(a.size(), b.size());
 }
 
+inline std::string lowered(std::string word) {
+  for (char& letter : word)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return word;
+}
+
 // Empty when none resembles it. Of names that resemble it alike, the first.
 inline std::string closest_name(const std::string& word, const std::vector<std::string>& names) {
   if (word.size() < 2) return "";
@@ -40,7 +46,7 @@ inline std::string closest_name(const std::string& word, const std::vector<std::
   std::string found;
   for (const std::string& name : names) {
     if (word.size() >= name.size() + best) continue;  // too long to be it, and to compare
-    const std::size_t edits = edits_between(word, name);
+    const std::size_t edits = edits_between(lowered(word), lowered(name));
     if (edits < best && edits < name.size()) best = edits, found = name;
   }
   if (!found.empty() || word.size() < 3) return found;

@@ -310,6 +310,11 @@ void configuration::drop_stages() {
 
 void configuration::check_parallel() const {
   const auto& p = values.parallel;
+  const std::vector<std::string> kinds = pipelines();
+  if (std::find(kinds.begin(), kinds.end(), p.pipeline) == kinds.end())
+    refuse("pipeline",
+           ("must be one of those that --help lists" + examples::did_you_mean(p.pipeline, kinds))
+               .c_str());
   if (p.pp == 1) {
     for (const char* name : {"vpp", "timeline", "in_advance", "post_validation"})
       if (at(name).origin != "default" && text(at(name)) != "0" && text(at(name)) != "\"\"" &&
@@ -338,8 +343,6 @@ void configuration::check_parallel() const {
 
 // What velo says of a schedule is of a setting here.
 void configuration::require_pipeline() const {
-  if (!is_pipeline(values.parallel.pipeline))
-    refuse("pipeline", "must be one of those that --help lists");
   try {
     const stage_plan plan(values);
     const std::int64_t parts = plan.stages() / plan.chains();

@@ -29,8 +29,13 @@ velo::schedule schedule_of(const parallel_settings& how, std::int64_t microbatch
 
 }  // namespace
 
-bool is_pipeline(const std::string& name) {
-  return kind_of(name) != VELO_SCHEDULE_CUSTOM;
+std::vector<std::string> pipelines() {
+  std::vector<std::string> names;
+  const char* each = nullptr;
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;
+       velo_schedule_kind_name(kind, &each) == VELO_OK; ++kind)
+    names.emplace_back(each);
+  return names;
 }
 
 stage_plan::stage_plan(const settings& values)

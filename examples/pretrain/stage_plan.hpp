@@ -16,7 +16,8 @@
 
 namespace pretrain {
 
-bool is_pipeline(const std::string& name);
+// The kinds by their names.
+std::vector<std::string> pipelines();
 
 class stage_plan {
  public:

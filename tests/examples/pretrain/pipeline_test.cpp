@@ -261,6 +261,8 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--pp", "2", "--pipeline", "seq1f1b"}, "splits sequences");
   refused({"--pp", "2", "--in_advance", "true"}, "is of ripipe, not with pipeline");
   refused({"--pp", "2", "--pipeline", "2f2b"}, "must be one of those that --help lists");
+  refused({"--pipeline", "zvb"}, "must be one of those that --help lists; did you mean zbv?");
+  refused({"--pp", "2", "--pipeline", "1F1B"}, "did you mean 1f1b?");
   refused({"--pp", "2", "--pipeline", "zbv"}, "layers = 2 must be at least 4, the stages of");
   refused({"--pp", "2", "--pipeline", "dualpipev", "--layers", "4"}, "accumulation = 1 must be");
   refused({"--pp", "2", "--vpp", "3"}, "vpp = 3 must be");

@@ -25,6 +25,7 @@ TEST_CASE("the closest name is offered, or one the word is a part of, or none") 
   CHECK(closest_name("op", names) == "ops");
   CHECK(closest_name("norm", names) == "rms_norm");
   CHECK(closest_name("backward", names) == "rms_norm_backward");
+  CHECK(closest_name("RMS_Norm", names) == "rms_norm");
   CHECK(closest_name("softmax", names).empty());
   CHECK(closest_name("x", names).empty());
   CHECK(closest_name("", names).empty());

@@ -169,6 +169,7 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   refused("1f1b --ranks 2 --microbatches 2 --chunks 2", "chunks: expected 1 for this kind");
   refused("interleaved --ranks 4 --microbatches 9 --group 6", "got 9, which leaves 3");
   refused("interleved --ranks 4 --microbatches 9", "did you mean interleaved?");
+  refused("1F1B --ranks 2 --microbatches 2", "unknown kind 1F1B; did you mean 1f1b?");
   refused("1f1b --ranks 2 --microbatches 2 --format cvs", "did you mean csv?");
   refused("1f1b --ranks 2 --microbatches 2 --costs 1,2", "--costs wants three numbers");
   refused("1f1b --ranks 2 --microbatches 2 --costs 1,2,nan", "--costs wants three numbers");
