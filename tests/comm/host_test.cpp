@@ -76,6 +76,7 @@ TEST_CASE("a host's own reduction is taken as it is, and what it declines is vel
 
 TEST_CASE("messages and parts are the host's, or refused by the function that is missing") {
   fake_host host(3, "messages part");
+  const std::vector<bytes> of_two = locally(2, u8, 5000);  // made here: it requires
   require_good(on_ranks(host, 20000, [&](const rank_of_group& me) -> velo_status {
     const int next = (me.rank + 1) % 3, before = (me.rank + 2) % 3;
     const numbers mine(f32, 20000, me.rank), theirs(f32, 20000, before), got(f32, 20000, 77);
@@ -96,7 +97,7 @@ TEST_CASE("messages and parts are the host's, or refused by the function that is
     bytes over_part;
     done = every_collective(pair, u8, 5000, over_part).run();
     velo_group_destroy(pair.group);
-    if (done != VELO_OK || over_part != locally(2, u8, 5000)[at(pair.rank)])
+    if (done != VELO_OK || over_part != of_two[at(pair.rank)])
       return done != VELO_OK ? done : VELO_ERR_INTERNAL;
     return sum(me, 10);
   }));

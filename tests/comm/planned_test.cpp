@@ -116,11 +116,18 @@ TEST_CASE("ranks that are processes plan, or call, to the same bits") {
 TEST_CASE("starts see what is in memory at their turn, and those in flight follow each other") {
   const local_ranks ranks(2);
   std::vector<float> ends(2);
+  // Made here: they require, which is for one thread.
+  std::vector<velo_stream> firsts, seconds;
+  std::vector<velo_event> events;
+  for (int rank = 0; rank < ranks.size(); ++rank) {
+    firsts.push_back(ranks.context(rank).new_stream());
+    seconds.push_back(ranks.context(rank).new_stream());
+    events.push_back(ranks.context(rank).new_event());
+  }
   ranks.require([&](int rank) {
     sum_in_place sum(ranks.group(rank), 3000, 1);
-    const live_context& on = ranks.context(rank);
-    const velo_stream one = on.new_stream(), other = on.new_stream();
-    const velo_event event = on.new_event();
+    const velo_stream one = firsts[at(rank)], other = seconds[at(rank)];
+    const velo_event event = events[at(rank)];
     velo_status done = sum.made;
     // 1, 2, 4, 8 on one queue, on to 16 on another, and to 32 at once; an event for each.
     for (int i = 0; i < 3 && done == VELO_OK; ++i) done = velo_collective_start(one, sum.handle);
