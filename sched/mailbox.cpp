@@ -58,7 +58,7 @@ class mailbox::queue {
   }
 
   void put(const void* bytes, std::uint64_t size) {
-    const std::uint64_t at = tail_ % segment_entries;
+    const std::uint64_t at = tail_.load(std::memory_order_relaxed) % segment_entries;
     std::unique_ptr<segment> more;
     if (at + 1 == segment_entries) more = std::make_unique<segment>();
     entry& made = last_->entries[at];
@@ -68,9 +68,13 @@ class mailbox::queue {
       last_->next = more.get();
       last_ = more.release();
     }
-    ++tail_;
     made.filled.store(size + 1, std::memory_order_release);
+    tail_.fetch_add(1, std::memory_order_acq_rel);
   }
+
+  // Of a reader that said that it sleeps, before it looks once more: either its change of tail is
+  // before the writer's, who then sees that it sleeps, or after it, and it sees what was put.
+  void order() { tail_.fetch_add(0, std::memory_order_acq_rel); }
 
   // Of the reader, when it is not empty.
   entry& front() { return first_->entries[head_ % segment_entries]; }
@@ -84,7 +88,7 @@ class mailbox::queue {
   // Apart: the reader's line, the writer's.
   alignas(64) std::uint64_t head_ = 0;
   segment* first_;
-  alignas(64) std::uint64_t tail_ = 0;
+  alignas(64) std::atomic<std::uint64_t> tail_{0};
   segment* last_;
 };
 
@@ -138,8 +142,7 @@ mailbox::queue& mailbox::between(std::int32_t from, std::int32_t to) {
 
 void mailbox::send(std::int32_t from, std::int32_t to, const void* bytes, std::uint64_t size) {
   if (ended_.load(std::memory_order_acquire)) raise();
-  between(from, to).put(bytes, size);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // first the message, then whether it sleeps
+  between(from, to).put(bytes, size);  // first the message, then whether it sleeps
   bell& at = bells_[static_cast<std::size_t>(to)];
   if (at.sleeps.load(std::memory_order_relaxed) != 0) ring(at);
 }
@@ -186,11 +189,11 @@ void mailbox::await(queue& box, std::int32_t at, std::int32_t from) {
   }
 }
 
-void mailbox::sleep(const queue& box, std::int32_t at, std::int64_t longest_ns) {
+void mailbox::sleep(queue& box, std::int32_t at, std::int64_t longest_ns) {
   bell& mine = bells_[static_cast<std::size_t>(at)];
   const std::uint32_t seen = mine.rung.load(std::memory_order_acquire);
   mine.sleeps.store(1, std::memory_order_relaxed);
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // first that it sleeps, then the messages
+  box.order();  // first that it sleeps, then the messages
   if (box.empty() && !ended_.load(std::memory_order_acquire)) {
     const timespec longest{longest_ns / 1000000000, longest_ns % 1000000000};
     core::futex_wait(mine.rung, seen, &longest);

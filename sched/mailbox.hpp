@@ -51,7 +51,7 @@ class mailbox {
 
   queue& between(std::int32_t from, std::int32_t to);
   void await(queue& from_peer, std::int32_t at, std::int32_t from);
-  void sleep(const queue& from_peer, std::int32_t at, std::int64_t longest_ns);
+  void sleep(queue& from_peer, std::int32_t at, std::int64_t longest_ns);
   void ring(bell& at) noexcept;
   [[noreturn]] void raise();
 
