@@ -61,10 +61,18 @@ comm::operation read_collective(const comm::caller& by, const velo_collective_de
   }
 }
 
+// The kind that nobody has set is this one.
+comm::operation read_barrier(const velo_collective_desc& d) {
+  if (d.in != nullptr || d.out != nullptr || d.messages != nullptr)
+    fail(VELO_ERR_ARGUMENT, "desc.kind", "that of a collective with tensors",
+         "BARRIER, the default");
+  return comm::barrier_call();
+}
+
 comm::operation read_operation(const comm::caller& by, const velo_collective_desc& d) {
   switch (d.kind) {
     case VELO_COLLECTIVE_BARRIER:
-      return comm::barrier_call();
+      return read_barrier(d);
     case VELO_COLLECTIVE_SEND:
       return comm::send_call(by, d.rank, d.in);
     case VELO_COLLECTIVE_RECEIVE:

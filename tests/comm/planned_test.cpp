@@ -257,6 +257,8 @@ TEST_CASE("a plan that makes no sense is refused by the names of its function, a
   };
   refused(VELO_ERR_ARGUMENT, "desc.kind", collective_of(17, &in, &out));
   refused(VELO_ERR_ARGUMENT, "desc.kind", collective_of(-1, &in, &out));
+  refused(VELO_ERR_ARGUMENT, "desc.kind", collective_of(VELO_COLLECTIVE_BARRIER, &in, nullptr));
+  refused(VELO_ERR_ARGUMENT, "desc.kind", collective_of(VELO_COLLECTIVE_BARRIER, nullptr, &out));
   refused(VELO_ERR_NULL, "in", collective_of(VELO_COLLECTIVE_ALL_REDUCE, nullptr, &out));
   refused(VELO_ERR_SHAPE, "out", collective_of(VELO_COLLECTIVE_ALL_REDUCE, &in, &less));
   refused(VELO_ERR_ARGUMENT, "root", collective_of(VELO_COLLECTIVE_BROADCAST, &in, nullptr, 1));

@@ -54,7 +54,8 @@ enum {
   VELO_COLLECTIVE_EXCHANGE = 16
 };
 
-/* The arguments of a collective: those of its function; the others are not looked at. */
+/* The arguments of a collective: those of its function; the others are not looked at, but that a
+ * BARRIER with tensors or messages is refused: it is the kind of who set none. */
 typedef struct velo_collective_desc {
   uint32_t struct_size;
   velo_collective_kind kind;
