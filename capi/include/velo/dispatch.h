@@ -3,8 +3,8 @@
  *
  * Both go by way of two groups, so that little crosses between hosts: `across`, of the ranks with one
  * place on all hosts, and `inside`, of the ranks of a host. Ranks are numbered host by host: the rank in
- * across, times the size of inside, plus the rank inside. A group of one rank may stand for either. All
- * ranks enter both groups with a call in the same order of calls.
+ * across, times the size of inside, plus the rank inside. A group of one rank (VELO_TRANSPORT_SELF) may
+ * stand for either. All ranks enter both groups with a call in the same order of calls.
  *
  * targets: int32, as many rows as the tensor has whose rows name ranks, along the first dimension; each
  * row names the ranks that get that row, or had it, -1 for none; one named twice gets it twice. They

@@ -3,8 +3,9 @@
  * of the group. Levels 0 and 1 run product and collective one after the other. At level 2, where
  * ranks share memory (transports local and shm), they work in slices: what one has multiplied the
  * others read from where it was written, while the next slice is multiplied, and of gathered rows
- * each is multiplied from where it lies or is shown. What a call has written when another rank
- * fails is undefined.
+ * each is multiplied from where it lies or is shown. All ranks have the same level, and the same
+ * instruction set as far as it decides that (AVX2 or later on all of them; AMX on all or on none
+ * for bfloat16): else all get PEER. What a call has written when another rank fails is undefined.
  *
  * Every function here runs on a stream, takes its arguments in a struct that begins with its own
  * size, and only grows at its end: start from the _INIT macro, set what you need. Tensors are
