@@ -305,6 +305,7 @@ void configuration::drop_stages() {
   const auto is_flag = [&](const char* name) { return at(name).origin.rfind("--", 0) == 0; };
   if (!is_flag("vpp")) p.vpp = 0;
   if (!is_flag("timeline")) p.timeline.clear();
+  if (!is_flag("in_advance")) p.in_advance = false;
   if (!is_flag("post_validation")) p.post_validation = false;
 }
 

@@ -219,6 +219,19 @@ TEST_CASE("what a model in stages began a whole one goes on with, and the other 
   compare_logs(w.losses("whole"), w.losses("log"));
 }
 
+TEST_CASE("what ripipe began in advance a whole model goes on with") {
+  workplace w;
+  const outcome begun =
+      w.run({"--layers", "4", "--accumulation", "4", "--pp", "2", "--ranks", "2", "--transport",
+             "local", "--pipeline", "ripipe", "--in_advance", "true", "--stop_after", "2"});
+  INFO(begun.text);
+  REQUIRE(begun.code == 0);
+  const outcome last =
+      run_program({"--resume", w / "out", "--ranks", "1", "--pp", "1", "--stop_after", "3"});
+  INFO(last.text);
+  CHECK(last.code == 0);
+}
+
 TEST_CASE("the checkpoint of a model in stages has the bits of a whole one's in bf16, too") {
   workplace w;
   for (const char* pp : {"1", "2"})
