@@ -187,11 +187,18 @@ class homecoming {
   float* add_up(int host, float* sums) {
     for (std::int64_t row = 0; row < batches_[at(host)].rows; ++row) {
       const std::int64_t n = find(host, row);
-      if (n == 1) std::memcpy(sums, sources_[0], at(to_.row_bytes()));
+      if (n == 1) copy_row(sources_[0], sums);
       if (n > 1) weigh(n, sums);
       if (n > 0) sums += words_of(n);
     }
     return sums;
+  }
+
+  // In whole words: an odd number of 16-bit elements leaves half of the last one, which is sent, too.
+  void copy_row(const void* row, float* to) const {
+    const std::size_t bytes = at(to_.row_bytes());
+    std::memcpy(to, row, bytes);
+    std::memset(reinterpret_cast<char*>(to) + bytes, 0, at(4 * words_of(1)) - bytes);
   }
 
   // The rows of this host for a row of a batch, and their weights.
