@@ -5,7 +5,7 @@
 // every kind that is a formula; the search, at 16 ranks and 128 micro-batches. Before that, 200
 // schedules are searched for random costs and caps: none may be longer than a kind that fits, half of
 // them must be shorter. The first rows are of executors (sched_executor.hpp). Goals: goals.json,
-// schedules. Cost: a minute.
+// schedules. Cost: half a minute.
 #include <algorithm>
 #include <cmath>
 #include <random>

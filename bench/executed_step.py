@@ -13,7 +13,7 @@ import velo.ctypes as v
 PATIENCE = 60  # seconds, after which a step that goes no further is given up
 
 
-class Thread:
+class Sleeper:
     """Sleeps for work. `free_at` is when its work so far ends, which is the beginning of the next if nothing held that up."""
 
     def __init__(self):
@@ -29,8 +29,8 @@ class Thread:
 
 
 class Step:
-    """stages: for each the indices of the buffers it uses; buffers: (first stage, last stage, bytes); transfers: velo_plan_swap's, whose
-    `after` is a stage here."""
+    """stages: for each the indices of the buffers it uses; buffers: (first stage, last stage, bytes); transfers: (action, buffer, stage
+    that is over when it begins), those of an action in their order."""
 
     def __init__(self, stages, buffers, transfers, seconds, rate, budget):
         self.uses, self.buffers, self.seconds, self.rate, self.budget = stages, buffers, seconds, rate, budget
@@ -84,7 +84,7 @@ class Step:
             raise MemoryError(f"{self.held} bytes in memory, {self.budget} allowed")
 
     def compute(self):
-        thread = Thread()
+        sleeper = Sleeper()
         for stage, used in enumerate(self.uses):
             there = [index for index in used if self.buffers[index][0] < stage]
             with self.changed:
@@ -92,7 +92,7 @@ class Step:
                 self.hold(self.coming[stage])
                 self.begun = stage
                 self.changed.notify_all()
-            thread.work(self.seconds, waited)
+            sleeper.work(self.seconds, waited)
             with self.changed:
                 self.usable.update(self.begins[stage])
                 there = self.usable.intersection(self.ends[stage])  # what is away, or on its way there, is not in memory any more
@@ -108,7 +108,7 @@ class Step:
         return self.held + size + (self.coming[stage] if waits else 0) <= self.budget
 
     def move(self, action):
-        thread, leaves = Thread(), action == v.VELO_SWAP_ACTION_OUT
+        sleeper, leaves = Sleeper(), action == v.VELO_SWAP_ACTION_OUT
         for _, index, after in self.links[action]:
             size = self.buffers[index][2]
             with self.changed:
@@ -118,7 +118,7 @@ class Step:
                     self.usable.remove(index)
                 else:
                     self.hold(size)
-            thread.work(size / self.rate, waited)
+            sleeper.work(size / self.rate, waited)
             with self.changed:
                 if leaves:
                     self.held -= size

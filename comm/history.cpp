@@ -4,6 +4,7 @@
 #include "core/json.hpp"
 
 namespace velo::comm {
+
 void history::call(std::uint64_t number, const operation& what) noexcept {
   const std::size_t at = (number - 1) % most;
   if (at == records_.size()) records_.emplace_back();

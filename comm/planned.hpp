@@ -37,8 +37,8 @@ class planned {
   planned(velo_group home, core::context& owner, operation what);
 
   core::context& owner() const noexcept { return owner_; }
-  void start(
-      core::stream& on) const;   // throws as group::submit does; HANDLE: the group is destroyed
+  // Throws as group::submit does; HANDLE once the group is destroyed.
+  void start(core::stream& on) const;
   std::string describe() const;  // JSON
 
  private:

@@ -2,8 +2,8 @@
 // dispatch and combine share.
 //
 // Ranks are numbered host by host: `inside` has the ranks of a host, `across` those of one place on all
-// hosts. Each row names ranks, its targets. Both groups number a call at one moment, whichever way round
-// other calls use them, so that ranks agree on the order.
+// hosts. Each row names ranks, its targets. A call takes its number in both groups at once, so that
+// ranks agree on the order whatever else the groups are used for.
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,8 @@
 // "Did you mean ..?": the known name that a mistyped one most resembles.
 //
 // Resemblance is the number of letters to insert, drop, change or swap with the next one: one for
-// every three letters of the word is forgiven, and capitals are. Failing that, the first name the word is a part of.
-// Quadratic in the words' length; not hot.
+// every three letters of the word is forgiven; capitals count as small letters. Failing that, the
+// first name the word is a part of. Quadratic in the words' length; not hot.
 #pragma once
 
 #include <algorithm>

@@ -35,7 +35,7 @@ enum class block_state : std::uint8_t {
 };
 
 struct alignas(64) block {
-  std::uint64_t start;  // from the beginning of the range; of a block that is unused, its end
+  std::uint64_t start;  // from the beginning of the range; of an unused block the range's size
   std::uint64_t size;   // a multiple of the unit
   // In use: bytes asked for, as `state`, `purpose` and `on` written by whoever holds it, without a lock.
   // Pending: its place in the stream's list.

@@ -63,8 +63,8 @@ struct rank_of_hosts {
   std::vector<float> weights = std::vector<float>(tokens * top, 0.5f);
   numbers takes = numbers(ranks, 0);  // rows of each rank
   std::int64_t copies_cross = 0, tokens_cross = 0;
-  std::int64_t rows_back = 0,
-               sums_back = 0;  // bytes of experts' rows, and of sums, that leave here
+  // Bytes of experts' rows, and of sums, that leave here.
+  std::int64_t rows_back = 0, sums_back = 0;
 };
 
 // What is measured, in turn: there as copies and deduplicated, back row by row and as sums.
@@ -220,7 +220,7 @@ class scene {
   }
   void call(int rank, way by) {
     lanes_[rank / near].pass(crossing_of(rank, by));
-    const rank_of_hosts& me = all_[rank];
+    rank_of_hosts& me = all_[rank];
     if (by == copies) by_copies(rank);
     if (by == dispatched) by_dispatch(rank);
     if (by == row_by_row) by_combine(rank, me.whole, me.alone, me.flat_sums);
@@ -258,14 +258,14 @@ class scene {
     require(velo_group_dispatch(me.stream, me.inside, me.across, &from, &targets, me.takes.data(),
                                 &to));
   }
-  void by_combine(int rank, velo_group inside, velo_group across, const bytes& out) {
+  void by_combine(int rank, velo_group inside, velo_group across, bytes& out) {
     rank_of_hosts& me = all_[rank];
     const std::int64_t rows[2] = {tokens, width / 2}, each[2] = {tokens, top},
                        had[2] = {static_cast<std::int64_t>(me.flat.size()) / width, width / 2};
     const velo_tensor from = tensor(me.flat.data(), bf16, had, 2),
                       targets = tensor(me.targets.data(), i32, each, 2),
                       weights = tensor(me.weights.data(), f32, each, 2),
-                      to = tensor(const_cast<unsigned char*>(out.data()), bf16, rows, 2);
+                      to = tensor(out.data(), bf16, rows, 2);
     require(velo_group_combine(me.stream, inside, across, &from, me.takes.data(), &targets,
                                &weights, &to));
   }

@@ -45,7 +45,7 @@ struct reserved_word<T, std::void_t<decltype(T::reserved)>> {
 };
 
 // The caller's struct over `complete`, which holds the defaults of what the caller's headers did
-// not have. A size that ends within a field is of no headers: half a pointer is none.
+// not have. No headers have a size that ends within a pointer.
 template <class T>
 T read_struct(const T* given, std::uint32_t minimum, const char* argument, T complete) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -61,10 +61,10 @@ comm::operation read_collective(const comm::caller& by, const velo_collective_de
   }
 }
 
-// The kind that nobody has set is this one.
+// BARRIER is the default kind: beside tensors, the kind was forgotten.
 comm::operation read_barrier(const velo_collective_desc& d) {
   if (d.in != nullptr || d.out != nullptr || d.messages != nullptr)
-    fail(VELO_ERR_ARGUMENT, "desc.kind", "that of a collective with tensors",
+    fail(VELO_ERR_ARGUMENT, "desc.kind", "that of a collective with tensors or messages",
          "BARRIER, the default");
   return comm::barrier_call();
 }

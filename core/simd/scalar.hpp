@@ -6,7 +6,8 @@
 // n) (missing lanes are zero), store(p, v), store(p, v, n), store_exact(p, v), stream(p, v) (aligned to
 // the vector's bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w), load_any_order(p), put_same_order<Bypass>(p,
 // v), each for float and bf16; fence, prefetch, look_ahead; sum and largest across lanes. math.inl
-// adds exp over any of them. Loading a bf16 is exact; storing one rounds to nearest even.
+// adds exp over any of them. Loading a bf16 is exact; storing one rounds to nearest even, and may make
+// a denormal zero, which store_exact never does.
 #pragma once
 
 #include <cstdint>

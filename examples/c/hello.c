@@ -1,7 +1,7 @@
 /* The first program in C: one context, one operator, and what a mistake looks like.
  *
  * A velo_tensor describes memory the program owns; the call computes on the context's inline stream
- * and is finished when it returns. Build an installed velo against it with: cc hello.c $(pkg-config
+ * and is finished when it returns. Build it against an installed velo with: cc hello.c $(pkg-config
  * --cflags --libs velo)
  */
 #include <stdio.h>

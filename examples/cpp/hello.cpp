@@ -1,7 +1,7 @@
 // The first program in C++: one context, one operator by its function and by its name, and what a
 // mistake looks like.
 //
-// Views describe memory the program owns. Build an installed velo against it with:
+// Views describe memory the program owns. Build it against an installed velo with:
 // c++ -std=c++17 hello.cpp $(pkg-config --cflags --libs velo)
 #include <cstdio>
 #include <velo/velo.hpp>

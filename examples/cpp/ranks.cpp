@@ -2,7 +2,7 @@
 // with the others by a collective that is planned once and started every step.
 //
 // Ranks that are processes call velo::group::create(context) instead of create_local, under mpirun or
-// torchrun; the rest stays. Build an installed velo against it with:
+// torchrun; the rest stays. Build it against an installed velo with:
 // c++ -std=c++17 ranks.cpp $(pkg-config --cflags --libs velo) -pthread
 #include <cstdio>
 #include <string>

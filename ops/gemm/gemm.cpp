@@ -425,6 +425,8 @@ void gemm(const gemm_problem& problem, const packed_matrix* b, const core::paral
   if (problem.m == 0 || problem.n == 0) return;
   assert(b == nullptr || (b->serves(target) && b->type() == problem.type && b->k() == problem.k &&
                           b->n() == problem.n));
+  assert((!problem.to_block && problem.products == nullptr) ||
+         (b != nullptr && problem.bias == nullptr && !problem.accumulate));
   if (is_small(problem, b != nullptr)) {
     multiply_small(problem, gemm_kernels_for(target.isa));
   } else {

@@ -59,7 +59,7 @@ struct gemm_problem {
 
   // Of ranks that sum their products, each times a packed weight: C is such a block, at a line's begin,
   // and written around the cache, for a peer; or C is the sum of this rounded product, rank `own`'s,
-  // and of the blocks of the `ranks` - 1 others, in their order.
+  // and of the blocks of the `ranks` - 1 others, in their order. Either without bias and accumulate.
   panel_block block;
   bool to_block = false;
   const void* const* products = nullptr;

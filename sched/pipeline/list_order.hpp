@@ -30,8 +30,8 @@ struct ordered {
 };
 
 // stages: of every rank, by chunk, in the order in which a unit passes them. room: most activations
-// of stages held, in shares, at least those of a rank's chunks together. limit: given up as soon as it cannot be shorter. record: whether
-// rows are wanted.
+// of stages held, in shares, at least those of a rank's chunks together. limit: given up as soon as
+// it cannot be shorter. record: whether rows are wanted.
 ordered order_by(const policy& of, const shape& what, const ticks& costs,
                  const std::vector<std::vector<std::int32_t>>& stages, std::int64_t room,
                  std::int64_t limit, bool record);

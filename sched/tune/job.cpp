@@ -30,7 +30,8 @@ constexpr velo_tuning_recompute recomputes[] = {
     VELO_TUNING_RECOMPUTE_NONE, VELO_TUNING_RECOMPUTE_CORE, VELO_TUNING_RECOMPUTE_ACTIVATION,
     VELO_TUNING_RECOMPUTE_FULL};
 constexpr velo_tuning_split splits[] = {VELO_TUNING_SPLIT_EVEN, VELO_TUNING_SPLIT_BALANCED};
-// All but those that recompute or copy activations by themselves, split sequences or keep parameters twice.
+// All but those that recompute or copy activations by themselves, split sequences or keep
+// parameters twice.
 constexpr velo_schedule_kind kinds[] = {
     VELO_SCHEDULE_1F1B,       VELO_SCHEDULE_INTERLEAVED, VELO_SCHEDULE_ZBH1,
     VELO_SCHEDULE_ZB1P,       VELO_SCHEDULE_ZBV,         VELO_SCHEDULE_VHALF,

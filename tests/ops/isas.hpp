@@ -14,12 +14,13 @@ inline core::isa highest_isa() {
   return highest;
 }
 
-// Loops run from 0, scalar code, or from `least` to below this.
+// Loops run from first_isa() to below this.
 inline int isa_count() {
   return static_cast<int>(highest_isa()) + 1;
 }
 
-// Where they begin: with tiles in software at AMX, since tests/ops has had the others.
+// Where they begin: at `least`, 0 being scalar code; with tiles in software at AMX, since tests/ops
+// has had the others.
 inline int first_isa(int least = 0) {
 #ifdef VELO_SOFT_TILES
   if (highest_isa() == core::isa::amx) return static_cast<int>(core::isa::amx);

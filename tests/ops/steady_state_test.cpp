@@ -1,6 +1,6 @@
-// A warmed-up sequence of operators, of queued work and events, or of planned collectives, asks nobody
-// for memory: not malloc, not the operating system, not the host's allocator. And nothing is made executable but a
-// closure.
+// A warmed-up sequence of operators, of queued work and events, or of planned collectives, asks
+// nobody for memory: not malloc, not the operating system, not the host's allocator. And nothing is
+// made executable but a closure.
 //
 // A program of its own, because it stands in for malloc, mmap and mprotect: it counts calls and
 // hands them on.

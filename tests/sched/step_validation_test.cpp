@@ -105,9 +105,10 @@ const plan plans[] = {{VELO_SCHEDULE_1F1B, {1, 2}},        {VELO_SCHEDULE_1F1B, 
                       {VELO_SCHEDULE_DUALPIPE, {4, 8}},    {VELO_SCHEDULE_DUALPIPEV, {3, 6}},
                       {VELO_SCHEDULE_NANOPIPE, {2, 4}}};
 
-// Of all kinds, over both links: late(school) is told of the late one before it runs.
-template <class Late, class Judge>
-void compare(float part_of_norm, Late&& prepare, Judge&& judge) {
+// Of all kinds, over both links: prepare(school) is called for each of the two before it runs,
+// judge(school) for the late one behind.
+template <class Prepare, class Judge>
+void compare(float part_of_norm, Prepare&& prepare, Judge&& judge) {
   for (const plan& each : plans)
     for (const by way : {by::mailbox, by::group}) {
       INFO("kind " << each.kind << ", ranks " << each.of.ranks

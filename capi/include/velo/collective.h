@@ -12,9 +12,9 @@
  *     velo_collective_start(stream, sum)
  *     velo_event_record(event, stream)
  *
- * Starts of one collective may overtake their end: they are queued, and carried out one after the other,
- * on whatever streams they are; each reads and writes the same memory, which is the caller's, and must
- * stay where it was, as large, until the last has ended.
+ * A collective may be started again before it has ended: starts are carried out one after the other, on
+ * whatever streams they are; each reads and writes the same memory, which is the caller's, and must stay
+ * where it was, as large, until the last has ended.
  *
  * The group. A collective belongs to one rank of a group and does not keep it: the others learn of a rank
  * that leaves when it does. Once the group is destroyed a start is refused (HANDLE), as it is once the
@@ -54,8 +54,8 @@ enum {
   VELO_COLLECTIVE_EXCHANGE = 16
 };
 
-/* The arguments of a collective: those of its function; the others are not looked at, but that a
- * BARRIER with tensors or messages is refused: it is the kind of who set none. */
+/* The arguments of a collective: those of its function; others are not looked at. BARRIER is the
+ * default, and refused beside tensors or messages: their kind was forgotten. */
 typedef struct velo_collective_desc {
   uint32_t struct_size;
   velo_collective_kind kind;

@@ -216,8 +216,8 @@ VELO_API velo_status velo_group_get_link(velo_group group, velo_link* link);
 /* An executor of one rank of a schedule, as it stands now. Memory for what is received is of the
  * context. executor: receives the handle; destroy it with velo_executor_destroy.
  * Thread class: any. Errors: NULL (also a function that the row or validation needs), HANDLE, STRUCT,
- * ARGUMENT (rank, flags, those of the link; state_size, rows that do not end with OPTIMIZER), UNSUPPORTED
- * (a field of newer headers), STATE, MEMORY. */
+ * ARGUMENT (rank, flags, those of the link; with validation, state_size and rows that do not end with
+ * OPTIMIZER), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_executor_create(velo_context context, velo_schedule schedule,
                                           const velo_executor_desc* desc, velo_executor* executor);
 

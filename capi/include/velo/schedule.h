@@ -106,7 +106,7 @@ enum {
   VELO_SCHEDULE_SWAP = 16,      /* NANOPIPE: what W that are put off need is on the host
                                      meanwhile */
   VELO_SCHEDULE_OPTIMIZER = 32  /* any kind: rows end with OPTIMIZER of each of the rank's stages;
-                                     they are lists then */
+                                     every action is stored then, of a schedule of up to 2^25 */
 };
 
 /* What actions take, in any unit of time. A whole rank's, for one micro-batch: a stage takes its

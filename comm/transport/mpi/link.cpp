@@ -151,9 +151,9 @@ void mpi_link::meet(std::size_t buffer, bool whole) {
   if (mine.buffer != buffer) map(mine.buffer);
 }
 
-// A call that was given up has sent its number all the same, and what came for it too late is read by the
-// next one. That does no harm unless other parts were made in between: then ranks may take different
-// numbers, and do not meet by the deadline.
+// A call that was given up has sent its number all the same, and what came for it too late is read
+// by the next one. That does no harm unless other parts were made in between: then ranks may take
+// different numbers, and do not meet by the deadline.
 mpi_link::setting mpi_link::part(const part_terms& of) {
   setting made{hub_, of.timeout_ns, of.slot_bytes * 2, {}, hub_->next_part()};
   const auto count = of.ranks.size();

@@ -75,8 +75,7 @@ class executor : public detail::owner<velo_executor, detail::destroy_executor> {
   }
   // What became of this rank's steps.
   outcome<velo_executor_stats> stats() const {
-    velo_executor_stats all = {};
-    all.struct_size = sizeof all;
+    velo_executor_stats all = VELO_EXECUTOR_STATS_INIT;
     const velo_status status = VELO_FN(executor_get_stats)(get(), &all);
     return detail::finish<velo_executor_stats>(status, all);
   }

@@ -188,6 +188,7 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   refused("zbv" + sizes + "--group 2", "--group is for interleaved, not for zbv");
   refused("zbv" + sizes + "--overlap", "--overlap is for interleaved, not for zbv");
   refused("zbv" + sizes + "--no-dw-detach", "--no-dw-detach is for dualpipe and dualpipev, not");
+  refused("zbv" + sizes + "--extra-warmup", "--extra-warmup is for interleaved, not");
   refused("zbv" + sizes + "--swap", "--swap is for nanopipe, not for zbv");
   refused("1f1b --ranks 2 --microbatches 2 --layout 'Et|xL'", "layout, character 4");
   refused("1f1b --ranks 2 --microbatches 2 --layout 'Et|t|tL'", "layout, character 8: expected 2");
