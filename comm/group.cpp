@@ -85,7 +85,7 @@ group::group(core::context& owner, std::unique_ptr<transport> link, group_settin
 
 group::~group() {
   std::unique_lock<std::mutex> lock(lock_);
-  moved_.wait(lock, [this] { return finished_ == called_; });
+  moved_.wait(lock, [this] { return open_.empty(); });
 }
 
 void group::raise_if_ended() const {
@@ -207,8 +207,9 @@ std::unique_ptr<transport> group::part(const part_terms& of) {
 
 group::ticket group::number(const operation& what) {
   const std::lock_guard<std::mutex> lock(lock_);
+  open_.push_back({called_ + 1, nullptr, false});
   past_.call(++called_, what);
-  return {called_, nullptr, false};
+  return open_.back();
 }
 
 std::unique_ptr<transport> group::shrink(const part_terms& of) {
@@ -233,14 +234,14 @@ void group::fail(const operation& what) noexcept {
 }
 
 void group::begin_if_free(ticket& place) noexcept {
-  if (served_ != place.number - 1) return;
+  if (!is_first(place.number)) return;
   place.begun = true;
   past_.begin(place.number, now_ns());
 }
 
 void group::await_turn(std::uint64_t number) {
   std::unique_lock<std::mutex> lock(lock_);
-  while (served_ != number - 1) {
+  while (!is_first(number)) {
     raise_if_ended();
     moved_.wait_for(lock, glance);
   }
@@ -250,9 +251,8 @@ void group::await_turn(std::uint64_t number) {
 void group::finish(const ticket& place, ending how) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   past_.end(place.number, how, now_ns());
-  ++finished_;
-  served_ = std::max(served_, place.number);
-  if (place.queue != nullptr) queues_.erase(std::find(queues_.begin(), queues_.end(), place.queue));
+  open_.erase(std::find_if(open_.begin(), open_.end(),
+                           [&](const ticket& one) { return one.number == place.number; }));
   moved_.notify_all();
 }
 
@@ -278,8 +278,9 @@ void group::abort(const char* cause) noexcept {
 
 bool group::is_waited_for_here() const {
   const std::lock_guard<std::mutex> lock(lock_);
-  return std::any_of(queues_.begin(), queues_.end(),
-                     [](const core::stream* one) { return one->is_worker(); });
+  return std::any_of(open_.begin(), open_.end(), [](const ticket& one) {
+    return one.queue != nullptr && one.queue->is_worker();
+  });
 }
 
 void group::fill(velo_group_info& info) const noexcept {
@@ -291,7 +292,7 @@ void group::fill(velo_group_info& info) const noexcept {
   info.timeout_ns = timeout_ns();
   const std::lock_guard<std::mutex> lock(lock_);
   info.called = called_;
-  info.finished = finished_;
+  info.finished = called_ - open_.size();
 }
 
 std::string group::describe() const {

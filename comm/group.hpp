@@ -7,8 +7,9 @@
 // is for what was called earlier, so waits form no circle.
 //
 // A failure ends the group: a call that is dropped, because its stream failed before, tells the
-// other ranks, who would wait for it. Thread-safe. Cost of a call: two locks that are rarely
-// contended, and the transport's.
+// other ranks, who would wait for it. A rank alone goes on, in the order of what is left; nothing
+// waits to be dropped. Thread-safe. Cost of a call: two locks that are rarely contended, and the
+// transport's.
 #pragma once
 
 #include <condition_variable>
@@ -101,7 +102,8 @@ class group {
   void carry_out_again(const ticket& place, planned_operation& what, transport& link,
                        core::execution& state);
   void verify(const ticket& place, const operation& what, transport& link, core::execution& state);
-  ticket number(const operation& what);        // of a call that no stream carries
+  ticket number(const operation& what);  // of a call that no stream carries
+  bool is_first(std::uint64_t number) const noexcept { return open_.front().number == number; }
   void begin_if_free(ticket& place) noexcept;  // with the lock
   void await_turn(std::uint64_t number);
   void finish(const ticket& place, ending how) noexcept;
@@ -115,10 +117,8 @@ class group {
 
   mutable std::mutex lock_;  // guards what follows
   std::condition_variable moved_;
-  std::uint64_t called_ = 0;                 // the number of the last call
-  std::uint64_t finished_ = 0;               // calls that came to their end, in whatever way
-  std::uint64_t served_ = 0;                 // the number of the last call that had its turn
-  std::vector<const core::stream*> queues_;  // of each call that is queued or under way there
+  std::uint64_t called_ = 0;  // the number of the last call
+  std::vector<ticket> open_;  // calls that did not come to their end, by number: the first's turn
   comm::history past_;
 };
 
@@ -127,11 +127,11 @@ void group::enter(const core::stream& on, ticket& place, const operation& what, 
   raise_if_ended();
   const std::lock_guard<std::mutex> lock(lock_);  // numbers and queue in one order
   place = {called_ + 1, on.is_inline() ? nullptr : &on, false};
-  if (place.queue != nullptr) queues_.push_back(&on);
+  open_.push_back(place);
   try {
     queue();
   } catch (...) {
-    if (place.queue != nullptr) queues_.pop_back();
+    open_.pop_back();
     throw;
   }
   past_.call(++called_, what);

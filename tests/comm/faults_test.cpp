@@ -288,6 +288,49 @@ TEST_CASE("a call dropped by its stream's failure before is told to the ranks th
   }
 }
 
+TEST_CASE("in a group of one rank a dropped call leaves those that were called before it") {
+  const local_ranks ranks(1);
+  const velo_group alone = ranks.group(0);
+  velo_stream early = ranks.context(0).new_stream(), late = ranks.context(0).new_stream();
+  struct fails final : velo::core::work {
+    fails() : work(velo::core::demand::waits) {}
+    void run(velo::core::execution&) override {
+      velo::core::fail(VELO_ERR_IO, "", "a disk", "none");
+    }
+  };
+  std::atomic<bool> go{false};
+  struct waits final : velo::core::work {
+    explicit waits(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
+    void run(velo::core::execution&) override {
+      while (!go_) std::this_thread::yield();
+    }
+    std::atomic<bool>& go_;
+  };
+  auto& first = velo::core::resolve<velo::core::stream>(early, "stream");
+  auto& second = velo::core::resolve<velo::core::stream>(late, "stream");
+  first.enqueue(first.make<waits>(go));
+  second.enqueue(second.make<fails>());
+  for (int round = 0; round < 2; ++round) {
+    REQUIRE(velo_group_barrier(early, alone) == VELO_OK);
+    REQUIRE(velo_group_barrier(late, alone) == VELO_OK);
+  }
+  CHECK(velo_stream_synchronize(late) == VELO_ERR_IO);  // without a wait for those before
+  velo_group_info info = VELO_GROUP_INFO_INIT;
+  REQUIRE(velo_group_get_info(alone, &info) == VELO_OK);
+  CHECK(info.called == 4);
+  CHECK(info.finished == 2);
+  go = true;
+  velo_event done = ranks.context(0).new_event();
+  REQUIRE(velo_event_record(done, early) == VELO_OK);
+  const velo_status came = velo_event_synchronize(done, 1000000000);
+  CHECK(came == VELO_OK);
+  if (came != VELO_OK) velo_group_abort(alone);  // or it would wait for ever
+  CHECK(velo_stream_synchronize(early) == VELO_OK);
+  CHECK(barrier(ranks, 0) == VELO_OK);
+  REQUIRE(velo_group_get_info(alone, &info) == VELO_OK);
+  CHECK(info.finished == info.called);
+}
+
 TEST_CASE("results that differ are found, named by rank, operation and sequence") {
   for (const bool verify : {true, false}) {
     velo_group_desc desc = group_desc();
