@@ -6,14 +6,6 @@
 
 using namespace velo::test;
 
-namespace {
-
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
-}  // namespace
-
 // Sums of small whole numbers, which no order changes: with VELO_MPI_HOST ranks pretend to be of two
 // hosts. Of other numbers all ranks must have the same bits, and again the same the next time.
 TEST_CASE("what goes by way of hosts is what threads get", "[hosts]") {
@@ -72,6 +64,78 @@ TEST_CASE("what goes by way of hosts is what threads get", "[hosts]") {
   }
 }
 
+namespace {
+
+// Rows of a rank of two hosts with two ranks each, for both ranks of the other host and one of its own:
+// there, and back as their weighted sums.
+class experts {
+ public:
+  explicit experts(const rank_of_group& me)
+      : me_(me), x_(at(rows * width)), there_(at(3 * rows * width)), back_(x_) {
+    const std::int32_t host = me.rank / 2, place = me.rank % 2;
+    inside_ = part({2 * host, 2 * host + 1});
+    across_ = part({place, 2 + place});
+    for (std::int32_t i = 0; i < rows; ++i)
+      targets_.insert(targets_.end(), {2 * (1 - host) + 1, 2 * host + i % 2, -1, 2 * (1 - host)});
+    for (std::int32_t i = 0; i < rows; ++i) weights_.insert(weights_.end(), {1, 2, 100, 4});
+  }
+  ~experts() {
+    velo_group_destroy(inside_);
+    velo_group_destroy(across_);
+  }
+  experts(const experts&) = delete;
+
+  void visit(int round) {
+    for (std::int64_t i = 0; i < rows * width; ++i) x_[at(i)] = value(me_.rank, i, round);
+    const std::int64_t shape[] = {rows, width}, gets[] = {3 * rows, width}, each[] = {rows, 4};
+    const auto tensor = [](void* data, velo_dtype dtype, const std::int64_t* of) {
+      return velo_tensor{data, {VELO_DEVICE_CPU, 0}, 2, dtype, of, nullptr, 0};
+    };
+    const velo_tensor x = tensor(x_.data(), f32, shape), there = tensor(there_.data(), f32, gets),
+                      back = tensor(back_.data(), f32, shape),
+                      to = tensor(targets_.data(), {VELO_DTYPE_INT, 32, 1}, each),
+                      by = tensor(weights_.data(), f32, each);
+    std::int64_t counts[4];
+    for (int from = 0; from < 4; ++from) counts[from] = from / 2 == me_.rank / 2 ? rows / 2 : rows;
+    REQUIRE(velo_group_dispatch(me_.stream, inside_, across_, &x, &to, counts, &there) == VELO_OK);
+    CHECK(wrong_there(round) == 0);
+    REQUIRE(velo_group_combine(me_.stream, inside_, across_, &there, counts, &to, &by, &back) ==
+            VELO_OK);
+    std::int64_t wrong = 0;
+    for (std::size_t i = 0; i < x_.size(); ++i) wrong += back_[i] != 7 * x_[i];
+    CHECK(wrong == 0);
+  }
+
+ private:
+  static constexpr std::int64_t rows = 256, width = 1024;
+  static float value(int rank, std::int64_t i, int round) {
+    return static_cast<float>((i + i / width + 5 * rank + round) % 61);
+  }
+  velo_group part(std::initializer_list<std::int32_t> ranks) const {
+    velo_group made = nullptr;
+    REQUIRE(velo_group_create_part(me_.group, ranks.begin(), 2, nullptr, &made) == VELO_OK);
+    return made;
+  }
+  std::int64_t wrong_there(int round) const {
+    std::int64_t wrong = 0;
+    auto got = there_.begin();
+    for (int from = 0; from < 4; ++from)
+      for (std::int64_t row = 0; row < rows; ++row) {
+        if (from / 2 == me_.rank / 2 && row % 2 != me_.rank % 2) continue;
+        for (std::int64_t i = 0; i < width; ++i)
+          wrong += *got++ != value(from, row * width + i, round);
+      }
+    return wrong;
+  }
+
+  const rank_of_group me_;
+  velo_group inside_ = nullptr, across_ = nullptr;
+  std::vector<float> x_, there_, back_, weights_;
+  std::vector<std::int32_t> targets_;
+};
+
+}  // namespace
+
 // Ranks of two hosts that two_hosts.sh makes; it counts what their link carries.
 TEST_CASE("ranks of two hosts get what threads get", "[two_hosts]") {
   joined all;
@@ -83,6 +147,7 @@ TEST_CASE("ranks of two hosts get what threads get", "[two_hosts]") {
   const std::int64_t large = 1 << 20;
   std::vector<float> x(large), parts(large);
   const std::int64_t part = large / 4;
+  experts tokens(me);
   for (int round = std::atoi(std::getenv("VELO_TEST_ROUNDS")); round > 0; --round) {
     const velo_tensor whole{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &large, nullptr, 0};
     velo_tensor gathered = whole, mine = whole;
@@ -97,5 +162,6 @@ TEST_CASE("ranks of two hosts get what threads get", "[two_hosts]") {
     for (int r = 0; r < 4; ++r) CHECK(parts[at(r) * part] == static_cast<float>(100 + r));
     REQUIRE(velo_group_broadcast(me.stream, me.group, 0, &whole) == VELO_OK);
     CHECK(x[0] == 100);
+    tokens.visit(round);
   }
 }

@@ -4,11 +4,16 @@
 #include <mpi.h>
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "comm/every_collective.hpp"
 
 namespace velo::test {
+
+inline std::size_t at(std::int64_t i) {
+  return static_cast<std::size_t>(i);
+}
 
 inline velo_group_desc over_mpi(std::int64_t timeout_ms = 20000) {
   velo_group_desc desc = VELO_GROUP_DESC_INIT;

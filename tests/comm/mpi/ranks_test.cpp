@@ -6,14 +6,6 @@
 
 using namespace velo::test;
 
-namespace {
-
-std::size_t at(int rank) {
-  return static_cast<std::size_t>(rank);
-}
-
-}  // namespace
-
 TEST_CASE("every collective gives what threads of one process get, bit for bit", "[together]") {
   joined all;
   all.me.plans = all.me.rank % 2 == 1;
