@@ -58,6 +58,18 @@ TEST_CASE("ranks that disagree are told so, and who is right", "[faults]") {
   CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
 }
 
+TEST_CASE("a group that has lost a rank cannot go on with the others, and says so", "[faults]") {
+  joined all;
+  if (all.me.rank == 1) CHECK(velo_group_abort(all.me.group) == VELO_OK);
+  velo_status done = VELO_OK;
+  while (done == VELO_OK) done = sum_of(all.me, 100);
+  CHECK(done == VELO_ERR_PEER);
+  velo_group survivors = nullptr;
+  CHECK(velo_group_shrink(all.me.group, nullptr, &survivors) == VELO_ERR_UNSUPPORTED);
+  CHECK(last_got() == "mpi");
+  CHECK(survivors == nullptr);
+}
+
 TEST_CASE("a message that is not what was expected, and one that never comes", "[faults]") {
   {
     joined all;
