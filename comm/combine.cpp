@@ -74,8 +74,8 @@ class homecoming {
     for (int host = 0; host < to_.hosts(); ++host) {
       const auto from = what_.in_parts.begin() + std::ptrdiff_t{host} * to_.near();
       char* rows = host == to_.host() ? own : others;
-      exchange(link, on_, to_, to_.dtype, {what_.in, {from, from + to_.near()}},
-               {rows, side_by_side(take[at(host)], to_.width)});
+      exchange_rows(link, on_, to_, host, {what_.in, {from, from + to_.near()}},
+                    {rows, side_by_side(take[at(host)], to_.width)});
       arrived_[at(host)] = {rows, take[at(host)], to_.row_bytes()};
       if (host != to_.host()) sums = add_up(host, sums);
     }

@@ -62,7 +62,8 @@ class delivery {
         next[at(place)] += to_.row_bytes();
       });
       const auto from = what_.out_parts.begin() + static_cast<std::ptrdiff_t>(host) * to_.near();
-      exchange(link, on_, to_, to_.dtype, {packed, parts}, {what_.out, {from, from + to_.near()}});
+      exchange_rows(link, on_, to_, static_cast<int>(host), {packed, parts},
+                    {what_.out, {from, from + to_.near()}});
     }
   }
 

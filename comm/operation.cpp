@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "core/failure.hpp"
 
@@ -41,6 +42,14 @@ bool is_float(int of) {
              core::text("%g", scale));
 }
 
+// "weighted combine (all_to_all of 64 float32)"
+std::string text_of_step(terms step) {
+  const int of = std::exchange(step.root, std::uint16_t{0});
+  step.counts = 0;
+  const std::string whole = name_of(static_cast<collective>(of & ~weighted_step));
+  return ((of & weighted_step) != 0 ? "weighted " : "") + whole + " (" + step.text() + ")";
+}
+
 // Elements of any dtype, which stay of it.
 void require_custom(const terms& what) {
   if (what.in_code != what.out_code || what.in_bits != what.out_bits)
@@ -76,6 +85,7 @@ std::uint64_t hash_of(const std::vector<part>& parts) noexcept {
 }
 
 std::string terms::text() const {
+  if (kind == collective::all_to_all && root != 0) return text_of_step(*this);
   std::string all = name_of(kind);
   if (kind == collective::barrier) return all;
   if (kind == collective::exchange) return all + " of " + std::to_string(count) + " messages";
@@ -93,11 +103,6 @@ std::string terms::text() const {
     case collective::scatter:
     case collective::receive:
       all += " from rank " + std::to_string(root);
-      break;
-    case collective::all_to_all:
-      if (root != 0)
-        all += core::text(", step of a %s%s", (root & weighted_step) != 0 ? "weighted " : "",
-                          name_of(static_cast<collective>(root & ~weighted_step)));
       break;
     default:
       break;

@@ -50,7 +50,7 @@ struct terms {
   std::uint16_t root = 0;
   std::int64_t count = 0;    // elements
   double scale = 0;          // of a reduction
-  std::uint64_t counts = 0;  // of each rank, hashed, where they differ
+  std::uint64_t counts = 0;  // of each rank, hashed, where they differ; of a step: rows.cpp
 
   std::uint64_t signature() const noexcept;                 // never 0
   std::string text() const;                                 // "all_reduce of 1024 float32, sum"

@@ -13,6 +13,11 @@ namespace {
 
 constexpr velo_dtype int32{VELO_DTYPE_INT, 32, 1}, int64{VELO_DTYPE_INT, 64, 1};
 
+// The host of the rows that a step is about is in terms.counts, behind what says that parts differ.
+constexpr std::uint64_t of_host(int host) {
+  return 2 + static_cast<std::uint64_t>(host);
+}
+
 operation exchange_of(const routes& call, velo_dtype dtype, const void* in, void* out) {
   operation what;
   what.function = call.function;
@@ -23,6 +28,52 @@ operation exchange_of(const routes& call, velo_dtype dtype, const void* in, void
   what.in = in;
   what.out = out;
   return what;
+}
+
+operation exchange_of(const routes& call, velo_dtype dtype, outgoing in, incoming out, int self) {
+  operation what = exchange_of(call, dtype, in.data, out.data);
+  what.terms.counts = 1;
+  what.in_parts = std::move(in.parts);
+  what.out_parts = std::move(out.parts);
+  what.count = what.in_part(self).count;
+  for (const part& one : what.out_parts) what.out_count += one.count;
+  return what;
+}
+
+// A rank's count of rows that another gives it, or had named, which are not as many.
+struct miscount {
+  int rank, other;         // host by host
+  std::int64_t said, are;  // elements
+
+  text name(const routes& call) const {
+    return text("%s[%d]", call.kind == collective::dispatch ? "out_counts" : "in_counts", other);
+  }
+  text whose(const routes& call) const {  // for the others' records
+    return text("%s of rank %d", name(call).buffer, rank);
+  }
+  [[noreturn]] void raise(const routes& call) const {
+    core::failure f;
+    const bool own = rank == other;
+    f.code = own ? VELO_ERR_ARGUMENT : VELO_ERR_PEER;
+    f.rank = own ? -1 : other;
+    core::copy_text(f.argument, sizeof f.argument, name(call));
+    core::copy_text(f.expected, sizeof f.expected,
+                    text("%lld, the rows that rank %d %s", static_cast<long long>(are / call.width),
+                         other, call.kind == collective::dispatch ? "gives" : "named"));
+    core::copy_text(f.got, sizeof f.got, text("%lld", static_cast<long long>(said / call.width)));
+    core::copy_text(f.cause, sizeof f.cause, whose(call));
+    throw f;
+  }
+};
+
+// What ended a step because a rank expects another count than the culprit gives: of dispatch the
+// former's is the caller's, of combine the latter's.
+miscount miscount_of(const routes& call, const fault& why) {
+  const int rows_of = static_cast<int>(why.terms.counts - of_host(0)) * call.near(),
+            here = call.host() * call.near(), giver = why.culprits.lowest();
+  if (call.kind == collective::dispatch)
+    return {here + why.found_by, rows_of + giver, why.terms.count, why.other.count};
+  return {here + giver, rows_of + why.found_by, why.other.count, why.terms.count};
 }
 
 }  // namespace
@@ -134,13 +185,36 @@ void exchange(transport& link, core::execution& on, const routes& call, const co
 
 void exchange(transport& link, core::execution& on, const routes& call, velo_dtype dtype,
               outgoing in, incoming out) {
-  operation what = exchange_of(call, dtype, in.data, out.data);
-  what.terms.counts = 1;
-  what.in_parts = std::move(in.parts);
-  what.out_parts = std::move(out.parts);
-  what.count = what.in_part(link.rank()).count;
-  for (const part& one : what.out_parts) what.out_count += one.count;
-  link.run(what, on);
+  link.run(exchange_of(call, dtype, std::move(in), std::move(out), link.rank()), on);
+}
+
+// A rank's own part is compared here, for nobody else sees both sides of it; the others get theirs
+// all the same, so that no rank comes too late for a call that has failed.
+void exchange_rows(transport& link, core::execution& on, const routes& call, int host, outgoing in,
+                   incoming out) {
+  const int place = link.rank(), rank = call.host() * call.near() + place;
+  std::int64_t& gives = in.parts[static_cast<std::size_t>(place)].count;
+  std::int64_t& gets = out.parts[static_cast<std::size_t>(place)].count;
+  miscount own{rank, host * call.near() + place, gets, gives};
+  if (call.kind == collective::combine) std::swap(own.said, own.are);
+  const bool fits = gives == gets;
+  if (!fits) gives = gets = 0;
+  operation what = exchange_of(call, call.dtype, std::move(in), std::move(out), place);
+  what.terms.counts = of_host(host);
+  try {
+    link.run(what, on);
+  } catch (core::failure& failed) {
+    fault why;
+    if (!fits) own.raise(call);
+    if (!link.failed(why) || why.found_by < 0 || why.terms.kind != what.terms.kind ||
+        why.terms.root != what.terms.root || why.terms.counts < of_host(0))
+      throw;
+    const miscount found = miscount_of(call, why);
+    if (found.rank == rank) found.raise(call);
+    core::copy_text(failed.cause, sizeof failed.cause, found.whose(call));
+    throw;
+  }
+  if (!fits) own.raise(call);
 }
 
 // One lock inside the other, always the same first. Where one group has ended, the ranks of the other

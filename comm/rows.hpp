@@ -84,6 +84,11 @@ struct incoming {
 };
 void exchange(transport& link, core::execution& on, const routes& call, velo_dtype dtype,
               outgoing in, incoming out);
+// The same of rows, inside, that come from the ranks of a host, or go back there. Where counts of the
+// caller's are not those of the rows, the failure names the count: out_counts of a dispatch, in_counts
+// of a combine; on the ranks that got or had others, in its cause.
+void exchange_rows(transport& link, core::execution& on, const routes& call, int host, outgoing in,
+                   incoming out);
 
 // The place of a call in both groups.
 struct places {

@@ -63,6 +63,7 @@ void meeting::disagree(int with, std::int64_t wanted, std::int64_t got) {
   why.kind = fault::how::disagree;
   why.sequence = sequence_;
   why.culprits.add(with);
+  why.found_by = rank;
   why.terms = why.other = what.terms;
   why.terms.count = wanted;
   why.other.count = got;

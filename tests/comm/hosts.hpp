@@ -87,10 +87,22 @@ struct hosts {
     for (const velo_group one : across) velo_group_destroy(one);
   }
 
+  bool ended_inside(int rank) const {  // without waiting for anybody
+    return info_of(inside[at(rank)]).failed == 1;
+  }
+  bool ended_across(int rank) const { return info_of(across[at(rank)]).failed == 1; }
+
   const int count, near;
   std::atomic<std::int64_t> crossed{0};
   local_ranks all;
   std::vector<velo_group> inside, across;
+
+ private:
+  static velo_group_info info_of(velo_group group) {
+    velo_group_info info = VELO_GROUP_INFO_INIT;
+    REQUIRE(velo_group_get_info(group, &info) == VELO_OK);
+    return info;
+  }
 };
 
 }  // namespace velo::test

@@ -113,6 +113,7 @@ void host_round::agree(bool matches, int with, std::int64_t wanted, std::int64_t
     why.terms.count = one.wanted;
     why.other.count = one.got;
     why.culprits.add(static_cast<int>(one.with));
+    why.found_by = rank;
     throw why;
   }
 }

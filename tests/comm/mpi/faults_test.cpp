@@ -58,6 +58,40 @@ TEST_CASE("ranks that disagree are told so, and who is right", "[faults]") {
   CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
 }
 
+TEST_CASE("a count of rows that its rank does not give is named, with the call", "[faults]") {
+  for (const int from : {2, 1}) {  // of another rank, and of its own
+    joined all;
+    velo_group alone = nullptr;
+    const std::int32_t own = all.me.rank;
+    REQUIRE(velo_group_create_part(all.me.group, &own, 1, nullptr, &alone) == VELO_OK);
+    const std::int64_t size = all.me.size, rows[] = {size, 4}, one_each[] = {size, 1};
+    std::vector<std::int64_t> counts(at(size), 1);
+    if (all.me.rank == 1) ++counts[at(from)];
+    const std::int64_t gets[] = {all.me.rank == 1 ? size + 1 : size, 4};
+    std::vector<float> x(at(4 * size)), y(at(4 * size + 4));
+    std::vector<std::int32_t> names;
+    for (int rank = 0; rank < all.me.size; ++rank) names.push_back(rank);
+    const velo_tensor in{x.data(), {VELO_DEVICE_CPU, 0}, 2, f32, rows, nullptr, 0},
+        out{y.data(), {VELO_DEVICE_CPU, 0}, 2, f32, gets, nullptr, 0},
+        to{names.data(), {VELO_DEVICE_CPU, 0}, 2, {VELO_DTYPE_INT, 32, 1}, one_each, nullptr, 0};
+    const velo_status done =
+        velo_group_dispatch(all.me.stream, all.me.group, alone, &in, &to, counts.data(), &out);
+    velo_error_info why = VELO_ERROR_INFO_INIT;
+    velo_last_error(&why);
+    INFO("rank " << all.me.rank << ", " << from << ": " << why.argument << ": expected "
+                 << why.expected << ", got " << why.got << " " << why.cause);
+    if (all.me.rank == 1) {
+      CHECK(done == (from == 1 ? VELO_ERR_ARGUMENT : VELO_ERR_PEER));
+      CHECK(std::string(why.argument) == "out_counts[" + std::to_string(from) + "]");
+      CHECK(std::string(why.got) == "2");
+    } else if (done != VELO_OK) {  // unless its part was done before
+      CHECK(done == VELO_ERR_PEER);
+      CHECK(std::string(why.cause) == "out_counts[" + std::to_string(from) + "] of rank 1");
+    }
+    CHECK(velo_group_barrier(all.me.stream, all.me.group) == VELO_ERR_PEER);
+  }
+}
+
 TEST_CASE("a group that has lost a rank cannot go on with the others, and says so", "[faults]") {
   joined all;
   if (all.me.rank == 1) CHECK(velo_group_abort(all.me.group) == VELO_OK);
