@@ -85,7 +85,7 @@ group::group(core::context& owner, std::unique_ptr<transport> link, group_settin
 
 group::~group() {
   std::unique_lock<std::mutex> lock(lock_);
-  moved_.wait(lock, [this] { return open_.empty(); });
+  moved_.wait(lock, [this] { return passed_ == called_; });
 }
 
 void group::raise_if_ended() const {
@@ -207,9 +207,9 @@ std::unique_ptr<transport> group::part(const part_terms& of) {
 
 group::ticket group::number(const operation& what) {
   const std::lock_guard<std::mutex> lock(lock_);
-  open_.push_back({called_ + 1, nullptr, false});
+  make_room();
   past_.call(++called_, what);
-  return open_.back();
+  return {called_, nullptr, false};
 }
 
 std::unique_ptr<transport> group::shrink(const part_terms& of) {
@@ -233,26 +233,44 @@ void group::fail(const operation& what) noexcept {
   tell_peers(what, core::current_failure().cause);
 }
 
+// For one more call, whose end cannot fail.
+void group::make_room() {
+  const std::size_t open = called_ - passed_;
+  if (early_.capacity() < open) early_.reserve(2 * open);
+}
+
 void group::begin_if_free(ticket& place) noexcept {
-  if (!is_first(place.number)) return;
+  if (passed_ != place.number - 1) return;
   place.begun = true;
   past_.begin(place.number, now_ns());
 }
 
 void group::await_turn(std::uint64_t number) {
   std::unique_lock<std::mutex> lock(lock_);
-  while (!is_first(number)) {
+  while (passed_ != number - 1) {
     raise_if_ended();
     moved_.wait_for(lock, glance);
   }
   past_.begin(number, now_ns());
 }
 
+// Calls have their turns in order, but are dropped in any.
+void group::pass(std::uint64_t number) noexcept {
+  if (number != passed_ + 1) return early_.push_back(number);
+  ++passed_;
+  while (!early_.empty()) {
+    const auto next = std::find(early_.begin(), early_.end(), passed_ + 1);
+    if (next == early_.end()) return;
+    early_.erase(next);
+    ++passed_;
+  }
+}
+
 void group::finish(const ticket& place, ending how) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   past_.end(place.number, how, now_ns());
-  open_.erase(std::find_if(open_.begin(), open_.end(),
-                           [&](const ticket& one) { return one.number == place.number; }));
+  pass(place.number);
+  if (place.queue != nullptr) queues_.erase(std::find(queues_.begin(), queues_.end(), place.queue));
   moved_.notify_all();
 }
 
@@ -278,9 +296,8 @@ void group::abort(const char* cause) noexcept {
 
 bool group::is_waited_for_here() const {
   const std::lock_guard<std::mutex> lock(lock_);
-  return std::any_of(open_.begin(), open_.end(), [](const ticket& one) {
-    return one.queue != nullptr && one.queue->is_worker();
-  });
+  return std::any_of(queues_.begin(), queues_.end(),
+                     [](const core::stream* one) { return one->is_worker(); });
 }
 
 void group::fill(velo_group_info& info) const noexcept {
@@ -292,7 +309,7 @@ void group::fill(velo_group_info& info) const noexcept {
   info.timeout_ns = timeout_ns();
   const std::lock_guard<std::mutex> lock(lock_);
   info.called = called_;
-  info.finished = called_ - open_.size();
+  info.finished = passed_ + early_.size();
 }
 
 std::string group::describe() const {

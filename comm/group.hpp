@@ -7,9 +7,9 @@
 // is for what was called earlier, so waits form no circle.
 //
 // A failure ends the group: a call that is dropped, because its stream failed before, tells the
-// other ranks, who would wait for it. A rank alone goes on, in the order of what is left; nothing
-// waits to be dropped. Thread-safe. Cost of a call: two locks that are rarely contended, and the
-// transport's.
+// other ranks, who would wait for it. A rank alone goes on, with the calls that are left in their
+// order; who drops one waits for none. Thread-safe. Cost of a call: two locks that are rarely
+// contended, and the transport's.
 #pragma once
 
 #include <condition_variable>
@@ -103,8 +103,9 @@ class group {
                        core::execution& state);
   void verify(const ticket& place, const operation& what, transport& link, core::execution& state);
   ticket number(const operation& what);  // of a call that no stream carries
-  bool is_first(std::uint64_t number) const noexcept { return open_.front().number == number; }
-  void begin_if_free(ticket& place) noexcept;  // with the lock
+  void make_room();                      // with the lock, as the next two
+  void begin_if_free(ticket& place) noexcept;
+  void pass(std::uint64_t number) noexcept;
   void await_turn(std::uint64_t number);
   void finish(const ticket& place, ending how) noexcept;
   void fail(const operation& what) noexcept;  // in a catch block
@@ -117,8 +118,10 @@ class group {
 
   mutable std::mutex lock_;  // guards what follows
   std::condition_variable moved_;
-  std::uint64_t called_ = 0;  // the number of the last call
-  std::vector<ticket> open_;  // calls that did not come to their end, by number: the first's turn
+  std::uint64_t called_ = 0;                 // the number of the last call
+  std::uint64_t passed_ = 0;                 // up to this number all came to their end
+  std::vector<std::uint64_t> early_;         // beyond it, those that did; has room for all
+  std::vector<const core::stream*> queues_;  // of each call that is queued or under way there
   comm::history past_;
 };
 
@@ -126,12 +129,13 @@ template <class Queue>
 void group::enter(const core::stream& on, ticket& place, const operation& what, Queue&& queue) {
   raise_if_ended();
   const std::lock_guard<std::mutex> lock(lock_);  // numbers and queue in one order
+  make_room();
   place = {called_ + 1, on.is_inline() ? nullptr : &on, false};
-  open_.push_back(place);
+  if (place.queue != nullptr) queues_.push_back(&on);
   try {
     queue();
   } catch (...) {
-    open_.pop_back();
+    if (place.queue != nullptr) queues_.pop_back();
     throw;
   }
   past_.call(++called_, what);
