@@ -45,7 +45,7 @@ void client_tunings(void) {
   REFUSES(velo_tuning_get_rejection(tuning, -1, &rejection), VELO_ERR_ARGUMENT);
   WORKS(velo_tuning_write(tuning, VELO_TUNING_REJECTED, NULL, 0, &needed));
   EXPECT(needed > 100);
-  REFUSES(velo_tuning_write(tuning, 3, NULL, 0, &needed), VELO_ERR_ARGUMENT);
+  REFUSES(velo_tuning_write(tuning, -1, NULL, 0, &needed), VELO_ERR_ARGUMENT);
   velo_tuning_destroy(tuning);
   EXPECT(velo_tuning_get_info(tuning, &info) == VELO_ERR_HANDLE);
 }

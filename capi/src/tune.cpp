@@ -139,10 +139,11 @@ velo_status velo_tuning_write(velo_tuning tuning, velo_tuning_format format, cha
                               uint64_t capacity, uint64_t* needed) {
   return core::guard("velo_tuning_write", [&] {
     const sched::tune::tuning& from = tuning_of(tuning);
-    if (format < 0 || format > VELO_TUNING_REJECTED)
+    if (format < 0 || format > VELO_TUNING_ASSUMPTIONS)
       fail(VELO_ERR_ARGUMENT, "format", "one of VELO_TUNING_*", text("%d", format));
     constexpr std::string (*writers[])(const sched::tune::tuning&) = {
-        &sched::tune::write_summary, &sched::tune::write_json, &sched::tune::write_rejected};
+        &sched::tune::write_summary, &sched::tune::write_json, &sched::tune::write_rejected,
+        &sched::tune::write_assumptions};
     capi::write_text(writers[format](from).c_str(), buffer, capacity, needed);
   });
 }

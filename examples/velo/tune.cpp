@@ -24,6 +24,7 @@ const char* const tune_help =
     "  --top N              plans to find, the best first (the config's search.keep, else 20)\n"
     "  --json               as data, with memory of every rank of every plan\n"
     "  --rejected           every candidate that is no plan, and why, as CSV\n"
+    "  --assumptions        what the numbers rest on: formulas, and every key with its value\n"
     "  -o FILE              instead of the standard output\n\n"
     "examples/tune/README.md has keys, units, defaults and formulas.\n\n"
     "Exit codes: 0 there is a plan; 2 nothing fits: the nearest candidate is named; 1 bad input.\n";
@@ -56,6 +57,7 @@ constexpr row options[] = {
                  const std::string& word) { set_count(given.desc.keep, word, option, 10000); }},
     writes<VELO_TUNING_JSON>("--json"),
     writes<VELO_TUNING_REJECTED>("--rejected"),
+    writes<VELO_TUNING_ASSUMPTIONS>("--assumptions"),
     {"-o", [](tune_arguments& given, const char* option, const std::string& word) {
        set_file(given.output, word, option);
      }}};
@@ -102,7 +104,9 @@ int tune(const std::vector<std::string>& words) {
   } catch (const velo::error& failure) {
     throw input_error(in_file(failure, given.words[0], file));
   }
-  const std::string text = found.write<std::string>(given.format);
+  std::string text = found.write<std::string>(given.format);
+  if (given.format == VELO_TUNING_SUMMARY)
+    text += "\nWhat the numbers rest on: velo tune .. --assumptions\n";
   if (given.output.empty())
     std::fputs(text.c_str(), stdout);
   else

@@ -73,5 +73,6 @@ std::string reason_of(const tuning& from, const rejection& what);
 std::string write_summary(const tuning& from);
 std::string write_json(const tuning& from);
 std::string write_rejected(const tuning& from);
+std::string write_assumptions(const tuning& from);
 
 }  // namespace velo::sched::tune

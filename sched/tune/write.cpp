@@ -326,9 +326,13 @@ std::string write_summary(const tuning& from) {
     all += plan_table(from) + "\nMemory of the best, of " + in_gib(from.of.profile.memory_bytes) +
            " GiB that a rank may need:\n" + memory_table(from.plans[0]);
   }
-  all += "\nRejected:\n" + rejected_table(from) + "\nAssumed:\n";
-  for (const char* one : formulas) all += std::string("  ") + one + "\n";
-  for (const assumption& one : from.of.assumptions) all += "  " + one.path + " " + one.json + "\n";
+  return all + "\nRejected:\n" + rejected_table(from);
+}
+
+std::string write_assumptions(const tuning& from) {
+  std::string all;
+  for (const char* one : formulas) all += std::string(one) + "\n";
+  for (const assumption& one : from.of.assumptions) all += one.path + " " + one.json + "\n";
   return all;
 }
 

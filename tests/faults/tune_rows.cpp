@@ -72,6 +72,7 @@ std::vector<entry> tune_rows() {
       {"velo_tuning_write", open_tuning, write<VELO_TUNING_SUMMARY>, close_tuning},
       {"velo_tuning_write", open_tuning, write<VELO_TUNING_JSON>, close_tuning},
       {"velo_tuning_write", open_tuning, write<VELO_TUNING_REJECTED>, close_tuning},
+      {"velo_tuning_write", open_tuning, write<VELO_TUNING_ASSUMPTIONS>, close_tuning},
   };
 }
 

@@ -304,10 +304,11 @@ TEST_CASE("the largest numbers that are taken do no harm") {
 TEST_CASE("texts are the same under any locale") {
   const tuning found = searched(with_keep(mixed(), 3));
   const std::string summary = write_summary(found), data = write_json(found);
-  const std::string rejected = write_rejected(found);
+  const std::string rejected = write_rejected(found), assumptions = write_assumptions(found);
   const test::comma_locale comma;
   CHECK(write_summary(found) == summary);
   CHECK(write_json(found) == data);
   CHECK(write_rejected(found) == rejected);
+  CHECK(write_assumptions(found) == assumptions);
   CHECK(searched(with_keep(mixed(), 3)).plans[0].step() == found.plans[0].step());
 }

@@ -7,8 +7,8 @@
  * micro-batch, what is recomputed, the order of the pipeline (schedule.h), and how layers are split
  * over stages. It either becomes a plan, priced by the simulator of schedules and with memory itemised
  * by rank, or is rejected with a reason. examples/tune/README.md lists keys, units, defaults and
- * formulas; VELO_TUNING_JSON repeats what was assumed, and has for an order that was searched for the
- * cap and the costs with which velo_schedule_create makes it again.
+ * formulas; VELO_TUNING_ASSUMPTIONS repeats them, and VELO_TUNING_JSON has for an order that was
+ * searched for the cap and the costs with which velo_schedule_create makes it again.
  *
  * Nothing is measured or run: a plan is as good as its profile.
  *
@@ -153,10 +153,10 @@ typedef struct velo_tuning_rejection {
 /* A text of a tuning. */
 typedef int32_t velo_tuning_format;
 enum {
-  VELO_TUNING_SUMMARY =
-      0,                /* plans as a table, memory of the best, reasons, assumptions, for people */
-  VELO_TUNING_JSON = 1, /* the same as data, memory of every plan */
-  VELO_TUNING_REJECTED = 2 /* CSV: a rejected candidate a row */
+  VELO_TUNING_SUMMARY = 0,    /* plans as a table, memory of the best, reasons, for people */
+  VELO_TUNING_JSON = 1,       /* the same as data, memory of every plan, assumptions */
+  VELO_TUNING_REJECTED = 2,   /* CSV: a rejected candidate a row */
+  VELO_TUNING_ASSUMPTIONS = 3 /* formulas and every key with its value */
 };
 
 /* Searches. desc: copied. tuning: receives the handle; destroy it with velo_tuning_destroy. That

@@ -56,11 +56,24 @@ TEST_CASE("a table has a unit over every column, and as many rows as asked for")
   const outcome o = tune(folder + "llama2_7b.json --top 4");
   CHECK(o.code == 0);
   CHECK(o.out.find("Llama-2-7B, 6.738 billion parameters, 64 accelerators") == 0);
-  for (const char* text : {"\n#   step", "\n1  ", "\n4  ", "Memory of the best",
-                           "Rejected:", "Assumed:", "Korthikanti", "profile.peak_tflops 312",
-                           "config.accelerators 64", "config.search.keep 4"})
+  for (const char* text : {"\n#   step", "\n1  ", "\n4  ", "Memory of the best", "Rejected:"})
     CHECK(o.out.find(text) != std::string::npos);
   CHECK(o.out.find("\n5  ") == std::string::npos);
+}
+
+TEST_CASE("a table fits a screen, and its last line says where its assumptions are") {
+  const outcome o = tune(folder + "llama2_7b.json --top 4");
+  CHECK(std::count(o.out.begin(), o.out.end(), '\n') < 40);
+  CHECK(o.out.find("Korthikanti") == std::string::npos);
+  const std::size_t last = o.out.rfind('\n', o.out.size() - 2);
+  CHECK(o.out.find("--assumptions", last) != std::string::npos);
+
+  const outcome assumed = tune(folder + "llama2_7b.json --top 4 --assumptions");
+  CHECK(assumed.code == 0);
+  for (const char* text : {"Korthikanti", "\nprofile.peak_tflops 312\n",
+                           "\nconfig.accelerators 64\n", "\nconfig.search.keep 4\n"})
+    CHECK(assumed.out.find(text) != std::string::npos);
+  CHECK(assumed.out.find("Rejected:") == std::string::npos);
 }
 
 TEST_CASE("every rejected candidate has a row") {
