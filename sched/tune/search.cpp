@@ -5,6 +5,7 @@
 #include <queue>
 
 #include "core/failure.hpp"
+#include "sched/kinds.hpp"
 #include "sched/simulate.hpp"
 #include "sched/tune/demands.hpp"
 
@@ -127,17 +128,28 @@ class enumeration {
       at_.kind = VELO_SCHEDULE_1F1B;
       at_.vpp = 1;
       splits();
+      at_.vpp = 0;
     } else {
       for (const velo_schedule_kind kind : space_.kinds) {
         at_.kind = kind;
-        for (const std::int32_t chunks : chunks_of(kind)) {
-          at_.vpp = chunks;
-          splits();
-        }
+        chunks();
       }
     }
     at_.kind = -1;
+  }
+
+  void chunks() {
+    const std::vector<std::int32_t> all = chunks_of(at_.kind);
+    for (const std::int32_t one : all) {
+      at_.vpp = one;
+      splits();
+    }
     at_.vpp = 0;
+    if (!all.empty()) return;
+    reject(VELO_TUNING_REASON_SCHEDULE);
+    rejected_.back().text = std::string(name_of(at_.kind)) + " takes a vpp of 2" +
+                            (takes(at_.kind, 3) ? " or more" : "") +
+                            ", which search.vpp does not list";
   }
 
   // Kinds of one chunk need no entry in the list.

@@ -195,14 +195,21 @@ std::map<velo_tuning_reason, std::int64_t> counts_of(const tuning& from) {
   return counts;
 }
 
+// How often each reason is there, with the first of each; of schedules each kind has its own.
 std::string rejected_table(const tuning& from) {
-  std::string all;
-  for (const auto& count : counts_of(from)) {
-    const auto first = std::find_if(from.rejections.begin(), from.rejections.end(),
-                                    [&](const rejection& one) { return one.code == count.first; });
-    all += "  " + std::string(reason_names[count.first]) + " " + std::to_string(count.second) +
-           ", as " + layout_text(first->layout) + ": " + reason_of(from, *first) + "\n";
+  struct tally {
+    const rejection* first = nullptr;
+    std::int64_t count = 0;
+  };
+  std::map<std::pair<velo_tuning_reason, velo_schedule_kind>, tally> tallies;
+  for (const rejection& one : from.rejections) {
+    tally& of = tallies[{one.code, one.code == VELO_TUNING_REASON_SCHEDULE ? one.layout.kind : -1}];
+    if (of.count++ == 0) of.first = &one;
   }
+  std::string all;
+  for (const auto& [reason, of] : tallies)
+    all += "  " + std::string(reason_names[reason.first]) + " " + std::to_string(of.count) +
+           ", as " + layout_text(of.first->layout) + ": " + reason_of(from, *of.first) + "\n";
   return all;
 }
 

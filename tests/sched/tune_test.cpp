@@ -112,6 +112,45 @@ TEST_CASE("a reason has the numbers that decide") {
         "tp 2 does not divide 8 heads, 8 of keys, or feed-forwards of 1024 and 511");
 }
 
+TEST_CASE(
+    "a kind with no number of stages among those to be tried is rejected, and says which it "
+    "takes") {
+  const auto reason = [](const char* kind, const char* vpp) {
+    wanted one;
+    one.search = std::string("\"tp\": [1], \"cp\": [1], \"pp\": [4], \"micro_batch\": [1], ") +
+                 "\"recompute\": [\"none\"], \"kind\": [\"" + kind + "\"], \"vpp\": " + vpp;
+    const tuning found = searched(one.text());
+    CHECK(found.plans.empty());
+    REQUIRE(found.rejections.size() == 1);
+    const rejection& only = found.rejections[0];
+    CHECK(only.code == VELO_TUNING_REASON_SCHEDULE);
+    CHECK(only.layout.pp == 4);
+    CHECK(only.layout.vpp == 0);  // none of them
+    CHECK(write_rejected(found).find(std::string(kind) + ",,schedule,") != std::string::npos);
+    return reason_of(found, only);
+  };
+  CHECK(reason("zbv", "[1, 4]") == "zbv takes a vpp of 2, which search.vpp does not list");
+  CHECK(reason("dualpipev", "[3]") == "dualpipev takes a vpp of 2, which search.vpp does not list");
+  CHECK(reason("interleaved", "[1]") ==
+        "interleaved takes a vpp of 2 or more, which search.vpp does not list");
+
+  // The table has a line for each such kind.
+  wanted three;
+  three.search =
+      "\"pp\": [4], \"vpp\": [1], \"kind\": [\"zbv\", \"1f1b\", \"interleaved\", \"vmin\"]";
+  const std::string table = write_summary(searched(three.text()));
+  for (const char* line :
+       {"schedule zbv: zbv takes a vpp of 2", "schedule vmin: vmin takes a vpp of 2",
+        "schedule interleaved: interleaved takes a vpp of 2 or more"})
+    CHECK(table.find(line) != std::string::npos);
+
+  // Beside it, kinds that have one.
+  wanted both;
+  both.search = "\"pp\": [2], \"vpp\": [2], \"kind\": [\"zbv\", \"1f1b\"]";
+  for (const rejection& one : searched(both.text()).rejections)
+    CHECK(one.code != VELO_TUNING_REASON_SCHEDULE);
+}
+
 TEST_CASE("no pipeline of any kind takes less than its bound") {
   wanted any = mixed();
   any.search +=
