@@ -8,7 +8,9 @@
 // `most_width`; then numbers go where they fit and rectangles narrower than `least` are not drawn.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
+#include "core/failure.hpp"
 #include "memory/svg.hpp"
 #include "sched/render/text.hpp"
 
@@ -190,13 +192,16 @@ class picture {
                                  : raw <= 2 * power ? 2
                                  : raw <= 5 * power ? 5
                                                     : 10);
+    double unit_at = left + width_ + 10;
     for (std::int64_t i = 0; static_cast<double>(i) * step <= all; ++i) {
       const double at = left + width_ * (static_cast<double>(i) * step / all);
+      const core::text number("%.6g", static_cast<double>(i) * step);
       append(out_, "<path d=\"M%.2f %.1fv5\" stroke=\"#000\"/>", at, bottom() + 2);
-      append(out_, "<text x=\"%.2f\" y=\"%.1f\" text-anchor=\"middle\">%.6g</text>\n", at,
-             bottom() + 20, static_cast<double>(i) * step);
+      append(out_, "<text x=\"%.2f\" y=\"%.1f\" text-anchor=\"middle\">%s</text>\n", at,
+             bottom() + 20, number.buffer);
+      unit_at = std::max(unit_at, at + letter * (static_cast<double>(std::strlen(number)) / 2 + 1));
     }
-    append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", left + width_ + 10, bottom() + 20,
+    append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", unit_at, bottom() + 20,
            of_.measured != nullptr ? "ms" : "in the unit of the costs");
   }
 

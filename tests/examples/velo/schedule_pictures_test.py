@@ -12,7 +12,7 @@ import xml.etree.ElementTree as xml
 SVG = "{http://www.w3.org/2000/svg}"
 SCHEDULES = ("gpipe --ranks 2 --microbatches 3", "1f1b --ranks 1 --microbatches 1", "1f1b --ranks 8 --microbatches 32 --costs 1,1.2,0.8",
              "interleaved --ranks 8 --microbatches 32", "interleaved --ranks 3 --microbatches 7 --group 4 --comm 0.3",
-             "1f1b --ranks 2 --microbatches 2 --costs 0,0,0")
+             "1f1b --ranks 2 --microbatches 2 --costs 0,0,0", "gpipe --ranks 1 --microbatches 1 --costs 4000,3000,3000")
 MANY_WORDS = "nanopipe --ranks 4 --microbatches 8 --swap --copy-cost 0.2 --optimizer 1"
 LETTER = 6  # about what one of font size 12 takes
 IN_README = "interleaved --ranks 4 --microbatches 8"
@@ -41,7 +41,13 @@ def check_trace(words, rows):
 
 
 def check_words(words, picture):
-    """What stands beside and below the rows is within the picture."""
+    """What stands beside and below the rows is within the picture, and apart."""
+    lines = {}
+    for text in picture.findall(SVG + "text"):
+        long, x = LETTER * len(text.text), float(text.get("x"))
+        start = x - long * {None: 0, "middle": 0.5, "end": 1}[text.get("text-anchor")]
+        lines.setdefault(text.get("y"), []).append((start, start + long))
+    assert all(apart(line) for line in lines.values()), words
     for text in picture.findall(SVG + "text"):
         if text.get("text-anchor") is None and text.get("font-size") is None:
             assert float(text.get("x")) + LETTER * len(text.text) <= float(picture.get("width")), (words, text.text)
