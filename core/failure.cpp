@@ -1,11 +1,11 @@
 // Failures: thrown with their facts, and any exception in flight turned into one.
 #include "core/failure.hpp"
 
-#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
 
+#include "core/print.hpp"
 #include "core/utf8.hpp"
 
 namespace velo::core {
@@ -57,7 +57,7 @@ failure current_failure() noexcept {
 text::text(const char* format, ...) {
   va_list values;
   va_start(values, format);
-  std::vsnprintf(buffer, sizeof buffer, format, values);
+  print(buffer, sizeof buffer, format, values);
   va_end(values);
 }
 

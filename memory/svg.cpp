@@ -1,22 +1,11 @@
-// Text put together, names made harmless, colors for many.
+// Names made harmless, bytes, colors for many.
 #include "memory/svg.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdarg>
-#include <cstdio>
 #include <iterator>
 
 namespace velo::memory::svg {
-
-void append(std::string& out, const char* format, ...) {
-  char buffer[512];
-  va_list values;
-  va_start(values, format);
-  const int length = std::vsnprintf(buffer, sizeof buffer, format, values);
-  va_end(values);
-  out.append(buffer, std::min<std::size_t>(length, sizeof buffer - 1));
-}
 
 std::string escaped(const std::string& name) {
   std::string out;

@@ -1,9 +1,11 @@
-// What pictures have in common: text that is put together as printf does, names made harmless, bytes
-// as people read them, colors.
+// What pictures have in common: text that is put together, names made harmless, bytes as people read
+// them, colors.
 #pragma once
 
 #include <cstdint>
 #include <string>
+
+#include "core/print.hpp"
 
 namespace velo::memory::svg {
 
@@ -11,7 +13,7 @@ inline constexpr const char* fills[] = {"#4e79a7", "#f28e2b", "#e15759", "#76b7b
                                         "#59a14f", "#edc948", "#b07aa1", "#ff9da7",
                                         "#9c755f", "#86bcb6", "#d37295", "#a0cbe8"};
 
-__attribute__((format(printf, 2, 3))) void append(std::string& out, const char* format, ...);
+using core::append;
 
 // Names come from files and callers: what XML reserves is written out, what it forbids becomes a
 // point, and only the beginning of a long one is shown.

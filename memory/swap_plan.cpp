@@ -2,27 +2,20 @@
 #include "memory/swap_plan.hpp"
 
 #include <algorithm>
-#include <cstdarg>
-#include <cstdio>
 #include <limits>
 #include <optional>
 #include <utility>
 
 #include "core/failure.hpp"
+#include "core/print.hpp"
 #include "memory/swap_simulation.hpp"
 #include "memory/swap_stages.hpp"
 
 namespace velo::memory {
-namespace {
 
-__attribute__((format(printf, 2, 3))) void append(std::string& to, const char* format, ...) {
-  char line[256];
-  va_list values;
-  va_start(values, format);
-  std::vsnprintf(line, sizeof line, format, values);
-  va_end(values);
-  to += line;
-}
+using core::append;
+
+namespace {
 
 void require_budget(const swap_stages& step, std::int64_t budget) {
   const auto most = std::max_element(step.needed.begin(), step.needed.end());

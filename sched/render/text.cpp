@@ -3,9 +3,9 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 
 #include "core/failure.hpp"
+#include "core/print.hpp"
 #include "sched/kinds.hpp"
 
 namespace velo::sched {
@@ -67,16 +67,14 @@ std::string title_of(const timeline& of) {
   out += ": " + std::to_string(what.ranks) + " ranks, " + std::to_string(what.stages) +
          " stages, " + std::to_string(what.microbatches) + " micro-batches; makespan ";
   const std::int64_t makespan = of.times.makespan(), bubble = makespan - of.times.work();
-  char measured[40], percent[40];
-  std::snprintf(measured, sizeof measured, "%.6g ms", shown(of, makespan));
   if (of.measured != nullptr)
-    out += measured;
+    core::append(out, "%.6g ms", shown(of, makespan));
   else
     append_number(out, shown(of, makespan));
-  std::snprintf(
-      percent, sizeof percent, ", bubble %.1f %%",
+  core::append(
+      out, ", bubble %.1f %%",
       makespan == 0 ? 0.0 : 100 * static_cast<double>(bubble) / static_cast<double>(makespan));
-  return out + percent;
+  return out;
 }
 
 double idle_percent(const timeline& of, std::int32_t rank) {

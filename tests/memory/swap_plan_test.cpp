@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "memory/plan_random.hpp"
+#include "tests/comma_locale.hpp"
 #include "tests/memory/pools.hpp"
 #include "velo/plan.h"
 
@@ -375,6 +376,18 @@ TEST_CASE("swaps are written as JSON, and only when there are some") {
         "\"bound_seconds\":0,\"transfers\":[\n"
         "{\"action\":\"out\",\"buffer\":0,\"after\":9,\"before\":49,\"begin\":1,\"end\":2},\n"
         "{\"action\":\"in\",\"buffer\":0,\"after\":29,\"before\":49,\"begin\":3,\"end\":4}\n]}\n");
+}
+
+TEST_CASE("swaps are the same text under any locale") {
+  step s(5);
+  s.add(0, 4, 100, {4});
+  s.add(2, 2, 100, {});
+  s.solve(s.options(100, 30));  // 3.33 s a transfer
+  char plain[1024], text[1024];
+  REQUIRE(velo_plan_write(s.plan, VELO_PLAN_SWAPS, plain, sizeof plain, nullptr) == VELO_OK);
+  const velo::test::comma_locale comma;
+  REQUIRE(velo_plan_write(s.plan, VELO_PLAN_SWAPS, text, sizeof text, nullptr) == VELO_OK);
+  CHECK(std::string(text) == plain);
 }
 
 TEST_CASE("swap options that make no sense are named") {

@@ -4,6 +4,7 @@
 #include "sched/csv.hpp"
 #include "sched/render/text.hpp"
 #include "schedules.hpp"
+#include "tests/comma_locale.hpp"
 #include "velo/velo.h"
 
 using namespace velo;
@@ -99,6 +100,19 @@ TEST_CASE("nothing is drawn as nothing") {
   CHECK(draw_grid(nothing) ==
         "custom: 0 ranks, 0 stages, 0 micro-batches; makespan 0, bubble 0.0 %\n");
   CHECK(draw_svg(nothing).find("</svg>\n") != std::string::npos);
+}
+
+TEST_CASE("pictures and texts are the same under any locale") {
+  sched::costs given;
+  given.forward = 1.5;
+  const sched::timeline of = timed(made(VELO_SCHEDULE_ZBV, {2, 3}), given);
+  constexpr std::string (*writers[])(const sched::timeline&) = {
+      &sched::write_summary, &sched::write_summary_json, &draw_svg, &sched::write_trace,
+      &draw_grid};
+  std::vector<std::string> before;
+  for (const auto write : writers) before.push_back(write(of));
+  const test::comma_locale comma;
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(writers[i](of) == before[i]);
 }
 
 TEST_CASE("more actions than anyone looks at are refused before anything is drawn") {
