@@ -80,6 +80,7 @@ class group {
   void miss(const operation& what) noexcept { tell_peers(what, "another group has ended"); }
   bool has_ended() const noexcept { return link_->has_failed(); }
   std::int64_t relay_room() const noexcept { return link_->relay_room(); }
+  bool starts_messages() const noexcept { return link_->starts_messages(); }
 
   void abort(const char* why = "") noexcept;  // why: for the others' records
   bool is_waited_for_here() const;            // the caller is work of a stream with calls of ours

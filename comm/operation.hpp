@@ -79,9 +79,15 @@ struct message {
   std::int64_t bytes = 0;
   int peer = 0;
   bool receives = false;
+  bool borrows = false;  // received where it lies: `lent` is where, null: it cannot be
   comm::terms terms;
   mutable std::int64_t moved = -1;  // bytes so far, -1: none; here, so that run needs no memory
+  mutable char* lent = nullptr;
 };
+
+// What a call of messages waits for: its own, or nothing, as its message goes on with later calls, or
+// all that were left to go on.
+enum class awaited : std::uint8_t { own, nothing, all };
 
 struct operation {
   comm::terms terms;
@@ -91,8 +97,9 @@ struct operation {
   std::int64_t out_count = 0;             // elements of all of `out`
   std::vector<part> in_parts, out_parts;  // of each rank; empty: `count` elements for each
   std::vector<message> messages;          // of an exchange
-  reduce_fn kernel = nullptr;             // of a reduction that is not custom
-  velo_reduce_fn custom = nullptr;        // of one that is
+  comm::awaited awaited = comm::awaited::own;
+  reduce_fn kernel = nullptr;       // of a reduction that is not custom
+  velo_reduce_fn custom = nullptr;  // of one that is
   void* user = nullptr;
   const char* function = "";  // static: the C function that asked for it
 

@@ -1,10 +1,14 @@
 // Messages: what one rank has for another, several at once, in any direction.
 //
-// Each pair of ranks has a channel in each direction: two slots that the sender fills and the reader
+// Each pair of ranks has a channel in each direction: four slots that the sender fills and the reader
 // empties. The messages of a call move along together, whichever can, so that ranks that send to each
 // other do not wait for each other; those from one rank to another keep their order, also across
 // calls. A message begins with its terms, which must be what the reader expects. Who finds nothing to
 // move listens for its bell, which a peer rings. Cost of a slot full: a line in each direction.
+//
+// A message that is started moves as far as it can, and on with every later call of messages, before
+// theirs. If it is long it goes into memory that the sender lends, whole and at once; a reader that
+// borrows has it there, others copy it.
 #include <algorithm>
 #include <cstring>
 
@@ -57,6 +61,32 @@ operation receive_call(const caller& by, std::int32_t from, const velo_tensor* x
   return one_message(by, x, from, true);
 }
 
+operation start_call(const caller& by, std::int32_t to, const velo_tensor* x) {
+  operation what = one_message(by, x, to, false);
+  what.awaited = awaited::nothing;
+  return what;
+}
+
+operation finish_call() {
+  operation what;
+  what.function = "velo_group_send";
+  what.terms.kind = collective::exchange;
+  what.awaited = awaited::all;
+  return what;
+}
+
+operation borrow_call(const caller& by, std::int32_t from, std::int64_t bytes) {
+  velo_tensor all{};
+  all.data = const_cast<std::int64_t*>(&bytes);  // nothing is written there
+  all.device = by.owner.device();
+  all.ndim = 1;
+  all.dtype = {VELO_DTYPE_UINT, 8, 1};
+  all.shape = &bytes;
+  operation what = one_message(by, &all, from, true);
+  what.messages[0].borrows = true;
+  return what;
+}
+
 operation exchange_call(const caller& by, const velo_group_message* messages, std::int64_t count) {
   if (count < 0 || count > most_messages)
     core::fail(VELO_ERR_ARGUMENT, "count", core::text("0 to %d", most_messages),
@@ -88,9 +118,9 @@ operation exchange_call(const caller& by, const velo_group_message* messages, st
 
 namespace {
 
-// A slot begins with the terms of the message, where it is the first of one.
-constexpr std::int64_t head_bytes = 64;
-static_assert(sizeof(terms) <= head_bytes);
+constexpr std::int64_t head_bytes = sizeof(message_head);
+constexpr std::int64_t lent_from =
+    16384;  // bytes: shorter ones are copied sooner than a block is found
 
 class traffic {
  public:
@@ -98,9 +128,15 @@ class traffic {
       : at_(at),
         messages_(what.messages),
         kernels_(reductions_for(state.isa)),
-        room_(static_cast<std::int64_t>(at.area.channel_bytes()) - head_bytes) {}
+        room_(static_cast<std::int64_t>(at.area.channel_bytes()) - head_bytes) {
+    if (what.awaited == awaited::nothing)
+      at_.started.insert(at_.started.end(), messages_.begin(), messages_.end());
+    own_ = what.awaited == awaited::nothing ? 0 : messages_.size();
+    first_ = what.awaited == awaited::all ? 0 : at_.started.size();
+  }
 
   void run() {
+    move();
     while (!all_done()) {
       progress_ = false;
       wait_until(
@@ -108,13 +144,23 @@ class traffic {
           [this](std::int64_t waited) { look_around(waited); },
           [this](std::int64_t ns) { listen(ns); });
     }
+    const auto is_over = [](const message& m) { return m.moved == m.bytes; };
+    at_.started.erase(std::remove_if(at_.started.begin(), at_.started.end(), is_over),
+                      at_.started.end());
   }
 
  private:
+  // Those that were started, then the call's own. It waits for all from first_ on.
+  std::size_t count() const { return at_.started.size() + own_; }
+  const message& one(std::size_t i) const {
+    return i < at_.started.size() ? at_.started[i] : messages_[i - at_.started.size()];
+  }
+  bool is_started(std::size_t i) const { return i < at_.started.size(); }
+
   // A message without bytes has a slot, too.
-  bool is_done(std::size_t i) const { return messages_[i].moved == messages_[i].bytes; }
+  bool is_done(std::size_t i) const { return one(i).moved == one(i).bytes; }
   bool all_done() const {
-    for (std::size_t i = 0; i < messages_.size(); ++i)
+    for (std::size_t i = first_; i < count(); ++i)
       if (!is_done(i)) return false;
     return true;
   }
@@ -123,56 +169,73 @@ class traffic {
   bool move() {
     bool any = false;
     std::fill(at_.blocked.begin(), at_.blocked.end(), char{0});
-    for (std::size_t i = 0; i < messages_.size(); ++i) {
-      const message& m = messages_[i];
+    for (std::size_t i = 0; i < count(); ++i) {
+      const message& m = one(i);
       char& blocked =
           at_.blocked[std::size_t{2} * static_cast<std::size_t>(m.peer) + (m.receives ? 1 : 0)];
       if (is_done(i) || blocked != 0) continue;
-      while (!is_done(i) && (m.receives ? take(i) : put(i))) any = true;
+      while (!is_done(i) && (m.receives ? take(m) : put(m, is_started(i)))) any = true;
       if (!is_done(i)) blocked = 1;
     }
     return any;
   }
 
-  bool put(std::size_t i) {
-    const message& m = messages_[i];
+  bool put(const message& m, bool is_started) {
     channel& c = at_.area.way(at_.rank, m.peer);
     const std::uint64_t number = c.put.load(std::memory_order_relaxed);
-    if (number - c.taken.load(std::memory_order_acquire) == shared_area::slots) return false;
+    if (number - c.taken.load(std::memory_order_acquire) == shared_area::channel_slots)
+      return false;
     char* slot = at_.area.channel_slot(at_.rank, m.peer, number);
-    if (m.moved < 0) std::memcpy(slot, &m.terms, sizeof m.terms);
+    char* block = nullptr;
+    if (m.moved < 0) {
+      char* const own = at_.area.lending(at_.rank);
+      if (is_started && m.bytes >= lent_from)
+        block = at_.own.take(own, at_.area.lending_bytes(), static_cast<std::size_t>(m.bytes));
+      const message_head head{m.terms,
+                              block == nullptr ? 0 : static_cast<std::uint64_t>(block - own) + 1};
+      std::memcpy(slot, &head, sizeof head);
+    }
     const std::int64_t from = std::max<std::int64_t>(m.moved, 0);
-    const std::int64_t bytes = std::min(room_, m.bytes - from);
-    copy_for_peers(kernels_, m.data + from, slot + head_bytes, bytes);
+    const std::int64_t bytes = block != nullptr ? m.bytes : std::min(room_, m.bytes - from);
+    copy_for_peers(kernels_, m.data + from, block != nullptr ? block : slot + head_bytes, bytes);
     m.moved = from + bytes;
     c.put.store(number + 1, std::memory_order_seq_cst);
     at_.area.ring(m.peer);
     return true;
   }
 
-  bool take(std::size_t i) {
-    const message& m = messages_[i];
+  bool take(const message& m) {
     channel& c = at_.area.way(m.peer, at_.rank);
     const std::uint64_t number = c.taken.load(std::memory_order_relaxed);
     if (c.put.load(std::memory_order_acquire) == number) return false;
     const char* slot = at_.area.channel_slot(m.peer, at_.rank, number);
-    if (m.moved < 0) compare(m, slot);
+    char* block = m.moved < 0 ? begin(m, slot) : nullptr;
+    m.lent = m.borrows ? block : nullptr;
+    if (m.borrows && block == nullptr) {  // it stays, to be received
+      m.moved = m.bytes;
+      return true;
+    }
     const std::int64_t from = std::max<std::int64_t>(m.moved, 0);
-    const std::int64_t bytes = std::min(room_, m.bytes - from);
-    if (bytes > 0) std::memcpy(m.data + from, slot + head_bytes, static_cast<std::size_t>(bytes));
+    const std::int64_t bytes = block != nullptr ? m.bytes : std::min(room_, m.bytes - from);
+    if (bytes > 0 && !m.borrows)
+      std::memcpy(m.data + from, block != nullptr ? block : slot + head_bytes,
+                  static_cast<std::size_t>(bytes));
+    if (block != nullptr && !m.borrows) lending::give_back(block);
     m.moved = from + bytes;
     c.taken.store(number + 1, std::memory_order_seq_cst);
     at_.area.ring(m.peer);
     return true;
   }
 
-  void compare(const message& m, const char* slot) const {
-    terms theirs;
-    std::memcpy(&theirs, slot, sizeof theirs);
-    if (m.terms.has_elements_of(theirs)) return;
+  // Compares terms. Where it lies, if the sender lends it.
+  char* begin(const message& m, const char* slot) const {
+    message_head head;
+    std::memcpy(&head, slot, sizeof head);
+    if (m.terms.has_elements_of(head.terms))
+      return head.lent == 0 ? nullptr : at_.area.lending(m.peer) + (head.lent - 1);
     fault why = fault_of(m);
     why.kind = fault::how::disagree;
-    why.other = theirs;
+    why.other = head.terms;
     why.culprits.add(m.peer);
     end_group(at_, why);
   }
@@ -188,10 +251,9 @@ class traffic {
   void look_around(std::int64_t waited) {
     raise_if_noted(at_);
     const message* gone = nullptr;
-    for (std::size_t i = 0; i < messages_.size(); ++i)
-      if (!is_done(i) &&
-          at_.area.state(messages_[i].peer).left.load(std::memory_order_acquire) != 0)
-        gone = &messages_[i];
+    for (std::size_t i = first_; i < count(); ++i)
+      if (!is_done(i) && at_.area.state(one(i).peer).left.load(std::memory_order_acquire) != 0)
+        gone = &one(i);
     if (move()) {
       progress_ = true;
       return;
@@ -202,14 +264,14 @@ class traffic {
     if (waited < at_.timeout_ns) return;
     fault why = fault_of(first);
     why.kind = fault::how::late;
-    for (std::size_t i = 0; i < messages_.size(); ++i)
-      if (!is_done(i)) why.culprits.add(messages_[i].peer);
+    for (std::size_t i = first_; i < count(); ++i)
+      if (!is_done(i)) why.culprits.add(one(i).peer);
     end_group(at_, why);
   }
   const message& first_open() const {
-    std::size_t i = 0;
+    std::size_t i = first_;
     while (is_done(i)) ++i;
-    return messages_[i];
+    return one(i);
   }
 
   void listen(std::int64_t ns) {
@@ -225,6 +287,7 @@ class traffic {
   const std::vector<message>& messages_;
   const reduction_kernels& kernels_;
   const std::int64_t room_;  // of a slot
+  std::size_t own_, first_;
   bool progress_ = false;
 };
 

@@ -46,7 +46,7 @@ struct welcome {
 };
 
 constexpr std::uint64_t layout =
-    sizeof(rank_state) << 40 | sizeof(channel) << 20 | sizeof(area_head);
+    sizeof(rank_state) << 40 | sizeof(channel) << 20 | (sizeof(area_head) + sizeof(message_head));
 
 [[noreturn]] void fail_io(const char* what, int error) {
   fail(VELO_ERR_IO, "desc.name", what, "another answer of the system", std::strerror(error));

@@ -16,10 +16,10 @@ constexpr std::size_t page = 4096;
 constexpr std::int64_t around_from = 4096;
 constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
 
-// Of a slot of a channel: all of a rank's take four staging slots together.
+// Of a slot of a channel: all to one rank take eight staging slots together.
 std::size_t channel_slot_bytes(int ranks, std::size_t slot_bytes) {
-  const std::size_t share = 4 * slot_bytes / static_cast<std::size_t>(ranks) / page * page;
-  return std::max(page, std::min(slot_bytes, share));
+  const std::size_t share = 2 * slot_bytes / static_cast<std::size_t>(ranks) / page * page;
+  return std::max(page, std::min(slot_bytes / 2 / page * page, share));
 }
 
 std::size_t pairs(int ranks) {
@@ -28,12 +28,22 @@ std::size_t pairs(int ranks) {
 
 std::size_t channels_bytes(int ranks, std::size_t slot_bytes) {
   return core::round_up(pairs(ranks) * sizeof(channel), page) +
-         pairs(ranks) * shared_area::slots * channel_slot_bytes(ranks, slot_bytes);
+         pairs(ranks) * shared_area::channel_slots * channel_slot_bytes(ranks, slot_bytes);
 }
 
 // Some rows of a product, of all its columns; four of a rank and four of another fit a third cache.
 std::size_t relay_place_bytes(std::size_t slot_bytes) {
   return std::min(16 * slot_bytes, std::size_t{4} << 20);
+}
+
+std::size_t relays_bytes(int ranks, std::size_t slot_bytes) {
+  return static_cast<std::size_t>(ranks) * shared_area::relay_places *
+         relay_place_bytes(slot_bytes);
+}
+
+// A rank's: 16 MiB unless the host says how much it stages. What is not used takes no memory.
+std::size_t lending_bytes_of(std::size_t slot_bytes) {
+  return std::min(64 * slot_bytes, std::size_t{256} << 20);
 }
 
 std::size_t control_bytes(int ranks) {
@@ -72,7 +82,8 @@ std::size_t shared_area::needed_for(int ranks, std::size_t slot_bytes) noexcept 
 
 std::size_t shared_area::bytes_for(int ranks, std::size_t slot_bytes) noexcept {
   return needed_for(ranks, slot_bytes) + channels_bytes(ranks, slot_bytes) +
-         static_cast<std::size_t>(ranks) * relay_places * relay_place_bytes(slot_bytes);
+         relays_bytes(ranks, slot_bytes) +
+         static_cast<std::size_t>(ranks) * lending_bytes_of(slot_bytes);
 }
 
 shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
@@ -88,7 +99,9 @@ shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
       slot_bytes_(slot_bytes),
       channel_bytes_(channel_slot_bytes(ranks, slot_bytes)),
       relay_bytes_(relay_place_bytes(slot_bytes)),
+      lending_bytes_(lending_bytes_of(slot_bytes)),
       relays_(reinterpret_cast<char*>(channels_) + channels_bytes(ranks, slot_bytes)),
+      lending_(relays_ + relays_bytes(ranks, slot_bytes)),
       who_(who) {}
 
 void shared_area::sleep(int on, std::atomic<std::uint64_t>& word, std::uint64_t wanted,

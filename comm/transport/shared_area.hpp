@@ -55,6 +55,13 @@ struct channel {
   alignas(line) std::atomic<std::uint64_t> taken;
 };
 
+// What a slot of a channel begins with, where it is the first of a message. lent: where in the
+// sender's lending memory the message lies, plus 1; 0: behind this, and in the slots that follow.
+struct alignas(64) message_head {
+  comm::terms terms;
+  std::uint64_t lent;
+};
+
 // A fault for all to see. state: 0 none, 1 being written, 2 there.
 struct alignas(line) fault_note {
   std::atomic<std::uint32_t> state;
@@ -82,15 +89,17 @@ class peer_watch {
 // The area as one rank sees it: its address differs between processes, its contents do not.
 class shared_area {
  public:
-  static constexpr int slots = 2;  // of a staging place or channel, used in turn
+  static constexpr int slots = 2;  // of a staging place, used in turn
+  static constexpr int channel_slots =
+      4;  // enough for a message in parts to leave before it is read
 
   // The smallest slot that every algorithm works with, and the bytes of an area: of slots of a
   // multiple of 4096 bytes.
   static std::size_t least_slot(int ranks) noexcept;
   static std::size_t slot_for(std::size_t buffer, int ranks) noexcept;  // of a rank's buffer
   static std::size_t bytes_for(int ranks, std::size_t slot_bytes) noexcept;
-  // Of these the first that every collective needs; behind them are channels, for messages, and the
-  // places of relays.
+  // Of these the first that every collective needs; behind them are channels, for messages, the
+  // places of relays, and the memory that ranks lend.
   static std::size_t needed_for(int ranks, std::size_t slot_bytes) noexcept;
 
   // memory: zeros, when the first rank comes.
@@ -109,7 +118,8 @@ class shared_area {
   channel& way(int from, int to) const noexcept { return channels_[from * ranks_ + to]; }
   char* channel_slot(int from, int to, std::uint64_t number) const noexcept {
     return channel_slots_ +
-           (static_cast<std::size_t>(from * ranks_ + to) * slots + number % slots) * channel_bytes_;
+           (static_cast<std::size_t>(from * ranks_ + to) * channel_slots + number % channel_slots) *
+               channel_bytes_;
   }
   void ring(int peer) const noexcept;  // if it listens
 
@@ -118,6 +128,12 @@ class shared_area {
   std::size_t relay_bytes() const noexcept { return relay_bytes_; }  // of a place
   char* relay_place(int rank, std::uint64_t number) const noexcept {
     return relays_ + (static_cast<std::size_t>(rank) * relay_places + number) * relay_bytes_;
+  }
+
+  // Of messages that are read where they lie (lending.hpp).
+  std::size_t lending_bytes() const noexcept { return lending_bytes_; }  // of a rank
+  char* lending(int rank) const noexcept {
+    return lending_ + static_cast<std::size_t>(rank) * lending_bytes_;
   }
 
   // Stores, and wakes whoever sleeps on it.
@@ -142,8 +158,9 @@ class shared_area {
   channel* channels_;
   char* channel_slots_;
   int ranks_;
-  std::size_t slot_bytes_, channel_bytes_, relay_bytes_;
+  std::size_t slot_bytes_, channel_bytes_, relay_bytes_, lending_bytes_;
   char* relays_;
+  char* lending_;
   core::sleepers who_;
 };
 

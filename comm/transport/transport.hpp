@@ -51,6 +51,9 @@ class transport {
   virtual void admit(const operation&) const {}
   virtual void run(const operation& what, core::execution& state) = 0;
 
+  // Whether it carries out start_call, finish_call and borrow_call (calls.hpp).
+  virtual bool starts_messages() const noexcept { return false; }
+
   // One operation in pieces (relay.hpp), in the place of run, and how many bytes a piece may have:
   // nullptr and 0 where ranks do not see each other's memory.
   virtual std::int64_t relay_room() const noexcept { return 0; }

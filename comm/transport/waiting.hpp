@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "comm/transport/lending.hpp"
 #include "comm/transport/shared_area.hpp"
 #include "core/clock.hpp"
 
@@ -17,12 +18,14 @@ struct place {
   shared_area area;
   int rank;
   std::int64_t timeout_ns;
-  std::int64_t spin_ns;              // 0: more ranks than processors
-  peer_watch* watch;                 // nullptr: peers cannot be gone without a word
-  std::vector<const void*> sources;  // a place for each rank
-  std::uint64_t met = 0;             // operations begun
-  std::uint64_t steps = 0;           // taken
-  std::vector<char> blocked = {};    // of messages: two for each rank, by direction
+  std::int64_t spin_ns;               // 0: more ranks than processors
+  peer_watch* watch;                  // nullptr: peers cannot be gone without a word
+  std::vector<const void*> sources;   // a place for each rank
+  std::uint64_t met = 0;              // operations begun
+  std::uint64_t steps = 0;            // taken
+  std::vector<char> blocked = {};     // of messages: two for each rank, by direction
+  std::vector<message> started = {};  // that go on with later calls, in order
+  lending own = {};                   // what peers read where it lies
 };
 
 using core::now_ns;
