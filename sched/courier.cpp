@@ -40,6 +40,10 @@ struct courier::header {
   std::uint32_t tensors;
 };
 
+courier::courier(const velo_link& link, bool starts, core::memory_source& memory)
+    : link_(link), starts_(starts), memory_(memory) {}
+courier::~courier() = default;
+
 void courier::send_bytes(std::int32_t to, const void* bytes, std::uint64_t size) {
   try {
     require_done(link_.send(link_.user, to, bytes, size), "send");
@@ -60,6 +64,43 @@ void courier::receive_bytes(std::int32_t from, void* bytes, std::uint64_t size) 
   }
 }
 
+// As part of a message.
+void courier::pass(std::int32_t to, const void* bytes, std::uint64_t size) {
+  if (!starts_) return send_bytes(to, bytes, size);
+  try {
+    require_done(link_.start_send(link_.user, to, bytes, size), "start_send");
+  } catch (const core::failure&) {
+    throw;
+  } catch (...) {
+    core::fail_foreign("link.start_send", "the host");
+  }
+}
+
+void courier::finish() {
+  try {
+    require_done(link_.finish(link_.user), "finish");
+  } catch (const core::failure&) {
+    throw;
+  } catch (...) {
+    core::fail_foreign("link.finish", "the host");
+  }
+  under_way_.clear();
+}
+
+// nullptr: it is to be received.
+void* courier::borrow(std::int32_t from, std::uint64_t size) {
+  if (link_.borrow == nullptr) return nullptr;
+  void* bytes = nullptr;
+  try {
+    require_done(link_.borrow(link_.user, from, size, &bytes), "borrow");
+  } catch (const core::failure&) {
+    throw;
+  } catch (...) {
+    core::fail_foreign("link.borrow", "the host");
+  }
+  return bytes;
+}
+
 void courier::abort(const char* why) noexcept {
   if (link_.abort == nullptr) return;
   try {
@@ -70,20 +111,22 @@ void courier::abort(const char* why) noexcept {
 
 void courier::send(std::int32_t to, const label& of, const parcel* what) {
   header h{magic, of.is_void ? told::nothing : told::no_tensors, of.way, of.stage, of.unit, 0};
-  if (what == nullptr) return send_bytes(to, &h, sizeof h);
-  std::shared_ptr<const form>& last = sent_[{static_cast<std::int32_t>(of.way), of.stage}];
-  h.what = last != nullptr && same(*last, *what->what) ? told::same_form : told::new_form;
-  h.tensors = static_cast<std::uint32_t>(what->what->size());
-  send_bytes(to, &h, sizeof h);
+  std::shared_ptr<const form>* last = nullptr;
+  if (what != nullptr) {
+    last = &sent_[{static_cast<std::int32_t>(of.way), of.stage}];
+    h.what = *last != nullptr && same(**last, *what->what) ? told::same_form : told::new_form;
+    h.tensors = static_cast<std::uint32_t>(what->what->size());
+  }
+  pass(to, starts_ ? &under_way_.emplace_back(h) : &h, sizeof h);
+  if (what == nullptr) return;
   if (h.what == told::new_form) {
-    last = what->what;
-    send_bytes(to, last->data(), last->size() * sizeof(tensor_form));
+    *last = what->what;
+    pass(to, (*last)->data(), (*last)->size() * sizeof(tensor_form));
   }
   for (std::size_t i = 0; i < what->tensors.size(); ++i) {
     const velo_tensor& from = what->tensors[i];
     const std::uint64_t bytes = bytes_of((*what->what)[i]);
-    if (bytes > 0)
-      send_bytes(to, static_cast<const unsigned char*>(from.data) + from.byte_offset, bytes);
+    if (bytes > 0) pass(to, static_cast<const unsigned char*>(from.data) + from.byte_offset, bytes);
   }
 }
 
@@ -108,20 +151,38 @@ label courier::receive(std::int32_t from, parcel_ptr& into) {
   if (h.what < told::same_form) return of;
   std::shared_ptr<const form>& last = received_[{static_cast<std::int32_t>(h.way), h.stage}];
   receive_form(from, h, last);
-  parcel_ptr made = empty_parcel(last);
-  place(*made, memory_.take(made->bytes == 0 ? 1 : made->bytes));
-  into = std::move(made);  // its memory is the caller's from here on, also when what follows fails
-  for (std::size_t i = 0; i < into->tensors.size(); ++i) {
-    const std::uint64_t bytes = bytes_of((*last)[i]);
-    if (bytes > 0) receive_bytes(from, into->tensors[i].data, bytes);
-  }
+  into = empty_parcel(last);  // its memory is the caller's, also when what follows fails
+  for (std::size_t i = 0; i < into->tensors.size(); ++i) receive_tensor(from, *into, i);
   return of;
 }
 
+// Where the link has it, or in memory for all tensors from this one on, unless there is some.
+void courier::receive_tensor(std::int32_t from, parcel& into, std::size_t i) {
+  const std::uint64_t bytes = bytes_of((*into.what)[i]);
+  if (bytes == 0) return;
+  if (void* const lent = borrow(from, bytes); lent != nullptr) {
+    into.tensors[i].data = lent;
+    into.lent |= std::uint32_t{1} << i;
+    return;
+  }
+  if (into.memory == nullptr) {
+    into.bytes = bytes_from(into, i);
+    place(into, i, memory_.take(into.bytes));
+  }
+  receive_bytes(from, into.tensors[i].data, bytes);
+}
+
 void courier::give_back(parcel& what) noexcept {
-  if (what.memory == nullptr) return;
-  memory_.give(what.memory, what.bytes == 0 ? 1 : what.bytes);
+  if (what.memory != nullptr) memory_.give(what.memory, what.bytes);
   what.memory = nullptr;
+  for (std::size_t i = 0; what.lent >> i != 0; ++i) {
+    if ((what.lent >> i & 1) == 0) continue;
+    try {
+      link_.give_back(link_.user, what.tensors[i].data);
+    } catch (...) {  // nobody to tell
+    }
+  }
+  what.lent = 0;
 }
 
 }  // namespace velo::sched

@@ -3,10 +3,12 @@
 // A message is a header of fixed size, then the form where it is not that of the message before of
 // the same stage and direction, then every tensor's bytes. The header says what it belongs to, so
 // that a receiver may be given what it did not wait for yet: links need no more than to keep each
-// sender's order.
+// sender's order. What a courier starts stays as it is until it has finished: headers are its own, the
+// parcels it is lent.
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <utility>
@@ -28,10 +30,16 @@ struct label {
 
 class courier {
  public:
-  courier(const velo_link& link, core::memory_source& memory) : link_(link), memory_(memory) {}
+  // starts: sends go on while others are sent and received, until `finish`.
+  courier(const velo_link& link, bool starts, core::memory_source& memory);
+  ~courier();
+  courier(const courier&) = delete;
+  courier& operator=(const courier&) = delete;
 
+  bool starts() const { return starts_; }
   // what: may be null, which is a message without tensors, as it is where `of` is void.
   void send(std::int32_t to, const label& of, const parcel* what);
+  void finish();
   label receive(std::int32_t from, parcel_ptr& into);  // memory: to be given back by `give_back`
   void give_back(parcel& what) noexcept;
 
@@ -44,10 +52,15 @@ class courier {
   struct header;
   using lane = std::pair<std::int32_t, std::int32_t>;  // direction, stage
 
+  void pass(std::int32_t to, const void* bytes, std::uint64_t size);
   void receive_form(std::int32_t from, const header& of, std::shared_ptr<const form>& into);
+  void receive_tensor(std::int32_t from, parcel& into, std::size_t i);
+  void* borrow(std::int32_t from, std::uint64_t size);
 
   const velo_link link_;
+  const bool starts_;
   core::memory_source& memory_;
+  std::deque<header> under_way_;  // of what was started
   std::map<lane, std::shared_ptr<const form>> sent_, received_;
 };
 

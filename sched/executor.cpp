@@ -20,7 +20,13 @@ namespace {
 std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, const velo_link& link) {
   const bool sends = what->has(set_of(VELO_ACTION_SEND_F) | set_of(VELO_ACTION_SEND_B));
   if ((link.flags & VELO_LINK_WAITS) == 0 || sends) return what;
-  return std::make_shared<const schedule>(lower(*what));
+  return std::make_shared<const schedule>(lower(*what, link.start_send != nullptr));
+}
+
+// Where rows say when to send, and sends may wait, which those that are started do not.
+bool starts_sends(const schedule& what, const velo_link& link, std::int32_t rank) {
+  return link.start_send != nullptr && (link.flags & VELO_LINK_WAITS) != 0 &&
+         says_sends(what, rank);
 }
 
 }  // namespace
@@ -32,7 +38,7 @@ executor::executor(core::context& owner, std::shared_ptr<const schedule> what,
       schedule_(fit(std::move(what), link)),
       shape_(schedule_->what()),
       desc_(desc),
-      courier_(link, owner.memory()) {
+      courier_(link, starts_sends(*schedule_, link, desc.rank), owner.memory()) {
   chunk_of_.assign(static_cast<std::size_t>(shape_.stages), -1);
   std::int32_t chunks = 0;
   for (const std::int32_t stage : schedule_->stages_of(desc_.rank))
@@ -93,6 +99,7 @@ void executor::run(core::stream& on) {
       spans_.reserve(static_cast<std::size_t>(schedule_->length(desc_.rank)));
     const std::int64_t done = validation_ != nullptr && validation_->pending() ? run_ahead(on) : 0;
     run_actions(done, schedule_->length(desc_.rank), on);
+    finish_sends();
   });
   recorded_ = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
 }
@@ -142,6 +149,7 @@ std::int64_t executor::run_ahead(core::stream& on) {
   run_actions(0, row.cut, on);
   for (const ahead::input& each : row.arriving)
     await_input(make_action(VELO_ACTION_F, each.stage, each.unit), each.stage, each.unit);
+  finish_sends();
   require_going_on();
   if (!validation_->settle(on, courier_)) return row.cut;
   validation_->forget();
@@ -172,6 +180,7 @@ void executor::run_actions(std::int64_t first, std::int64_t last, core::stream& 
 void executor::step(const action& a, core::stream& on) {
   const bool records = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
   std::int64_t begin = 0;
+  if (!leaving_.empty() && !communicates(a.kind)) finish_sends();
   if (a.kind == VELO_ACTION_RECV_F || a.kind == VELO_ACTION_RECV_B) {
     begin = records ? now_ns() : 0;
     prepare(a);

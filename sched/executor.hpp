@@ -6,6 +6,9 @@
 // again when B or W is done, so memory follows the schedule's own peak. Cost beside the host's functions
 // and the link: a constant for each action, which bench/bench_sched measures.
 //
+// Over a link that starts sends, what a row sends between two actions that compute is under way while
+// it receives, and done before the next one.
+//
 // With step_validation a run begins with forwards that may turn out to be void; then the row begins
 // anew.
 #pragma once
@@ -84,6 +87,7 @@ class executor {
   void hand_on(const action& maker, direction way, std::int32_t stage, std::int32_t unit,
                const made& out, core::stream& on);
   void send(direction way, std::int32_t stage, std::int32_t unit, core::stream& on);
+  void finish_sends();
   void clear(slot& done);
   void let_go(parcel_ptr& what);
   void forget_all() noexcept;
@@ -96,6 +100,7 @@ class executor {
   std::unique_ptr<step_validation> validation_;  // or nullptr
   std::vector<std::int32_t> chunk_of_;           // by stage; -1: another rank's
   std::vector<slot> slots_;                      // by chunk and unit
+  std::vector<parcel_ptr> leaving_;              // sends that were started; null: without tensors
   bool row_sends_ = false;
   bool running_ = false, failed_ = false, recorded_ = false;
   std::atomic<bool> cancelled_{false};

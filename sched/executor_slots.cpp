@@ -79,12 +79,22 @@ void executor::send(direction way, std::int32_t stage, std::int32_t unit, core::
   if (what != nullptr && !on.is_inline()) on.synchronize();
   courier_.send(schedule_->rank_of(is_forward ? stage + 1 : stage - 1),
                 {way, stage, unit, from.void_output}, what.get());
-  let_go(what);
+  if (courier_.starts())
+    leaving_.push_back(std::move(what));
+  else
+    let_go(what);
+}
+
+void executor::finish_sends() {
+  if (leaving_.empty()) return;
+  courier_.finish();
+  for (parcel_ptr& what : leaving_) let_go(what);
+  leaving_.clear();
 }
 
 void executor::let_go(parcel_ptr& what) {
   if (what == nullptr) return;
-  if (what->memory != nullptr) {
+  if (what->received) {
     courier_.give_back(*what);
   } else if (desc_.released != nullptr) {
     try {
@@ -104,6 +114,7 @@ void executor::clear(slot& done) {
 
 // After a failure, of forwards that are void, and at the end: the host frees what is its own.
 void executor::forget_all() noexcept {
+  leaving_.clear();
   for (slot& one : slots_) {
     for (parcel_ptr* what : {&one.input, &one.gradient, &one.output, &one.input_gradient}) {
       if (*what != nullptr) courier_.give_back(**what);

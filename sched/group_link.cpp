@@ -2,6 +2,7 @@
 #include "sched/group_link.hpp"
 
 #include "comm/collective/calls.hpp"
+#include "comm/transport/lending.hpp"
 #include "core/context.hpp"
 #include "core/guard.hpp"
 
@@ -9,12 +10,22 @@ namespace velo::sched {
 
 namespace {
 
-// call: comm::send_call or comm::receive_call.
+comm::group& group_of(void* user) {
+  return *static_cast<comm::group*>(user);
+}
+comm::caller caller_of(comm::group& of) {
+  return {of.owner(), of.rank(), of.size()};
+}
+void submit(comm::group& of, const comm::operation& what) {
+  of.submit(of.owner().inline_stream(), what);
+}
+
+// call: comm::send_call, comm::start_call or comm::receive_call.
 template <class Call>
-velo_status pass(const char* function, void* group, std::int32_t peer, void* bytes,
+velo_status pass(const char* function, void* user, std::int32_t peer, void* bytes,
                  std::uint64_t size, Call call) {
   return core::guard(function, [&] {
-    auto& of = *static_cast<comm::group*>(group);
+    comm::group& of = group_of(user);
     const auto count = static_cast<std::int64_t>(size);
     velo_tensor all{};
     all.data = bytes;
@@ -22,7 +33,17 @@ velo_status pass(const char* function, void* group, std::int32_t peer, void* byt
     all.ndim = 1;
     all.dtype = {VELO_DTYPE_UINT, 8, 1};
     all.shape = const_cast<std::int64_t*>(&count);
-    of.submit(of.owner().inline_stream(), call({of.owner(), of.rank(), of.size()}, peer, &all));
+    submit(of, call(caller_of(of), peer, &all));
+  });
+}
+
+velo_status borrow(void* user, std::int32_t from, std::uint64_t size, void** bytes) {
+  return core::guard("velo_link.borrow", [&] {
+    comm::group& of = group_of(user);
+    const comm::operation what =
+        comm::borrow_call(caller_of(of), from, static_cast<std::int64_t>(size));
+    submit(of, what);
+    *bytes = what.messages[0].lent;
   });
 }
 
@@ -38,7 +59,16 @@ velo_link link_over(comm::group& of) {
   made.receive = [](void* user, int32_t from, void* bytes, uint64_t size) {
     return pass("velo_link.receive", user, from, bytes, size, comm::receive_call);
   };
-  made.abort = [](void* user, const char* why) { static_cast<comm::group*>(user)->abort(why); };
+  made.abort = [](void* user, const char* why) { group_of(user).abort(why); };
+  if (!of.starts_messages()) return made;
+  made.start_send = [](void* user, int32_t to, const void* bytes, uint64_t size) {
+    return pass("velo_link.start_send", user, to, const_cast<void*>(bytes), size, comm::start_call);
+  };
+  made.finish = [](void* user) {
+    return core::guard("velo_link.finish", [&] { submit(group_of(user), comm::finish_call()); });
+  };
+  made.borrow = &borrow;
+  made.give_back = [](void*, void* bytes) { comm::lending::give_back(static_cast<char*>(bytes)); };
   return made;
 }
 

@@ -23,8 +23,11 @@ struct message_end {
 
 class lowering {
  public:
-  explicit lowering(const schedule& what)
-      : what_(what), shape_(what.what()), ends_(static_cast<std::size_t>(shape_.ranks)) {}
+  lowering(const schedule& what, bool sends_first)
+      : what_(what),
+        shape_(what.what()),
+        sends_first_(sends_first),
+        ends_(static_cast<std::size_t>(shape_.ranks)) {}
 
   std::vector<row> run() {
     time_actions();
@@ -85,28 +88,37 @@ class lowering {
     for (row_reader row(what_, rank); !row.done(); row.pass()) {
       const action& a = row.next();
       if (communicates(a.kind)) continue;
-      for (; next != messages.end() && next->time <= spans_[rank][row.place()].begin; ++next)
-        all.push_back(next->what);
+      const auto first = next;
+      while (next != messages.end() && next->time <= spans_[rank][row.place()].begin) ++next;
+      append(first, next, all);
       all.push_back(a);
     }
-    for (; next != messages.end(); ++next) all.push_back(next->what);
+    append(next, messages.end(), all);
     return all;
+  }
+  using ends = std::vector<message_end>::iterator;
+  void append(ends first, ends last, std::vector<action>& to) const {
+    if (sends_first_)
+      std::stable_partition(first, last,
+                            [](const message_end& one) { return is_send(one.what.kind); });
+    for (; first != last; ++first) to.push_back(first->what);
   }
 
   const schedule& what_;
   const shape shape_;
+  const bool sends_first_;
   spans spans_;
   std::vector<std::vector<message_end>> ends_;  // by rank
 };
 
 }  // namespace
 
-schedule lower(const schedule& what) {
+schedule lower(const schedule& what, bool sends_first) {
   if (what.actions() > most_listed)
     fail(VELO_ERR_ARGUMENT, "schedule",
          text("at most %lld actions", static_cast<long long>(most_listed)),
          text("%lld", static_cast<long long>(what.actions())));
-  std::vector<row> rows = lowering(what).run();
+  std::vector<row> rows = lowering(what, sends_first).run();
   std::vector<std::vector<std::int32_t>> stages;
   for (std::int32_t rank = 0; rank < what.what().ranks; ++rank)
     stages.push_back(what.stages_of(rank));

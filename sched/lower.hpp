@@ -14,6 +14,8 @@ namespace velo::sched {
 
 // The schedule with sends and receives, any that it has replaced. Throws STATE naming the first rank
 // that would wait for ever, ARGUMENT where there are more actions than a list may hold.
-schedule lower(const schedule& what);
+// sends_first: of messages between two actions a rank sends before it receives. For sends that go on
+// while the rank receives: the first message in that order is then under way as soon as before.
+schedule lower(const schedule& what, bool sends_first = false);
 
 }  // namespace velo::sched

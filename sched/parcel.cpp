@@ -83,24 +83,33 @@ parcel_ptr parcel_of_host(const velo_tensor* tensors, std::int64_t count, const 
 }
 
 parcel_ptr empty_parcel(std::shared_ptr<const form> what) {
+  alignas(alignment) static char nothing[alignment];  // where tensors without bytes are
   auto made = std::make_unique<parcel>();
   made->what = std::move(what);
+  made->received = true;
   for (const tensor_form& of : *made->what) {
     velo_tensor one{};
+    one.data = nothing;
     one.device.type = VELO_DEVICE_CPU;
     one.ndim = of.ndim;
     one.dtype = of.dtype;
     one.shape = of.shape;
     made->tensors.push_back(one);
-    made->bytes += core::round_up(bytes_of(of), alignment);
   }
   return made;
 }
 
-void place(parcel& in, void* memory) {
+std::uint64_t bytes_from(const parcel& of, std::size_t first) {
+  std::uint64_t all = 0;
+  for (std::size_t i = first; i < of.tensors.size(); ++i)
+    all += core::round_up(bytes_of((*of.what)[i]), alignment);
+  return all;
+}
+
+void place(parcel& in, std::size_t first, void* memory) {
   in.memory = memory;
   auto* at = static_cast<unsigned char*>(memory);
-  for (std::size_t i = 0; i < in.tensors.size(); ++i) {
+  for (std::size_t i = first; i < in.tensors.size(); ++i) {
     in.tensors[i].data = at;
     at += core::round_up(bytes_of((*in.what)[i]), alignment);
   }

@@ -1,7 +1,7 @@
 // Tensors on their way from one stage to the next.
 //
-// A parcel is tensors with the memory behind them: the executor's own, where they came from another
-// rank, or the host's, whose action is to be told when they are needed no more. A form is what can
+// A parcel is tensors with the memory behind them: where they came from another rank, the executor's own
+// or borrowed of the link, else the host's, whose action is to be told when they are needed no more. A form is what can
 // be said of tensors without their contents; a sender and its receiver keep the last one of each
 // stage and direction, so that it crosses only when it changes.
 #pragma once
@@ -34,8 +34,10 @@ std::uint64_t bytes_of(const tensor_form& of);
 struct parcel {
   std::shared_ptr<const form> what;
   std::vector<velo_tensor> tensors;  // shapes are those of `what`
-  void* memory = nullptr;            // behind all of them; null: the host's
+  bool received = false;             // else the host's
+  void* memory = nullptr;            // of those received that are not lent
   std::uint64_t bytes = 0;           // of memory
+  std::uint32_t lent = 0;            // bits by tensor: to be given back to the link
   action from{};                     // of the host's: who made it
 
   velo_tensors view() const { return {tensors.data(), static_cast<std::int64_t>(tensors.size())}; }
@@ -44,8 +46,10 @@ using parcel_ptr = std::unique_ptr<parcel>;
 
 // The host's tensors; null where there are none.
 parcel_ptr parcel_of_host(const velo_tensor* tensors, std::int64_t count, const action& from);
-// Tensors of a form, one behind the other in memory that is yet to be given.
+// Tensors of a form, received; those without bytes are there, others have yet to be given memory.
 parcel_ptr empty_parcel(std::shared_ptr<const form> what);
-void place(parcel& in, void* memory);
+// Of its tensors from one on: the bytes they need, one behind the other, and there they are.
+std::uint64_t bytes_from(const parcel& of, std::size_t first);
+void place(parcel& in, std::size_t first, void* memory);
 
 }  // namespace velo::sched

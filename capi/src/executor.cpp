@@ -27,6 +27,12 @@ static_assert(sizeof(velo_link) >= link_size && sizeof(velo_executor_desc) >= de
               sizeof(velo_executor_stats) >= stats_size);
 constexpr std::uint64_t most_state = 65536;
 
+// Functions that make sense together.
+void require_with(const char* one, bool is_given, const char* other, bool other_is_given) {
+  if (is_given && !other_is_given)
+    fail(VELO_ERR_NULL, other, text("a function, as with %s", one), "NULL");
+}
+
 velo_link read_link(const velo_link* given, std::int32_t ranks) {
   const velo_link none = VELO_LINK_INIT;
   if (given == nullptr && ranks == 1) return none;
@@ -35,6 +41,10 @@ velo_link read_link(const velo_link* given, std::int32_t ranks) {
     fail(VELO_ERR_ARGUMENT, "desc.link.flags", "bits of VELO_LINK_*", text("%u", link.flags));
   if (link.send == nullptr) fail(VELO_ERR_NULL, "desc.link.send", "a function", "NULL");
   if (link.receive == nullptr) fail(VELO_ERR_NULL, "desc.link.receive", "a function", "NULL");
+  require_with("start_send", link.start_send != nullptr, "desc.link.finish",
+               link.finish != nullptr);
+  require_with("start_send", link.start_send != nullptr, "desc.link.abort", link.abort != nullptr);
+  require_with("borrow", link.borrow != nullptr, "desc.link.give_back", link.give_back != nullptr);
   return link;
 }
 

@@ -35,10 +35,10 @@ enum class by { mailbox, group };
 // All ranks of a schedule, each with a context, on a thread of its own.
 class team {
  public:
-  // adjust: of a rank's executor, before it is made.
+  // adjust: of a rank's executor, before it is made. buffer: of the group, 0 = as it comes.
   using adjust = std::function<void(std::size_t rank, velo_executor_desc& desc)>;
   explicit team(velo_schedule of, std::uint32_t flags = 0, std::int64_t timeout_ns = 20 * second,
-                by way = by::mailbox, const adjust& change = nullptr)
+                by way = by::mailbox, const adjust& change = nullptr, std::uint64_t buffer = 0)
       : schedule_(of) {
     velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
     REQUIRE(velo_schedule_get_info(of, &info) == VELO_OK);
@@ -55,6 +55,7 @@ class team {
       groups_.resize(ranks);
       velo_group_desc desc = VELO_GROUP_DESC_INIT;
       desc.timeout_ns = timeout_ns;
+      if (buffer > 0) desc.buffer = buffer;
       REQUIRE(velo_group_create_local(contexts.data(), info.ranks, &desc, groups_.data()) ==
               VELO_OK);
     }

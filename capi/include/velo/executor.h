@@ -58,6 +58,22 @@ typedef velo_status (*velo_link_receive_fn)(void* user, int32_t from, void* byte
 /* Makes calls of all ranks fail, those under way too; called from any thread, several times. */
 typedef void (*velo_link_abort_fn)(void* user, const char* why);
 
+/* As velo_link_send_fn, but does not wait for the other rank: the bytes stay as they are until `finish`
+ * has returned, or `abort` was called. They go on while other functions of the link are called, which
+ * does not change the order in which a rank is given what it is sent. */
+typedef velo_status (*velo_link_start_send_fn)(void* user, int32_t to, const void* bytes,
+                                               uint64_t size);
+
+/* Waits until all bytes that were started may be overwritten. */
+typedef velo_status (*velo_link_finish_fn)(void* user);
+
+/* As velo_link_receive_fn, without a copy: `bytes` receives where they lie, aligned to 64, for this rank
+ * alone to read and write until it gives them back; or NULL, and then they are still to be received. */
+typedef velo_status (*velo_link_borrow_fn)(void* user, int32_t from, uint64_t size, void** bytes);
+
+/* Takes back what was borrowed, in any order; after a failure, too. */
+typedef void (*velo_link_give_back_fn)(void* user, void* bytes);
+
 /* Bits of velo_link.flags. */
 enum {
   VELO_LINK_WAITS = 1 /* a send may wait for its receive: schedules without a SEND in any row are
@@ -65,7 +81,12 @@ enum {
 };
 
 /* How one rank reaches others. Failures are passed on with their record, where the function left
- * one by failing in a call of velo's. */
+ * one by failing in a call of velo's.
+ *
+ * With start_send a link that WAITS lets ranks send to each other at the same time: an executor starts
+ * what it sends between two actions that compute, receives, and finishes before the next one computes.
+ * Sends that velo put into rows then come before the receives next to them. All ranks' links are alike in
+ * this. */
 typedef struct velo_link {
   uint32_t struct_size;
   uint32_t flags; /* bits: VELO_LINK_WAITS */
@@ -73,16 +94,21 @@ typedef struct velo_link {
   velo_link_send_fn send;
   velo_link_receive_fn receive;
   velo_link_abort_fn abort; /* may be NULL: a failure then reaches others by their own deadlines */
+  velo_link_start_send_fn start_send; /* with finish and abort; NULL = send is called */
+  velo_link_finish_fn finish;
+  velo_link_borrow_fn borrow; /* with give_back; NULL = receive is called */
+  velo_link_give_back_fn give_back;
 } velo_link;
 
 #define VELO_LINK_INIT \
-  { sizeof(velo_link), 0, 0, 0, 0, 0 }
+  { sizeof(velo_link), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* What a function of the host gets; everything lives until it returns.
  *
  * Inputs. Of F: what the stage before made; none in the first stage. Of I and B: gradients of the
  * stage's outputs; none in the last. Of an FB: those of its F, and as `other_inputs` those of its B.
- * They are in memory of the executor, there until B or W of the same stage and micro-batch is done.
+ * They are in memory of the executor, or that it borrowed of the link, there until B or W of the same
+ * stage and micro-batch is done.
  *
  * Outputs, to be filled in, with their count: compact tensors in memory of the host. Of F: what the
  * stage behind gets; of I and B: gradients of the stage's inputs, for the stage before. What they
@@ -208,16 +234,18 @@ VELO_API void velo_mailbox_destroy(velo_mailbox mailbox);
 VELO_API velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, velo_link* link);
 
 /* The link of a group's rank, valid until the group is destroyed: its messages are those of the group,
- * which ends when a run fails. The group's ranks are the schedule's. link: receives it, at most
+ * which ends when a run fails. The group's ranks are the schedule's. Where ranks share memory (LOCAL,
+ * SHM) it starts sends, and each rank lends up to 32 times the group's buffer, at most 256 MiB, to those
+ * who receive: what is sent in that is copied once; what finds no room, twice. link: receives it, at most
  * link->struct_size bytes.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_group_get_link(velo_group group, velo_link* link);
 
 /* An executor of one rank of a schedule, as it stands now. Memory for what is received is of the
- * context. executor: receives the handle; destroy it with velo_executor_destroy.
- * Thread class: any. Errors: NULL (also a function that the row or validation needs), HANDLE, STRUCT,
- * ARGUMENT (rank, flags, those of the link; with validation, state_size and rows that do not end with
- * OPTIMIZER), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
+ * context, unless the link lends it. executor: receives the handle; destroy it with velo_executor_destroy.
+ * Thread class: any. Errors: NULL (also a function that the row, validation or another of the link
+ * needs), HANDLE, STRUCT, ARGUMENT (rank, flags, those of the link; with validation, state_size and rows
+ * that do not end with OPTIMIZER), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_executor_create(velo_context context, velo_schedule schedule,
                                           const velo_executor_desc* desc, velo_executor* executor);
 

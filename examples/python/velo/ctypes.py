@@ -749,6 +749,10 @@ velo_swap_update_fn = CFUNCTYPE(c_int32, c_void_p, c_uint64, c_uint64, POINTER(c
 velo_link_send_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64)
 velo_link_receive_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64)
 velo_link_abort_fn = CFUNCTYPE(None, c_void_p, c_char_p)
+velo_link_start_send_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_void_p, c_uint64)
+velo_link_finish_fn = CFUNCTYPE(c_int32, c_void_p)
+velo_link_borrow_fn = CFUNCTYPE(c_int32, c_void_p, c_int32, c_uint64, POINTER(c_void_p))
+velo_link_give_back_fn = CFUNCTYPE(None, c_void_p, c_void_p)
 velo_executor_fn = CFUNCTYPE(c_int32, c_void_p, POINTER(velo_executor_call))
 velo_executor_released_fn = CFUNCTYPE(None, c_void_p, POINTER(velo_action))
 velo_executor_measure_fn = CFUNCTYPE(c_int32, c_void_p, velo_stream, c_void_p)
@@ -1487,6 +1491,10 @@ velo_link._fields_ = [
     ("send", velo_link_send_fn),
     ("receive", velo_link_receive_fn),
     ("abort", velo_link_abort_fn),
+    ("start_send", velo_link_start_send_fn),
+    ("finish", velo_link_finish_fn),
+    ("borrow", velo_link_borrow_fn),
+    ("give_back", velo_link_give_back_fn),
 ]
 velo_executor_call._fields_ = [
     ("struct_size", c_uint32),
