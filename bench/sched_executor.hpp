@@ -10,8 +10,8 @@ namespace velo::bench {
 result executor_overhead();
 
 // How near a run comes to what its schedule promises: 1F1B on two processes, 1 MiB from stage to stage,
-// functions of a millisecond or two. Rate: the makespan simulated from the functions' own times over the
-// one that came.
+// functions of a millisecond or two. Rate: the makespan simulated from both ranks' functions' times over
+// the one that came, of runs that both begin at once.
 result achieved_makespan();
 
 }  // namespace velo::bench
