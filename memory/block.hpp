@@ -2,8 +2,8 @@
 //
 // Descriptions lie apart from the memory they describe: free memory is never read or written, so it
 // can be given back to the system, and a write past the end of a block damages no list. They are one
-// cache line each. Neighbors are linked by address; a block in the index of free ones is a node of
-// its tree, in a cache it is linked by `left`.
+// cache line each. Neighbors are linked by address; a block in the index of free ones stands between
+// `left` and `right` in its list, in a cache it is linked by `left`.
 #pragma once
 
 #include <atomic>

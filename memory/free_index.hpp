@@ -1,10 +1,11 @@
-// Free blocks by size: which is the smallest that is large enough, and of those the first by
-// address.
+// Free blocks by size: one that is large enough, and hardly larger than it has to be.
 //
-// Sizes fall into bins, 32 to a power of two; two levels of bits say which bins hold anything. A bin
-// is a treap ordered by size, then address, so that best fit is exact and costs the depth of one
-// tree: one or two steps in programs as they are, the logarithm of the blocks in the worst. Nodes
-// are the blocks themselves.
+// Sizes fall into bins, 32 to a power of two, up to 4 KiB one for each size; bits say which bins hold
+// anything. A bin is a list, last in, first out, whose links are in the blocks themselves. Of the bin
+// that a size falls into the best of the first few blocks serves it, else any of the next bin, which
+// is at most a 32nd too large for that bin. Only where those hold nothing the whole first bin is
+// looked through, so that what fits is always found. Cost: a few bits and one or two blocks, however
+// many there are.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +18,28 @@ class free_index {
  public:
   void insert(block& added) noexcept;
   void remove(block& present) noexcept;
+  void resize(block& present, std::uint64_t size) noexcept;  // a block that is in here
 
-  block* best_fit(std::uint64_t size) const noexcept;  // nullptr: none
-  block* largest() const noexcept;
+  block* find(std::uint64_t size) const noexcept;  // one that is as large; nullptr: none is
+  block* large() const noexcept;                   // of the bin of the largest; nullptr: empty
+  const block* largest() const noexcept;           // a walk over that bin
   std::uint64_t bytes() const noexcept { return bytes_; }
 
  private:
   static constexpr int steps = 32;  // bins to a power of two
-  static constexpr int powers = 44;
+  static constexpr int powers = 34;
+  static constexpr int bins = (powers + 1) * steps;
+  static constexpr int words = (bins + 63) / 64;
+  static constexpr int looks = 8;  // at blocks of the first bin
 
-  struct place {
-    int power, step;
-  };
-  static place place_of(std::uint64_t size) noexcept;
+  static int bin_of(std::uint64_t size) noexcept;
+  int filled_from(int bin) const noexcept;  // the first bin from there on that holds anything; -1
+  void link(block& added, int bin) noexcept;
+  void unlink(block& present, int bin) noexcept;
 
-  std::uint64_t filled_powers_ = 0;
-  std::uint32_t filled_steps_[powers] = {};
-  block* roots_[powers][steps] = {};
+  std::uint32_t filled_words_ = 0;
+  std::uint64_t filled_[words] = {};
+  block* first_[bins] = {};
   std::uint64_t bytes_ = 0;
 };
 

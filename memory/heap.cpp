@@ -46,20 +46,41 @@ heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
 
 block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
   const std::uint64_t slack = alignment > unit ? alignment - unit : 0;
-  block* found = free_.best_fit(size + slack);
+  block* found = free_.find(size + slack);
   if (found == nullptr || !can_split()) return nullptr;
   const auto base = reinterpret_cast<std::uintptr_t>(range_.begin());
-  free_.remove(*found);
-  block* taken = carve(*found, align(base + found->start, alignment) - base, size);
+  const std::uint64_t start = align(base + found->start, alignment) - base;
+  block* taken = found;
+  if (start == found->start && size < found->size) {
+    taken = &cut_front(*found, size);
+  } else {
+    free_.remove(*found);
+    taken = carve(*found, start, size);
+  }
   taken->zero = false;
   return taken;
+}
+
+// The front of a free block in use; the rest stays what and, as a rule, where in the index it is.
+block& heap::cut_front(block& from, std::uint64_t size) noexcept {
+  block& front = new_block();
+  front.begin_at(from.start);
+  front.size = size;
+  front.become(block_state::in_use);
+  front.before = from.before;
+  front.after = &from;
+  (from.before != nullptr ? from.before->after : first_) = &front;
+  from.before = &front;
+  from.begin_at(from.start + size);
+  free_.resize(from, from.size - size);
+  return front;
 }
 
 // Two candidates: the uncommitted block that fits best, left by a trim, and the frontier, where the
 // free block before it may save most of the way. The one that needs less wins.
 heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
   const std::uint64_t slack = alignment > unit ? alignment : 0;
-  block* best = uncommitted_.best_fit(size + slack);
+  block* best = uncommitted_.find(size + slack);
   if (best == nullptr || !can_split()) return {};
   const growth there = growth_into(*best, size, alignment);
   if (best == last_ || !last_->is(block_state::uncommitted) || last_->size < size + slack)
@@ -111,11 +132,32 @@ block* heap::carve(block& from, std::uint64_t start, std::uint64_t size) noexcep
   return taken;
 }
 
+// A free neighbor grows and, as a rule, stays where in the index it is.
 block& heap::give(block& freed) noexcept {
+  block* before = freed.before;
+  block* after = freed.after;
+  const bool joins_after = after != nullptr && after->is(block_state::free);
+  if (before != nullptr && before->is(block_state::free)) {
+    std::uint64_t size = before->size + freed.size;
+    if (joins_after) {
+      free_.remove(*after);
+      size += after->size;
+      drop_description(*after);
+    }
+    drop_description(freed);
+    free_.resize(*before, size);
+    return *before;
+  }
+  if (joins_after) {
+    const std::uint64_t start = freed.start, size = freed.size + after->size;
+    drop_description(freed);
+    after->begin_at(start);
+    free_.resize(*after, size);
+    return *after;
+  }
   freed.become(block_state::free);
-  block& whole = merged(freed);
-  free_.insert(whole);
-  return whole;
+  free_.insert(freed);
+  return freed;
 }
 
 // Whole granules of a free block, no more than cover `most` bytes: at its front where they join
@@ -152,10 +194,10 @@ heap::landing heap::landing_in(const block& grown, const growth& planned) noexce
   return {range_, first, std::max(first, last), {}};
 }
 
-// Whole huge pages of the largest free block. None: it holds none, or the system refuses.
+// Whole huge pages of a large free block. None: it holds none, or the system refuses.
 heap::stretch heap::move_one(std::uint64_t most, landing& to) noexcept {
   constexpr std::uint64_t huge = address_range::huge;
-  block* b = free_.largest();
+  block* b = free_.large();
   if (b == nullptr) return {};
   const std::uint64_t first = round_up(b->start, huge), last = b->end() / huge * huge;
   if (last <= first) return {};
@@ -222,10 +264,14 @@ block& heap::split(block& b, std::uint64_t at) noexcept {
 }
 
 void heap::absorb(block& b) noexcept {
-  block& gone = *b.after;
-  b.size += gone.size;
-  b.after = gone.after;
-  (gone.after != nullptr ? gone.after->before : last_) = &b;
+  b.size += b.after->size;
+  drop_description(*b.after);
+}
+
+// Of a block that has become part of a neighbor.
+void heap::drop_description(block& gone) noexcept {
+  (gone.before != nullptr ? gone.before->after : first_) = gone.after;
+  (gone.after != nullptr ? gone.after->before : last_) = gone.before;
   gone.become(block_state::unused);
   gone.begin_at(range_.size());
   gone.after = spare_;

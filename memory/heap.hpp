@@ -1,15 +1,16 @@
 // A heap: one range of addresses, cut into blocks that together cover it without a gap.
 //
 // A block is in use, free (backed by memory, ready) or uncommitted (addresses alone). At first the
-// whole range is one uncommitted block. A request takes the best fitting free block and gives back
-// what sticks out; where none fits, growth backs the end of a free block into the uncommitted one
-// behind it. Freed blocks merge with free neighbors at once, so two free blocks never touch, nor two
-// uncommitted ones. Trimming uncommits whole granules of free blocks: reserved is always what is not
-// uncommitted. What a growth backs may take over huge pages of free blocks, in place of new ones.
+// whole range is one uncommitted block. A request takes the front of a free block that fits well;
+// where none does, growth backs the end of a free block into the uncommitted one behind it. Freed
+// blocks merge with free neighbors at once, so two free blocks never touch, nor two uncommitted ones.
+// Trimming uncommits whole granules of free blocks: reserved is always what is not uncommitted. What
+// a growth backs may take over huge pages of free blocks, in place of new ones.
 //
 // Not thread-safe but find_quickly(), which is safe beside everything that does not end the same
 // block: what it reads of other blocks on its way are atomics, and an unused block lies nowhere.
-// Cost: best fit and the free neighbors' places in the index; no system call but to grow and trim.
+// Cost: a look into the index, in which free neighbors as a rule keep their places; no system call but
+// to grow and trim.
 #pragma once
 
 #include <atomic>
@@ -100,6 +101,7 @@ class heap {
 
   std::uint64_t reserved() const noexcept { return reserved_; }
   std::uint64_t free_bytes() const noexcept { return free_.bytes(); }
+  bool has_free(std::uint64_t bytes) const noexcept { return free_.find(bytes) != nullptr; }
   const block* largest_free() const noexcept { return free_.largest(); }
   const block* first() const noexcept { return first_; }
   const address_range& range() const noexcept { return range_; }
@@ -111,12 +113,14 @@ class heap {
   stretch uncommit(block& b, std::uint64_t most) noexcept;
   stretch move_one(std::uint64_t most, landing& to) noexcept;
   void drop(block& b, std::uint64_t start, std::uint64_t size) noexcept;
+  block& cut_front(block& from, std::uint64_t size) noexcept;
   block* carve(block& from, std::uint64_t start, std::uint64_t size) noexcept;
   growth growth_into(block& uncommitted, std::uint64_t size,
                      std::uint64_t alignment) const noexcept;
   block& split(block& b, std::uint64_t at) noexcept;  // the part behind `at`
   void absorb(block& b) noexcept;                     // the block behind b becomes part of it
-  block& merged(block& b) noexcept;                   // with the neighbors of its state
+  void drop_description(block& gone) noexcept;
+  block& merged(block& b) noexcept;  // with the neighbors of its state
   bool can_split() const noexcept { return most_blocks_ - blocks_made_ + spares_ >= most_splits; }
   block& new_block() noexcept;
   free_index& index_of(const block& b) noexcept;
@@ -145,13 +149,13 @@ class heap {
   std::uint8_t lifetime_;
 };
 
-// From the largest block on, since it gives most for a call.
+// From large blocks on, since they give most for a call.
 template <class F>
 std::uint64_t heap::trim(std::uint64_t bytes, block* but, F&& f) noexcept {
   if (but != nullptr) free_.remove(*but);
   std::uint64_t let_go = 0;
   while (let_go < bytes && can_split()) {
-    block* b = free_.largest();
+    block* b = free_.large();
     const stretch part = b != nullptr ? uncommit(*b, bytes - let_go) : stretch();
     if (part.bytes == 0) break;
     let_go += part.bytes;

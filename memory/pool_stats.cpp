@@ -49,8 +49,7 @@ std::uint64_t pool::make_room(std::uint64_t coming, std::uint64_t most) noexcept
 
 bool pool::has_hole(std::uint64_t bytes) const noexcept {
   const std::lock_guard<brief_lock> lock(lock_);
-  const block* hole = heaps_[VELO_LIFETIME_DEFAULT].largest_free();
-  return hole != nullptr && hole->size >= bytes;
+  return heaps_[VELO_LIFETIME_DEFAULT].has_free(bytes);
 }
 
 std::uint64_t pool::bytes_in_use() const noexcept {

@@ -36,7 +36,7 @@ bool stream_frees::add(block& freed, core::stream& on, velo_stream handle) {
 block* stream_frees::take(velo_stream on, std::uint64_t size, std::uint64_t alignment) noexcept {
   for (queue& q : queues_) {
     if (q.on != on) continue;
-    block* b = q.ready.best_fit(size);
+    block* b = q.ready.find(size);
     if (b == nullptr || b->size - size > size / 8) return nullptr;
     if ((b->start & (alignment - 1)) != 0) return nullptr;
     q.ready.remove(*b);
