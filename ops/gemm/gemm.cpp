@@ -293,17 +293,6 @@ panel_feed gemm_run::feed_of(const tile& t, std::int64_t p, std::int64_t q) cons
   return panel_feed(panel_of_b(t, p, q), words_of(p), form_.width(q), calls);
 }
 
-// What peers made of the next micro-panel's rows, from memory if not from another cache.
-void fetch_products(const result_part& to) {
-  const std::int64_t element = to.bf16 ? 2 : 4;
-  const std::int64_t bytes = std::min(to.rows, micro_rows) * to.ld_products * element;
-  for (int rank = 0; rank < to.ranks; ++rank) {
-    if (rank == to.own) continue;
-    const char* first = static_cast<const char*>(to.products[rank]) + to.place * element;
-    for (std::int64_t at = 0; at < bytes; at += 64) __builtin_prefetch(first + at);
-  }
-}
-
 void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t q,
                                      const std::uint32_t* a) const {
   const std::int64_t last_pass = form_.passes() - 1;
@@ -326,7 +315,6 @@ void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t
   panel_feed feed = feed_after(t, p, q);
   const micro_kernel multiply = kernels_.multiply(form_.compute);
   for (int call = 0; x.result.rows > 0; ++call) {
-    if (x.last) fetch_products(x.result);
     x.fetch = feed.fetch(call);
     x.sums = x.next_sums;
     x.next_sums += sums_step;

@@ -161,21 +161,44 @@ VELO_INLINE void finish_block(const register_block<Rows, Vectors>& sums, const r
   }
 }
 
-// Into the first cache: what the end of this call writes, and the sums the next one begins with.
-template <int Rows, int Vectors>
-VELO_INLINE void fetch_ends(const micro_args& x, int row, int column) {
-  const int64_t element = x.result.bf16 ? 2 : 4;
-  for (int i = 0; i < Rows; ++i) {
-    if (x.last && !x.result.bypass && row + i < x.result.rows) {
-      const char* c =
-          static_cast<const char*>(x.result.c) + ((row + i) * x.result.ldc + column) * element;
-      const int64_t bytes = Vectors * v::width * element;
+// Into the first cache, of row `i`: what the end of this call writes and adds, and the sums the next one
+// begins with.
+template <int Vectors>
+VELO_INLINE void fetch_ends(const micro_args& x, int i, int column) {
+  const result_part& to = x.result;
+  const int64_t element = to.bf16 ? 2 : 4, bytes = Vectors * v::width * element;
+  if (x.last && i < to.rows) {
+    if (!to.bypass) {
+      const char* c = static_cast<const char*>(to.c) + (i * to.ldc + column) * element;
       for (int64_t j = 0; j < bytes; j += line) __builtin_prefetch(c + j, 1);
       __builtin_prefetch(c + bytes - 1, 1);
     }
-    if (x.first) continue;
-    const float* next = x.next_sums + (row + i) * x.ld_sums + column;
-    for (int j = 0; j < Vectors * v::width; j += line / 4) __builtin_prefetch(next + j);
+    for (int rank = 0; rank < to.ranks; ++rank) {
+      if (rank == to.own) continue;
+      const char* theirs = static_cast<const char*>(to.products[rank]) +
+                           (to.place + i * to.ld_products + column) * element;
+      for (int64_t j = 0; j < bytes; j += line) __builtin_prefetch(theirs + j);
+    }
+  }
+  if (x.first) return;
+  const float* next = x.next_sums + i * x.ld_sums + column;
+  for (int j = 0; j < Vectors * v::width; j += line / 4) __builtin_prefetch(next + j);
+}
+
+VELO_INLINE int last_steps_of(const micro_args& x) {
+  return x.words < tail ? x.words : tail;
+}
+
+// With the ends fetched a row at a time: all at once they take every buffer for misses, and the loads of
+// operands wait behind them.
+template <class Operand, fetching Fetch, int Rows, int Vectors>
+VELO_INLINE void multiply_last_steps(register_block<Rows, Vectors>& sums, cursor& at,
+                                     const micro_args& x, int row, int column) {
+  const int steps = last_steps_of(x);
+  for (int i = 0; i < Rows; ++i) {
+    fetch_ends<Vectors>(x, row + i, column);
+    multiply_steps<Operand, Fetch, Rows, Vectors>(sums, at, x,
+                                                  steps * (i + 1) / Rows - steps * i / Rows);
   }
 }
 
@@ -191,16 +214,15 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
             static_cast<const char*>(x.fetch.first),
             x.fetch.step,
             x.fetch.beside};
-  const int last_steps = x.words < tail ? x.words : tail, steps = x.words - last_steps;
+  const int steps = x.words - last_steps_of(x);
   const int fetch_steps = row == 0 && column == 0 ? x.fetch.steps : 0;
   const int with_fetch = fetch_steps < steps ? fetch_steps : steps;
   multiply_steps<Operand, fetching::all, Rows, Vectors>(sums, at, x, with_fetch);
   multiply_steps<Operand, fetching::a, Rows, Vectors>(sums, at, x, steps - with_fetch);
-  fetch_ends<Rows, Vectors>(x, row, column);
   if (fetch_steps > steps) {
-    multiply_steps<Operand, fetching::all, Rows, Vectors>(sums, at, x, last_steps);
+    multiply_last_steps<Operand, fetching::all, Rows, Vectors>(sums, at, x, row, column);
   } else {
-    multiply_steps<Operand, fetching::a, Rows, Vectors>(sums, at, x, last_steps);
+    multiply_last_steps<Operand, fetching::a, Rows, Vectors>(sums, at, x, row, column);
   }
   if (!x.last) {
     leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
