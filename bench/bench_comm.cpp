@@ -1,6 +1,6 @@
 // bench_comm: collectives of velo's groups beside OpenMPI's, on one host, started by mpirun:
 //
-//   mpirun -np 2 --bind-to core build/bench/bench_comm [--seconds S] [--keep-malloc] [--scenes] [--json FILE]
+//   mpirun -np 2 --bind-to core build/bench/bench_comm [--seconds S] [--keep-malloc] [--filter REGEX] [--json FILE]
 //
 // Every rank times each call by itself; a call costs what the slowest rank needed. Inputs are written
 // anew before each call, a barrier of MPI before each call lines the ranks up, contenders alternate
@@ -8,7 +8,8 @@
 // (local) is measured by rank 0 alone, while the others sleep; collectives of up to 512 B are measured as
 // starts of planned ones, too. --keep-malloc: what is freed stays with
 // the process, so that large buffers of OpenMPI's are not new pages each time. Behind the collectives come
-// scenes (comm/scenes.hpp); --scenes: these alone. Goals: goals.json, comm; they are of two ranks.
+// scenes (comm/scenes.hpp). --filter: only rows whose "name dtype shape" matches. Goals: goals.json, comm;
+// they are of two ranks.
 #include <malloc.h>
 #include <mpi.h>
 #include <sched.h>
@@ -21,6 +22,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -209,8 +211,7 @@ struct velo_rank {
     const arguments a(t);
     velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;
     desc.kind = kinds[static_cast<int>(t.what())];
-    desc.in = &a.in;
-    desc.out = &a.out;
+    if (t.what() != op::barrier) desc.in = &a.in, desc.out = &a.out;
     velo_collective made = nullptr;
     require(velo_collective_create(group, &desc, &made));
     return made;
@@ -342,14 +343,18 @@ result row_of(op what, dtype type, std::int64_t bytes, const char* by, int ranks
 
 struct settings {
   double seconds = 0.4;
-  bool scenes_alone = false;
+  std::string filter;
   const char* json = nullptr;
+
+  bool wants(const std::string& row) const { return std::regex_search(row, std::regex(filter)); }
 };
 
 std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op bf16_sum, int rank,
                             int ranks, const settings& set) {
   std::vector<result> rows;
   const auto one = [&](op what, dtype type, std::int64_t bytes) {
+    const std::string name = op_names[static_cast<int>(what)];
+    if (!set.wants(name + " " + name_of(type) + " " + size_text(bytes))) return;
     tensors t(what, type, bytes, rank, ranks);
     std::vector<contender> all = {{"OpenMPI", [&](tensors& x) { call_mpi(x, bf16_sum); }, {}},
                                   {"shm", [&](tensors& x) { shm.call(x); }, {}},
@@ -372,7 +377,6 @@ std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op b
     rows.push_back(row_of(what, type, bytes, "local", ranks, local, all[0].seconds));
     for (std::size_t i = before; i < rows.size(); ++i) print_line(stdout, rows[i]);
   };
-  if (set.scenes_alone) return rows;
   one(op::barrier, dtype::f32, 8);
   for (const op what :
        {op::all_reduce, op::reduce_scatter, op::all_gather, op::all_to_all, op::broadcast})
@@ -416,8 +420,8 @@ int run(int argc, char** argv) {
       mallopt(M_TRIM_THRESHOLD, 1 << 30);
     } else if (word == "--seconds" && i + 1 < argc) {
       set.seconds = std::atof(argv[++i]);
-    } else if (word == "--scenes") {
-      set.scenes_alone = true;
+    } else if (word == "--filter" && i + 1 < argc) {
+      set.filter = argv[++i];
     } else if (word == "--json" && i + 1 < argc) {
       set.json = argv[++i];
     } else {
@@ -440,12 +444,13 @@ int run(int argc, char** argv) {
   }
   if (rank == 0) print_header(stdout);
   std::vector<result> rows = measure(shm, mpi, bf16_sum, rank, ranks, set);
-  add_rows(rows, overlap_rows(bf16_sum), rank);
+  if (set.wants("overlap")) add_rows(rows, overlap_rows(bf16_sum), rank);
   if (rank == 0) {
     unbind();
-    add_rows(rows, dispatch_rows(5 * set.seconds), rank);
-    add_rows(rows, bucket_rows(), rank);
-    add_rows(rows, signature_rows(), rank);
+    if (set.wants("dispatch") || set.wants("combine"))
+      add_rows(rows, dispatch_rows(5 * set.seconds), rank);
+    if (set.wants("bucket order")) add_rows(rows, bucket_rows(), rank);
+    if (set.wants("signature")) add_rows(rows, signature_rows(), rank);
   }
   sleep_through();
   if (rank == 0) code = finish(rows, set);
