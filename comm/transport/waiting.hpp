@@ -37,7 +37,8 @@ inline constexpr std::int64_t glance_ns = 50000000;  // the longest sleep
 // sleep(ns): at most so long, on what is awaited. The deadline is around's.
 template <class There, class Around, class Sleep>
 void wait_until(const place& at, There&& there, Around&& around, Sleep&& sleep) {
-  for (int i = 0; i < 256; ++i) {  // a few microseconds
+  const int looks = at.spin_ns > 0 ? 256 : 1;  // 256: a few microseconds, a peer's if it has none
+  for (int i = 0; i < looks; ++i) {
     if (there()) return;
 #if defined(__x86_64__)
     __builtin_ia32_pause();
