@@ -80,9 +80,11 @@ class heap {
   __attribute__((always_inline)) bool find_quickly(const void* memory, std::uint64_t bytes,
                                                    block*& found) const noexcept {
     const auto at = static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin());
-    if (__builtin_expect(at >= range_.size() || at % unit != 0, 0)) return false;
-    found = &shown(has_page(bytes) ? of_pages_[at / fine] : of_units_[at / unit]);
-    return found->begins_at(at);
+    // Rotated, not shifted: what is in the middle of a unit lies beyond all of them.
+    const std::uint64_t number = at / unit | at << (64 - unit_bits);
+    if (__builtin_expect(number >= units_, 0)) return false;
+    found = &shown(has_page(bytes) ? of_pages_[at / fine] : of_units_[number]);
+    return __builtin_expect(found->begins_at(at), 1);
   }
   bool outside(const void* memory) const noexcept {
     return static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin()) >=
@@ -132,7 +134,11 @@ class heap {
 
   static constexpr std::uint64_t most_splits = 4;  // of one operation
 
+  static constexpr int unit_bits = 6;
+  static_assert(unit == 1 << unit_bits);
+
   address_range range_;
+  const std::uint64_t units_ = range_.size() / unit;
   sparse_array blocks_memory_, of_units_memory_, of_pages_memory_;
   block* blocks_ = nullptr;  // [0] is none, and lies nowhere
   // Which block was last shown at an address: where so many bytes are asked for that one can begin in

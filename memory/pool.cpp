@@ -60,32 +60,38 @@ pool::pool(const velo_pool_desc& desc)
 
 pool::~pool() {
   if (has_key_) pthread_key_delete(key_);
-  while (caches_ != nullptr) delete std::exchange(caches_, caches_->next);
+  while (caches_ != nullptr) {
+    thread_cache* last = std::exchange(caches_, caches_->next);
+    if (!table_.remove(*last)) delete last;
+  }
 }
 
 // nullptr: there is none and none can be made.
 __attribute__((noinline)) thread_cache* pool::find_cache() noexcept {
   if (!has_key_) return nullptr;
   if (void* known = pthread_getspecific(key_)) return static_cast<thread_cache*>(known);
-  auto* made = new (std::nothrow) thread_cache(*this, heaps_[VELO_LIFETIME_DEFAULT].range().begin(),
-                                               drains_.load(std::memory_order_relaxed));
+  char* base = heaps_[VELO_LIFETIME_DEFAULT].range().begin();
+  const std::uint32_t drains = drains_.load(std::memory_order_relaxed);
+  thread_cache* made = table_.add(*this, base, drains, handle_);
+  if (made == nullptr) made = new (std::nothrow) thread_cache(*this, base, drains);
   if (made == nullptr) return nullptr;
   if (pthread_setspecific(key_, made) != 0) {
-    delete made;
+    if (!table_.remove(*made)) delete made;
     return nullptr;
   }
   const std::lock_guard<brief_lock> lock(lock_);
   made->next = caches_;
   if (caches_ != nullptr) caches_->before = made;
   caches_ = made;
-  table_.add(*made);
   return made;
 }
 
 void pool::thread_ends(void* cache) noexcept {
   auto* ended = static_cast<thread_cache*>(cache);
-  pool& home = ended->home;
+  if (ended->home == nullptr) return;  // wiped: in a child of a fork
+  pool& home = *ended->home;
   if (core::process_epoch() != home.epoch_) return;  // the lock may be held for ever
+  bool stood = false;
   {
     const std::lock_guard<brief_lock> lock(home.lock_);
     ended->empty_lists([&](block& b) { home.give(b); });
@@ -93,11 +99,11 @@ void pool::thread_ends(void* cache) noexcept {
     home.history_.leave(ended->page);
     ended->counted.settle_wholly(home.levels_);
     home.shared_.inherit(ended->counted);
-    home.table_.remove();
     (ended->before != nullptr ? ended->before->next : home.caches_) = ended->next;
     if (ended->next != nullptr) ended->next->before = ended->before;
+    stood = home.table_.remove(*ended);
   }
-  delete ended;
+  if (!stood) delete ended;
 }
 
 void pool::serve(const void* handle) noexcept {
@@ -111,7 +117,7 @@ void* pool::allocate(const wanted& what) {
   void* memory = nullptr;
   if (mine == nullptr || what.lifetime != VELO_LIFETIME_DEFAULT) return allocate_slowly(mine, what);
   const auto take = [&] {
-    return mine->take(what.bytes, what.alignment, what.purpose, levels_, &memory, what.on);
+    return follow(*mine, mine->take(what.bytes, what.alignment, what.purpose, &memory, what.on));
   };
   const bool taken = is_large(what.bytes)
                          ? mine->take_from_pocket(what.bytes, what.alignment, what.purpose, levels_,

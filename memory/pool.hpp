@@ -9,7 +9,7 @@
 //   (stream_frees.hpp);
 // - the checked mode (checked.hpp) goes around the caches and looks after every block.
 //
-// Calls that ask for nothing special take a way of their own, which calls no function: is_quick_for().
+// Calls that ask for nothing special take a way of their own, which calls no function: cache_for().
 // Where a request finds nothing, the pool takes in what it has lent out (caches, passed streams),
 // then memory of free blocks elsewhere, then the system's; at the limit or when the system refuses
 // it waits for streams and asks the host, and only then fails. Thread-safe. Cost: the fast path is
@@ -28,6 +28,7 @@
 #include "core/log.hpp"
 #include "core/stream.hpp"
 #include "memory/brief_lock.hpp"
+#include "memory/cache_table.hpp"
 #include "memory/checked.hpp"
 #include "memory/exchange.hpp"
 #include "memory/heap.hpp"
@@ -58,17 +59,30 @@ class pool {
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
-  // What the calling thread has at hand, for calls that is_quick_for() lets pass: a block of up to
-  // 64 KiB, or a larger one, for a request with a purpose alone. False: there is none, or more is to
-  // be done, and allocate() does it.
-  bool take_at_hand(std::uint64_t bytes, std::uint8_t purpose, void** memory) noexcept;
-  bool take_large_at_hand(std::uint64_t bytes, std::uint8_t purpose, void** memory) noexcept;
+  // What the calling thread has at hand, for calls by this handle, which serve() told: nullptr where it
+  // has nothing, and as long as something sets the pool's calls apart.
+  thread_cache* cache_for(const void* handle) const noexcept {
+    return cache_table::find_first(quick_.load(std::memory_order_relaxed), handle);
+  }
+  void serve(const void* handle) noexcept;
+
+  // A block out of a cache that cache_for() gave, for a request with a purpose alone. False: there is
+  // none, or more is to be done, and allocate() does it.
+  bool take_at_hand(thread_cache& mine, std::uint64_t bytes, std::uint8_t purpose,
+                    void** memory) noexcept {
+    if (is_large(bytes)) return mine.take_from_pocket(bytes, unit, purpose, levels_, memory);
+    return follow(mine, mine.take(bytes, unit, purpose, memory));
+  }
+  // Does what is to be done after an outcome; whether there was a block.
+  bool follow(thread_cache& mine, thread_cache::outcome came) noexcept {
+    if (came == thread_cache::outcome::higher) mine.counted.publish(levels_);
+    return came != thread_cache::outcome::none;
+  }
   static bool is_large(std::uint64_t bytes) noexcept {
     return bytes > thread_cache::largest_listed;
   }
   // Gives back what no queued work uses. False: free() is to do it.
-  bool give_at_hand(void* memory, std::uint64_t bytes) noexcept;
-  bool give_any_at_hand(void* memory, std::uint64_t bytes) noexcept;
+  bool give_at_hand(thread_cache& mine, void* memory, std::uint64_t bytes) noexcept;
 
   void* allocate(const wanted& what);         // throws VELO_ERR_MEMORY, FOREIGN
   void* allocate_slowly(const wanted& what);  // as allocate, where nothing is at hand
@@ -81,13 +95,6 @@ class pool {
   // No more allocations. True when no block is in use, else the pool stays for their frees.
   bool close() noexcept;
   bool is_closed() const noexcept { return (apart_.load(std::memory_order_relaxed) & closed) != 0; }
-
-  // Where calls by this handle may take what is at hand, which is as long as nothing sets the pool's
-  // calls apart; told once, when the handle is known.
-  bool is_quick_for(const void* handle) const noexcept {
-    return quick_for_.load(std::memory_order_acquire) == handle;
-  }
-  void serve(const void* handle) noexcept;
 
   std::uint64_t trim(std::uint64_t keep) noexcept;  // until so many free bytes are left; let go
   void set_limit(std::uint64_t bytes) noexcept;
@@ -122,7 +129,7 @@ class pool {
   enum : std::uint32_t { closed = 1, recorded = 2 };  // bits of apart_
 
   thread_cache* cache_here() noexcept {
-    thread_cache* mine = table_.mine();
+    thread_cache* mine = table_.find(handle_);
     return __builtin_expect(mine != nullptr, 1) ? mine : find_cache();
   }
   thread_cache* find_cache() noexcept;
@@ -173,15 +180,16 @@ class pool {
   }
   void set_apart(std::uint32_t bits) noexcept {  // with the lock
     apart_.store(bits, std::memory_order_relaxed);
-    quick_for_.store(bits == 0 ? handle_ : nullptr, std::memory_order_relaxed);
+    quick_.store(bits == 0 ? table_.places() : nullptr, std::memory_order_relaxed);
   }
   struct usage {
     std::uint64_t blocks = 0, requested = 0;
   };
   usage in_use() const noexcept;  // a walk, with the lock
 
-  std::atomic<const void*> quick_for_{nullptr};  // the handle; nullptr as long as apart_ is not 0
+  std::atomic<cache_place*> quick_{nullptr};  // the table's; nullptr as long as apart_ is not 0
   std::atomic<std::uint32_t> apart_{0};
+  const void* handle_ = nullptr;
   heap heaps_[lifetimes];
   cache_table table_;
   level levels_[levels];
@@ -201,8 +209,7 @@ class pool {
   thread_cache* caches_ = nullptr;
   exchange exchange_;
   std::unique_ptr<plain_functions> functions_;
-  tally shared_;  // of threads that have ended or have no cache
-  const void* handle_ = nullptr;
+  tally shared_;            // of threads that have ended or have no cache
   std::uint64_t left_ = 0;  // blocks in use, once it is closed
   std::uint64_t limit_;
   std::uint64_t lent_ = 0;  // to plans
@@ -222,37 +229,18 @@ class pool {
   bool is_recorded() const noexcept {
     return __builtin_expect(apart_.load(std::memory_order_relaxed) & recorded, 0) != 0;
   }
-  bool give_and_note(void* memory, std::uint64_t bytes) noexcept;
+  bool give_and_note(thread_cache& mine, void* memory, std::uint64_t bytes) noexcept;
   void fill_with_lock(velo_pool_stats& stats) const noexcept;
 
   history history_;
 };
 
-__attribute__((always_inline)) inline bool pool::take_at_hand(std::uint64_t bytes,
-                                                              std::uint8_t purpose,
-                                                              void** memory) noexcept {
-  thread_cache* mine = table_.mine();
-  return mine != nullptr && mine->take(bytes, unit, purpose, levels_, memory);
-}
-inline bool pool::take_large_at_hand(std::uint64_t bytes, std::uint8_t purpose,
-                                     void** memory) noexcept {
-  thread_cache* mine = cache_here();
-  return mine != nullptr && mine->take_from_pocket(bytes, unit, purpose, levels_, memory);
-}
-
-__attribute__((always_inline)) inline bool pool::give_at_hand(void* memory,
+__attribute__((always_inline)) inline bool pool::give_at_hand(thread_cache& mine, void* memory,
                                                               std::uint64_t bytes) noexcept {
   block* b = nullptr;
-  if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, bytes, b)) return false;
-  thread_cache* mine = table_.mine();
-  return mine != nullptr && b->is(block_state::in_use) && mine->put(*b, memory, bytes);
-}
-inline bool pool::give_any_at_hand(void* memory, std::uint64_t bytes) noexcept {
-  block* b = nullptr;
-  if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, bytes, b)) return false;
-  thread_cache* mine = cache_here();
-  return mine != nullptr && b->is(block_state::in_use) &&
-         (is_large(bytes) ? mine->put_into_pocket(*b, bytes) : mine->put(*b, memory, bytes));
+  return heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, bytes, b) &&
+         __builtin_expect(b->is(block_state::in_use), 1) &&
+         (is_large(bytes) ? mine.put_into_pocket(*b, bytes) : mine.put(*b, memory, bytes));
 }
 
 }  // namespace velo::memory

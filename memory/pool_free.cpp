@@ -26,10 +26,11 @@ void pool::report(velo_log_level level, const char* line) const noexcept {
 
 bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
   core::stream* on = queued_stream(stream, "stream");
-  if (on == nullptr && !is_closed() &&
-      (is_recorded() ? give_and_note(memory, bytes) : give_any_at_hand(memory, bytes)))
+  thread_cache* mine = cache_here();
+  if (on == nullptr && mine != nullptr && !is_closed() &&
+      (is_recorded() ? give_and_note(*mine, memory, bytes) : give_at_hand(*mine, memory, bytes)))
     return false;
-  return free_slowly(cache_here(), memory, bytes, on, stream);
+  return free_slowly(mine, memory, bytes, on, stream);
 }
 
 // Looks again: in the checked mode two threads may free the same block at the same time.

@@ -22,7 +22,7 @@ event of_block(event_kind kind, const char* memory, std::uint64_t size) noexcept
 }  // namespace
 
 void pool::note(const event& e) noexcept {
-  thread_cache* mine = table_.mine();
+  thread_cache* mine = table_.find(handle_);
   if (mine == nullptr && has_key_) mine = static_cast<thread_cache*>(pthread_getspecific(key_));
   if (mine == nullptr) {
     if (!history_.add(e)) history_.lose(e);
@@ -56,7 +56,7 @@ void pool::note_given(const block& b, std::uint64_t requested, std::uint8_t purp
 }
 
 // The time is that before the block can be somebody else's, as the history says of each block.
-bool pool::give_and_note(void* memory, std::uint64_t bytes) noexcept {
+bool pool::give_and_note(thread_cache& mine, void* memory, std::uint64_t bytes) noexcept {
   block* b = nullptr;
   if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, bytes, b)) return false;
   if (!b->is(block_state::in_use)) return false;
@@ -64,7 +64,7 @@ bool pool::give_and_note(void* memory, std::uint64_t bytes) noexcept {
   const std::uint8_t purpose = b->purpose.load(std::memory_order_relaxed);
   const std::uint64_t requested = b->asked();
   event e = of_block(event_kind::given, static_cast<char*>(memory), b->size);
-  if (!give_any_at_hand(memory, bytes)) return false;
+  if (!give_at_hand(mine, memory, bytes)) return false;
   e.ticks = ticks;
   e.requested = requested;
   e.purpose = purpose;

@@ -32,75 +32,72 @@ struct level {
 class tally {
  public:
   // True when it passed a high: publish() is to follow.
-  bool count_taken(std::uint64_t size, std::uint8_t purpose) noexcept {
+  bool count_taken(std::uint64_t size, std::uint64_t purpose) noexcept {
     add(taken_, 1);
-    const bool high = count_up(uses_[purpose], size);
-    return count_up(uses_[purposes], size) || high;
+    const std::int64_t of_purpose = more(bytes_[purpose], size),
+                       of_all = more(bytes_[purposes], size);
+    return __builtin_expect(of_purpose > published_[purpose], 0) ||
+           __builtin_expect(of_all > published_[purposes], 0);
   }
-  void count_given(std::uint64_t size, std::uint8_t purpose) noexcept {
-    add(uses_[purpose].bytes, -static_cast<std::int64_t>(size));
-    add(uses_[purposes].bytes, -static_cast<std::int64_t>(size));
+  void count_given(std::uint64_t size, std::uint64_t purpose) noexcept {
+    add(bytes_[purpose], -static_cast<std::int64_t>(size));
+    add(bytes_[purposes], -static_cast<std::int64_t>(size));
   }
 
   __attribute__((noinline)) void publish(level* all) noexcept {
     for (int at = 0; at < levels; ++at) {
       const std::int64_t now = bytes(at);
-      if (now <= uses_[at].published) continue;
-      all[at].raise(now - uses_[at].published);
-      uses_[at].published = now;
+      if (now <= published_[at]) continue;
+      all[at].raise(now - published_[at]);
+      published_[at] = now;
     }
   }
   // Lets go of highs that are past, once that of a purpose or of all is well past. With the pool's
   // lock.
   void settle(std::uint8_t purpose, level* all) noexcept {
-    if (is_well_past(uses_[purpose]) || is_well_past(uses_[purposes])) settle_wholly(all);
+    if (is_well_past(purpose) || is_well_past(purposes)) settle_wholly(all);
   }
   void settle_wholly(level* all) noexcept {
     for (int at = 0; at < levels; ++at) {
       const std::int64_t now = bytes(at);
-      if (uses_[at].published == now) continue;
-      all[at].published.fetch_sub(uses_[at].published - now, std::memory_order_relaxed);
-      uses_[at].published = now;
+      if (published_[at] == now) continue;
+      all[at].published.fetch_sub(published_[at] - now, std::memory_order_relaxed);
+      published_[at] = now;
     }
   }
 
-  std::int64_t bytes(int at) const noexcept {
-    return uses_[at].bytes.load(std::memory_order_relaxed);
-  }
+  std::int64_t bytes(int at) const noexcept { return bytes_[at].load(std::memory_order_relaxed); }
   std::int64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
 
   // What a thread that ends leaves; settled.
   void inherit(const tally& gone) noexcept {
     for (int at = 0; at < levels; ++at) {
-      add(uses_[at].bytes, gone.bytes(at));
-      uses_[at].published += gone.uses_[at].published;
+      add(bytes_[at], gone.bytes(at));
+      published_[at] += gone.published_[at];
     }
     add(taken_, gone.taken());
   }
 
  private:
   using number = std::atomic<std::int64_t>;
-  struct use {
-    number bytes{0};
-    std::int64_t published = 0;
-  };
   static constexpr std::int64_t slack = std::int64_t{1} << 20;
 
-  static bool is_well_past(const use& of) noexcept {
-    const std::int64_t now = of.bytes.load(std::memory_order_relaxed);
-    return of.published - now > slack + (now > 0 ? now / 16 : 0);
+  bool is_well_past(int at) const noexcept {
+    const std::int64_t now = bytes(at);
+    return published_[at] - now > slack + (now > 0 ? now / 16 : 0);
   }
-  static bool count_up(use& of, std::uint64_t size) noexcept {
-    return add(of.bytes, static_cast<std::int64_t>(size)) > of.published;
-  }
-  static std::int64_t add(number& to, std::int64_t what) noexcept {
-    const std::int64_t sum = to.load(std::memory_order_relaxed) + what;
+  static std::int64_t more(number& to, std::uint64_t size) noexcept {
+    const std::int64_t sum = to.load(std::memory_order_relaxed) + static_cast<std::int64_t>(size);
     to.store(sum, std::memory_order_relaxed);
     return sum;
   }
+  static void add(number& to, std::int64_t what) noexcept {
+    to.store(to.load(std::memory_order_relaxed) + what, std::memory_order_relaxed);
+  }
 
   number taken_{0};
-  use uses_[levels] = {};
+  number bytes_[levels] = {};
+  std::int64_t published_[levels] = {};
 };
 
 }  // namespace velo::memory

@@ -1,5 +1,4 @@
-// The blocks one thread gave back and may soon take again, without a lock, and how a thread finds
-// them.
+// The blocks one thread gave back and may soon take again, without a lock.
 //
 // Blocks up to 64 KiB lie in lists, one for each size, that only their thread touches: 1 MiB in all,
 // then they go to the heap together. Larger ones lie in a few pockets, one block each. Their thread
@@ -8,12 +7,9 @@
 // moves two pointers; a pocket pair is a store and an exchange.
 #pragma once
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <initializer_list>
 #include <utility>
 
 #include "memory/block.hpp"
@@ -33,29 +29,35 @@ class alignas(64) thread_cache {
 
   // base: of the heap whose blocks it takes in.
   thread_cache(pool& owner, char* base, std::uint32_t drains)
-      : home(owner), drains_seen(drains), base_(base) {}
+      : home(&owner), drains_seen(drains), base_(base) {}
 
-  // A block for so many bytes out of a list, counted as taken, and where it lies. False: there is
+  // Blocks of which each has its own list by units, and that are looked up by units.
+  static bool is_small(std::uint64_t bytes) noexcept { return bytes - 1 < fine - unit; }
+
+  // What came of a request: nothing; a block; one by which the thread uses more than it published, so
+  // that counted.publish() is to follow.
+  enum class outcome : std::uint8_t { none, taken, higher };
+
+  // A block for so many bytes out of a list, counted as taken, and where it lies. None: there is
   // none, or such blocks are in pockets.
-  __attribute__((always_inline)) bool take(std::uint64_t bytes, std::uint64_t alignment,
-                                           std::uint8_t purpose, level* all, void** memory,
-                                           velo_stream on = nullptr) noexcept {
+  __attribute__((always_inline)) outcome take(std::uint64_t bytes, std::uint64_t alignment,
+                                              std::uint64_t purpose, void** memory,
+                                              velo_stream on = nullptr) noexcept {
     const std::uint64_t last = bytes - 1;  // 0 bytes: more than any list or pocket is for
     std::uint64_t number = last / unit, size = (number + 1) * unit;
     if (__builtin_expect(last >= fine, 0)) {
-      if (last >= largest_listed) return false;
+      if (last >= largest_listed) return outcome::none;
       number = list_above(last), size = (last / coarse + 1) * coarse;
     }
-    list& from = lists_[number];
-    block* b = from.top;
-    if (__builtin_expect(b == nullptr || !aligned(from.memory, alignment), 0)) return false;
-    *memory = from.memory;
+    block* b = tops_[number];
+    if (__builtin_expect(b == nullptr || !aligned(memory_[number], alignment), 0))
+      return outcome::none;
+    *memory = memory_[number];
     block* next = b->left;
-    from.top = next;
-    if (next != nullptr) from.memory = base_ + next->start;
+    tops_[number] = next;
+    if (next != nullptr) memory_[number] = base_ + next->start;
     room_ += static_cast<std::int64_t>(size);
-    hand_out(*b, bytes, size, purpose, all, on);
-    return true;
+    return hand_out(*b, bytes, size, purpose, on);
   }
 
   // Takes a block in use into a list, counted as given. False: it was not allocated for so many
@@ -68,14 +70,14 @@ class alignas(64) thread_cache {
       if (last >= largest_listed) return false;
       number = list_above(last), size = (last / coarse + 1) * coarse;
     }
+    if (__builtin_expect(b.size != size, 0)) return false;
     const std::int64_t left = room_ - static_cast<std::int64_t>(size);
-    if (__builtin_expect(b.size != size || left < 0, 0)) return false;
+    if (__builtin_expect(left < 0, 0)) return false;
     room_ = left;
-    list& to = lists_[number];
     b.become(block_state::cached);
-    b.left = to.top;
-    to.top = &b;
-    to.memory = static_cast<char*>(memory);
+    b.left = tops_[number];
+    tops_[number] = &b;
+    memory_[number] = static_cast<char*>(memory);
     counted.count_given(size, b.purpose.load(std::memory_order_relaxed));
     return true;
   }
@@ -94,7 +96,7 @@ class alignas(64) thread_cache {
       return false;
     }
     *memory = base_ + b->start;
-    hand_out(*b, bytes, size, purpose, all, on);
+    if (hand_out(*b, bytes, size, purpose, on) == outcome::higher) counted.publish(all);
     return true;
   }
   bool put_into_pocket(block& b, std::uint64_t bytes) noexcept {
@@ -112,11 +114,11 @@ class alignas(64) thread_cache {
   }
 
   // A block becomes the caller's.
-  __attribute__((always_inline)) void hand_out(block& b, std::uint64_t bytes, std::uint64_t size,
-                                               std::uint8_t purpose, level* all,
-                                               velo_stream on) noexcept {
-    b.hand_out(bytes, purpose, on);
-    if (__builtin_expect(counted.count_taken(size, purpose), 0)) counted.publish(all);
+  __attribute__((always_inline)) outcome hand_out(block& b, std::uint64_t bytes, std::uint64_t size,
+                                                  std::uint64_t purpose, velo_stream on) noexcept {
+    b.hand_out(bytes, static_cast<std::uint8_t>(purpose), on);
+    return __builtin_expect(counted.count_taken(size, purpose), 0) ? outcome::higher
+                                                                   : outcome::taken;
   }
 
   bool is_full(std::uint64_t size) const noexcept {  // its lists, for a block of that size
@@ -127,10 +129,10 @@ class alignas(64) thread_cache {
   template <class F>
   void empty_lists(F&& f) {
     if (room_ == most_listed) return;
-    for (list& from : lists_) {
-      while (from.top != nullptr) {
-        block& b = *from.top;
-        from.top = b.left;
+    for (block*& top : tops_) {
+      while (top != nullptr) {
+        block& b = *top;
+        top = b.left;
         f(b);
       }
     }
@@ -142,7 +144,7 @@ class alignas(64) thread_cache {
   void empty_lists_in_chains(F&& f) {
     if (room_ == most_listed) return;
     for (std::uint64_t number = 0; number < list_count; ++number) {
-      block* first = std::exchange(lists_[number].top, nullptr);
+      block* first = std::exchange(tops_[number], nullptr);
       while (first != nullptr) {
         block* last = first;
         const std::uint64_t most = std::clamp<std::uint64_t>((256 << 10) / first->size, 1, 64);
@@ -158,9 +160,10 @@ class alignas(64) thread_cache {
   // Makes a chain of so many bytes an empty list's. False: there is no room, or the list is not empty.
   bool adopt(std::uint64_t number, block& first, std::uint64_t bytes) noexcept {
     const std::int64_t left = room_ - static_cast<std::int64_t>(bytes);
-    if (left < 0 || lists_[number].top != nullptr) return false;
+    if (left < 0 || tops_[number] != nullptr) return false;
     room_ = left;
-    lists_[number] = {&first, base_ + first.start};
+    tops_[number] = &first;
+    memory_[number] = base_ + first.start;
     return true;
   }
   static std::uint64_t list_for(std::uint64_t bytes) noexcept {  // of a size that is listed
@@ -189,7 +192,9 @@ class alignas(64) thread_cache {
     }
   }
 
-  pool& home;
+  // The place's and not the cache's, so that none of a cache writes it (cache_table.hpp).
+  std::atomic<std::uint64_t> key;
+  pool* home;  // nullptr: wiped, in a child of a fork
   tally counted;
   std::uint32_t drains_seen;     // how many calls to empty the lists this thread has followed
   thread_cache* next = nullptr;  // among those of the pool
@@ -197,11 +202,6 @@ class alignas(64) thread_cache {
   event_page* page = nullptr;  // of the pool's history, to which this thread writes
 
  private:
-  // Where the top block lies stands beside it: what an allocation gives waits for one load.
-  struct list {
-    block* top = nullptr;
-    char* memory = nullptr;
-  };
   static constexpr int pocket_count = 8;
 
   static std::uint64_t list_above(std::uint64_t last) noexcept {
@@ -215,70 +215,15 @@ class alignas(64) thread_cache {
     return alignment <= unit || (reinterpret_cast<std::uintptr_t>(memory) & (alignment - 1)) == 0;
   }
 
-  char* const base_;
-  list lists_[list_count];
   std::int64_t room_ = most_listed;  // bytes that the lists may still take in
+  char* const base_;
+  block* tops_[list_count] = {};
+  char* memory_[list_count] =
+      {};  // where the tops lie: what an allocation gives waits for one load
   std::uint32_t pocketed_ =
       0;  // bits: into which pockets something was put since they were emptied
   std::uint64_t pocket_sizes_[pocket_count] = {};
   std::atomic<block*> pockets_[pocket_count] = {};
-};
-
-// Caches by their threads, so that a thread finds its own with a few loads and no call. A thread has
-// two places it may stand at; where others stand at both it is left to the pool's key.
-class cache_table {
- public:
-  thread_cache* mine() const noexcept {
-    const pthread_t self = this_thread();
-    const entry* e = &entries_[place_of(self)];
-    if (__builtin_expect(e->thread.load(std::memory_order_relaxed) != self, 0)) {
-      e = &entries_[second_place_of(self)];
-      if (e->thread.load(std::memory_order_relaxed) != self) return nullptr;
-    }
-    if (e->cache == nullptr) __builtin_unreachable();
-    return e->cache;
-  }
-  // Of the calling thread, with the pool's lock.
-  void add(thread_cache& mine) noexcept {
-    const pthread_t self = this_thread();
-    for (const std::uint64_t at : {place_of(self), second_place_of(self)}) {
-      if (entries_[at].thread.load(std::memory_order_relaxed) != 0) continue;
-      entries_[at].cache = &mine;
-      entries_[at].thread.store(self, std::memory_order_relaxed);
-      return;
-    }
-  }
-  void remove() noexcept {
-    const pthread_t self = this_thread();
-    for (const std::uint64_t at : {place_of(self), second_place_of(self)})
-      if (entries_[at].thread.load(std::memory_order_relaxed) == self)
-        entries_[at].thread.store(0, std::memory_order_relaxed);
-  }
-
- private:
-  static pthread_t this_thread() noexcept {
-#if defined(__x86_64__)
-    pthread_t self = 0;  // pthread_self without the call: the pointer stands at its own address
-    asm("mov %%fs:0, %0" : "=r"(self));
-    return self;
-#else
-    return pthread_self();
-#endif
-  }
-  // Read by the thread that it names alone.
-  struct entry {
-    std::atomic<pthread_t> thread{0};
-    thread_cache* cache = nullptr;
-  };
-  static constexpr int places = 256;
-  static std::uint64_t place_of(pthread_t thread) noexcept {
-    return (thread >> 12) % places;  // of stacks that lie one behind the other, all different
-  }
-  static std::uint64_t second_place_of(pthread_t thread) noexcept {
-    return thread * 0x9e3779b97f4a7c15u >> 56;
-  }
-
-  entry entries_[places];
 };
 
 }  // namespace velo::memory

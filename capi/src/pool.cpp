@@ -41,23 +41,34 @@ void free_in(velo_pool handle, memory::pool& from, void* memory, std::uint64_t b
   if (from.free(memory, bytes, stream)) core::destroy_handle<memory::pool>(handle, "pool");
 }
 
-// Whether a handle names a pool whose calls nothing sets apart: core::live_slot in fewer steps, since
-// the pool itself says which handle it has.
-__attribute__((always_inline)) inline bool is_quick(velo_pool handle) {
-  if (handle == nullptr) return false;
-  core::slot_header* slot = core::slot_named(handle);
-  return slot->kind == &core::kinds::pool &&
-         core::object_of<memory::pool>(handle).is_quick_for(handle) &&
-         slot->epoch.load(std::memory_order_relaxed) == core::process_epoch();
+// What nearly all calls find true: what follows stands behind it, without a jump.
+__attribute__((always_inline)) inline bool usual(bool found) {
+  return __builtin_expect(found, 1);
+}
+
+// What the calling thread has at hand in the pool that a handle names, which is nothing where the
+// handle is to be refused: core::live_slot in fewer steps, since the pool knows its threads by it.
+__attribute__((always_inline)) inline memory::thread_cache* cache_of(velo_pool handle) {
+  if (usual(handle != nullptr) && usual(core::slot_named(handle)->kind == &core::kinds::pool))
+    return core::object_of<memory::pool>(handle).cache_for(handle);
+  return nullptr;
+}
+
+// A field and the one behind it in one load: the second is the upper half.
+template <class T>
+__attribute__((always_inline)) inline std::uint64_t pair_at(const T& first) {
+  static_assert(sizeof first == 4);
+  std::uint64_t both = 0;
+  std::memcpy(&both, &first, sizeof both);
+  return both;
 }
 
 // A request of this release with nothing but bytes and a purpose.
-__attribute__((always_inline)) inline bool is_plain(const velo_pool_request& r) {
-  std::uint64_t size_and_lifetime = 0, purpose_and_zero = 0;  // pairs of fields, each in one load
-  std::memcpy(&size_and_lifetime, &r.struct_size, sizeof size_and_lifetime);
-  std::memcpy(&purpose_and_zero, &r.purpose, sizeof purpose_and_zero);
-  return size_and_lifetime == sizeof r && purpose_and_zero <= VELO_PURPOSE_INPUT &&
-         ((r.alignment & ~memory::unit) | reinterpret_cast<std::uintptr_t>(r.stream)) == 0;
+__attribute__((always_inline)) inline bool is_plain(const velo_pool_request& r,
+                                                    std::uint64_t purpose_and_zero) {
+  return usual(pair_at(r.struct_size) == sizeof r) &&
+         usual(purpose_and_zero <= VELO_PURPOSE_INPUT) &&
+         usual(((r.alignment & ~memory::unit) | reinterpret_cast<std::uintptr_t>(r.stream)) == 0);
 }
 
 // The whole of the two functions, for all that is not found at hand, wrong arguments too.
@@ -85,14 +96,15 @@ __attribute__((noinline)) velo_status free(velo_pool pool, void* memory, std::ui
       core::of_operator{});
 }
 
-// Large blocks that may be at hand. Functions of their own, so that those of small ones save no
-// registers.
-__attribute__((noinline)) velo_status allocate_large(velo_pool pool,
-                                                     const velo_pool_request* request,
-                                                     void** memory) {
+// Blocks that are not small but may be at hand. Functions of their own, so that those of small ones
+// save no registers.
+__attribute__((noinline)) velo_status allocate_larger(velo_pool pool,
+                                                      const velo_pool_request* request,
+                                                      void** memory, memory::thread_cache& mine) {
   const auto purpose = static_cast<std::uint8_t>(request->purpose);
   auto& from = core::object_of<memory::pool>(pool);
-  if (from.take_large_at_hand(request->bytes, purpose, memory)) return VELO_OK;
+  if (from.take_at_hand(mine, request->bytes, purpose, memory)) return VELO_OK;
+  if (!memory::pool::is_large(request->bytes)) return allocate(pool, request, memory);
   return core::guard(
       "velo_pool_allocate",
       [&] {
@@ -104,10 +116,18 @@ __attribute__((noinline)) velo_status allocate_large(velo_pool pool,
       },
       core::of_operator{});
 }
-__attribute__((noinline)) velo_status free_large(velo_pool pool, void* memory,
-                                                 std::uint64_t bytes) {
-  if (core::object_of<memory::pool>(pool).give_any_at_hand(memory, bytes)) return VELO_OK;
+__attribute__((noinline)) velo_status free_larger(velo_pool pool, void* memory, std::uint64_t bytes,
+                                                  memory::thread_cache& mine) {
+  if (core::object_of<memory::pool>(pool).give_at_hand(mine, memory, bytes)) return VELO_OK;
   return free(pool, memory, bytes, nullptr);
+}
+
+using outcome = memory::thread_cache::outcome;
+
+// After a block by which the thread uses more than it published.
+__attribute__((noinline)) velo_status publish(velo_pool pool, memory::thread_cache& mine) {
+  core::object_of<memory::pool>(pool).follow(mine, outcome::higher);
+  return VELO_OK;
 }
 
 // What velo_pool_allocator gives out. user: the handle, so that calls after the pool's end are seen.
@@ -156,22 +176,34 @@ void velo_pool_destroy(velo_pool pool) {
   if (status != VELO_OK) core::log_misuse(pool);
 }
 
-velo_status velo_pool_allocate(velo_pool pool, const velo_pool_request* request, void** memory) {
-  if (is_quick(pool) && request != nullptr && memory != nullptr && is_plain(*request)) {
-    const auto purpose = static_cast<std::uint8_t>(request->purpose);
-    auto& from = core::object_of<memory::pool>(pool);
-    if (memory::pool::is_large(request->bytes)) return allocate_large(pool, request, memory);
-    if (from.take_at_hand(request->bytes, purpose, memory)) return VELO_OK;
+// Both begin at a cache line, so that how fast they are does not change with what stands before them.
+__attribute__((aligned(64))) velo_status velo_pool_allocate(velo_pool pool,
+                                                            const velo_pool_request* request,
+                                                            void** memory) {
+  if (!usual(request != nullptr) || !usual(memory != nullptr))
+    return allocate(pool, request, memory);
+  const std::uint64_t purpose = pair_at(request->purpose);
+  memory::thread_cache* mine = is_plain(*request, purpose) ? cache_of(pool) : nullptr;
+  if (usual(mine != nullptr)) {
+    if (!usual(memory::thread_cache::is_small(request->bytes)))
+      return allocate_larger(pool, request, memory, *mine);
+    const outcome came = mine->take(request->bytes, memory::unit, purpose, memory);
+    if (usual(came == outcome::taken)) return VELO_OK;
+    if (came == outcome::higher) return publish(pool, *mine);
   }
   return allocate(pool, request, memory);
 }
 
-velo_status velo_pool_free(velo_pool pool, void* memory, uint64_t bytes, velo_stream stream) {
-  if (is_quick(pool) && stream == nullptr) {
-    if (memory::pool::is_large(bytes)) return free_large(pool, memory, bytes);
-    if (core::object_of<memory::pool>(pool).give_at_hand(memory, bytes)) return VELO_OK;
+__attribute__((aligned(64))) velo_status velo_pool_free(velo_pool pool, void* memory,
+                                                        uint64_t bytes, velo_stream stream) {
+  if (!usual(stream == nullptr)) return free(pool, memory, bytes, stream);
+  memory::thread_cache* mine = cache_of(pool);
+  if (usual(mine != nullptr)) {
+    if (!usual(memory::thread_cache::is_small(bytes)))
+      return free_larger(pool, memory, bytes, *mine);
+    if (core::object_of<memory::pool>(pool).give_at_hand(*mine, memory, bytes)) return VELO_OK;
   }
-  return free(pool, memory, bytes, stream);
+  return free(pool, memory, bytes, nullptr);
 }
 
 velo_status velo_pool_trim(velo_pool pool, uint64_t keep, uint64_t* released) {

@@ -37,8 +37,8 @@ struct cache_of_blocks {
     void* memory = nullptr;
     if (bytes > thread_cache::largest_listed)
       cache.take_from_pocket(bytes, alignment, 0, all, &memory);
-    else
-      cache.take(bytes, alignment, 0, all, &memory);
+    else if (cache.take(bytes, alignment, 0, &memory) == thread_cache::outcome::higher)
+      cache.counted.publish(all);
     return memory;
   }
 };

@@ -1,13 +1,11 @@
 // The parts of a thread's cache by themselves: which list serves which size, what pockets give to
-// whom, and how threads find their caches.
+// whom.
 #include "memory/thread_cache.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <vector>
@@ -89,54 +87,6 @@ TEST_CASE("what leaves a cache leaves it once") {
   of.cache.empty_pockets(leaves);
   CHECK(of.take(64) == nullptr);
   CHECK(of.take(mib) == nullptr);
-}
-
-TEST_CASE("a thread finds its own cache or none, and a place is free again after its end") {
-  cache_of_blocks of;
-  cache_table table;
-  CHECK(table.mine() == nullptr);
-  table.add(of.cache);
-  CHECK(table.mine() == &of.cache);
-  for (int i = 0; i < 50; ++i) {
-    std::thread([&] {
-      CHECK(table.mine() == nullptr);
-      cache_of_blocks own;
-      table.add(own.cache);
-      CHECK(table.mine() == &own.cache);
-      table.remove();
-      CHECK(table.mine() == nullptr);
-    }).join();
-  }
-  CHECK(table.mine() == &of.cache);
-  table.remove();
-  CHECK(table.mine() == nullptr);
-}
-
-TEST_CASE("more threads than places: each finds its own cache or none") {
-  cache_table table;
-  std::mutex lock;
-  std::condition_variable changed;
-  int arrived = 0, found = 0, wrong = 0;
-  constexpr int count = 400;
-  std::vector<std::thread> all;
-  for (int t = 0; t < count; ++t) {
-    all.emplace_back([&] {
-      cache_of_blocks own;
-      std::unique_lock<std::mutex> held(lock);
-      table.add(own.cache);
-      ++arrived;
-      changed.notify_all();
-      changed.wait(held, [&] { return arrived == count; });
-      found += table.mine() == &own.cache ? 1 : 0;
-      wrong += table.mine() != &own.cache && table.mine() != nullptr ? 1 : 0;
-      table.remove();
-      wrong += table.mine() != nullptr ? 1 : 0;
-    });
-  }
-  for (std::thread& t : all) t.join();
-  CHECK(wrong == 0);
-  CHECK(found > count / 4);
-  CHECK(found < count);
 }
 
 TEST_CASE("many threads at once: all allocate, and all comes back") {

@@ -1,0 +1,96 @@
+// A pool's caches, each at the place of its thread, so that a thread finds its own with a few loads
+// and no call, and by the same comparison that its call may take what is at hand: the key of a place
+// is the thread and the handle, with its generation, and Linux hands a child of a fork all places
+// wiped.
+//
+// A place is a page and follows from the address of the thread's control block, so that stacks that
+// lie one behind the other have different ones. A thread may also stand at a second place; where
+// others stand at both, or there are no places, its cache lies elsewhere and is found by the pool's
+// key for pthread_getspecific. Places where nobody stands have no memory. Cost: three loads.
+#pragma once
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "memory/address_range.hpp"
+#include "memory/thread_cache.hpp"
+
+namespace velo::memory {
+
+// Begins with the cache's key: a fresh page, all zero, is nobody's.
+struct cache_place {
+  alignas(64) std::byte cache[4096];
+};
+static_assert(sizeof(thread_cache) <= sizeof(cache_place));
+
+class cache_table {
+ public:
+  // Without places where the system has none, or cannot wipe them (Linux before 4.14).
+  cache_table() noexcept;
+  cache_table(const cache_table&) = delete;
+  cache_table& operator=(const cache_table&) = delete;
+
+  cache_place* places() const noexcept { return places_; }  // nullptr: none
+
+  // The cache of the calling thread, if it stands at its first place. handle: whom the caches serve;
+  // nullptr: the pool itself.
+  __attribute__((always_inline)) static thread_cache* find_first(cache_place* places,
+                                                                 const void* handle) noexcept {
+    if (__builtin_expect(places == nullptr, 0)) return nullptr;
+    return find(places, first_of(this_thread()), handle);
+  }
+  // At either.
+  thread_cache* find(const void* handle) const noexcept {
+    thread_cache* found = find_first(places_, handle);
+    if (__builtin_expect(found != nullptr, 1) || places_ == nullptr) return found;
+    return find(places_, second_of(this_thread()), handle);
+  }
+
+  // A new cache of the calling thread's; nullptr: there is no place for it.
+  thread_cache* add(pool& owner, char* base, std::uint32_t drains, const void* handle) noexcept;
+  // Frees the place of a cache that nobody uses any more; false: it has none.
+  bool remove(thread_cache& ended) noexcept;
+
+ private:
+  static constexpr std::uint64_t count = 256;
+
+  // Other threads' addresses differ by less than two generations of a handle do: no two keys of a pool
+  // are the same, and none is 0.
+  static std::uint64_t key_of(std::uint64_t thread, const void* handle) noexcept {
+    return thread + reinterpret_cast<std::uintptr_t>(handle);
+  }
+  static std::uint64_t this_thread() noexcept {
+#if defined(__x86_64__)
+    std::uint64_t self = 0;  // pthread_self without the call: the pointer stands at its own address
+    asm("mov %%fs:0, %0" : "=r"(self));
+    return self;
+#else
+    return static_cast<std::uint64_t>(pthread_self());
+#endif
+  }
+  // In bytes from the first place.
+  static std::uint64_t first_of(std::uint64_t thread) noexcept {
+    return thread & (count - 1) * sizeof(cache_place);
+  }
+  static std::uint64_t second_of(std::uint64_t thread) noexcept {
+    return (thread * 0x9e3779b97f4a7c15u >> 56) * sizeof(cache_place);
+  }
+  static thread_cache* at(cache_place* places, std::uint64_t offset) noexcept {
+    return reinterpret_cast<thread_cache*>(places->cache + offset);
+  }
+  __attribute__((always_inline)) static thread_cache* find(cache_place* places,
+                                                           std::uint64_t offset,
+                                                           const void* handle) noexcept {
+    thread_cache* here = at(places, offset);
+    const std::uint64_t key = here->key.load(std::memory_order_relaxed);
+    return __builtin_expect(key == key_of(this_thread(), handle), 1) ? here : nullptr;
+  }
+
+  sparse_array memory_;
+  cache_place* places_ = nullptr;
+};
+
+}  // namespace velo::memory
