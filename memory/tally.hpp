@@ -91,8 +91,13 @@ class tally {
     to.store(sum, std::memory_order_relaxed);
     return sum;
   }
+  // By the one thread that writes it: one instruction, where compilers make three of an atomic.
   static void add(number& to, std::int64_t what) noexcept {
+#if defined(__x86_64__)
+    asm("addq %1, %0" : "+m"(to) : "er"(what));
+#else
     to.store(to.load(std::memory_order_relaxed) + what, std::memory_order_relaxed);
+#endif
   }
 
   number taken_{0};
