@@ -83,6 +83,7 @@ __attribute__((noinline)) thread_cache* pool::find_cache() noexcept {
   made->next = caches_;
   if (caches_ != nullptr) caches_->before = made;
   caches_ = made;
+  several_.store(made->next != nullptr, std::memory_order_relaxed);
   return made;
 }
 
@@ -101,6 +102,8 @@ void pool::thread_ends(void* cache) noexcept {
     home.shared_.inherit(ended->counted);
     (ended->before != nullptr ? ended->before->next : home.caches_) = ended->next;
     if (ended->next != nullptr) ended->next->before = ended->before;
+    const bool several = home.caches_ != nullptr && home.caches_->next != nullptr;
+    home.several_.store(several, std::memory_order_relaxed);
     stood = home.table_.remove(*ended);
   }
   if (!stood) delete ended;
@@ -159,7 +162,7 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   counted.settle(what.purpose, levels_);
   taken->hand_out(what.bytes, what.purpose, what.on);
   if (is_recorded()) note_taken(heaps_[taken->lifetime].memory_of(*taken), taken->size, what);
-  if (counted.count_taken(taken->size, what.purpose)) counted.publish(levels_);
+  if (counted.count_taken(taken->size, what.purpose)) counted.publish(levels_, several());
   char* memory = heaps_[taken->lifetime].show(*taken, what.bytes);
   if (what.zero && !taken->zero) std::memset(memory, 0, what.bytes);
   taken->zero = false;

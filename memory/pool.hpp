@@ -75,7 +75,7 @@ class pool {
   }
   // Does what is to be done after an outcome; whether there was a block.
   bool follow(thread_cache& mine, thread_cache::outcome came) noexcept {
-    if (came == thread_cache::outcome::higher) mine.counted.publish(levels_);
+    if (came == thread_cache::outcome::higher) mine.counted.publish(levels_, several());
     return came != thread_cache::outcome::none;
   }
   static bool is_large(std::uint64_t bytes) noexcept {
@@ -178,6 +178,7 @@ class pool {
     for (const thread_cache* c = caches_; c != nullptr; c = c->next) all += of(c->counted);
     return all;
   }
+  bool several() const noexcept { return several_.load(std::memory_order_relaxed); }
   void set_apart(std::uint32_t bits) noexcept {  // with the lock
     apart_.store(bits, std::memory_order_relaxed);
     quick_.store(bits == 0 ? table_.places() : nullptr, std::memory_order_relaxed);
@@ -202,6 +203,7 @@ class pool {
   pthread_key_t key_{};
   bool has_key_ = false;
   std::atomic<std::uint32_t> drains_{0};
+  std::atomic<bool> several_{false};  // threads have caches
 
   mutable brief_lock lock_;  // guards what follows and the heaps
   stream_frees streams_[lifetimes];

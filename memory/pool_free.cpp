@@ -58,8 +58,7 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
 
 void pool::empty_full_lists(thread_cache& mine) noexcept {
   const auto to_heap = [&](block& listed) { give(listed); };
-  const bool alone = caches_->next == nullptr;
-  alone ? mine.empty_lists(to_heap) : exchange_.take_lists(mine, to_heap);
+  several() ? exchange_.take_lists(mine, to_heap) : mine.empty_lists(to_heap);
 }
 
 // Into the heap, in the checked mode by way of the quarantine.

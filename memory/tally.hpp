@@ -1,12 +1,14 @@
 // What one thread has taken and given back, and how the pool's highest values come from that.
 //
 // A tally is written by its thread alone, so counting costs plain additions; whoever reads sums the
-// tallies of all threads. What a walk over the blocks in use tells is not counted at all. A highest value needs one number of all threads: each thread publishes
-// the highs of its own use, and lets go of them at the shared heap once they are well above. Of one
+// tallies of all threads. What a walk over the blocks in use tells is not counted at all. A highest
+// value needs one number of all threads: each thread publishes the highs of its own use, of several
+// threads a little more, and lets go of them at the shared heap once they are well above. Of one
 // thread the peak is thereby exact; of several it is an upper bound, too high by no more than what
 // threads had given back since each of them was last at the heap, 1 MiB and a sixteenth.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -44,12 +46,15 @@ class tally {
     add(bytes_[purposes], -static_cast<std::int64_t>(size));
   }
 
-  __attribute__((noinline)) void publish(level* all) noexcept {
+  // ahead: a little more than there is, so that a thread whose use goes on rising, since others free
+  // what it takes, need not come again at once.
+  __attribute__((noinline)) void publish(level* all, bool ahead = false) noexcept {
     for (int at = 0; at < levels; ++at) {
       const std::int64_t now = bytes(at);
       if (now <= published_[at]) continue;
-      all[at].raise(now - published_[at]);
-      published_[at] = now;
+      const std::int64_t high = ahead ? now + std::min(now / 16, slack / 4) : now;
+      all[at].raise(high - published_[at]);
+      published_[at] = high;
     }
   }
   // Lets go of highs that are past, once that of a purpose or of all is well past. With the pool's
