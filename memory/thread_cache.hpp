@@ -138,7 +138,7 @@ class alignas(64) thread_cache {
     }
     room_ = most_listed;
   }
-  // f(list, first, count) for chains of up to 64 blocks or 256 KiB that the lists fall into; the
+  // f(list, first, count) for chains of up to 64 blocks or 512 KiB that the lists fall into; the
   // thread itself.
   template <class F>
   void empty_lists_in_chains(F&& f) {
@@ -147,7 +147,7 @@ class alignas(64) thread_cache {
       block* first = std::exchange(tops_[number], nullptr);
       while (first != nullptr) {
         block* last = first;
-        const std::uint64_t most = std::clamp<std::uint64_t>((256 << 10) / first->size, 1, 64);
+        const std::uint64_t most = std::clamp<std::uint64_t>((512 << 10) / first->size, 1, 64);
         std::uint64_t count = 1;
         for (; count < most && last->left != nullptr; ++count) last = last->left;
         block* rest = std::exchange(last->left, nullptr);
