@@ -330,8 +330,9 @@ void configuration::check_parallel() const {
   if (values.memory.swap_activations != "off")
     refuse("swap_activations", "is of a whole model, not with", "pp");
   if (!values.run.trace.empty()) refuse("trace", "is of a whole model, not with", "pp");
-  if (p.post_validation && values.run.zero)
-    refuse("post_validation", "keeps what a rank updates whole, not with", "zero");
+  if (p.post_validation && values.run.zero && p.pipeline == "dualpipe")
+    refuse("post_validation",
+           "has the two ranks of a dualpipe's stage step at different times, not with", "zero");
   if (p.post_validation && values.memory.swap_optimizer != "off")
     refuse("post_validation", "keeps a copy of the optimizer's state here, not with",
            "swap_optimizer");

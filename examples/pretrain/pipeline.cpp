@@ -229,7 +229,7 @@ void pipeline::measure(void* state) {
 void pipeline::update(const velo_action& a, double factor, bool final) {
   if (a.stage != stages_.back().number) return;
   late_->update(factor, final);
-  refresh(nullptr);
+  refresh(late_->gathering());
 }
 
 void pipeline::roll_back() {

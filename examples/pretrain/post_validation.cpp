@@ -12,8 +12,8 @@
 namespace pretrain {
 
 post_validation::post_validation(member& rank, weights& all, optimizer& with,
-                                 const exchange* shared)
-    : rank_(rank), weights_(all), optimizer_(with), shared_(shared) {
+                                 const exchange* shared, bool sharded)
+    : rank_(rank), weights_(all), optimizer_(with), shared_(shared), sharded_(sharded) {
   if (rank.stage() == rank.stages() - 1) return;  // it knows all when it steps
   for (const buffer* each : all.updated())
     copies_.push_back(rank.memory().keep(each->bytes(), VELO_PURPOSE_OPTIMIZER));
@@ -68,6 +68,7 @@ void post_validation::update(double factor, bool final) {
     std::memcpy(copies_[i].data(), all[i]->data(), static_cast<std::size_t>(all[i]->bytes()));
   optimizer_.update(rank_, weights_, nullptr, of_.number, of_.learning_rate,
                     static_cast<float>(factor));
+  if (sharded_) shared_->gather(weights_.weight(0, {weights_.layout().total}));
 }
 
 void post_validation::roll_back() {

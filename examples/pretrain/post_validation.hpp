@@ -8,7 +8,9 @@
 //
 // Sums are kept by rank and added in the order of ranks, so norm, loss and weights have the bits of a
 // run that waits. Cost: a copy of what an update writes on every rank but the last stage's, 12 bytes
-// a parameter in f32 and 14 in bf16, and the time to copy it.
+// a parameter in f32 and 14 in bf16, and the time to copy it. Copies of a stage that share its state
+// copy their own, and the weights whole: these are gathered behind every step, which the copies take or
+// leave alike, as they measured together.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +36,10 @@ class post_validation {
     int interrupt;  // a signal that some rank was sent; 0: none
   };
 
-  // shared: nullptr where ranks have no weights in common. All must outlive it.
-  post_validation(member& rank, weights& all, optimizer& with, const exchange* shared);
+  // shared: nullptr where ranks have no weights in common; sharded: each of them updates a part of
+  // them. All must outlive it.
+  post_validation(member& rank, weights& all, optimizer& with, const exchange* shared,
+                  bool sharded);
 
   // What the next measure is of.
   void announce(const step& next) { next_ = next; }
@@ -48,6 +52,9 @@ class post_validation {
   double decide(const void* states, std::int32_t known, std::int32_t ranks);
   void update(double factor, bool final);
   void roll_back();
+
+  // What the weights of an update are gathered by; nullptr: they are there.
+  const exchange* gathering() const { return sharded_ ? shared_ : nullptr; }
 
   // Of the step before the last; of the last, where it is settled.
   std::optional<result> before() const { return before_; }
@@ -62,6 +69,7 @@ class post_validation {
   weights& weights_;
   optimizer& optimizer_;
   const exchange* shared_;
+  const bool sharded_;
   std::vector<buffer> copies_;  // of weights_.updated()
   step next_{}, of_{};
   bool cleared_ = false;

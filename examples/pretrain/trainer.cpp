@@ -53,7 +53,8 @@ trainer::trainer(member& rank, const settings& values, const corpus& text)
   if (sharded()) weights_.shard(rank, exchange_->own());
   if (plan_) {
     if (values.parallel.post_validation)
-      late_ = std::make_unique<post_validation>(rank, weights_, optimizer_, exchange_.get());
+      late_ =
+          std::make_unique<post_validation>(rank, weights_, optimizer_, exchange_.get(), sharded());
     pipeline_ =
         std::make_unique<pipeline>(rank, values, *plan_, weights_, exchange_.get(), late_.get());
     return;

@@ -143,6 +143,35 @@ TEST_CASE("steps that are validated late have the bits of those that wait, clipp
   }
 }
 
+TEST_CASE(
+    "steps that are validated late have the bits of those that wait where copies share the state") {
+  constexpr std::int64_t steps = 3;
+  for (const char* type : {"f32", "bf16"}) {
+    pretrain::settings s = eight_of_each();
+    s.model.dtype = type;
+    s.model.layers = s.data.accumulation = 4;
+    s.schedule.steps = steps;
+    s.parallel.pipeline = "zbh1";
+    s.parallel.pp = 2;
+    s.run.ranks = 4;
+    s.optimizer.clip = 0;
+    told first;
+    losses_of(s, 1, &first);
+    for (const double part : {0.999, 0.01}) {
+      INFO(type << ", clipped at " << part << " of the first norm");
+      s.optimizer.clip = part * first.norm;
+      s.parallel.post_validation = s.run.zero = false;
+      const std::vector<float> waited = losses_of(s, steps);
+      s.parallel.post_validation = s.run.zero = true;
+      told late;
+      CHECK(losses_of(s, steps, &late) == waited);
+      CHECK(late.updates.steps == steps);
+      CHECK((late.updates.rolled_back > 0) == (part == 0.999));
+      CHECK((late.updates.deferred == steps) == (part == 0.01));
+    }
+  }
+}
+
 TEST_CASE("a run whose steps are validated late prints, saves and ends as another does") {
   workplace w;
   const auto run = [&](const char* late, std::vector<std::string> more) {
@@ -279,7 +308,9 @@ TEST_CASE("what a model in stages cannot do is refused before it trains") {
   refused({"--pp", "2", "--pipeline", "zbv"}, "layers = 2 must be at least 4, the stages of");
   refused({"--pp", "2", "--pipeline", "dualpipev", "--layers", "4"}, "accumulation = 1 must be");
   refused({"--pp", "2", "--vpp", "3"}, "vpp = 3 must be");
-  refused({"--pp", "2", "--post_validation", "true", "--zero", "true"}, "not with zero = true");
+  refused({"--pp", "2", "--pipeline", "dualpipe", "--layers", "4", "--accumulation", "4",
+           "--post_validation", "true", "--zero", "true"},
+          "not with zero = true");
   refused({"--pp", "2", "--post_validation", "true", "--swap_optimizer", "host"},
           "not with swap_optimizer");
   refused({"--post_validation", "true"}, "is of a model that is cut into stages, not with pp = 1");
