@@ -1,15 +1,18 @@
 // bench_comm: collectives of velo's groups beside OpenMPI's, on one host, started by mpirun:
 //
-//   mpirun -np 2 --bind-to core build/bench/bench_comm [--seconds S] [--keep-malloc] [--filter REGEX] [--json FILE]
+//   mpirun -np 2 --bind-to none build/bench/bench_comm [--seconds S] [--keep-malloc] [--filter REGEX]
+//                                                      [--torch PYTHON] [--json FILE]
+//   mpirun -np 4 --oversubscribe --mca mpi_yield_when_idle 1 --bind-to none build/bench/bench_comm ..
 //
 // Every rank times each call by itself; a call costs what the slowest rank needed. Inputs are written
 // anew before each call, a barrier of MPI before each call lines the ranks up, contenders alternate
 // call by call, and every result is checked. Tensors are private to their process. velo over threads
 // (local) is measured by rank 0 alone, while the others sleep; collectives of up to 512 B are measured as
-// starts of planned ones, too. --keep-malloc: what is freed stays with
-// the process, so that large buffers of OpenMPI's are not new pages each time. Behind the collectives come
-// scenes (comm/scenes.hpp). --filter: only rows whose "name dtype shape" matches. Goals: goals.json, comm;
-// they are of two ranks.
+// starts of planned ones, too. --keep-malloc: what is freed stays with the process, so that large buffers
+// of OpenMPI's are not new pages each time. --torch: the interpreter whose torch has Gloo, which takes its
+// turn behind the others (comm/gloo.hpp); default: that of $VIRTUAL_ENV or .venv. Behind the collectives
+// come scenes (comm/scenes.hpp). --filter: only rows whose "name dtype shape" matches. Goals: goals.json,
+// comm, of 2, 4 and 8 ranks.
 #include <malloc.h>
 #include <mpi.h>
 #include <sched.h>
@@ -27,6 +30,7 @@
 #include <thread>
 #include <vector>
 
+#include "bench/comm/gloo.hpp"
 #include "bench/comm/scenes.hpp"
 #include "bench/goals.hpp"
 #include "bench/limits/machine.hpp"
@@ -81,6 +85,7 @@ class tensors {
   void* out() { return what_ == op::broadcast ? in_.data() : out_.data(); }
   dtype type() const { return type_; }
   op what() const { return what_; }
+  std::int64_t whole() const { return whole_; }
 
   void write(int round) {
     for (std::int64_t i = 0; i < in_count(); ++i) put(in_, i, value(rank_, i, round));
@@ -231,25 +236,48 @@ struct contender {
   std::vector<double> seconds;
 };
 
+double slowest_of(double took) {
+  double slowest = 0;
+  MPI_Allreduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+  return slowest;
+}
+
+bool goes_on(int round, double until) {
+  int all = round < 6 || (now() < until && round < 4000) ? 1 : 0;
+  MPI_Bcast(&all, 1, MPI_INT, 0, MPI_COMM_WORLD);
+  return all == 1;
+}
+
 // Calls in turn until the time is over, as rank 0 finds; the slowest rank's time of each.
 void alternate(std::vector<contender>& all, tensors& t, double seconds) {
   const double until = now() + seconds;
-  int goes_on = 1;
-  for (int round = 0; goes_on != 0; ++round) {
+  for (int round = 0; goes_on(round, until); ++round)
     for (contender& one : all) {
       t.write(round);
       MPI_Barrier(MPI_COMM_WORLD);
       const double begin = now();
       one.call(t);
-      const double took = now() - begin;
-      double slowest = 0;
-      MPI_Allreduce(&took, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+      const double slowest = slowest_of(now() - begin);
       require_right(t, one.name, round);
       if (round > 1) one.seconds.push_back(slowest);
     }
-    goes_on = round < 6 || (now() < until && round < 4000) ? 1 : 0;
-    MPI_Bcast(&goes_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
+}
+
+// The same of Gloo, which comes behind them: in between it would leave them cold caches.
+std::vector<double> by_gloo(gloo& peer, const tensors& t, double seconds) {
+  std::vector<double> all;
+  const double until = now() + seconds;
+  for (int round = 0; goes_on(round, until); ++round) {
+    const double took = peer.call(round);
+    if (took <= 0) {
+      std::fprintf(stderr, "bench_comm: a wrong result of %s by Gloo\n",
+                   op_names[static_cast<int>(t.what())]);
+      MPI_Abort(MPI_COMM_WORLD, 2);
+    }
+    const double slowest = slowest_of(took);
+    if (round > 1) all.push_back(slowest);
   }
+  return all;
 }
 
 // mpirun binds a process to one processor; its threads are to have one each.
@@ -292,6 +320,7 @@ std::vector<double> by_threads(op what, dtype type, std::int64_t bytes, int rank
         const double begin = now();
         all[i].call(t);
         took[i].push_back(now() - begin);
+        all[i].call(none);  // nobody checks while another has no processor for its call
         require_right(t, "threads", round);
         all[i].call(none);  // what `last` is, all read alike
       }
@@ -322,7 +351,8 @@ std::string size_text(std::int64_t bytes) {
 }
 
 result row_of(op what, dtype type, std::int64_t bytes, const char* by, int ranks,
-              const std::vector<double>& velo, const std::vector<double>& mpi) {
+              const std::vector<double>& velo, const std::vector<double>& mpi,
+              const std::vector<double>& gloo) {
   result row;
   row.name = op_names[static_cast<int>(what)];
   row.shape = what == op::barrier ? "" : size_text(bytes);
@@ -330,20 +360,24 @@ result row_of(op what, dtype type, std::int64_t bytes, const char* by, int ranks
   row.unit = "GB/s";
   row.type = type;
   row.threads = ranks;
-  const double mine = quantile(velo, 0.25), theirs = quantile(mpi, 0.25);
+  const double mine = quantile(velo, 0.25);
   const auto rate = [&](double seconds) { return static_cast<double>(bytes) / seconds / 1e9; };
   row.rates = {rate(mine)};
   row.limits = {0};
   row.p25s = {mine};
   row.mins = {*std::min_element(velo.begin(), velo.end())};
-  row.add_peer("OpenMPI", rate(theirs), theirs / mine);
+  const auto add = [&](const char* peer, double theirs) {
+    row.add_peer(peer, rate(theirs), theirs / mine);
+  };
+  add("OpenMPI", quantile(mpi, 0.25));
+  if (!gloo.empty()) add("Gloo", quantile(gloo, 0.25));
   row.calls = static_cast<int>(velo.size());
   return row;
 }
 
 struct settings {
   double seconds = 0.4;
-  std::string filter;
+  std::string filter, python;
   const char* json = nullptr;
 
   bool wants(const std::string& row) const { return std::regex_search(row, std::regex(filter)); }
@@ -352,6 +386,7 @@ struct settings {
 std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op bf16_sum, int rank,
                             int ranks, const settings& set) {
   std::vector<result> rows;
+  gloo peer(set.python, VELO_BENCH_FOLDER "/bench_gloo.py");
   const auto one = [&](op what, dtype type, std::int64_t bytes) {
     const std::string name = op_names[static_cast<int>(what)];
     if (!set.wants(name + " " + name_of(type) + " " + size_text(bytes))) return;
@@ -366,6 +401,9 @@ std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op b
           {"planned", [&](tensors&) { require(velo_collective_start(shm.stream, planned)); }, {}});
     }
     alternate(all, t, set.seconds);
+    std::vector<double> theirs;
+    if (peer.take(name + " " + name_of(type) + " " + std::to_string(t.whole())))
+      theirs = by_gloo(peer, t, set.seconds / 2);
     velo_collective_destroy(planned);
     std::vector<double> local;
     if (rank == 0) local = by_threads(what, type, bytes, ranks, set.seconds / 3);
@@ -373,8 +411,9 @@ std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op b
     if (rank != 0) return;
     const std::size_t before = rows.size();
     for (std::size_t i = 1; i < all.size(); ++i)
-      rows.push_back(row_of(what, type, bytes, all[i].name, ranks, all[i].seconds, all[0].seconds));
-    rows.push_back(row_of(what, type, bytes, "local", ranks, local, all[0].seconds));
+      rows.push_back(
+          row_of(what, type, bytes, all[i].name, ranks, all[i].seconds, all[0].seconds, theirs));
+    rows.push_back(row_of(what, type, bytes, "local", ranks, local, all[0].seconds, theirs));
     for (std::size_t i = before; i < rows.size(); ++i) print_line(stdout, rows[i]);
   };
   one(op::barrier, dtype::f32, 8);
@@ -422,6 +461,8 @@ int run(int argc, char** argv) {
       set.seconds = std::atof(argv[++i]);
     } else if (word == "--filter" && i + 1 < argc) {
       set.filter = argv[++i];
+    } else if (word == "--torch" && i + 1 < argc) {
+      set.python = argv[++i];
     } else if (word == "--json" && i + 1 < argc) {
       set.json = argv[++i];
     } else {

@@ -68,6 +68,12 @@ void print_json(FILE* out, const result& r) {
   json_object_set_new(line, "peer", best ? json_real(median(best->rates)) : json_null());
   json_object_set_new(line, "peer_name", best ? json_string(best->name.c_str()) : json_null());
   json_object_set_new(line, "ratio", best ? json_real(median(best->ratios)) : json_null());
+  if (r.peers.size() > 1) {
+    json_t* ratios = json_object();
+    for (const peer_result& peer : r.peers)
+      json_object_set_new(ratios, peer.name.c_str(), json_real(median(peer.ratios)));
+    json_object_set_new(line, "ratios", ratios);
+  }
   json_object_set_new(line, "limit", json_real(median(r.limits)));
   json_object_set_new(line, "limit_name", json_string(limit_name(r.bound)));
   json_object_set_new(line, "share", json_real(r.share()));

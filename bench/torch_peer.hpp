@@ -5,12 +5,11 @@
 // interpreter or torch is missing, available() is false and every request comes back empty.
 #pragma once
 
-#include <sys/types.h>
-
-#include <cstdio>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "bench/answerer.hpp"
 #include "bench/dtype.hpp"
 
 namespace velo::bench {
@@ -25,24 +24,15 @@ class torch_peer {
   // python: the interpreter, or empty to look in $VIRTUAL_ENV and the source tree's
   // .venv; script: bench_torch.py.
   torch_peer(const std::string& python, const std::string& script);
-  ~torch_peer();
-  torch_peer(const torch_peer&) = delete;
-  torch_peer& operator=(const torch_peer&) = delete;
 
-  bool available() const { return requests_ != nullptr; }
+  bool available() const { return process_ != nullptr; }
   const std::string& version() const { return version_; }
 
   std::vector<torch_timing> measure(const std::string& name, dtype type, const std::string& shape,
                                     int threads, int sets, double budget);
 
  private:
-  void start(const std::string& python, const std::string& script);
-  void stop();
-  std::string read_line();
-
-  pid_t process_ = -1;
-  FILE* requests_ = nullptr;
-  FILE* answers_ = nullptr;
+  std::unique_ptr<answerer> process_;
   std::string version_;
 };
 
