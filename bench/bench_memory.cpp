@@ -138,7 +138,7 @@ measured_calls bench::pairs_of(const memory_row& row, int threads, velo_pool poo
 
 measured_calls bench::mixes_of(int threads, velo_pool pool) {
   measured_calls made;
-  made.count = 512;
+  made.count = threads > 1 ? 512 * 32 : 512;  // as pairs of two threads are
   for_each_allocator(pool, [&](const std::string& name, auto calls) {
     auto mine = std::make_shared<random_mix<decltype(calls)>>(calls, 1);
     auto other = threads > 1 ? std::make_shared<random_mix<decltype(calls)>>(calls, 2) : nullptr;
