@@ -41,9 +41,9 @@ inline velo_group_desc group_desc(std::int64_t timeout_ms = 20000) {
 
 class local_ranks {
  public:
-  explicit local_ranks(int count, const velo_group_desc& desc = group_desc()) {
+  explicit local_ranks(int count, const velo_group_desc& desc = group_desc(), int threads = 1) {
     velo_context_desc one = VELO_CONTEXT_DESC_INIT;
-    one.threads = 1;
+    one.threads = threads;
     std::vector<velo_context> handles;
     for (int i = 0; i < count; ++i) {
       contexts_.push_back(std::make_unique<live_context>(one));

@@ -70,7 +70,8 @@ struct part {
 // Ranks with a second group beside the first: of the same contexts.
 class two_groups {
  public:
-  explicit two_groups(int count, const velo_group_desc& desc = group_desc()) : ranks(count, desc) {
+  explicit two_groups(int count, const velo_group_desc& desc = group_desc(), int threads = 1)
+      : ranks(count, desc, threads) {
     std::vector<velo_context> contexts;
     for (int rank = 0; rank < count; ++rank) contexts.push_back(ranks.context(rank));
     second_.resize(contexts.size());
@@ -126,6 +127,18 @@ TEST_CASE("gathered, multiplied, scattered: the bits of the calls composed") {
                        << transpose << ", form " << form);
             require_equal(all, dtype, s, transpose, (form & 1) != 0, (form & 2) != 0);
           }
+  }
+}
+
+TEST_CASE("eight ranks and ranks of several threads gather and scatter to the same bits") {
+  for (const auto& [count, threads] : {std::pair{8, 1}, {2, 3}, {3, 2}}) {
+    const two_groups all(count, group_desc(), threads);
+    for (const velo_dtype dtype : {f32, bf16})
+      for (const int form : {1, 2, 3}) {
+        INFO(count << " ranks, " << threads << " threads, " << int{dtype.bits} << " bits, form "
+                   << form);
+        require_equal(all, dtype, 600 / count * count, false, (form & 1) != 0, (form & 2) != 0);
+      }
   }
 }
 

@@ -138,6 +138,23 @@ TEST_CASE("matmul_all_reduce has the bits of product and collective, at levels 1
   }
 }
 
+// Sizes of which each rank's slices are worth more than a thread.
+TEST_CASE("eight ranks and ranks of several threads get the same bits, with every kernel") {
+  for (const auto& [count, threads] : {std::pair{8, 1}, {2, 3}, {3, 2}}) {
+    const local_ranks ranks(count, group_desc(), threads);
+    for (const char* highest : {"avx2", "avx512", "avx512_bf16", "amx"}) {
+      for (int rank = 0; rank < count; ++rank)
+        REQUIRE(velo_config_set(ranks.context(rank), "isa", highest) == VELO_OK);
+      for (const velo_dtype dtype : {f32, bf16})
+        for (const std::int64_t m : {5, 400}) {
+          INFO(count << " ranks, " << threads << " threads, up to " << highest << ", "
+                     << int{dtype.bits} << " bits, m " << m);
+          require_equal(ranks, make_layers(count, dtype, m, 200, 100));
+        }
+    }
+  }
+}
+
 TEST_CASE("any number of slices gives the same bits") {
   const local_ranks ranks(3);
   for (const std::int64_t slices : {0, 1, 2, 3, 7, 1024})
