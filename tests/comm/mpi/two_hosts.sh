@@ -38,14 +38,16 @@ run() { # run <rounds>
 bytes() { ip netns exec $a cat "/sys/class/net/link0/statistics/$1_bytes"; }
 
 # Of two runs the longer one has ten rounds more; the rest, which is MPI's and the program's, they share.
-measure() { # measure <rounds>: bytes to the other host, and from it
+measure() { # measure <rounds>: sent and got, bytes to the other host, and from it
   local tx rx
   tx=$(bytes tx) rx=$(bytes rx)
   run "$1"
-  echo $(($(bytes tx) - tx)) $(($(bytes rx) - rx))
+  sent=$(($(bytes tx) - tx)) got=$(($(bytes rx) - rx))
 }
-read -r short_tx short_rx < <(measure 1)
-read -r long_tx long_rx < <(measure 11)
+measure 1
+short_tx=$sent short_rx=$got
+measure 11
+long_tx=$sent long_rx=$got
 mib=$((10 * 1048576))
 status=0
 check() { # check <way> <bytes> <least MiB of a round>
