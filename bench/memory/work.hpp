@@ -1,6 +1,7 @@
 // What is timed: pairs of an allocation and a free, a random mix, and blocks that one thread
-// allocates and another frees. Templates over how an allocator is called, so that every one is
-// called directly.
+// allocates and another frees. Templates over how an allocator is called, so that nothing of the
+// bench stands between; every one is called by a pointer to its function, as programs call a library
+// that they load.
 #pragma once
 
 #include <cmath>
@@ -18,16 +19,16 @@ namespace velo::bench {
 struct pool_calls {
   velo_pool pool;
   velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  decltype(&velo_pool_allocate) allocate_ = &velo_pool_allocate;
+  decltype(&velo_pool_free) free_ = &velo_pool_free;
 
   void* allocate(std::size_t bytes) {
     void* memory = nullptr;
     request.bytes = bytes;
-    require(velo_pool_allocate(pool, &request, &memory));
+    require(allocate_(pool, &request, &memory));
     return memory;
   }
-  void free(void* memory, std::size_t bytes) {
-    require(velo_pool_free(pool, memory, bytes, nullptr));
-  }
+  void free(void* memory, std::size_t bytes) { require(free_(pool, memory, bytes, nullptr)); }
 };
 
 struct peer_calls {
