@@ -156,7 +156,7 @@ label courier::receive(std::int32_t from, parcel_ptr& into) {
   return of;
 }
 
-// Where the link has it, or in memory for all tensors from this one on, unless there is some.
+// Where the link has it, or in memory of its own.
 void courier::receive_tensor(std::int32_t from, parcel& into, std::size_t i) {
   const std::uint64_t bytes = bytes_of((*into.what)[i]);
   if (bytes == 0) return;
@@ -165,16 +165,15 @@ void courier::receive_tensor(std::int32_t from, parcel& into, std::size_t i) {
     into.lent |= std::uint32_t{1} << i;
     return;
   }
-  if (into.memory == nullptr) {
-    into.bytes = bytes_from(into, i);
-    place(into, i, memory_.take(into.bytes));
-  }
+  into.tensors[i].data = memory_.take(bytes);
+  into.owned |= std::uint32_t{1} << i;
   receive_bytes(from, into.tensors[i].data, bytes);
 }
 
 void courier::give_back(parcel& what) noexcept {
-  if (what.memory != nullptr) memory_.give(what.memory, what.bytes);
-  what.memory = nullptr;
+  for (std::size_t i = 0; what.owned >> i != 0; ++i)
+    if ((what.owned >> i & 1) != 0) memory_.give(what.tensors[i].data, bytes_of((*what.what)[i]));
+  what.owned = 0;
   for (std::size_t i = 0; what.lent >> i != 0; ++i) {
     if ((what.lent >> i & 1) == 0) continue;
     try {

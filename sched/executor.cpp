@@ -100,6 +100,7 @@ void executor::run(core::stream& on) {
     const std::int64_t done = validation_ != nullptr && validation_->pending() ? run_ahead(on) : 0;
     run_actions(done, schedule_->length(desc_.rank), on);
     finish_sends();
+    forget_all();  // nothing of the link's outlives the run
   });
   recorded_ = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
 }
@@ -132,11 +133,11 @@ void executor::guarded(Work&& work) {
   } catch (...) {
     const core::failure why = core::current_failure();
     running_ = false;
-    forget_all();
     if (shape_.ranks > 1) {  // what others sent, or wait for, is lost
       failed_ = true;
       courier_.abort(text("%s: expected %s, got %s", why.argument, why.expected, why.got));
     }
+    forget_all();  // behind abort, until which the link may read what was started
     throw why;
   }
   running_ = false;
@@ -220,10 +221,10 @@ void executor::perform(const action& a, core::stream& on) {
       return backward(desc_.input, "desc.input", a, on);
     case VELO_ACTION_B:
       backward(desc_.backward, "desc.backward", a, on);
-      return clear(slot_of(a.stage, a.microbatch));
+      return clear(slot_of(a.stage, a.microbatch), on);
     case VELO_ACTION_W:
       call(desc_.weight, "desc.weight", a, {}, {}, on, nullptr, nullptr);
-      return clear(slot_of(a.stage, a.microbatch));
+      return clear(slot_of(a.stage, a.microbatch), on);
     case VELO_ACTION_FB:
       return fused_pair(a, on);
     case VELO_ACTION_SEND_F:
@@ -269,14 +270,14 @@ void executor::fused_pair(const action& a, core::stream& on) {
   if (desc_.fused == nullptr) {
     forward(f, on);
     backward(desc_.backward, "desc.backward", b, on);
-    return clear(of_backward);
+    return clear(of_backward, on);
   }
   made out, other_out;
   call(desc_.fused, "desc.fused", a, view(slot_of(a.stage, a.microbatch).input),
        view(of_backward.gradient), on, &out, &other_out);
   hand_on(f, direction::forward, f.stage, f.microbatch, out, on);
   hand_on(b, direction::backward, b.stage, b.microbatch, other_out, on);
-  clear(of_backward);
+  clear(of_backward, on);
 }
 
 void executor::call(velo_executor_fn function, const char* field, const action& a,

@@ -88,7 +88,7 @@ class executor {
                const made& out, core::stream& on);
   void send(direction way, std::int32_t stage, std::int32_t unit, core::stream& on);
   void finish_sends();
-  void clear(slot& done);
+  void clear(slot& done, core::stream& on);
   void let_go(parcel_ptr& what);
   void forget_all() noexcept;
 

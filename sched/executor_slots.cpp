@@ -106,13 +106,16 @@ void executor::let_go(parcel_ptr& what) {
   what = nullptr;
 }
 
-void executor::clear(slot& done) {
+// What the host queued may read its inputs still.
+void executor::clear(slot& done, core::stream& on) {
+  if (!on.is_inline() && (done.input != nullptr || done.gradient != nullptr)) on.synchronize();
   let_go(done.input);
   let_go(done.gradient);
   done.has_input = done.has_gradient = false;
 }
 
-// After a failure, of forwards that are void, and at the end: the host frees what is its own.
+// After a failure, of forwards that are void, and of what no B or W let go when a run ends: the host
+// frees what is its own.
 void executor::forget_all() noexcept {
   leaving_.clear();
   for (slot& one : slots_) {

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "core/failure.hpp"
-#include "core/round_up.hpp"
 #include "core/tensor.hpp"
 
 namespace velo::sched {
@@ -97,22 +96,6 @@ parcel_ptr empty_parcel(std::shared_ptr<const form> what) {
     made->tensors.push_back(one);
   }
   return made;
-}
-
-std::uint64_t bytes_from(const parcel& of, std::size_t first) {
-  std::uint64_t all = 0;
-  for (std::size_t i = first; i < of.tensors.size(); ++i)
-    all += core::round_up(bytes_of((*of.what)[i]), alignment);
-  return all;
-}
-
-void place(parcel& in, std::size_t first, void* memory) {
-  in.memory = memory;
-  auto* at = static_cast<unsigned char*>(memory);
-  for (std::size_t i = first; i < in.tensors.size(); ++i) {
-    in.tensors[i].data = at;
-    at += core::round_up(bytes_of((*in.what)[i]), alignment);
-  }
 }
 
 }  // namespace velo::sched

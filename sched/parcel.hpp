@@ -1,9 +1,9 @@
 // Tensors on their way from one stage to the next.
 //
-// A parcel is tensors with the memory behind them: where they came from another rank, the executor's own
-// or borrowed of the link, else the host's, whose action is to be told when they are needed no more. A form is what can
-// be said of tensors without their contents; a sender and its receiver keep the last one of each
-// stage and direction, so that it crosses only when it changes.
+// A parcel is tensors with the memory behind them: where they came from another rank, the executor's
+// own or borrowed of the link, else the host's, whose action is to be told when they are needed no
+// more. A form is what can be said of tensors without their contents; a sender and its receiver keep
+// the last one of each stage and direction, so that it crosses only when it changes.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,7 @@ struct parcel {
   std::shared_ptr<const form> what;
   std::vector<velo_tensor> tensors;  // shapes are those of `what`
   bool received = false;             // else the host's
-  void* memory = nullptr;            // of those received that are not lent
-  std::uint64_t bytes = 0;           // of memory
+  std::uint32_t owned = 0;           // bits by tensor: received into memory of the executor
   std::uint32_t lent = 0;            // bits by tensor: to be given back to the link
   action from{};                     // of the host's: who made it
 
@@ -48,8 +47,5 @@ using parcel_ptr = std::unique_ptr<parcel>;
 parcel_ptr parcel_of_host(const velo_tensor* tensors, std::int64_t count, const action& from);
 // Tensors of a form, received; those without bytes are there, others have yet to be given memory.
 parcel_ptr empty_parcel(std::shared_ptr<const form> what);
-// Of its tensors from one on: the bytes they need, one behind the other, and there they are.
-std::uint64_t bytes_from(const parcel& of, std::size_t first);
-void place(parcel& in, std::size_t first, void* memory);
 
 }  // namespace velo::sched

@@ -69,7 +69,7 @@ operation start_call(const caller& by, std::int32_t to, const velo_tensor* x) {
 
 operation finish_call() {
   operation what;
-  what.function = "velo_group_send";
+  what.function = "velo_link.finish";
   what.terms.kind = collective::exchange;
   what.awaited = awaited::all;
   return what;

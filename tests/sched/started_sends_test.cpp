@@ -61,6 +61,8 @@ struct two_ranks {
 struct watched_link {
   velo_link inner;
   std::string said;
+  std::function<void()> gives_back = nullptr;
+  int lent = 0;
   std::atomic<bool> finishes{false};
   std::atomic<int> finished{0};
 
@@ -102,10 +104,14 @@ struct watched_link {
     };
     made.borrow = [](void* user, int32_t from, uint64_t size, void** bytes) {
       watched_link& me = of(user, 'r');
-      return me.inner.borrow(me.inner.user, from, size, bytes);
+      const velo_status status = me.inner.borrow(me.inner.user, from, size, bytes);
+      me.lent += *bytes != nullptr ? 1 : 0;
+      return status;
     };
     made.give_back = [](void* user, void* bytes) {
-      const watched_link& me = *static_cast<watched_link*>(user);
+      auto& me = *static_cast<watched_link*>(user);
+      --me.lent;
+      if (me.gives_back) me.gives_back();
       me.inner.give_back(me.inner.user, bytes);
     };
     return made;
@@ -372,6 +378,53 @@ TEST_CASE("messages longer than what is lent, and more of them, arrive as others
       require_all_went_well(all);
     }
   }
+}
+
+TEST_CASE("what a run leaves over is given back before it returns, and it can be run again") {
+  watched_team two(schedule_of("0F0,0F1,0F2\n1F0,1F1,1F2\n"));
+  for (rank_model& one : two.all.models) one.scale = 1 << 13;  // 64 KiB
+  for (int round = 0; round < 2; ++round) {
+    two.all.run();
+    require_all_went_well(two.all);
+    CHECK(two.watched[1].said.find('r') != std::string::npos);
+    CHECK(two.watched[1].lent == 0);
+  }
+}
+
+TEST_CASE("what queued work reads is given back behind it") {
+  watched_team two(schedule_of(VELO_SCHEDULE_1F1B, {2, 4}));
+  for (rank_model& one : two.all.models) one.scale = 1 << 13;
+  velo_event read = nullptr;
+  REQUIRE(velo_event_create(two.all.contexts[1], &read) == VELO_OK);
+  int queued = 0, too_soon = 0;
+  std::vector<float> x(1 << 22, 1.0f);
+  const std::int64_t count = 1 << 22;
+  velo_tensor all{};
+  all.data = x.data();
+  all.device.type = VELO_DEVICE_CPU;
+  all.ndim = 1;
+  all.dtype = {VELO_DTYPE_FLOAT, 32, 1};
+  all.shape = &count;
+  velo_add_args sum = VELO_ADD_ARGS_INIT;
+  sum.a = sum.b = &all;
+  sum.y = &all;
+  two.all.models[1].before = [&](const velo_executor_call& call) -> velo_status {
+    if (call.action.kind != VELO_ACTION_B) return VELO_OK;
+    ++queued;
+    for (int i = 0; i < 4; ++i)
+      if (const velo_status status = velo_add(call.stream, &sum); status != VELO_OK) return status;
+    return velo_event_record(read, call.stream);
+  };
+  two.watched[1].gives_back = [&] {
+    int32_t done = 0;
+    velo_event_query(read, &done);
+    too_soon += done == 0 ? 1 : 0;
+  };
+  two.all.run(true);
+  require_all_went_well(two.all);
+  CHECK(queued == 4);
+  CHECK(too_soon == 0);
+  velo_event_destroy(read);
 }
 
 TEST_CASE("a failure while a send is under way is the first cause on all ranks") {

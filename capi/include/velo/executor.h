@@ -17,9 +17,9 @@
  * velo_executor_cancel - ends the run of all: that rank's call returns its failure, the others'
  * VELO_ERR_PEER with that rank and the first cause.
  *
- * Streams. The host's functions queue their work on the stream of the run. Before it sends, the
- * executor waits until what is queued there is done; on the inline stream there is nothing to wait
- * for.
+ * Streams. The host's functions queue their work on the stream of the run. Before it sends, and before
+ * it lets go of inputs, the executor waits until what is queued there is done; on the inline stream
+ * there is nothing to wait for.
  *
  * Optimizer steps. OPTIMIZER is an action like others, and what a step has to know of all ranks'
  * gradients, such as their norm or whether one is not a number, is the host's own matter: usually
@@ -71,7 +71,7 @@ typedef velo_status (*velo_link_finish_fn)(void* user);
  * alone to read and write until it gives them back; or NULL, and then they are still to be received. */
 typedef velo_status (*velo_link_borrow_fn)(void* user, int32_t from, uint64_t size, void** bytes);
 
-/* Takes back what was borrowed, in any order; after a failure, too. */
+/* Takes back what was borrowed, in any order, before the run returns; after a failure, too. */
 typedef void (*velo_link_give_back_fn)(void* user, void* bytes);
 
 /* Bits of velo_link.flags. */
@@ -236,8 +236,8 @@ VELO_API velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, v
 /* The link of a group's rank, valid until the group is destroyed: its messages are those of the group,
  * which ends when a run fails. The group's ranks are the schedule's. Where ranks share memory (LOCAL,
  * SHM) it starts sends, and each rank lends up to 32 times the group's buffer, at most 256 MiB, to those
- * who receive: what is sent in that is copied once; what finds no room, twice. link: receives it, at most
- * link->struct_size bytes.
+ * who receive: messages of 16 KiB and more that find room there are copied once, others twice. link:
+ * receives it, at most link->struct_size bytes.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_group_get_link(velo_group group, velo_link* link);
 
