@@ -1,6 +1,8 @@
 // A block's `left` is the one before it in its bin, nullptr of the first, and `right` the one behind.
 #include "memory/free_index.hpp"
 
+#include <algorithm>
+
 namespace velo::memory {
 
 // The first 32 bins of single units, then those of each power of two by the five bits behind the
@@ -26,6 +28,7 @@ int free_index::filled_from(int bin) const noexcept {
 
 void free_index::link(block& added, int bin) noexcept {
   block* next = first_[bin];
+  most_[bin] = next == nullptr ? added.size : std::max(most_[bin], added.size);
   added.left = nullptr;
   added.right = next;
   first_[bin] = &added;
@@ -65,22 +68,34 @@ void free_index::resize(block& present, std::uint64_t size) noexcept {
   const int was = bin_of(present.size), is = bin_of(size);
   bytes_ += size - present.size;
   present.size = size;
-  if (was == is) return;
+  if (was == is) {
+    most_[is] = std::max(most_[is], size);
+    return;
+  }
   unlink(present, was);
   link(present, is);
 }
 
 block* free_index::find(std::uint64_t size) const noexcept {
-  const int bin = bin_of(size);
+  const int bin = bin_of(size), next = filled_from(bin + 1);
+  block* b = size <= most_[bin] ? first_[bin] : nullptr;
   block* best = nullptr;
-  block* b = first_[bin];
   for (int look = 0; b != nullptr && look < looks; b = b->right, ++look)
     if (b->size >= size && (best == nullptr || b->size < best->size)) best = b;
   if (best != nullptr) return best;
-  const int next = filled_from(bin + 1);
-  if (next >= 0) return first_[next];
-  while (b != nullptr && b->size < size) b = b->right;
-  return b;
+  if (b != nullptr && next != bin + 1)
+    if (block* behind = look_through(bin, size)) return behind;
+  return next >= 0 ? first_[next] : nullptr;
+}
+
+block* free_index::look_through(int bin, std::uint64_t size) const noexcept {
+  std::uint64_t most = 0;
+  for (block* b = first_[bin]; b != nullptr; b = b->right) {
+    if (b->size >= size) return b;
+    most = std::max(most, b->size);
+  }
+  most_[bin] = most;
+  return nullptr;
 }
 
 block* free_index::large() const noexcept {

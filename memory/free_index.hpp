@@ -1,11 +1,12 @@
 // Free blocks by size: one that is large enough, and hardly larger than it has to be.
 //
-// Sizes fall into bins, 32 to a power of two, up to 4 KiB one for each size; bits say which bins hold
+// Sizes fall into bins, 32 to a power of two, below 4 KiB one for each size; bits say which bins hold
 // anything. A bin is a list, last in, first out, whose links are in the blocks themselves. Of the bin
-// that a size falls into the best of the first few blocks serves it, else any of the next bin, which
-// is at most a 32nd too large for that bin. Only where those hold nothing the whole first bin is
-// looked through, so that what fits is always found. Cost: a few bits and one or two blocks, however
-// many there are.
+// that a size falls into the best of the first few blocks serves it, else any of the bin behind it,
+// which is at most a 16th too large; where that is empty the whole first bin is looked through before
+// larger ones, so that what fits well is always found. A bin remembers what no block of it exceeds, so
+// nobody looks through it twice for what it does not have. Cost: a few bits and one or two blocks,
+// however many there are.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +35,14 @@ class free_index {
 
   static int bin_of(std::uint64_t size) noexcept;
   int filled_from(int bin) const noexcept;  // the first bin from there on that holds anything; -1
+  block* look_through(int bin, std::uint64_t size) const noexcept;
   void link(block& added, int bin) noexcept;
   void unlink(block& present, int bin) noexcept;
 
   std::uint32_t filled_words_ = 0;
   std::uint64_t filled_[words] = {};
   block* first_[bins] = {};
+  mutable std::uint64_t most_[bins] = {};  // no block of the bin is larger
   std::uint64_t bytes_ = 0;
 };
 

@@ -76,7 +76,7 @@ block& heap::cut_front(block& from, std::uint64_t size) noexcept {
   return front;
 }
 
-// Two candidates: the uncommitted block that fits best, left by a trim, and the frontier, where the
+// Two candidates: an uncommitted block that fits well, left by a trim, and the frontier, where the
 // free block before it may save most of the way. The one that needs less wins.
 heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
   const std::uint64_t slack = alignment > unit ? alignment : 0;
@@ -197,10 +197,11 @@ heap::landing heap::landing_in(const block& grown, const growth& planned) noexce
 // Whole huge pages of a large free block. None: it holds none, or the system refuses.
 heap::stretch heap::move_one(std::uint64_t most, landing& to) noexcept {
   constexpr std::uint64_t huge = address_range::huge;
+  const auto holds_one = [](const block& b) { return round_up(b.start, huge) + huge <= b.end(); };
   block* b = free_.large();
+  while (b != nullptr && !holds_one(*b)) b = b->right;
   if (b == nullptr) return {};
   const std::uint64_t first = round_up(b->start, huge), last = b->end() / huge * huge;
-  if (last <= first) return {};
   const std::uint64_t part = std::min({last - first, round_up(most, huge), to.end - to.next});
   std::uint64_t moved = range_.move(first, part, to.range, to.next, to.by);
   // What came here in pieces leaves in pieces.

@@ -103,7 +103,9 @@ class heap {
 
   std::uint64_t reserved() const noexcept { return reserved_; }
   std::uint64_t free_bytes() const noexcept { return free_.bytes(); }
-  bool has_free(std::uint64_t bytes) const noexcept { return free_.find(bytes) != nullptr; }
+  bool has_free(std::uint64_t bytes) const noexcept {  // at most the range's
+    return free_.find(bytes) != nullptr;
+  }
   const block* largest_free() const noexcept { return free_.largest(); }
   const block* first() const noexcept { return first_; }
   const address_range& range() const noexcept { return range_; }
@@ -161,8 +163,11 @@ std::uint64_t heap::trim(std::uint64_t bytes, block* but, F&& f) noexcept {
   if (but != nullptr) free_.remove(*but);
   std::uint64_t let_go = 0;
   while (let_go < bytes && can_split()) {
-    block* b = free_.large();
-    const stretch part = b != nullptr ? uncommit(*b, bytes - let_go) : stretch();
+    stretch part;
+    for (block *b = free_.large(), *next = nullptr; b != nullptr && part.bytes == 0; b = next) {
+      next = b->right;  // of the same bin, in which a block stays that has nothing to let go
+      part = uncommit(*b, bytes - let_go);
+    }
     if (part.bytes == 0) break;
     let_go += part.bytes;
     f(part.start, part.bytes);

@@ -175,7 +175,7 @@ void* plan_steps::allocate(const wanted& what) {
     const bool replays = open_ && counted_.mode == VELO_PLAN_REPLAY;
     if (replays) memory = place(from, what);
     const std::uint64_t size = block_size(what.bytes);
-    if (replays && memory == nullptr && !from.has_hole(size)) make_room(from, size);
+    if (replays && memory == nullptr && from.needs_room(size)) make_room(from, size);
   }
   if (memory != nullptr) {
     if (what.zero) std::memset(memory, 0, what.bytes);

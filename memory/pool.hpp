@@ -115,7 +115,8 @@ class pool {
   // Lets memory of free blocks go, as far as it does, so that with `coming` bytes the pool holds no
   // more than `most`, nor its limit; by how much it will be more.
   std::uint64_t make_room(std::uint64_t coming, std::uint64_t most) noexcept;
-  bool has_hole(std::uint64_t bytes) const noexcept;
+  // Whether a block of so many bytes could be had, but is not free in one piece.
+  bool needs_room(std::uint64_t bytes) const noexcept;
   std::uint64_t bytes_in_use() const noexcept;  // of blocks in use or pending
   velo_pool_kind kind() const noexcept { return kind_; }
 

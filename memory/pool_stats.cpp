@@ -47,9 +47,10 @@ std::uint64_t pool::make_room(std::uint64_t coming, std::uint64_t most) noexcept
   return excess();
 }
 
-bool pool::has_hole(std::uint64_t bytes) const noexcept {
+bool pool::needs_room(std::uint64_t bytes) const noexcept {
   const std::lock_guard<brief_lock> lock(lock_);
-  return heaps_[VELO_LIFETIME_DEFAULT].has_free(bytes);
+  const heap& from = heaps_[VELO_LIFETIME_DEFAULT];
+  return bytes <= from.range().size() && !from.has_free(bytes);
 }
 
 std::uint64_t pool::bytes_in_use() const noexcept {

@@ -87,6 +87,12 @@ TEST_CASE("the one block that is large enough is found behind any number of the 
   CHECK(index.find(size + 2 * unit) == blocks[0].get());
   CHECK(index.find(size + 3 * unit) == nullptr);
   CHECK(index.largest() == blocks[0].get());
+  block huge{};
+  huge.size = std::uint64_t{1} << 30;
+  index.insert(huge);
+  CHECK(index.find(size + 2 * unit) == blocks[0].get());
+  CHECK(index.find(size + 3 * unit) == &huge);
+  index.remove(huge);
   index.remove(*blocks[0]);
   CHECK(index.find(size + 2 * unit) == nullptr);
   CHECK(index.find(size) != nullptr);

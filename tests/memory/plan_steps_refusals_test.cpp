@@ -33,6 +33,22 @@ TEST_CASE("steps that make no sense are refused") {
   CHECK(velo_plan_add_use(p.plan, 0, 0, VELO_ACCESS_READ) == VELO_OK);
 }
 
+TEST_CASE("more than there are addresses is refused while a step is replayed") {
+  const planned p;
+  p.record([&] { p.free(p.allocate(10000), 10000); });
+  REQUIRE(velo_plan_begin(p.plan, VELO_PLAN_REPLAY) == VELO_OK);
+  char* a = p.allocate(10000);
+  constexpr std::uint64_t one = 1;
+  for (const std::uint64_t bytes : {one << 45, one << 50, ~std::uint64_t{4095}}) {
+    velo_pool_request request = VELO_POOL_REQUEST_INIT;
+    request.bytes = bytes;
+    void* memory = nullptr;
+    CHECK(velo_plan_allocate(p.plan, &request, &memory) == VELO_ERR_MEMORY);
+    CHECK(memory == nullptr);
+  }
+  p.free(a, 10000);
+}
+
 TEST_CASE("a plan without a pool has no steps") {
   velo_plan plan = nullptr;
   void* memory = nullptr;
