@@ -18,11 +18,11 @@ thread_cache* cache_table::add(pool& owner, char* base, std::uint32_t drains,
                                const void* handle) noexcept {
   if (places_ == nullptr) return nullptr;
   const std::uint64_t self = this_thread();
-  for (const std::uint64_t offset : {first_of(self), second_of(self)}) {
-    thread_cache* here = at(places_, offset);
+  for (const std::uint64_t number : {first_of(self), second_of(self)}) {
+    cache_place& here = places_[number];
     std::uint64_t nobody = 0;
-    if (here->key.compare_exchange_strong(nobody, key_of(self, handle), std::memory_order_acquire))
-      return new (here) thread_cache(owner, base, drains);
+    if (here.key.compare_exchange_strong(nobody, key_of(self, handle), std::memory_order_acquire))
+      return new (here.cache) thread_cache(owner, base, drains);
   }
   return nullptr;
 }
@@ -31,7 +31,7 @@ bool cache_table::remove(thread_cache& ended) noexcept {
   const auto offset =
       reinterpret_cast<std::uintptr_t>(&ended) - reinterpret_cast<std::uintptr_t>(places_);
   if (places_ == nullptr || offset >= count * sizeof(cache_place)) return false;
-  ended.key.store(0, std::memory_order_release);
+  places_[offset / sizeof(cache_place)].key.store(0, std::memory_order_release);
   return true;
 }
 

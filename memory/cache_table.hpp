@@ -20,11 +20,11 @@
 
 namespace velo::memory {
 
-// Begins with the cache's key: a fresh page, all zero, is nobody's.
 struct cache_place {
-  alignas(64) std::byte cache[4096];
+  std::atomic<std::uint64_t> key;  // a fresh page, all zero, is nobody's
+  alignas(64) std::byte cache[4096 - 64];
 };
-static_assert(sizeof(thread_cache) <= sizeof(cache_place));
+static_assert(sizeof(cache_place) == 4096 && sizeof(thread_cache) <= sizeof(cache_place::cache));
 
 class cache_table {
  public:
@@ -71,22 +71,21 @@ class cache_table {
     return static_cast<std::uint64_t>(pthread_self());
 #endif
   }
-  // In bytes from the first place.
+  // Numbers of places.
   static std::uint64_t first_of(std::uint64_t thread) noexcept {
-    return thread & (count - 1) * sizeof(cache_place);
+    return thread / sizeof(cache_place) % count;
   }
   static std::uint64_t second_of(std::uint64_t thread) noexcept {
-    return (thread * 0x9e3779b97f4a7c15u >> 56) * sizeof(cache_place);
-  }
-  static thread_cache* at(cache_place* places, std::uint64_t offset) noexcept {
-    return reinterpret_cast<thread_cache*>(places->cache + offset);
+    return thread * 0x9e3779b97f4a7c15u >> 56;
   }
   __attribute__((always_inline)) static thread_cache* find(cache_place* places,
-                                                           std::uint64_t offset,
+                                                           std::uint64_t number,
                                                            const void* handle) noexcept {
-    thread_cache* here = at(places, offset);
-    const std::uint64_t key = here->key.load(std::memory_order_relaxed);
-    return __builtin_expect(key == key_of(this_thread(), handle), 1) ? here : nullptr;
+    cache_place& here = places[number];
+    const std::uint64_t key = here.key.load(std::memory_order_relaxed);
+    return __builtin_expect(key == key_of(this_thread(), handle), 1)
+               ? reinterpret_cast<thread_cache*>(here.cache)
+               : nullptr;
   }
 
   sparse_array memory_;

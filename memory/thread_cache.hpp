@@ -192,8 +192,6 @@ class alignas(64) thread_cache {
     }
   }
 
-  // The place's and not the cache's, so that none of a cache writes it (cache_table.hpp).
-  std::atomic<std::uint64_t> key;
   pool* home;  // nullptr: wiped, in a child of a fork
   tally counted;
   std::uint32_t drains_seen;     // how many calls to empty the lists this thread has followed
