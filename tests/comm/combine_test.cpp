@@ -352,22 +352,13 @@ TEST_CASE("combinations that make no sense are refused by name, and end no group
 }
 
 TEST_CASE("a count that is not what a rank named is named, wherever the rank is") {
-  struct layout {
-    int hosts, near, rank, to;  // whose count for whom is wrong
-  };
-  for (const layout& is : {layout{2, 2, 1, 3},
-                           {2, 2, 1, 2},
-                           {2, 2, 0, 0},
-                           {3, 1, 0, 2},
-                           {1, 3, 2, 0},
-                           {1, 2, 1, 1},
-                           {1, 1, 0, 0}}) {
+  for (const wrong_count& is : wrong_counts) {
     hosts on(is.hosts, is.near);
     traffic t(on.all.size(), 20, 32, 2, true, 13);
-    t.targets[at(is.to)] = {is.rank, -1, is.rank, is.rank, -1, -1};
-    t.weights[at(is.to)].assign(6, 1);
+    t.targets[at(is.other)] = {is.rank, -1, is.rank, is.rank, -1, -1};
+    t.weights[at(is.other)].assign(6, 1);
     numbers wrong = t.had_by(is.rank);
-    --wrong[at(is.to)];
+    --wrong[at(is.other)];
     const auto got = outs_of(t, f32);
     const std::vector<said> all = on.all.run([&](int rank) {
       return caller(on, t, rank).call(*got[at(rank)], nullptr, rank == is.rank ? wrong : numbers());
@@ -375,9 +366,9 @@ TEST_CASE("a count that is not what a rank named is named, wherever the rank is"
     const said& one = all[at(is.rank)];
     INFO(is.hosts << " hosts of " << is.near << ": " << one.argument << ": expected "
                   << one.expected << ", got " << one.got);
-    const bool own = is.rank == is.to;
-    const std::string argument = "in_counts[" + std::to_string(is.to) + "]";
-    const int finder = is.rank / is.near * is.near + is.to % is.near;  // adds them up
+    const bool own = is.rank == is.other;
+    const std::string argument = "in_counts[" + std::to_string(is.other) + "]";
+    const int finder = is.rank / is.near * is.near + is.other % is.near;  // adds them up
     if (finder != is.rank) {
       CHECK(all[at(finder)].code == VELO_ERR_PEER);
       CHECK(all[at(finder)].expected.find("weighted combine") == 0);
@@ -388,9 +379,9 @@ TEST_CASE("a count that is not what a rank named is named, wherever the rank is"
     if (finder != is.rank && one.code == VELO_OK) continue;
     CHECK(one.code == (own ? VELO_ERR_ARGUMENT : VELO_ERR_PEER));
     CHECK(one.argument == argument);
-    CHECK(one.expected == "3, the rows that rank " + std::to_string(is.to) + " named");
+    CHECK(one.expected == "3, the rows that rank " + std::to_string(is.other) + " named");
     CHECK(one.got == "2");
-    if (!own) CHECK(one.rank == is.to);
+    if (!own) CHECK(one.rank == is.other);
   }
 }
 

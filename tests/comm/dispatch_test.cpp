@@ -223,23 +223,14 @@ TEST_CASE("dispatches that make no sense are refused by name, and end no group")
 
 TEST_CASE("a count that is not what a rank gives is named, wherever the rank is") {
   std::mt19937 random(9);
-  struct layout {
-    int hosts, near, rank, from;  // whose count of whom is wrong
-  };
-  for (const layout& is : {layout{2, 2, 1, 3},
-                           {2, 2, 1, 2},
-                           {2, 2, 0, 0},
-                           {3, 1, 0, 2},
-                           {1, 3, 2, 0},
-                           {1, 2, 1, 1},
-                           {1, 1, 0, 0}})
+  for (const wrong_count& is : wrong_counts)
     for (const int off : {-1, 1}) {
       hosts on(is.hosts, is.near);
       traffic t(on.all.size(), 40, 32, 2, random);
-      t.in[at(is.from)].resize(at(3 * t.width), 5);
-      t.targets[at(is.from)] = {is.rank, -1, is.rank, is.rank, -1, -1};
+      t.in[at(is.other)].resize(at(3 * t.width), 5);
+      t.targets[at(is.other)] = {is.rank, -1, is.rank, is.rank, -1, -1};
       numbers wrong = t.got_by(is.rank);
-      wrong[at(is.from)] += off;
+      wrong[at(is.other)] += off;
       std::vector<bytes> got(at(on.all.size()));
       const std::vector<said> all = on.all.run([&](int rank) {
         return by_hosts(on, t, rank, got[at(rank)], nullptr, rank == is.rank ? wrong : numbers());
@@ -247,12 +238,12 @@ TEST_CASE("a count that is not what a rank gives is named, wherever the rank is"
       const said& one = all[at(is.rank)];
       INFO(is.hosts << " hosts of " << is.near << ", " << off << ": " << one.argument
                     << ": expected " << one.expected << ", got " << one.got);
-      const bool own = is.rank == is.from;
+      const bool own = is.rank == is.other;
       CHECK(one.code == (own ? VELO_ERR_ARGUMENT : VELO_ERR_PEER));
-      CHECK(one.argument == "out_counts[" + std::to_string(is.from) + "]");
-      CHECK(one.expected == "3, the rows that rank " + std::to_string(is.from) + " gives");
+      CHECK(one.argument == "out_counts[" + std::to_string(is.other) + "]");
+      CHECK(one.expected == "3, the rows that rank " + std::to_string(is.other) + " gives");
       CHECK(one.got == std::to_string(3 + off));
-      if (!own) CHECK(one.rank == is.from);
+      if (!own) CHECK(one.rank == is.other);
       // Who has done its part before it is found hears of it with the next call.
       for (int rank = 0; rank < on.all.size(); ++rank) {
         if (rank == is.rank) continue;

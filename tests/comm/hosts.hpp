@@ -56,6 +56,15 @@ class counting final : public comm::transport {
   std::atomic<std::int64_t>& bytes_;
 };
 
+// A rank's wrong count of rows, for or of another one: across hosts, of one that stands in for it, of its
+// own host, of itself, and where there is one host, one rank a host, or one rank.
+struct wrong_count {
+  int hosts, near, rank, other;
+};
+inline constexpr wrong_count wrong_counts[] = {{2, 2, 1, 3}, {2, 2, 1, 2}, {2, 2, 0, 0},
+                                               {3, 1, 0, 2}, {1, 3, 2, 0}, {1, 2, 1, 1},
+                                               {1, 1, 0, 0}};
+
 // Ranks of simulated hosts: a group of all, one for each host, and one across for each place.
 struct hosts {
   hosts(int count, int near, std::int64_t timeout_ms = 20000)
