@@ -1,6 +1,7 @@
 // Where things lie in the area, copies into it, sleeping and waking, and the one fault.
 #include "comm/transport/shared_area.hpp"
 
+#include <sched.h>
 #include <time.h>
 
 #include <algorithm>
@@ -138,18 +139,23 @@ void shared_area::wake_all() const noexcept {
   }
 }
 
-void shared_area::note(const fault& why) const noexcept {
-  std::uint32_t none = 0;
-  fault_note& note = head_->note;
-  if (!note.state.compare_exchange_strong(none, 1, std::memory_order_acq_rel)) return;
-  note.what = why;
-  note.state.store(2, std::memory_order_seq_cst);
-  wake_all();
+void shared_area::note(int rank, const fault& why) const noexcept {
+  fault_note& own = state(rank).note;
+  if (own.taken.exchange(1, std::memory_order_acquire) != 0) {
+    while (!is_noted()) sched_yield();  // another thread of this rank writes one down
+    return;
+  }
+  own.what = why;
+  std::uint64_t none = 0;
+  if (head_->first_fault.compare_exchange_strong(none, static_cast<std::uint64_t>(rank) + 1,
+                                                 std::memory_order_seq_cst))
+    wake_all();
 }
 
 bool shared_area::noted(fault& why) const noexcept {
-  if (!is_noted()) return false;
-  why = head_->note.what;
+  const std::uint64_t first = head_->first_fault.load(std::memory_order_seq_cst);
+  if (first == 0) return false;
+  why = states_[first - 1].note.what;
   return true;
 }
 

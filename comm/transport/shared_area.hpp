@@ -33,6 +33,12 @@ struct alignas(line) mailbox {
 };
 static_assert(sizeof(mailbox) == line);
 
+// A rank's fault: the one that ended the group, where the area names this rank as the first.
+struct alignas(line) fault_note {
+  std::atomic<std::uint32_t> taken;  // by a thread that writes it
+  fault what;
+};
+
 struct rank_state {
   mailbox boxes[2];
   alignas(line) std::atomic<std::uint64_t> steps;     // posted, since the group began
@@ -47,6 +53,7 @@ struct rank_state {
   // Attempts to go on without those that are gone; and who goes on, by attempt.
   alignas(line) std::atomic<std::uint64_t> shrinks;
   rank_set proposed[2];
+  fault_note note;
 };
 
 // Messages from one rank to another: slots that the sender filled, and those that the reader emptied.
@@ -62,14 +69,10 @@ struct alignas(64) message_head {
   std::uint64_t lent;
 };
 
-// A fault for all to see. state: 0 none, 1 being written, 2 there.
-struct alignas(line) fault_note {
-  std::atomic<std::uint32_t> state;
-  fault what;
-};
-
 struct area_head {
-  fault_note note;
+  // Whose fault ended the group: rank + 1; 0: none. A fault is whole before its rank is named, so that
+  // a rank that dies while it writes one down hides no other.
+  alignas(line) std::atomic<std::uint64_t> first_fault;
   alignas(line) std::atomic<std::uint64_t> decided;  // whose proposal holds: attempt, rank + 1
 };
 
@@ -144,9 +147,10 @@ class shared_area {
   void sleep(int on, std::atomic<std::uint64_t>& word, std::uint64_t wanted,
              std::int64_t timeout_ns) const noexcept;
 
-  void note(const fault& why) const noexcept;  // the first one stays
+  // rank: of the caller. The first fault stays; when it returns, one is noted.
+  void note(int rank, const fault& why) const noexcept;
   bool noted(fault& why) const noexcept;
-  bool is_noted() const noexcept { return head_->note.state.load(std::memory_order_seq_cst) == 2; }
+  bool is_noted() const noexcept { return head_->first_fault.load(std::memory_order_seq_cst) != 0; }
   void wake_all() const noexcept;
 
  private:

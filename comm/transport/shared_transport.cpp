@@ -87,7 +87,6 @@ std::unique_ptr<relay> shared_transport::begin_relay(const operation& what,
 // alone has no others, and notes no fault.
 void shared_transport::settle() noexcept {
   if (kind_ != VELO_TRANSPORT_LOCAL || size() == 1) return;
-  while (!at_.area.is_noted()) sched_yield();  // somebody is writing the fault down
   for (int peer = 0; peer < size(); ++peer)
     while (at_.area.state(peer).touching.load(std::memory_order_seq_cst) != 0) sched_yield();
 }

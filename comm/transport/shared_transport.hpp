@@ -42,7 +42,7 @@ class shared_transport final : public transport {
   }
   std::unique_ptr<relay> begin_relay(const operation& what, core::execution& state) override;
   void settle() noexcept override;
-  void fail(const fault& why) noexcept override { at_.area.note(why); }
+  void fail(const fault& why) noexcept override { at_.area.note(at_.rank, why); }
   bool has_failed() const noexcept override { return at_.area.is_noted(); }
   bool failed(fault& why) const noexcept override { return at_.area.noted(why); }
   std::unique_ptr<transport> part(const part_terms& of) override;

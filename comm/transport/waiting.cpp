@@ -4,7 +4,7 @@
 namespace velo::comm {
 
 void end_group(const place& at, fault why) {
-  at.area.note(why);
+  at.area.note(at.rank, why);
   at.area.noted(why);  // another's, if that came first
   why.raise();
 }

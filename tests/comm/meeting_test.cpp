@@ -56,6 +56,14 @@ core::failure met(comm::place& at, Body&& body) {
   return ended;
 }
 
+// Two threads meet at a round's begin and go on within nanoseconds, one of them `apart` looks later.
+void meet(std::atomic<int>& arrived, int round, int apart) {
+  ++arrived;
+  for (int looks = 0; arrived < 2 * (round + 1); ++looks)
+    if (looks > 2000) std::this_thread::yield();
+  for (int looks = 0; looks < apart; ++looks) static_cast<void>(arrived.load());
+}
+
 }  // namespace
 
 TEST_CASE("a rank that stops in the middle of a collective is the one that is named") {
@@ -173,4 +181,62 @@ TEST_CASE("sets of ranks are told as ranges") {
   set.add(0);
   CHECK(set.text() == "ranks 0, 3-5, 7, 1023");
   CHECK(set.lowest() == 0);
+}
+
+TEST_CASE("a fault is there for every rank that noted one, however many note at once") {
+  constexpr int ranks = 2, rounds = 5000;
+  std::atomic<int> arrived{0}, unseen{0}, others{0};
+  std::vector<std::unique_ptr<area_of>> areas;
+  for (int round = 0; round < rounds; ++round)
+    areas.push_back(std::make_unique<area_of>(ranks, 1000));
+  std::atomic<std::uint64_t> first[rounds] = {};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < ranks; ++rank)
+    threads.emplace_back([&, rank] {
+      for (int round = 0; round < rounds; ++round) {
+        const comm::shared_area& area = areas[static_cast<std::size_t>(round)]->at(rank).area;
+        comm::fault mine, known;
+        mine.sequence = static_cast<std::uint64_t>(rank) + 1;
+        meet(arrived, round, rank * (round % 100));
+        area.note(rank, mine);
+        unseen += !area.noted(known);
+        std::uint64_t none = 0;
+        if (!first[round].compare_exchange_strong(none, known.sequence))
+          others += none != known.sequence;
+      }
+    });
+  for (std::thread& one : threads) one.join();
+  CHECK(unseen == 0);
+  CHECK(others == 0);
+}
+
+TEST_CASE("threads of one rank that note at once leave one fault, there for all of them") {
+  constexpr int rounds = 5000;
+  std::atomic<int> arrived{0}, unseen{0};
+  std::vector<std::unique_ptr<area_of>> areas;
+  for (int round = 0; round < rounds; ++round) areas.push_back(std::make_unique<area_of>(2, 1000));
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i)
+    threads.emplace_back([&, i] {
+      for (int round = 0; round < rounds; ++round) {
+        const comm::shared_area& area = areas[static_cast<std::size_t>(round)]->at(1).area;
+        comm::fault mine, known;
+        mine.kind = comm::fault::how::aborted;
+        meet(arrived, round, i * (round % 100));
+        area.note(1, mine);
+        unseen += !area.noted(known) || known.kind != mine.kind;
+      }
+    });
+  for (std::thread& one : threads) one.join();
+  CHECK(unseen == 0);
+}
+
+TEST_CASE("a rank that dies while it notes a fault hides no other's") {
+  area_of area(2, 1000);
+  area.at(0).area.state(0).note.taken = 1;  // and never more
+  comm::fault mine, known;
+  mine.kind = comm::fault::how::ended;
+  area.at(1).area.note(1, mine);
+  REQUIRE(area.at(1).area.noted(known));
+  CHECK(known.kind == comm::fault::how::ended);
 }
