@@ -1,5 +1,6 @@
 // A program that answers line by line: a child behind two pipes, asleep between requests. Its standard
-// error is dropped: compilers and torch talk there about things that are no error. Not hot.
+// error is dropped: compilers and torch talk there about things that are no error. Also finds the
+// interpreter that has torch. Not hot.
 #pragma once
 
 #include <sys/types.h>
@@ -12,13 +13,11 @@ namespace velo::bench {
 
 class answerer {
  public:
-  answerer() = default;  // nobody
   explicit answerer(const std::vector<std::string>& command);
   ~answerer() { stop(); }
   answerer(const answerer&) = delete;
   answerer& operator=(const answerer&) = delete;
 
-  bool is_there() const { return requests_ != nullptr; }
   void say(const std::string& line);
   std::string hear();  // empty: it has ended
   void stop();         // the end of its input is to end it

@@ -8,11 +8,11 @@
 // anew before each call, a barrier of MPI before each call lines the ranks up, contenders alternate
 // call by call, and every result is checked. Tensors are private to their process. velo over threads
 // (local) is measured by rank 0 alone, while the others sleep; collectives of up to 512 B are measured as
-// starts of planned ones, too. --keep-malloc: what is freed stays with the process, so that large buffers
-// of OpenMPI's are not new pages each time. --torch: the interpreter whose torch has Gloo, which takes its
-// turn behind the others (comm/gloo.hpp); default: that of $VIRTUAL_ENV or .venv. Behind the collectives
-// come scenes (comm/scenes.hpp). --filter: only rows whose "name dtype shape" matches. Goals: goals.json,
-// comm, of 2, 4 and 8 ranks.
+// starts of planned ones, too. --keep-malloc: what is freed stays with the process, so that large
+// buffers of OpenMPI's are not new pages each time. --torch: the interpreter whose torch has Gloo, which
+// takes its turn behind the others (comm/gloo.hpp); default: that of $VIRTUAL_ENV or .venv. Behind the
+// collectives come scenes (comm/scenes.hpp). --filter: only collectives whose "name dtype shape" matches,
+// and scenes whose name does. Goals: goals.json, comm, of 2, 4 and 8 ranks.
 #include <malloc.h>
 #include <mpi.h>
 #include <sched.h>
@@ -195,8 +195,8 @@ std::vector<double> by_gloo(gloo& peer, const tensors& t, double seconds) {
   for (int round = 0; goes_on(round, until); ++round) {
     const double took = peer.call(round);
     if (took <= 0) {
-      std::fprintf(stderr, "bench_comm: a wrong result of %s by Gloo\n",
-                   op_names[static_cast<int>(t.what())]);
+      std::fprintf(stderr, "bench_comm: %s of %s by Gloo\n",
+                   took < 0 ? "a wrong result" : "no answer", op_names[static_cast<int>(t.what())]);
       MPI_Abort(MPI_COMM_WORLD, 2);
     }
     const double slowest = slowest_of(took);
@@ -245,7 +245,7 @@ std::vector<double> by_threads(op what, dtype type, std::int64_t bytes, int rank
         const double begin = now();
         all[i].call(t);
         took[i].push_back(now() - begin);
-        all[i].call(none);  // nobody checks while another has no processor for its call
+        all[i].call(none);  // checking would take the processor of a rank still in its call
         require_right(t, "threads", round);
         all[i].call(none);  // what `last` is, all read alike
       }
@@ -302,10 +302,11 @@ result row_of(op what, dtype type, std::int64_t bytes, const char* by, int ranks
 
 struct settings {
   double seconds = 0.4;
-  std::string filter, python;
+  std::regex filter{""};
+  std::string python;
   const char* json = nullptr;
 
-  bool wants(const std::string& row) const { return std::regex_search(row, std::regex(filter)); }
+  bool wants(const std::string& row) const { return std::regex_search(row, filter); }
 };
 
 std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op bf16_sum, int rank,
@@ -385,7 +386,12 @@ int run(int argc, char** argv) {
     } else if (word == "--seconds" && i + 1 < argc) {
       set.seconds = std::atof(argv[++i]);
     } else if (word == "--filter" && i + 1 < argc) {
-      set.filter = argv[++i];
+      try {
+        set.filter = argv[++i];
+      } catch (const std::regex_error& problem) {
+        std::fprintf(stderr, "bench_comm: --filter: %s\n", problem.what());
+        return 2;
+      }
     } else if (word == "--torch" && i + 1 < argc) {
       set.python = argv[++i];
     } else if (word == "--json" && i + 1 < argc) {

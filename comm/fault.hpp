@@ -45,7 +45,7 @@ struct fault {
   comm::terms other;           // of the lowest culprit, where ranks disagree
   std::int64_t timeout_ns = 0;
   rank_set culprits;
-  std::int32_t found_by = -1;  // who expects another count of the culprit than that gives
+  std::int32_t found_by = -1;  // the rank that expected another count of the culprit; -1: not that
   char cause[128] = "";
 
   std::string expected() const;

@@ -7,8 +7,8 @@
 // is for what was called earlier, so waits form no circle.
 //
 // A failure ends the group: a call that is dropped, because its stream failed before, tells the
-// other ranks, who would wait for it. A rank alone goes on, with the calls that are left in their
-// order; who drops one waits for none. Thread-safe. Cost of a call: two locks that are rarely
+// other ranks, who would wait for it. A group of one rank goes on, with its other calls in their order;
+// a dropped call does not wait for earlier ones. Thread-safe. Cost of a call: two locks that are rarely
 // contended, and the transport's.
 #pragma once
 

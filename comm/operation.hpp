@@ -79,14 +79,14 @@ struct message {
   std::int64_t bytes = 0;
   int peer = 0;
   bool receives = false;
-  bool borrows = false;  // received where it lies: `lent` is where, null: it cannot be
+  bool borrows = false;  // wants `lent`, not a copy; null: not lent, and still to be received
   comm::terms terms;
   mutable std::int64_t moved = -1;  // bytes so far, -1: none; here, so that run needs no memory
   mutable char* lent = nullptr;
 };
 
-// What a call of messages waits for: its own, or nothing, as its message goes on with later calls, or
-// all that were left to go on.
+// Which messages a call waits for: its own; none, when its message goes on with later calls; or all that
+// were started.
 enum class awaited : std::uint8_t { own, nothing, all };
 
 struct operation {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr velo_dtype int32{VELO_DTYPE_INT, 32, 1}, int64{VELO_DTYPE_INT, 64, 1};
 
-// The host of the rows that a step is about is in terms.counts, behind what says that parts differ.
+// A step's terms.counts: 2 + the host whose rows are moved, as 0 and 1 say whether parts differ.
 constexpr std::uint64_t of_host(int host) {
   return 2 + static_cast<std::uint64_t>(host);
 }
@@ -66,8 +66,8 @@ struct miscount {
   }
 };
 
-// What ended a step because a rank expects another count than the culprit gives: of dispatch the
-// former's is the caller's, of combine the latter's.
+// The wrong count that ended a step: `found_by` expects another than the culprit gives. The caller's
+// count, which is wrong, is of dispatch the one expected, of combine the one given.
 miscount miscount_of(const routes& call, const fault& why) {
   const int rows_of = static_cast<int>(why.terms.counts - of_host(0)) * call.near(),
             here = call.host() * call.near(), giver = why.culprits.lowest();
@@ -206,8 +206,9 @@ void exchange_rows(transport& link, core::execution& on, const routes& call, int
   } catch (core::failure& failed) {
     fault why;
     if (!fits) own.raise(call);
-    if (!link.failed(why) || why.found_by < 0 || why.terms.kind != what.terms.kind ||
-        why.terms.root != what.terms.root || why.terms.counts < of_host(0))
+    if (call.width == 0 || !link.failed(why) || why.found_by < 0 ||
+        why.terms.kind != what.terms.kind || why.terms.root != what.terms.root ||
+        why.terms.counts < of_host(0))
       throw;
     const miscount found = miscount_of(call, why);
     if (found.rank == rank) found.raise(call);

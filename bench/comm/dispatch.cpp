@@ -97,7 +97,7 @@ class scene {
     for (std::size_t place = 0; place < near; ++place)
       group({contexts[place], contexts[near + place]},
             [&](std::size_t i) -> velo_group& { return all_[near * i + place].across; });
-    velo_group_desc itself = VELO_GROUP_DESC_INIT;  // whoever else mpirun started
+    velo_group_desc itself = VELO_GROUP_DESC_INIT;  // AUTO would join the ranks that mpirun started
     itself.transport = VELO_TRANSPORT_SELF;
     itself.rank = 0, itself.size = 1;
     for (rank_of_hosts& one : all_) require(velo_group_create(one.context, &itself, &one.alone));

@@ -2,10 +2,10 @@
 #include "bench/comm/gloo.hpp"
 
 #include <mpi.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <cstdio>
+#include <cstdlib>
 
 namespace velo::bench {
 namespace {
@@ -31,7 +31,11 @@ gloo::gloo(const std::string& python, const std::string& script) {
   folder_ = folder;
   process_ = std::make_unique<answerer>(std::vector<std::string>{
       found, script, folder_ + "/store", std::to_string(rank), std::to_string(size)});
-  if (!on_all_ranks(process_->hear() == "ready\n")) process_ = nullptr;
+  if (on_all_ranks(process_->hear() == "ready\n")) return;
+  process_ = nullptr;
+  if (rank == 0)
+    std::fprintf(stderr, "bench_comm: without Gloo: %s cannot run %s\n", found.c_str(),
+                 script.c_str());
 }
 
 gloo::~gloo() {

@@ -22,7 +22,7 @@ class gloo {
   // From now on calls are of this row: "all_reduce f32 1024", elements of the whole. False: Gloo has
   // no such collective.
   bool take(const std::string& row);
-  double call(int round);  // seconds; -1: a wrong result
+  double call(int round);  // seconds; -1: a wrong result; 0: the process has ended
 
  private:
   std::string ask(const std::string& line);

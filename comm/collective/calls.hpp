@@ -37,8 +37,8 @@ inline constexpr int most_messages = 4096;
 operation send_call(const caller& by, std::int32_t to, const velo_tensor* x);
 operation receive_call(const caller& by, std::int32_t from, const velo_tensor* x);
 operation exchange_call(const caller& by, const velo_group_message* messages, std::int64_t count);
-// Of a transport that starts messages: one that goes on after the call, until finish_call; and one that
-// is received where it lies, if it can be (lending.hpp).
+// Of a transport that starts messages. start: the message goes on after the call. finish: waits for all
+// that were started. borrow: receives a message where it lies, if its sender lent it (lending.hpp).
 operation start_call(const caller& by, std::int32_t to, const velo_tensor* x);
 operation finish_call();
 operation borrow_call(const caller& by, std::int32_t from, std::int64_t bytes);

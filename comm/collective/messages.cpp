@@ -119,8 +119,7 @@ operation exchange_call(const caller& by, const velo_group_message* messages, st
 namespace {
 
 constexpr std::int64_t head_bytes = sizeof(message_head);
-constexpr std::int64_t lent_from =
-    16384;  // bytes: shorter ones are copied sooner than a block is found
+constexpr std::int64_t lent_from = 16384;  // bytes, as velo/executor.h says: chosen, not measured
 
 class traffic {
  public:

@@ -1,4 +1,4 @@
-// First fit over blocks that come back in any order.
+// First fit over blocks that are freed in any order, and the word by which a reader frees one.
 #include "comm/transport/lending.hpp"
 
 #include <algorithm>

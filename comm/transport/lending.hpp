@@ -1,10 +1,11 @@
-// Memory of a rank in which peers read what it sent, for as long as they like.
+// Memory of a rank in which peers read what it sent: a first-fit allocator whose blocks are freed by
+// their readers.
 //
-// A sender puts a message into a block and goes on; the reader computes with it there, and then gives
-// the block back, by a word in front of it. So a message is copied once. Only its owner looks for room:
-// first it takes back what was given back, then the lowest gap that suffices, so that memory once touched
-// is touched again. Where there is none a message goes another way; nobody waits for a block. Cost: linear
-// in the blocks that are out, one line for each of them.
+// A sender copies a message into a block and goes on; the reader computes with it there and then frees
+// the block, by a word in front of it, so that a message is copied once. Only the owner allocates, and a
+// block is not used again before its word is 0: owner and readers share nothing else. The lowest gap is
+// taken, so that memory once touched is touched again. Where there is none a message goes another way;
+// nobody waits for a block. Cost: to allocate, linear in the blocks that are out; to free, one store.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,8 @@ constexpr std::size_t page = 4096;
 constexpr std::int64_t around_from = 4096;
 constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
 
-// Of a slot of a channel: all to one rank take eight staging slots together.
+// Of a slot of a channel: half a staging slot, and from five ranks on less, so that the channels to one
+// rank take eight staging slots at most; a page at least.
 std::size_t channel_slot_bytes(int ranks, std::size_t slot_bytes) {
   const std::size_t share = 2 * slot_bytes / static_cast<std::size_t>(ranks) / page * page;
   return std::max(page, std::min(slot_bytes / 2 / page * page, share));

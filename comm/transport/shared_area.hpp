@@ -4,7 +4,8 @@
 // what others read. Only the owner writes them; everybody reads. An operation begins when every
 // rank has put its terms, and what little it has to say, into its mailbox; whatever is longer goes
 // through the staging place in steps (meeting.hpp). Messages between two ranks have channels of their
-// own. All atomics that different ranks write lie in lines of their own.
+// own; a long message that is started lies in memory that its sender lends (lending.hpp). All atomics
+// that different ranks write lie in lines of their own.
 //
 // Waiting spins, where each rank has a processor of its own, then yields, then sleeps on the word
 // awaited, and looks every 50 ms at the latest for what ends a group: a fault that somebody noted, a
@@ -92,9 +93,8 @@ class peer_watch {
 // The area as one rank sees it: its address differs between processes, its contents do not.
 class shared_area {
  public:
-  static constexpr int slots = 2;  // of a staging place, used in turn
-  static constexpr int channel_slots =
-      4;  // enough for a message in parts to leave before it is read
+  static constexpr int slots = 2;          // of a staging place, used in turn
+  static constexpr int channel_slots = 4;  // a started message that fits leaves before it is read
 
   // The smallest slot that every algorithm works with, and the bytes of an area: of slots of a
   // multiple of 4096 bytes.

@@ -25,7 +25,7 @@ struct place {
   std::uint64_t steps = 0;            // taken
   std::vector<char> blocked = {};     // of messages: two for each rank, by direction
   std::vector<message> started = {};  // that go on with later calls, in order
-  lending own = {};                   // what peers read where it lies
+  lending own = {};                   // our blocks that peers read
 };
 
 using core::now_ns;
@@ -37,7 +37,9 @@ inline constexpr std::int64_t glance_ns = 50000000;  // the longest sleep
 // sleep(ns): at most so long, on what is awaited. The deadline is around's.
 template <class There, class Around, class Sleep>
 void wait_until(const place& at, There&& there, Around&& around, Sleep&& sleep) {
-  const int looks = at.spin_ns > 0 ? 256 : 1;  // 256: a few microseconds, a peer's if it has none
+  // Before the first yield, a few microseconds of looks; one, where ranks share a processor, which the
+  // peer awaited may need.
+  const int looks = at.spin_ns > 0 ? 256 : 1;
   for (int i = 0; i < looks; ++i) {
     if (there()) return;
 #if defined(__x86_64__)

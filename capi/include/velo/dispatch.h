@@ -9,9 +9,11 @@
  * targets: int32, as many rows as the tensor has whose rows name ranks, along the first dimension; each
  * row names the ranks that get that row, or had it, -1 for none; one named twice gets it twice. They
  * are read when the work runs, and one that is no rank ends both groups; a lack of memory for what
- * comes ends the one that it comes by, and the other where the call still needs it. Counts that are not
- * those of the rows end the group inside (and the one across, of combine), PEER on its ranks: the error
- * names the count, its rank and what it should be; ARGUMENT where it is of the rank's own rows.
+ * comes ends the one that it comes by, and the other where the call still needs it. A count that is not
+ * that of the rows ends the group inside and, of combine, the one across, but none of one rank. The rank
+ * whose count it is gets PEER, or ARGUMENT for its own rows, with the count as the argument and what it
+ * should be, in this call or, if its part was done, the next; the others get PEER, with the count and
+ * its rank as the cause.
  *
  * A step of experts, of tokens x, with the weights w of their targets:
  *
