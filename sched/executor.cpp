@@ -23,7 +23,7 @@ std::shared_ptr<const schedule> fit(std::shared_ptr<const schedule> what, const 
   return std::make_shared<const schedule>(lower(*what, link.start_send != nullptr));
 }
 
-// Where rows say when to send, and sends may wait, which those that are started do not.
+// Where the row has sends, and those of the link may wait: started ones do not.
 bool starts_sends(const schedule& what, const velo_link& link, std::int32_t rank) {
   return link.start_send != nullptr && (link.flags & VELO_LINK_WAITS) != 0 &&
          says_sends(what, rank);
@@ -100,7 +100,7 @@ void executor::run(core::stream& on) {
     const std::int64_t done = validation_ != nullptr && validation_->pending() ? run_ahead(on) : 0;
     run_actions(done, schedule_->length(desc_.rank), on);
     finish_sends();
-    forget_all();  // nothing of the link's outlives the run
+    forget_all();  // nothing borrowed of the link outlives the run
   });
   recorded_ = (desc_.flags & VELO_EXECUTOR_RECORD) != 0;
 }
@@ -137,7 +137,7 @@ void executor::guarded(Work&& work) {
       failed_ = true;
       courier_.abort(text("%s: expected %s, got %s", why.argument, why.expected, why.got));
     }
-    forget_all();  // behind abort, until which the link may read what was started
+    forget_all();  // after abort: before it the link may still read what was started
     throw why;
   }
   running_ = false;

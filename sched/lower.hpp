@@ -14,8 +14,10 @@ namespace velo::sched {
 
 // The schedule with sends and receives, any that it has replaced. Throws STATE naming the first rank
 // that would wait for ever, ARGUMENT where there are more actions than a list may hold.
-// sends_first: of messages between two actions a rank sends before it receives. For sends that go on
-// while the rank receives: the first message in that order is then under way as soon as before.
+// sends_first: between two actions that are no messages a rank sends before it receives. Only for sends
+// that go on while their rank receives (velo_link.start_send): two that wait could wait for each other.
+// The proof stands: the first message in that order that has not passed is started before its sender
+// waits for another one.
 schedule lower(const schedule& what, bool sends_first = false);
 
 }  // namespace velo::sched

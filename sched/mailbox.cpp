@@ -72,8 +72,9 @@ class mailbox::queue {
     tail_.fetch_add(1, std::memory_order_acq_rel);
   }
 
-  // Of a reader that said that it sleeps, before it looks once more: either its change of tail is
-  // before the writer's, who then sees that it sleeps, or after it, and it sees what was put.
+  // Of a reader, after it said that it sleeps and before it looks once more. Both sides change tail, so
+  // one change comes first: if the reader's, the writer sees that it sleeps; if the writer's, the reader
+  // sees what was put. Not a fence on either side: the thread sanitizer does not know fences.
   void order() { tail_.fetch_add(0, std::memory_order_acq_rel); }
 
   // Of the reader, when it is not empty.

@@ -1,5 +1,5 @@
-// Ranks as threads of one process: each has a context and a rank of a group of its own, and sums up
-// with the others by a collective that is planned once and started every step.
+// Ranks as threads of one process: each has its own context and its place in one group, and sums with
+// the others by a collective that is planned once and started at every step.
 //
 // Ranks that are processes call velo::group::create(context) instead of create_local, under mpirun or
 // torchrun; the rest stays. Build it against an installed velo with:

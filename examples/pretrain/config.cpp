@@ -332,7 +332,7 @@ void configuration::check_parallel() const {
   if (!values.run.trace.empty()) refuse("trace", "is of a whole model, not with", "pp");
   if (p.post_validation && values.run.zero && p.pipeline == "dualpipe")
     refuse("post_validation",
-           "has the two ranks of a dualpipe's stage step at different times, not with", "zero");
+           "lets the two ranks of a dualpipe stage step at different times, so not with", "zero");
   if (p.post_validation && values.memory.swap_optimizer != "off")
     refuse("post_validation", "keeps a copy of the optimizer's state here, not with",
            "swap_optimizer");

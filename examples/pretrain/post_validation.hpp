@@ -8,9 +8,9 @@
 //
 // Sums are kept by rank and added in the order of ranks, so norm, loss and weights have the bits of a
 // run that waits. Cost: a copy of what an update writes on every rank but the last stage's, 12 bytes
-// a parameter in f32 and 14 in bf16, and the time to copy it. Copies of a stage that share its state
-// copy their own, and the weights whole: these are gathered behind every step, which the copies take or
-// leave alike, as they measured together.
+// a parameter in f32 and 14 in bf16, and the time to copy it. With a sharded optimizer a rank copies its
+// own part of moments and masters, and all of the weights, which are gathered after every step. That is
+// safe as ranks with the same stage measure together, so that all of them step, or none does.
 #pragma once
 
 #include <cstdint>

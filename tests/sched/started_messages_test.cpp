@@ -177,7 +177,7 @@ TEST_CASE("who waits for a started send to end is told that it will not") {
   CHECK(all[0].rank == 1);
 }
 
-TEST_CASE("bytes that were not sent as many are not lent") {
+TEST_CASE("a borrow of another size than was sent is refused") {
   const two_ranks two(small_buffer);
   const std::vector<said> all = two.ranks.run([&](int rank) {
     const std::vector<char> mine = text_of(0, 100000);

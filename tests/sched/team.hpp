@@ -1,6 +1,7 @@
 // Executors of all ranks of a schedule, on threads of the test, over a mailbox or over a group.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <thread>
@@ -12,7 +13,7 @@ namespace velo::test {
 
 constexpr std::int64_t second = 1000000000;
 constexpr std::uint64_t small_buffer = 8192;  // of a group: each rank lends 256 KiB
-constexpr std::uint64_t old_link_size = 40;   // of a velo_link without start_send
+constexpr std::uint64_t old_link_size = offsetof(velo_link, start_send);
 
 inline std::string last_error() {
   char said[1024];

@@ -6,7 +6,7 @@
  * VELO_EXECUTOR_TENSORS of them, with sizes that may differ from one micro-batch to the next; sizes
  * travel only when they change.
  *
- * Messages go over a link: three functions that move bytes to and from other ranks. A mailbox
+ * Messages go over a link: functions that move bytes to and from other ranks. A mailbox
  * (velo_mailbox) has links for ranks that are threads of one process, a group (velo_group_get_link)
  * for ranks that are processes, of one host or many; a host may bring links of its own.
  *
@@ -242,7 +242,8 @@ VELO_API velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, v
 VELO_API velo_status velo_group_get_link(velo_group group, velo_link* link);
 
 /* An executor of one rank of a schedule, as it stands now. Memory for what is received is of the
- * context, unless the link lends it. executor: receives the handle; destroy it with velo_executor_destroy.
+ * context, unless the link lends it. executor: receives the handle; destroy it with
+ * velo_executor_destroy.
  * Thread class: any. Errors: NULL (also a function that the row, validation or another of the link
  * needs), HANDLE, STRUCT, ARGUMENT (rank, flags, those of the link; with validation, state_size and rows
  * that do not end with OPTIMIZER), UNSUPPORTED (a field of newer headers), STATE, MEMORY. */

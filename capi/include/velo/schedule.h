@@ -105,8 +105,8 @@ enum {
                                      that they wait for */
   VELO_SCHEDULE_SWAP = 16,      /* NANOPIPE: what W that are put off need is on the host
                                      meanwhile */
-  VELO_SCHEDULE_OPTIMIZER = 32  /* any kind: rows end with OPTIMIZER of each of the rank's stages;
-                                     every action is stored then, of a schedule of up to 2^25 */
+  VELO_SCHEDULE_OPTIMIZER = 32  /* any kind of at most 2^25 actions, all of which are then stored:
+                                     rows end with OPTIMIZER of each of the rank's stages */
 };
 
 /* What actions take, in any unit of time. A whole rank's, for one micro-batch: a stage takes its
