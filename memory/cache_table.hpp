@@ -1,12 +1,13 @@
-// A pool's caches, each at the place of its thread, so that a thread finds its own with a few loads
-// and no call, and by the same comparison that its call may take what is at hand: the key of a place
-// is the thread and the handle, with its generation, and Linux hands a child of a fork all places
-// wiped.
+// A pool's thread caches by thread: finding one's own takes three loads and no call.
 //
-// A place is a page and follows from the address of the thread's control block, so that stacks that
-// lie one behind the other have different ones. A thread may also stand at a second place; where
-// others stand at both, or there are no places, its cache lies elsewhere and is found by the pool's
-// key for pthread_getspecific. Places where nobody stands have no memory. Cost: three loads.
+// One comparison answers all that a fast call has to know. A place's key is thread + handle, generation
+// included, so a stale handle, another thread's place and an empty one (0) all differ; in a child of a
+// fork all places are zero (MADV_WIPEONFORK), so nothing is found there.
+//
+// A place is a page, chosen by the address of the thread's control block, so that neighboring stacks have
+// different ones. A thread may stand at a second place; where both are taken, or there are no places, its
+// cache is on the heap and found by pthread_getspecific. A place gets its page with its first thread and
+// keeps it.
 #pragma once
 
 #include <pthread.h>
@@ -57,8 +58,8 @@ class cache_table {
  private:
   static constexpr std::uint64_t count = 256;
 
-  // Other threads' addresses differ by less than two generations of a handle do: no two keys of a pool
-  // are the same, and none is 0.
+  // Two threads' addresses differ by less than handles of two generations do: keys of a pool differ, and
+  // none is 0.
   static std::uint64_t key_of(std::uint64_t thread, const void* handle) noexcept {
     return thread + reinterpret_cast<std::uintptr_t>(handle);
   }

@@ -1,12 +1,12 @@
-// Free blocks by size: one that is large enough, and hardly larger than it has to be.
+// Free blocks by size: segregated lists with bits over them, as in TLSF. It finds a block that is large
+// enough, and hardly larger than it has to be.
 //
-// Sizes fall into bins, 32 to a power of two, below 4 KiB one for each size; bits say which bins hold
-// anything. A bin is a list, last in, first out, whose links are in the blocks themselves. Of the bin
-// that a size falls into the best of the first few blocks serves it, else any of the bin behind it,
-// which is at most a 16th too large; where that is empty the whole first bin is looked through before
-// larger ones, so that what fits well is always found. A bin remembers what no block of it exceeds, so
-// nobody looks through it twice for what it does not have. Cost: a few bits and one or two blocks,
-// however many there are.
+// Sizes, less than 2^45 bytes, fall into bins, 32 to a power of two, below 4 KiB one for each size. A bin
+// is a list, last in, first out, linked through the blocks. A request takes the best of the first 8
+// blocks of its own bin, else any of the next bin, at most a 16th too large; where that is empty its own
+// bin is searched to the end before larger ones, so that what fits well is always found. A bin remembers
+// a bound on its sizes, so that no search for more is repeated. Cost: two bits and up to 8 blocks; of
+// the search and of largest(), the length of one bin.
 #pragma once
 
 #include <cstdint>

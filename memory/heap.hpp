@@ -103,7 +103,7 @@ class heap {
 
   std::uint64_t reserved() const noexcept { return reserved_; }
   std::uint64_t free_bytes() const noexcept { return free_.bytes(); }
-  bool has_free(std::uint64_t bytes) const noexcept {  // at most the range's
+  bool has_free(std::uint64_t bytes) const noexcept {  // bytes: at most the range's size
     return free_.find(bytes) != nullptr;
   }
   const block* largest_free() const noexcept { return free_.largest(); }

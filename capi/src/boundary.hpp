@@ -1,9 +1,9 @@
 // How structs and texts cross the C boundary, the same for every entry.
 //
-// A struct begins with its size as its caller compiled it. Coming in: below the minimum or above
-// 4096 is VELO_ERR_STRUCT, seen before anything else is read; a shorter one is completed with
-// defaults; a longer one whose tail is not zero asks for what this library does not know,
-// VELO_ERR_UNSUPPORTED. Going out: never a byte beyond the caller's size.
+// A struct begins with its size as its caller compiled it. Coming in: below the minimum, above
+// 4096 or, of a shorter one, no multiple of its alignment is VELO_ERR_STRUCT, seen before anything else
+// is read; a shorter one is completed with defaults; a longer one whose tail is not zero asks for what
+// this library does not know, VELO_ERR_UNSUPPORTED. Going out: never a byte beyond the caller's size.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ struct reserved_word<T, std::void_t<decltype(T::reserved)>> {
 };
 
 // The caller's struct over `complete`, which holds the defaults of what the caller's headers did
-// not have. No headers have a size that ends within a pointer.
+// not have. A size that no sizeof can be would end within a field.
 template <class T>
 T read_struct(const T* given, std::uint32_t minimum, const char* argument, T complete) {
   static_assert(std::is_trivially_copyable_v<T>);

@@ -27,10 +27,10 @@ static_assert(sizeof(velo_link) >= link_size && sizeof(velo_executor_desc) >= de
               sizeof(velo_executor_stats) >= stats_size);
 constexpr std::uint64_t most_state = 65536;
 
-// Functions that make sense together.
+// A function of the link that another one needs.
 void require_with(const char* one, bool is_given, const char* other, bool other_is_given) {
   if (is_given && !other_is_given)
-    fail(VELO_ERR_NULL, other, text("a function, as with %s", one), "NULL");
+    fail(VELO_ERR_NULL, other, text("a function, since %s is given", one), "NULL");
 }
 
 velo_link read_link(const velo_link* given, std::int32_t ranks) {

@@ -189,8 +189,8 @@ VELO_INLINE int last_steps_of(const micro_args& x) {
   return x.words < tail ? x.words : tail;
 }
 
-// With the ends fetched a row at a time: all at once they take every buffer for misses, and the loads of
-// operands wait behind them.
+// With the ends fetched a row at a time: all at once they take every line-fill buffer, and the loads of
+// operands wait for one.
 template <class Operand, fetching Fetch, int Rows, int Vectors>
 VELO_INLINE void multiply_last_steps(register_block<Rows, Vectors>& sums, cursor& at,
                                      const micro_args& x, int row, int column) {

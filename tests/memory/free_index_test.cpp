@@ -31,7 +31,7 @@ std::vector<std::unique_ptr<block>> make_blocks(std::uint64_t count) {
 }  // namespace
 
 TEST_CASE(
-    "a block is found where one is large enough, and is at most a 32nd larger than the best") {
+    "a block is found where one is large enough, and is at most a 16th larger than the best") {
   std::mt19937_64 random(7);
   free_index index;
   std::set<block*, by_size> expected;
@@ -65,7 +65,7 @@ TEST_CASE(
     if (found != nullptr) {
       REQUIRE(expected.count(const_cast<block*>(found)) == 1);
       REQUIRE(found->size >= probe.size);
-      REQUIRE(found->size <= (*best)->size + (*best)->size / 32);
+      REQUIRE(found->size <= (*best)->size + (*best)->size / 16);
     }
     REQUIRE(index.bytes() == bytes);
     const block* largest = index.largest();

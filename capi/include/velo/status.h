@@ -34,7 +34,7 @@ enum {
   /* Validation: nothing was done, outputs are untouched. */
   VELO_ERR_NULL = 1,         /* a required pointer or handle is NULL */
   VELO_ERR_HANDLE = 2,       /* a handle of another kind, or one that was destroyed */
-  VELO_ERR_STRUCT = 3,       /* struct_size below the minimum or above 4096 */
+  VELO_ERR_STRUCT = 3,       /* struct_size below the minimum, above 4096 or of no version */
   VELO_ERR_ARGUMENT = 4,     /* a number, string or enumerator out of its range */
   VELO_ERR_RANK = 5,         /* a tensor with the wrong number of dimensions */
   VELO_ERR_SHAPE = 6,        /* a tensor whose sizes do not agree with the others */

@@ -7,8 +7,8 @@
  * micro-batch, what is recomputed, the order of the pipeline (schedule.h), and how layers are split
  * over stages. It either becomes a plan, priced by the simulator of schedules and with memory itemised
  * by rank, or is rejected with a reason. examples/tune/README.md lists keys, units, defaults and
- * formulas; VELO_TUNING_ASSUMPTIONS repeats them, and VELO_TUNING_JSON has for an order that was
- * searched for the cap and the costs with which velo_schedule_create makes it again.
+ * formulas; VELO_TUNING_ASSUMPTIONS repeats them, and VELO_TUNING_JSON has, of an order that a
+ * search found, the cap and the costs with which velo_schedule_create makes it again.
  *
  * Nothing is measured or run: a plan is as good as its profile.
  *

@@ -40,7 +40,7 @@ inline outcome<> query(velo_context context, velo_transport transport) {
 // Owns a rank of a group.
 class group : public detail::owner<velo_group, detail::destroy_group> {
  public:
-  // A rank of the launcher's group, of one without a launcher; or as described.
+  // Without a description: a rank of the launcher's group, or a group of one where there is no launcher.
   static outcome<group> create(velo_context context) { return create_from(context, nullptr); }
   static outcome<group> create(velo_context context, const velo_group_desc& desc) {
     return create_from(context, &desc);
