@@ -79,7 +79,17 @@ class text_number {
   char* first_ = digits_ + longest - 1;
 };
 
-// One behind the other, without a look at the locale; there is room for the longest line.
+// The eight digits of a number below 2^32 as they lie in memory: each half byte gets a byte of its own.
+std::uint64_t hex_digits(std::uint64_t n) noexcept {
+  constexpr std::uint64_t ones = 0x0101010101010101;
+  n = (n | n << 16) & 0x0000ffff0000ffff;
+  n = (n | n << 8) & 0x00ff00ff00ff00ff;
+  n = (n | n << 4) & (ones * 15);
+  const std::uint64_t above_9 = (n + ones * 6) >> 4 & ones;
+  return __builtin_bswap64(n + ones * '0' + above_9 * ('a' - '0' - 10));
+}
+
+// One behind the other, without a look at the locale; there is room for the longest lines.
 class line_writer {
  public:
   explicit line_writer(char* to) : at_(to) {}
@@ -95,10 +105,13 @@ class line_writer {
     else
       at_ = std::to_chars(at_, at_ + 20, n).ptr;
   }
+  // All 16 digits, moved to the front so that the zeros before the number come last.
   void add_hex(std::uint64_t n) noexcept {
     const int digits = n != 0 ? (67 - __builtin_clzll(n)) / 4 : 1;
-    for (int shift = 4 * (digits - 1); shift >= 0; shift -= 4)
-      *at_++ = "0123456789abcdef"[n >> shift & 15];
+    n <<= 64 - 4 * digits;
+    const std::uint64_t text[] = {hex_digits(n >> 32), hex_digits(n & 0xffffffff)};
+    std::memcpy(at_, text, sizeof text);
+    at_ += digits;
   }
   char* end() const noexcept { return at_; }
 
@@ -160,27 +173,23 @@ class trace final : public adaptor {
   void write_records() noexcept {
     const core::uncancelled here;
     char text[most * longest_line];
-    int length = 0;
+    line_writer lines(text);
     for (int i = 0; i < count_; ++i) {
       const record& r = records_[i];
-      line_writer line(text + length);
       if (r.thread != thread_) thread_text_.set(static_cast<std::uint64_t>(thread_ = r.thread));
-      line.add(thread_text_);
-      line.add(',');
-      line.add(written_);
+      lines.add(thread_text_);
+      lines.add(',');
+      lines.add(written_);
       written_.next();
-      line.add(*r.done);
-      line.add_hex(address(r.memory));
-      line.add(',');
-      line.add(r.bytes);
-      line.add(',');
-      line.add(address(r.stream));
-      line.add('\n');
-      length = static_cast<int>(line.end() - text);
-      if (length < static_cast<int>(sizeof text) - longest_line && i + 1 < count_) continue;
-      write_out(text, static_cast<std::size_t>(length));
-      length = 0;
+      lines.add(*r.done);
+      lines.add_hex(address(r.memory));
+      lines.add(',');
+      lines.add(r.bytes);
+      lines.add(',');
+      lines.add(address(r.stream));
+      lines.add('\n');
     }
+    write_out(text, static_cast<std::size_t>(lines.end() - text));
     count_ = 0;
   }
 
