@@ -4,6 +4,7 @@
 #include "capi/src/allocator.hpp"
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
+#include "capi/src/pool_of.hpp"
 #include "core/guard.hpp"
 #include "memory/adaptor/adaptor.hpp"
 
@@ -18,12 +19,11 @@ constexpr std::uint32_t desc_size = 48;
 constexpr std::uint32_t stats_size = 48;
 static_assert(sizeof(velo_adaptor_desc) >= desc_size && sizeof(velo_adaptor_stats) >= stats_size);
 
-memory::adaptor& adaptor_of(velo_adaptor handle, const char* argument = "adaptor") {
-  return *core::resolve<memory::held_adaptor>(handle, argument).what;
+memory::adaptor& adaptor_of(velo_adaptor handle) {
+  return *core::resolve<memory::held_adaptor>(handle, "adaptor").what;
 }
 
-std::unique_ptr<memory::adaptor> make(const velo_adaptor_desc& desc) {
-  const velo_allocator below = capi::read_allocator(desc.upstream, "desc.upstream");
+std::unique_ptr<memory::adaptor> make(const velo_adaptor_desc& desc, const velo_allocator& below) {
   switch (desc.kind) {
     case VELO_ADAPTOR_LIMIT:
       return memory::make_limit(below, desc.limit);
@@ -40,14 +40,26 @@ std::unique_ptr<memory::adaptor> make(const velo_adaptor_desc& desc) {
   }
 }
 
-// What velo_adaptor_allocator gives out. user: the handle, so that calls after the adaptor's end are
-// seen.
+// A call of what velo_adaptor_allocator gave out: f(adaptor). user: the handle, so that calls after
+// the adaptor's end are seen.
+template <class F>
+void call(const char* function, void* user, F&& f) {
+  core::guard(
+      function,
+      [&] {
+        auto& held = core::resolve<memory::held_adaptor>(static_cast<velo_adaptor>(user), "user");
+        if (!held.calls_host) return f(*held.what);
+        const core::uncancelled here;
+        f(*held.what);
+      },
+      core::of_operator{});
+}
+
 void* allocate_through(void* user, uint64_t bytes, uint64_t alignment, const velo_device* device,
                        void* stream) {
   void* memory = nullptr;
-  core::guard("velo_allocator.allocate", [&] {
-    memory = adaptor_of(static_cast<velo_adaptor>(user), "user")
-                 .allocate({bytes, alignment, device, stream});
+  call("velo_allocator.allocate", user, [&](memory::adaptor& through) {
+    memory = through.allocate({bytes, alignment, device, stream});
   });
   return memory;
 }
@@ -55,10 +67,14 @@ void* allocate_through(void* user, uint64_t bytes, uint64_t alignment, const vel
 void deallocate_through(void* user, void* memory, uint64_t bytes, const velo_device* device,
                         void* stream) {
   if (memory == nullptr) return;
-  core::guard("velo_allocator.deallocate", [&] {
-    adaptor_of(static_cast<velo_adaptor>(user), "user")
-        .deallocate(memory, {bytes, 0, device, stream});
+  call("velo_allocator.deallocate", user, [&](memory::adaptor& through) {
+    through.deallocate(memory, {bytes, 0, device, stream});
   });
+}
+
+bool is_own(const velo_allocator& given) noexcept {
+  return capi::is_of_pool(given) ||
+         (given.allocate == &allocate_through && given.deallocate == &deallocate_through);
 }
 
 }  // namespace
@@ -68,9 +84,11 @@ extern "C" {
 velo_status velo_adaptor_create(const velo_adaptor_desc* desc, velo_adaptor* adaptor) {
   return core::guard("velo_adaptor_create", [&] {
     capi::required(adaptor, "adaptor");
-    std::unique_ptr<memory::adaptor> made = make(capi::read_struct(desc, desc_size, "desc", {}));
-    *adaptor = core::handle_of(
-        core::make_object<memory::held_adaptor>(nullptr, memory::held_adaptor{std::move(made)}));
+    const velo_adaptor_desc read = capi::read_struct(desc, desc_size, "desc", {});
+    const velo_allocator below = capi::read_allocator(read.upstream, "desc.upstream");
+    const bool calls_host = read.kind == VELO_ADAPTOR_CALLBACK || !is_own(below);
+    *adaptor = core::handle_of(core::make_object<memory::held_adaptor>(
+        nullptr, memory::held_adaptor{make(read, below), calls_host}));
   });
 }
 

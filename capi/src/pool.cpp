@@ -146,14 +146,21 @@ void* allocate_for_context(void* user, uint64_t bytes, uint64_t alignment, const
 void deallocate_for_context(void* user, void* memory, uint64_t bytes, const velo_device*,
                             void* stream) {
   const auto handle = static_cast<velo_pool>(user);
-  core::guard("velo_allocator.deallocate", [&] {
-    if (memory == nullptr) return;
-    free_in(handle, core::resolve<memory::pool>(handle, "user"), memory, bytes,
-            static_cast<velo_stream>(stream));
-  });
+  core::guard(
+      "velo_allocator.deallocate",
+      [&] {
+        if (memory == nullptr) return;
+        free_in(handle, core::resolve<memory::pool>(handle, "user"), memory, bytes,
+                static_cast<velo_stream>(stream));
+      },
+      core::of_operator{});
 }
 
 }  // namespace
+
+bool capi::is_of_pool(const velo_allocator& given) noexcept {
+  return given.allocate == &allocate_for_context && given.deallocate == &deallocate_for_context;
+}
 
 extern "C" {
 

@@ -3,6 +3,7 @@
 
 #include "core/failure.hpp"
 #include "memory/pool.hpp"
+#include "velo/context.h"
 
 namespace velo::capi {
 
@@ -13,5 +14,8 @@ __attribute__((always_inline)) inline memory::pool& pool_of(velo_pool handle) {
     core::fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
   return found;
 }
+
+// Whether it is what velo_pool_allocator gives out.
+bool is_of_pool(const velo_allocator& given) noexcept;
 
 }  // namespace velo::capi

@@ -85,6 +85,7 @@ std::unique_ptr<adaptor> make_callback(const velo_allocator& upstream, velo_memo
 // What a handle stands for.
 struct held_adaptor {
   std::unique_ptr<adaptor> what;
+  bool calls_host;  // as far as can be told: not where what it calls is velo's own
 };
 
 }  // namespace velo::memory

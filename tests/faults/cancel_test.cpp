@@ -63,6 +63,54 @@ TEST_CASE("a cancellation that is asked for during a call takes effect after it"
   }
 }
 
+TEST_CASE("a thread cancelled in what an adaptor calls returns from the call first") {
+  velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
+  desc.upstream = &host;
+  velo_adaptor below = nullptr, above = nullptr;
+  velo_allocator of_host = VELO_ALLOCATOR_INIT, of_event = VELO_ALLOCATOR_INIT;
+  desc.kind = VELO_ADAPTOR_STATISTICS;
+  REQUIRE(velo_adaptor_create(&desc, &below) == VELO_OK);
+  REQUIRE(velo_adaptor_allocator(below, &of_host) == VELO_OK);
+  desc.upstream = &of_host;
+  desc.kind = VELO_ADAPTOR_CALLBACK;
+  desc.event = [](void*, velo_memory_event, void*, std::uint64_t, void*) {
+    pthread_testcancel();
+    return 0;
+  };
+  REQUIRE(velo_adaptor_create(&desc, &above) == VELO_OK);
+  REQUIRE(velo_adaptor_allocator(above, &of_event) == VELO_OK);
+  for (const velo_allocator* calls : {&of_host, &of_event}) {
+    void* got = nullptr;
+    struct asked_for {
+      const velo_allocator& calls;
+      void*& got;
+    } asked{*calls, got};
+    pthread_t thread{};
+    REQUIRE(pthread_create(
+                &thread, nullptr,
+                [](void* argument) -> void* {
+                  const auto& a = *static_cast<asked_for*>(argument);
+                  const velo_device cpu = {VELO_DEVICE_CPU, 0};
+                  pthread_cancel(pthread_self());
+                  a.got = a.calls.allocate(a.calls.user, 100, 64, &cpu, nullptr);
+                  a.calls.deallocate(a.calls.user, a.got, 100, &cpu, nullptr);
+                  pthread_testcancel();
+                  return argument;
+                },
+                &asked) == 0);
+    void* result = nullptr;
+    REQUIRE(pthread_join(thread, &result) == 0);
+    CHECK(result == PTHREAD_CANCELED);
+    CHECK(got != nullptr);
+  }
+  velo_adaptor_stats stats = VELO_ADAPTOR_STATS_INIT;
+  REQUIRE(velo_adaptor_get_stats(below, &stats) == VELO_OK);
+  CHECK(stats.allocations == 2);
+  CHECK(stats.frees == 2);
+  velo_adaptor_destroy(above);
+  velo_adaptor_destroy(below);
+}
+
 TEST_CASE("a thread cancelled while it waits for a stream returns from the call first") {
   world w;
   w.open();
