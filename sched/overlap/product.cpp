@@ -16,8 +16,8 @@ constexpr overlap_kernel sliced{overlap_kernel::way::sliced},
     composition{overlap_kernel::way::composition}, reference{overlap_kernel::way::reference};
 
 constexpr ops::kernel_entry entries[] = {
-    {"sliced", core::isa::avx2, &sliced, VELO_DEVICE_CPU, 2},
-    {"composition", core::isa::avx2, &composition, VELO_DEVICE_CPU, 1},
+    {"sliced", core::isa::scalar, &sliced, VELO_DEVICE_CPU, 2},
+    {"composition", core::isa::scalar, &composition, VELO_DEVICE_CPU, 1},
     {"reference", core::isa::scalar, &reference}};
 
 ops::element_type type_of(velo_dtype dtype) {
