@@ -153,9 +153,10 @@ TEST_CASE("a part and its parent end apart") {
 
 TEST_CASE("a part keeps its turn among the calls of its parent") {
   const local_ranks ranks(2);
+  const velo_stream queues[] = {ranks.context(0).new_stream(), ranks.context(1).new_stream()};
   std::atomic<int> wrong{0};
   ranks.require([&](int rank) {
-    const velo_stream queue = ranks.context(rank).new_stream();
+    const velo_stream queue = queues[rank];
     std::int64_t values[40];
     for (int i = 0; i < 40; ++i) {
       values[i] = i;
