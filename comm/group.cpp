@@ -229,6 +229,21 @@ void group::drop_failed(const ticket& place, const operation& what) noexcept {
   finish(place, ending::dropped);
 }
 
+void group::rethrow_for_both(const side& first, const side& second) {
+  const auto ended = [](const side& one) { return one.in != nullptr && one.in->has_ended(); };
+  const bool has_first = ended(first), has_second = ended(second);
+  const auto miss = [](const side& one) {
+    if (one.in != nullptr) one.in->tell_peers(one.what, "another group has ended");
+  };
+  if (has_first) miss(second);
+  if (has_second) miss(first);
+  if (core::current_failure().code == VELO_ERR_PEER) {
+    if (has_first) first.in->raise_if_ended();
+    if (has_second) second.in->raise_if_ended();
+  }
+  throw;
+}
+
 void group::fail(const operation& what) noexcept {
   tell_peers(what, core::current_failure().cause);
 }

@@ -76,8 +76,14 @@ class group {
   void drop(const ticket& place, const operation& what) noexcept;
   // In a catch block: drops a ticket for what was caught, and says so.
   void drop_failed(const ticket& place, const operation& what) noexcept;
-  // Tells the others that a call does not come, for which this rank has not even a ticket.
-  void miss(const operation& what) noexcept { tell_peers(what, "another group has ended"); }
+  // In a catch block: of a call that two groups were to take at one time. Where one has ended, the ranks
+  // of the other, who wait for a call that does not come, are told. Throws what ended the first that
+  // has, whichever of the two was asked first; what was caught, if that is not why. in: may be nullptr.
+  struct side {
+    group* in;
+    const operation& what;
+  };
+  [[noreturn]] static void rethrow_for_both(const side& first, const side& second);
   bool has_ended() const noexcept { return link_->has_failed(); }
   std::int64_t relay_room() const noexcept { return link_->relay_room(); }
   bool starts_messages() const noexcept { return link_->starts_messages(); }

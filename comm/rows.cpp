@@ -218,8 +218,8 @@ void exchange_rows(transport& link, core::execution& on, const routes& call, int
   if (!fits) own.raise(call);
 }
 
-// One lock inside the other, always the same first. Where one group has ended, the ranks of the other
-// wait for a call that does not come, and are told.
+// One lock inside the other, always the same first; of two groups that have ended, `across`, which the
+// call uses first, is named.
 void enter_both(const core::stream& on, const routes& call, places& in,
                 const std::function<void()>& queue) {
   const operation all = call.whole();
@@ -230,9 +230,7 @@ void enter_both(const core::stream& on, const routes& call, places& in,
     first.enter(on, inside_first ? in.inside : in.across, all,
                 [&] { second.enter(on, inside_first ? in.across : in.inside, all, queue); });
   } catch (...) {
-    if (first.has_ended()) second.miss(all);
-    if (second.has_ended()) first.miss(all);
-    throw;
+    group::rethrow_for_both({call.across, all}, {call.inside, all});
   }
 }
 

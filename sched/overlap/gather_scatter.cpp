@@ -244,8 +244,7 @@ const char* reject(const Args&, const problem& p, const ops::kernel_entry& kerne
 }
 
 // Into both groups at one time: into the one that lies lower in memory first, so that two calls at a
-// time are in the same order in both. Where one has ended, the ranks of the other wait for a call that
-// does not come, and are told.
+// time are in the same order in both.
 template <class Args>
 void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {
   constexpr bool both = std::is_same_v<Args, velo_all_gather_matmul_reduce_scatter_args>;
@@ -257,16 +256,11 @@ void enter(const Args&, problem& p, core::stream& on, const ops::enqueue& put) {
       second{&p.scattering, both ? "args.scatter_group" : "args.group", scatter_of(p)};
   if (std::less<>()(second.in->group, first.in->group)) std::swap(first, second);
   const auto then = [&] { enter_group(*second.in, second.argument, second.what, on, put); };
-  const auto miss = [](const named& other, const named& ended) {
-    comm::group *of = other.in->group, *by = ended.in->group;
-    if (of != nullptr && by != nullptr && by->has_ended()) of->miss(other.what);
-  };
   try {
     enter_group(*first.in, first.argument, first.what, on, ops::enqueue(then));
   } catch (...) {
-    miss(first, second);
-    miss(second, first);
-    throw;
+    comm::group::rethrow_for_both({p.gathering.group, gather_of(p)},
+                                  {p.scattering.group, scatter_of(p)});
   }
 }
 

@@ -90,6 +90,11 @@ void sleep_ms(int ms) {
   std::this_thread::sleep_for(std::chrono::milliseconds(ms));
 }
 
+bool has_ended(velo_group group) {
+  velo_group_info info = VELO_GROUP_INFO_INIT;
+  return velo_group_get_info(group, &info) != VELO_OK || info.failed != 0;
+}
+
 // Two groups of the same threads.
 class two_groups {
  public:
@@ -120,13 +125,15 @@ TEST_CASE(
       INFO("operator " << static_cast<int>(what) << ", round " << round);
       const two_groups all(3);
       std::atomic<int> calls{0};
+      std::atomic<bool> over{false};
       std::thread aborts([&] {
-        while (calls < 4 + round) sleep_ms(0);
+        while (calls < 4 + round && !over) std::this_thread::yield();
         velo_group_abort(all.ranks.group(2));
       });
       const std::vector<said> ends = all.ranks.run([&](int rank) {
         return call_for_ever(what, all.ranks.stream(rank), all.of(rank), 3, {}, calls);
       });
+      over = true;  // a failure before the abort fails the test, and does not keep it waiting
       aborts.join();
       for (const said& one : ends) {
         CHECK(one.code == VELO_ERR_PEER);
@@ -137,23 +144,30 @@ TEST_CASE(
 }
 
 TEST_CASE("a rank that cannot begin, one of its two groups having ended, is told to the other's") {
-  for (const bool first : {true, false}) {
-    const two_groups all(3);
-    std::atomic<int> calls{0};
-    const auto begin = std::chrono::steady_clock::now();
-    const std::vector<said> ends = all.ranks.run([&](int rank) {
-      if (rank == 2) {
-        sleep_ms(50);  // while the others wait for it in the first group
-        velo_group_abort(first ? all.of(2).first : all.of(2).second);
+  for (const bool gathering : {true, false})
+    for (const bool swapped : {false, true}) {  // whichever lies lower in memory
+      INFO((gathering ? "gather_group" : "scatter_group") << (swapped ? ", swapped" : ""));
+      const two_groups all(3);
+      const auto of = [&](int rank) {
+        const groups in = all.of(rank);
+        return swapped ? groups{in.second, in.first} : in;
+      };
+      std::atomic<int> calls{0};
+      const auto begin = std::chrono::steady_clock::now();
+      const std::vector<said> ends = all.ranks.run([&](int rank) {
+        if (rank == 2) {
+          sleep_ms(50);  // while the others wait for it in gather_group
+          velo_group_abort(gathering ? of(2).first : of(2).second);
+          while (gathering && !has_ended(of(2).second)) sleep_ms(1);  // since they drop their calls
+        }
+        return call_for_ever(op::gather_scatter, all.ranks.stream(rank), of(rank), 3, {}, calls);
+      });
+      CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));  // no deadline
+      for (const said& one : ends) {
+        CHECK(one.code == VELO_ERR_PEER);
+        CHECK(one.rank == 2);
       }
-      return call_for_ever(op::gather_scatter, all.ranks.stream(rank), all.of(rank), 3, {}, calls);
-    });
-    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(10));  // not the deadline
-    for (const said& one : ends) {
-      CHECK(one.code == VELO_ERR_PEER);
-      CHECK(one.rank == 2);
     }
-  }
 }
 
 // Rank 0 has little to multiply, and waits while rank 1 reads its rows.
@@ -161,8 +175,9 @@ TEST_CASE("a rank that fails keeps its rows until nobody multiplies them any mor
   for (int round = 0; round < 8; ++round) {
     const two_groups all(2);
     std::atomic<int> calls{0};
+    std::atomic<bool> over{false};
     std::thread aborts([&] {
-      while (calls < 2) sleep_ms(0);
+      while (calls < 2 && !over) std::this_thread::yield();
       sleep_ms(1 + round % 4);
       velo_group_abort(all.ranks.group(1));
     });
@@ -170,6 +185,7 @@ TEST_CASE("a rank that fails keeps its rows until nobody multiplies them any mor
       return call_for_ever(op::gather, all.ranks.stream(rank), all.of(rank), 2,
                            {rank == 0 ? 8 : 1000, 2000}, calls);
     });
+    over = true;
     aborts.join();
     for (const said& one : ends) CHECK(one.code == VELO_ERR_PEER);
   }
