@@ -26,7 +26,7 @@ void meeting::meet() {
   const std::uint64_t agreed = box(rank).signature;
   bool same = true;
   for (int peer = 0; peer < size; ++peer) {
-    wait(peer, box(peer).sequence, sequence_);
+    wait(peer, &meeting::arrival, sequence_);
     same = same && box(peer).signature == agreed;
   }
   if (same) return;
@@ -71,7 +71,7 @@ void meeting::disagree(int with, std::int64_t wanted, std::int64_t got) {
 }
 
 void meeting::begin_step() {
-  for (int peer = 0; peer < size; ++peer) wait(peer, at_.area.state(peer).steps, at_.steps);
+  for (int peer = 0; peer < size; ++peer) wait(peer, &meeting::steps_of, at_.steps);
 }
 
 void meeting::post_step() {
@@ -79,7 +79,7 @@ void meeting::post_step() {
 }
 
 void meeting::await_step() {
-  for (int peer = 0; peer < size; ++peer) wait(peer, at_.area.state(peer).steps, at_.steps + 1);
+  for (int peer = 0; peer < size; ++peer) wait(peer, &meeting::steps_of, at_.steps + 1);
 }
 
 fault meeting::fault_now() const {
@@ -90,8 +90,9 @@ fault meeting::fault_now() const {
   return why;
 }
 
-void meeting::wait_longer(int peer, std::atomic<std::uint64_t>& word, std::uint64_t wanted) {
-  const auto there = [&] { return word.load(std::memory_order_acquire) >= wanted; };
+void meeting::wait_longer(int peer, word by, std::uint64_t wanted) {
+  std::atomic<std::uint64_t>& awaited = (this->*by)(peer);
+  const auto there = [&] { return awaited.load(std::memory_order_acquire) >= wanted; };
   const auto around = [&](std::int64_t waited) {
     raise_if_noted(at_);
     const bool left = at_.area.state(peer).left.load(std::memory_order_acquire) != 0;
@@ -100,24 +101,23 @@ void meeting::wait_longer(int peer, std::atomic<std::uint64_t>& word, std::uint6
     if (waited < at_.timeout_ns) return;
     fault why = fault_now();
     why.kind = fault::how::late;
-    why.culprits = late_ranks();
+    why.culprits = late_ranks(by, wanted);
     if (why.culprits.lowest() >= 0) end_group(at_, why);
   };
-  wait_until(at_, there, around, [&](std::int64_t ns) { at_.area.sleep(peer, word, wanted, ns); });
+  wait_until(at_, there, around,
+             [&](std::int64_t ns) { at_.area.sleep(peer, awaited, wanted, ns); });
 }
 
-// Those that did not arrive; when all did, those that are furthest behind.
-rank_set meeting::late_ranks() const noexcept {
+// Those that are furthest behind, for those in between wait for them. None: all have come meanwhile.
+rank_set meeting::late_ranks(word by, std::uint64_t wanted) const noexcept {
   rank_set late;
-  std::uint64_t least = at_.area.state(rank).steps.load(std::memory_order_acquire);
+  std::uint64_t least = wanted;
   for (int peer = 0; peer < size; ++peer) {
-    if (box(peer).sequence.load(std::memory_order_acquire) < sequence_) late.add(peer);
-    least = std::min(least, at_.area.state(peer).steps.load(std::memory_order_acquire));
+    const std::uint64_t has = (this->*by)(peer).load(std::memory_order_acquire);
+    if (has < least) late = rank_set();
+    least = std::min(least, has);
+    if (has < wanted && has == least) late.add(peer);
   }
-  if (late.lowest() >= 0) return late;
-  for (int peer = 0; peer < size; ++peer)
-    if (peer != rank && at_.area.state(peer).steps.load(std::memory_order_acquire) == least)
-      late.add(peer);
   return late;
 }
 

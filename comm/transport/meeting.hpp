@@ -79,11 +79,19 @@ class meeting {
   opening opening_of(int by) const noexcept;
   std::int64_t meet_for(std::int64_t steps, std::int64_t saying);
   mailbox& box(int of) const noexcept { return at_.area.state(of).boxes[sequence_ % 2]; }
-  void wait(int peer, std::atomic<std::uint64_t>& word, std::uint64_t wanted) {
-    if (word.load(std::memory_order_acquire) < wanted) wait_longer(peer, word, wanted);
+
+  // What a rank is waited for by.
+  using word = std::atomic<std::uint64_t>& (meeting::*)(int of) const noexcept;
+  std::atomic<std::uint64_t>& arrival(int of) const noexcept { return box(of).sequence; }
+  std::atomic<std::uint64_t>& steps_of(int of) const noexcept { return at_.area.state(of).steps; }
+  std::atomic<std::uint64_t>& released_by(int of) const noexcept {
+    return at_.area.state(of).released;
   }
-  void wait_longer(int peer, std::atomic<std::uint64_t>& word, std::uint64_t wanted);
-  rank_set late_ranks() const noexcept;
+  void wait(int peer, word by, std::uint64_t wanted) {
+    if ((this->*by)(peer).load(std::memory_order_acquire) < wanted) wait_longer(peer, by, wanted);
+  }
+  void wait_longer(int peer, word by, std::uint64_t wanted);
+  rank_set late_ranks(word by, std::uint64_t wanted) const noexcept;
   fault fault_now() const;
 
   place& at_;

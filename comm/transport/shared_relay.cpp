@@ -52,7 +52,7 @@ void shared_relay::await_readers() {
 
 void shared_relay::await_released(std::uint64_t pieces) {
   for (int peer = 0; peer < meeting_.size; ++peer)
-    meeting_.wait(peer, at_.area.state(peer).released, released_before_ + pieces);
+    meeting_.wait(peer, &meeting::released_by, released_before_ + pieces);
 }
 
 void shared_relay::show() noexcept {
@@ -63,7 +63,7 @@ void shared_relay::show() noexcept {
 void shared_relay::await_piece() {
   meet();
   for (int peer = 0; peer < meeting_.size; ++peer)
-    meeting_.wait(peer, at_.area.state(peer).steps, steps_before_ + released_ + 1);
+    meeting_.wait(peer, &meeting::steps_of, steps_before_ + released_ + 1);
 }
 
 void shared_relay::release() noexcept {

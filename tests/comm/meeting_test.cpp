@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include "comm/ranks.hpp"
+#include "comm/transport/shared_relay.hpp"
 #include "core/fails.hpp"
 #include "core/stream.hpp"
 
@@ -86,6 +87,80 @@ TEST_CASE("a rank that stops in the middle of a collective is the one that is na
     CHECK(ended[rank].code == VELO_ERR_PEER);
     CHECK(ended[rank].rank == 1);
     CHECK(std::string(ended[rank].got) == "rank 1 not there");
+  }
+}
+
+// Looked at by who waits, between its look at the awaited word and at the deadline.
+class at_each_look final : public comm::peer_watch {
+ public:
+  explicit at_each_look(std::function<void()> act) : act_(std::move(act)) {}
+  bool find_gone(comm::rank_set&, char (&)[128]) noexcept override {
+    act_();
+    return false;
+  }
+
+ private:
+  const std::function<void()> act_;
+};
+
+TEST_CASE("who comes just before the deadline is not late, and nobody else is named") {
+  area_of area(3, 5);
+  const auto come = [&](int rank) {
+    return met(area.at(rank), [](comm::meeting& m) { m.arrive(); }).code;
+  };
+  CHECK(come(2) == VELO_OK);
+  const auto begin = std::chrono::steady_clock::now();
+  bool has_come = false;
+  at_each_look comes_late([&] {
+    const std::chrono::milliseconds deadline{5};
+    if (std::chrono::steady_clock::now() - begin < deadline)
+      std::this_thread::sleep_for(deadline);  // the next look is one beyond it
+    else if (!std::exchange(has_come, true))
+      come(1);
+  });
+  area.at(0).watch = &comes_late;
+  const core::failure ended = met(area.at(0), [](comm::meeting& m) {
+    m.arrive();
+    m.meet();
+  });
+  CHECK(has_come);
+  CHECK(std::string(ended.got) == "");
+  CHECK(ended.code == VELO_OK);
+}
+
+TEST_CASE(
+    "a rank that stops in the middle of a relay is named, and none of those that wait for it") {
+  enum class stop { before_reading, before_the_end };
+  for (const stop at : {stop::before_reading, stop::before_the_end}) {
+    area_of area(3, 100);
+    core::failure ended[3];
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 3; ++rank)
+      threads.emplace_back([&, rank] {
+        ended[rank] = met(area.at(rank), [&](comm::meeting& m) {
+          --area.at(rank).met;  // the relay's in the place of this meeting
+          {
+            comm::shared_relay pieces(area.at(rank), m.what, m.state, true);
+            pieces.await_place();
+            pieces.show();
+            pieces.await_piece();
+            if (rank == 1 && at == stop::before_reading) return;
+            pieces.release();
+            if (at == stop::before_reading) pieces.await_readers();
+            if (rank == 1) return;
+            pieces.finish();
+          }
+          comm::meeting next(area.at(rank), m.what, m.state);
+          next.steps(
+              2, 0, [](std::int64_t) {}, [](std::int64_t) {});
+        });
+      });
+    for (std::thread& one : threads) one.join();
+    CHECK(ended[1].code == VELO_OK);
+    for (const int rank : {0, 2}) {
+      CHECK(ended[rank].code == VELO_ERR_PEER);
+      CHECK(std::string(ended[rank].got) == "rank 1 not there");
+    }
   }
 }
 
