@@ -131,6 +131,11 @@ bool is_own_user(int line) noexcept {
   return getsockopt(line, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid();
 }
 
+bool is_closed(int line) noexcept {
+  pollfd one{line, POLLRDHUP, 0};
+  return poll(&one, 1, 0) > 0;
+}
+
 bool send_packet(int line, const void* bytes, std::size_t size, const int* descriptors,
                  std::size_t count) noexcept {
   iovec body{const_cast<void*>(bytes), size};

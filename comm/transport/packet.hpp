@@ -50,6 +50,7 @@ descriptor listen_at(const std::string& path) noexcept;  // none: errno says why
 descriptor accept_by(int listening, const deadline& until);
 descriptor connect_by(const std::string& path, const deadline& until);
 bool is_own_user(int line) noexcept;
+bool is_closed(int line) noexcept;  // by the other side
 
 bool send_packet(int line, const void* bytes, std::size_t size, const int* descriptors,
                  std::size_t count) noexcept;

@@ -158,6 +158,7 @@ class host {
  private:
   struct guest {
     descriptor line, process;
+    bool has_gone() const { return line && is_closed(line.get()); }
   };
 
   void await_all() {
@@ -171,10 +172,14 @@ class host {
     }
   }
 
+  // Those that have not come, or have gone again since they waited no longer. Of a process that ended
+  // the others learn sooner in the group.
   rank_set missing_ranks() const {
     rank_set missing;
-    for (int rank = 0; rank < at_.size; ++rank)
-      if (!guests_[static_cast<std::size_t>(rank)].process) missing.add(rank);
+    for (int rank = 0; rank < at_.size; ++rank) {
+      const guest& one = guests_[static_cast<std::size_t>(rank)];
+      if (!one.process || (one.has_gone() && !has_ended(one.process.get()))) missing.add(rank);
+    }
     return missing;
   }
 
@@ -193,7 +198,7 @@ class host {
       end_by(line, theirs.rank, text("ranks 1 to %d of %d", at_.size - 1, at_.size),
              text("rank %d of %d", theirs.rank, theirs.size));
     guest& place = guests_[static_cast<std::size_t>(theirs.rank)];
-    if (place.process) {
+    if (place.process && !place.has_gone()) {
       refuse(line.get(), theirs.rank, "each rank once", text("rank %d again", theirs.rank));
       return;
     }
@@ -270,6 +275,7 @@ class visitor {
   explicit visitor(const meeting_place& at)
       : at_(at),
         until_(deadline::after(at.timeout_ns, at.glance)),
+        answered_by_(deadline::after(at.timeout_ns)),
         path_(rendezvous_folder() + "/" + at.name + ".socket"),
         process_(own_process()) {
     host_.add(0);
@@ -291,7 +297,7 @@ class visitor {
     while (all.processes.size() < size) {
       char plus;
       handed.clear();
-      if (!receive(line_.get(), &plus, 1, handed, until_))
+      if (!receive(line_.get(), &plus, 1, handed, answered_by_))
         fail_peer(0, "rank 0 until all have come", "rank 0 gone");
       if (handed.size() != std::min(most_descriptors, size - all.processes.size()))
         fail_io("a descriptor of each rank's process", EMFILE);
@@ -310,11 +316,13 @@ class visitor {
     const int own = process_.get();
     handed.clear();
     return send_packet(line_.get(), &mine, sizeof mine, &own, 1) &&
-           receive(line_.get(), &answer, sizeof answer, handed, until_);
+           receive(line_.get(), &answer, sizeof answer, handed, answered_by_);
   }
 
   const meeting_place& at_;
-  const deadline until_;
+  // Once rank 0 has been reached, its word alone counts: it looks after the others, of whom some may
+  // have been seated already, and have gone on and away, when their word reaches us.
+  const deadline until_, answered_by_;
   const std::string path_;
   const descriptor process_;
   descriptor line_;

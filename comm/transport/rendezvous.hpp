@@ -5,7 +5,8 @@
 // are and hand over a descriptor of their process; when all have come, rank 0 makes a file in memory
 // that has no name and hands its descriptor to all. Nothing is left behind: the socket goes before
 // anybody leaves. What an earlier rank 0 left when it was killed is taken away by the next, which a
-// lock tells from one that lives. Nobody waits beyond the deadline, and who does not come is named.
+// lock tells from one that lives. Nobody waits beyond the deadline, and who does not come, or has given up
+// before all had come, is named; it may come again.
 #pragma once
 
 #include <cstdint>
