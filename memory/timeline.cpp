@@ -33,7 +33,8 @@ struct mark {
 struct course {
   std::vector<memory_levels> columns;
   std::vector<mark> said, refused;
-  std::int64_t peak_live = 0, peak_reserved = 0;
+  memory_levels peaks;  // each purpose's own, at whatever time
+  std::int64_t peak_live = 0;
   double begin = 0, end = 0;
 
   double x(double seconds) const { return left + (seconds - begin) / (end - begin) * width; }
@@ -41,6 +42,11 @@ struct course {
     return std::clamp(static_cast<int>((seconds - begin) / (end - begin) * width), 0, width - 1);
   }
 };
+
+void raise(memory_levels& peaks, const memory_levels& now) {
+  for (int p = 0; p < purposes; ++p) peaks.live[p] = std::max(peaks.live[p], now.live[p]);
+  peaks.reserved = std::max(peaks.reserved, now.reserved);
+}
 
 course course_of(const snapshot& what) {
   course c;
@@ -56,7 +62,7 @@ course course_of(const snapshot& what) {
   c.columns.resize(width);
   memory_levels now = what.events.before;
   c.peak_live = now.all();
-  c.peak_reserved = now.reserved;
+  c.peaks = now;
   std::int64_t highest = now.all();  // in this column
   int at = 0;
   c.columns[0] = now;
@@ -73,7 +79,7 @@ course course_of(const snapshot& what) {
       c.columns[at] = now;
     }
     c.peak_live = std::max(c.peak_live, highest);
-    c.peak_reserved = std::max(c.peak_reserved, now.reserved);
+    raise(c.peaks, now);
     if (e.kind == event_kind::noted && e.address == 0) c.said.push_back({when, &e});
     if (e.kind == event_kind::refused) c.refused.push_back({when, &e});
   }
@@ -85,7 +91,7 @@ class picture {
  public:
   picture(const course& c, std::uint64_t limit) : c_(c) {
     highest_ =
-        static_cast<double>(std::max<std::int64_t>(1, std::max(c.peak_live, c.peak_reserved)));
+        static_cast<double>(std::max<std::int64_t>(1, std::max(c.peak_live, c.peaks.reserved)));
     if (limit != 0 && static_cast<double>(limit) < 1.5 * highest_) {
       limit_ = static_cast<std::int64_t>(limit);
       highest_ = std::max(highest_, static_cast<double>(limit));
@@ -97,7 +103,7 @@ class picture {
     draw_live(out);
     draw_line(out, c_.peak_live, "#2a2", "live");
     draw_reserved(out);
-    if (c_.peak_reserved != c_.peak_live) draw_line(out, c_.peak_reserved, "#000", "reserved");
+    if (c_.peaks.reserved != c_.peak_live) draw_line(out, c_.peaks.reserved, "#000", "reserved");
     if (limit_ != 0) draw_line(out, limit_, "#c00", "limit");
     draw_said(out);
     draw_refused(out);
@@ -135,8 +141,7 @@ class picture {
     std::vector<std::int64_t> below(width, 0);
     int shown = 0;
     for (int p = 0; p < purposes; ++p) {
-      std::int64_t most = 0;
-      for (const memory_levels& l : c_.columns) most = std::max(most, l.live[p]);
+      const std::int64_t most = c_.peaks.live[p];
       if (most == 0) continue;
       append(out, "<path fill=\"%s\" d=\"", fills[p]);
       std::vector<std::int64_t> above(below);
@@ -230,7 +235,7 @@ std::string draw_timeline(const snapshot& what) {
   if (what.events.dropped > 0)
     append(out, " after %llu earlier ones", static_cast<unsigned long long>(what.events.dropped));
   append(out, ", at most %s live and %s reserved</text>\n", bytes(c.peak_live).c_str(),
-         bytes(c.peak_reserved).c_str());
+         bytes(c.peaks.reserved).c_str());
   if (!c.columns.empty()) picture(c, what.limit).draw(out);
   append(out, "<text x=\"%.0f\" y=\"%.0f\">time; areas: the bytes live, by purpose; ", left,
          top + height + 36);

@@ -1,6 +1,8 @@
 // The picture of a history: the levels it shows are the pool's, what callers say does it no harm.
+#include <chrono>
 #include <cmath>
 #include <regex>
+#include <thread>
 
 #include "memory/snapshots.hpp"
 
@@ -48,6 +50,18 @@ TEST_CASE("the picture names peaks, purposes, the limit, texts and refusals") {
   CHECK(shows(picture, ">limit 50.0 MiB<"));
   CHECK(shows(picture, "refused: 100.0 MiB, largest hole"));
   CHECK(shows(picture, "a &lt; b &amp; \"c\"."));
+}
+
+TEST_CASE("a purpose's peak is told though another's is higher in the same column") {
+  live_pool pool;
+  REQUIRE(velo_pool_record(pool, 10000) == VELO_OK);
+  pass_through(pool, VELO_PURPOSE_ACTIVATION, 40 * mib);
+  pass_through(pool, VELO_PURPOSE_GRADIENT, 20 * mib);
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // 1200 columns
+  pass_through(pool, VELO_PURPOSE_INPUT, mib);
+  const std::string picture = picture_of(pool);
+  CHECK(shows(picture, ">activation, at most 40.0 MiB<"));
+  CHECK(shows(picture, ">gradient, at most 20.0 MiB<"));
 }
 
 TEST_CASE("a peak of a moment is seen among a million events") {
