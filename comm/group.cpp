@@ -257,7 +257,7 @@ void group::make_room() {
 void group::begin_if_free(ticket& place) noexcept {
   if (passed_ != place.number - 1) return;
   place.begun = true;
-  past_.begin(place.number, now_ns());
+  past_.begin(place.number);
 }
 
 void group::await_turn(std::uint64_t number) {
@@ -266,7 +266,7 @@ void group::await_turn(std::uint64_t number) {
     raise_if_ended();
     moved_.wait_for(lock, glance);
   }
-  past_.begin(number, now_ns());
+  past_.begin(number);
 }
 
 // Calls have their turns in order, but are dropped in any.
@@ -283,7 +283,7 @@ void group::pass(std::uint64_t number) noexcept {
 
 void group::finish(const ticket& place, ending how) noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
-  past_.end(place.number, how, now_ns());
+  past_.end(place.number, how);
   pass(place.number);
   if (place.queue != nullptr) queues_.erase(std::find(queues_.begin(), queues_.end(), place.queue));
   moved_.notify_all();

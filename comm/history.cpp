@@ -7,6 +7,7 @@ namespace velo::comm {
 
 void history::call(std::uint64_t number, const operation& what) noexcept {
   const std::size_t at = (number - 1) % most;
+  if (at == 0) earlier_ = later_, later_ = core::instant::now(CLOCK_MONOTONIC);
   if (at == records_.size()) records_.emplace_back();
   record& one = records_[at];
   one = record();
@@ -20,10 +21,10 @@ history::record* history::find(std::uint64_t number) noexcept {
   return one.number == number ? &one : nullptr;
 }
 
-void history::begin(std::uint64_t number, std::int64_t now_ns) noexcept {
+void history::begin(std::uint64_t number) noexcept {
   record* one = find(number);
   if (one == nullptr) return;
-  one->begun_ns = now_ns;
+  one->begun = core::ticks_now();
   if (one->terms.kind < collective::send) one->sequence = ++sequence_;
 }
 
@@ -32,14 +33,18 @@ std::uint64_t history::sequence_of(std::uint64_t number) noexcept {
   return one != nullptr ? one->sequence : 0;
 }
 
-void history::end(std::uint64_t number, ending how, std::int64_t now_ns) noexcept {
+void history::end(std::uint64_t number, ending how) noexcept {
   record* one = find(number);
   if (one == nullptr) return;
-  one->ended_ns = now_ns;
+  one->ended = core::ticks_now();
   one->how = how;
 }
 
 void history::append_json(std::string& json) const {
+  const core::tick_scale times(earlier_, core::instant::now(CLOCK_MONOTONIC));
+  const auto ns = [&](std::uint64_t ticks) {
+    return std::to_string(ticks != 0 ? times.at(ticks) : 0);
+  };
   const std::uint64_t first = last_ > most ? last_ - most + 1 : 1;
   json += '[';
   for (std::uint64_t number = first; number <= last_; ++number) {
@@ -47,7 +52,7 @@ void history::append_json(std::string& json) const {
     const char* state = one.how == ending::done      ? "done"
                         : one.how == ending::failed  ? "failed"
                         : one.how == ending::dropped ? "dropped"
-                        : one.begun_ns != 0          ? "begun"
+                        : one.begun != 0             ? "begun"
                                                      : "called";
     json += (number == first ? "{\"call\":" : ",{\"call\":") + std::to_string(number);
     json += ",\"sequence\":" + (one.sequence > 0 ? std::to_string(one.sequence) : "null");
@@ -55,8 +60,8 @@ void history::append_json(std::string& json) const {
     core::append_json_string(json, one.terms.text().c_str());
     json += ",\"bytes\":" + std::to_string(one.bytes);
     json += std::string(",\"state\":\"") + state + "\"";
-    json += ",\"begun_ns\":" + std::to_string(one.begun_ns);
-    json += ",\"ended_ns\":" + std::to_string(one.ended_ns) + "}";
+    json += ",\"begun_ns\":" + ns(one.begun);
+    json += ",\"ended_ns\":" + ns(one.ended) + "}";
   }
   json += ']';
 }

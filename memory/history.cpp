@@ -2,48 +2,12 @@
 // never the other way round.
 #include "memory/history.hpp"
 
-#include <x86intrin.h>
-
 #include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <utility>
 
-#include "core/cpuid.hpp"
-
 namespace velo::memory {
-
-namespace {
-
-std::int64_t clock_ns(clockid_t which) noexcept {
-  timespec now{};
-  clock_gettime(which, &now);
-  return std::int64_t{now.tv_sec} * 1000000000 + now.tv_nsec;
-}
-
-// Whether the counter runs at one rate on all cores, asleep or not: asked of the processor once.
-enum : int { not_asked, steady, unsteady };
-std::atomic<int> counter{not_asked};
-
-__attribute__((noinline)) int ask_counter() noexcept {
-  const int answer = core::bit(core::cpuid(0x80000007).d, 8) ? steady : unsteady;
-  counter.store(answer, std::memory_order_relaxed);
-  return answer;
-}
-
-}  // namespace
-
-std::uint64_t ticks_now() noexcept {
-  int kind = counter.load(std::memory_order_relaxed);
-  if (__builtin_expect(kind == not_asked, 0)) kind = ask_counter();
-  if (__builtin_expect(kind == steady, 1)) return __rdtsc();
-  return static_cast<std::uint64_t>(clock_ns(CLOCK_MONOTONIC));
-}
-
-instant instant::now() noexcept {
-  return {ticks_now(), clock_ns(CLOCK_REALTIME)};
-}
 
 std::int64_t memory_levels::all() const noexcept {
   std::int64_t sum = 0;
@@ -123,7 +87,7 @@ void history::start(std::uint64_t events, const memory_levels& now) {
   bound_ = events;
   dropped_ = past();
   dropped_.before = now;
-  dropped_.begin = instant::now();
+  dropped_.begin = core::instant::now(CLOCK_REALTIME);
   newest_dropped_ = dropped_.begin.ticks;
 }
 
@@ -149,7 +113,7 @@ bool history::add(event e, const char* text) noexcept {
   if (shared_ == nullptr || shared_->count + 1 + places > event_page::most)
     shared_ = exchange(shared_);
   if (shared_ == nullptr) return false;
-  e.ticks = ticks_now();  // in the order of the page
+  e.ticks = core::ticks_now();  // in the order of the page
   const std::uint32_t at = shared_->count;
   if (text != nullptr) std::memcpy(&shared_->events[at + 1], text, e.requested + 1);
   shared_->events[at] = e;
@@ -227,7 +191,7 @@ past history::copy() const {
     all.order.reserve(pages * event_page::most);
     for (const event_page* p = full_.first; p != nullptr; p = p->next) gather(*p, all);
     for (const event_page* p = writing_; p != nullptr; p = p->next) gather(*p, all);
-    all.end = instant::now();
+    all.end = core::instant::now(CLOCK_REALTIME);
   }
   const auto earlier = [](const past::place& a, const past::place& b) { return a.ticks < b.ticks; };
   if (!std::is_sorted(all.order.begin(), all.order.end(), earlier))

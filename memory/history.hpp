@@ -6,8 +6,7 @@
 // happened is always known: dropped events are added up. Nothing is missing after a drop: an event
 // older than the newest one dropped counts as dropped, wherever it lies.
 //
-// Time is the processor's counter of ticks, which all its cores share, and becomes nanoseconds only
-// when somebody reads. A text lies behind its event in as many places for events as it needs.
+// Time is in ticks (core/ticks.hpp), and becomes the wall clock's only when somebody reads. A text lies behind its event in as many places for events as it needs.
 // Thread-safe. Cost of an event: reading the counter (10 ns of 21) and 48 bytes.
 #pragma once
 
@@ -16,21 +15,13 @@
 #include <mutex>
 #include <vector>
 
+#include "core/ticks.hpp"
 #include "memory/tally.hpp"
 #include "velo/types.h"
 
 namespace velo::memory {
 
 inline constexpr std::uint32_t longest_note = 255;  // bytes
-
-std::uint64_t ticks_now() noexcept;
-
-// Ticks and the wall clock at one moment; two of them turn ticks into time.
-struct instant {
-  std::uint64_t ticks = 0;
-  std::int64_t unix_ns = 0;
-  static instant now() noexcept;
-};
 
 enum class event_kind : std::uint8_t {
   taken,       // a block was allocated
@@ -95,7 +86,7 @@ struct past {
   memory_levels before;                     // the first of them
   char note_before[longest_note + 1] = "";  // of all that follows, the last one before them
   std::uint64_t dropped = 0;
-  instant begin, end;
+  core::instant begin, end;  // on the wall clock
 
   void leave_out(const event& e) noexcept;  // which comes before the first
 

@@ -51,7 +51,8 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
   tally& counted = mine != nullptr ? mine->counted : shared_;
   counted.count_given(b->size, purpose);
   counted.settle(purpose, levels_);
-  if (is_recorded()) note_given(*b, requested, purpose, waits ? handle : nullptr, ticks_now());
+  if (is_recorded())
+    note_given(*b, requested, purpose, waits ? handle : nullptr, core::ticks_now());
   if (!waits) retire(*b);
   return is_closed() && --left_ == 0;
 }

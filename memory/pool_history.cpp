@@ -35,7 +35,7 @@ void pool::note(const event& e) noexcept {
 
 void pool::note_taken(const char* memory, std::uint64_t size, const wanted& what) noexcept {
   event e = of_block(event_kind::taken, memory, size);
-  e.ticks = ticks_now();
+  e.ticks = core::ticks_now();
   e.requested = what.bytes;
   e.on = what.on;
   e.purpose = what.purpose;
@@ -60,7 +60,7 @@ bool pool::give_and_note(thread_cache& mine, void* memory, std::uint64_t bytes) 
   block* b = nullptr;
   if (!heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, bytes, b)) return false;
   if (!b->is(block_state::in_use)) return false;
-  const std::uint64_t ticks = ticks_now();
+  const std::uint64_t ticks = core::ticks_now();
   const std::uint8_t purpose = b->purpose.load(std::memory_order_relaxed);
   const std::uint64_t requested = b->asked();
   event e = of_block(event_kind::given, static_cast<char*>(memory), b->size);
@@ -74,7 +74,7 @@ bool pool::give_and_note(thread_cache& mine, void* memory, std::uint64_t bytes) 
 
 void pool::note_passed(const block& b) noexcept {
   event e = of_block(event_kind::passed, heaps_[b.lifetime].memory_of(b), b.size);
-  e.ticks = ticks_now();
+  e.ticks = core::ticks_now();
   e.requested = e.size;  // how much was asked for is known no more
   e.purpose = b.purpose;
   e.lifetime = b.lifetime;
@@ -85,7 +85,7 @@ void pool::note_reserved(const heap& of, std::uint64_t start, std::uint64_t byte
                          bool mapped) noexcept {
   event e = of_block(mapped ? event_kind::mapped : event_kind::unmapped, of.range().begin() + start,
                      bytes);
-  e.ticks = ticks_now();
+  e.ticks = core::ticks_now();
   e.requested = bytes;
   e.lifetime = static_cast<std::uint8_t>(&of - heaps_);
   note(e);
@@ -94,7 +94,7 @@ void pool::note_reserved(const heap& of, std::uint64_t start, std::uint64_t byte
 void pool::note_refused(std::uint64_t bytes, std::uint8_t lifetime) noexcept {
   event e{};
   e.kind = event_kind::refused;
-  e.ticks = ticks_now();
+  e.ticks = core::ticks_now();
   e.address = free_bytes();
   e.size = largest_hole();
   e.requested = bytes;
@@ -133,7 +133,7 @@ snapshot pool::look() {
   snapshot seen;
   const std::lock_guard<brief_lock> lock(lock_);
   take_in_passed();
-  seen.taken = instant::now();
+  seen.taken = core::instant::now(CLOCK_REALTIME);
   seen.events = history_.copy();
   fill_with_lock(seen.stats);
   seen.limit = limit_;

@@ -13,13 +13,6 @@ const char* const purpose_names[purposes] = {"other",         "parameter",  "gra
                                              "optimizer",     "activation", "workspace",
                                              "communication", "input"};
 
-snapshot::clock snapshot::times() const noexcept {
-  const instant &a = events.begin, &b = taken;
-  if (b.ticks <= a.ticks) return {b.ticks, b.unix_ns, 0};
-  return {a.ticks, a.unix_ns,
-          static_cast<double>(b.unix_ns - a.unix_ns) / static_cast<double>(b.ticks - a.ticks)};
-}
-
 namespace {
 
 word purpose_word(std::uint8_t purpose) {
@@ -154,7 +147,7 @@ class writer {
     for (std::size_t i = 0; i < what_.events.order.size(); ++i) write_event(what_.events.at(i));
     form_.reserve();
     // Not of any purpose: the viewer wants one such entry where others have a category.
-    begin_entry(word::snapshot_, 0, 0, 0, what_.taken.unix_ns, 0);
+    begin_entry(word::snapshot_, 0, 0, 0, what_.taken.ns, 0);
     form_.template key<word::category_>();
     form_.value(word::unknown_);
     no_frames();
@@ -304,7 +297,7 @@ class writer {
   static_assert(2 * (sizeof(tail::bytes) + 300) < sink::room);  // an event has up to two entries
 
   const snapshot& what_;
-  const snapshot::clock times_;
+  const core::tick_scale times_;
   Form form_;
   tail tails_[purposes];
   std::unordered_map<std::uint64_t, const char*> texts_;

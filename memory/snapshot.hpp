@@ -40,20 +40,10 @@ struct snapshot {
   velo_pool_stats stats{};
   std::uint64_t limit = 0;
   bool checked = false;
-  instant taken;
+  core::instant taken;
 
   // Ticks as the wall clock's nanoseconds.
-  struct clock {
-    std::uint64_t ticks;
-    std::int64_t unix_ns;
-    double ns_a_tick;
-    std::int64_t at(std::uint64_t when) const noexcept {
-      return unix_ns +
-             static_cast<std::int64_t>(
-                 static_cast<double>(static_cast<std::int64_t>(when - ticks)) * ns_a_tick);
-    }
-  };
-  clock times() const noexcept;
+  core::tick_scale times() const noexcept { return {events.begin, taken}; }
 };
 
 void write_json(const snapshot& what, sink& to);

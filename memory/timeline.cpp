@@ -50,8 +50,8 @@ void raise(memory_levels& peaks, const memory_levels& now) {
 
 course course_of(const snapshot& what) {
   course c;
-  const std::int64_t origin = what.events.begin.unix_ns;
-  const snapshot::clock times = what.times();
+  const std::int64_t origin = what.events.begin.ns;
+  const core::tick_scale times = what.times();
   const auto seconds = [&](std::uint64_t ticks) {
     return static_cast<double>(times.at(ticks) - origin) / 1e9;
   };

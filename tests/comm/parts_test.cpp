@@ -1,6 +1,7 @@
 // Groups made of others: parts, and what survives; and what a group remembers.
 #include "comm/json.hpp"
 #include "comm/processes.hpp"
+#include "core/clock.hpp"
 
 using namespace velo::test;
 
@@ -232,12 +233,15 @@ TEST_CASE("parts that make no sense are refused by name") {
 
 TEST_CASE("a group remembers its last 4096 operations, and how they ended") {
   const local_ranks ranks(2);
+  std::int64_t called = 0, returned = 0;
   ranks.require([&](int rank) {
     velo_status done = VELO_OK;
     std::int64_t value = 3;
     for (int i = 0; i < 5000 && done == VELO_OK; ++i)
       done = velo_group_barrier(ranks.stream(rank), ranks.group(rank));
+    if (rank == 0) called = velo::core::now_ns();
     if (done == VELO_OK) done = sum(ranks.stream(rank), ranks.group(rank), value);
+    if (rank == 0) returned = velo::core::now_ns();
     return done;
   });
   const velo_stream queue = ranks.context(0).new_stream();
@@ -269,6 +273,9 @@ TEST_CASE("a group remembers its last 4096 operations, and how they ended") {
   CHECK(text_of(reduced, "state") == "done");
   CHECK(number_of(reduced, "bytes") == 8);
   CHECK(number_of(reduced, "sequence") == 5001);
+  constexpr int scale_error = 100000;  // of ticks turned into nanoseconds
+  CHECK(number_of(reduced, "begun_ns") >= called - scale_error);
+  CHECK(number_of(reduced, "ended_ns") <= returned + scale_error);
   CHECK(number_of(reduced, "ended_ns") >= number_of(reduced, "begun_ns"));
   CHECK(number_of(reduced, "begun_ns") >= number_of(json_array_get(all, 4092), "ended_ns"));
   json_t* received = json_array_get(all, 4094);
