@@ -2,6 +2,7 @@
 // rank, with those at fault, in time.
 #include "comm/group.hpp"
 #include "comm/json.hpp"
+#include "comm/lateness.hpp"
 #include "comm/ranks.hpp"
 #include "comm/transport/local.hpp"
 #include "comm/transport/shared_area.hpp"
@@ -69,11 +70,12 @@ class spoiling final : public comm::transport {
 TEST_CASE("ranks that do not come by the deadline are named on all that wait") {
   const local_ranks ranks(6, group_desc(150));
   ranks.require([&](int rank) { return barrier(ranks, rank); });
-  const auto begin = clock_type::now();
+  const lateness late_by;
   std::vector<double> took(6);
   const std::vector<said> all = ranks.run([&](int rank) {
     if (rank == 1 || rank == 3 || rank == 4) return velo_status{VELO_OK};
     std::vector<float> x(1000, 1.0f);
+    const auto begin = clock_type::now();
     const velo_status status = reduce(ranks, rank, x);
     took[static_cast<std::size_t>(rank)] = milliseconds_since(begin);
     return status;
@@ -85,9 +87,9 @@ TEST_CASE("ranks that do not come by the deadline are named on all that wait") {
     CHECK(one.argument == "group");
     CHECK(one.expected == "all_reduce of 1000 float32, sum (operation 2) within 150 ms");
     CHECK(one.got == "ranks 1, 3, 4 not there");
-    CHECK(took[static_cast<std::size_t>(rank)] >= 149);
-    CHECK(took[static_cast<std::size_t>(rank)] < 250);
+    CHECK(took[static_cast<std::size_t>(rank)] < 250 + late_by.of_ms(2));
   }
+  CHECK(std::max({took[0], took[2], took[5]}) >= 150);  // of who came first
   // Who comes later is told the same at once.
   const said late = told(barrier(ranks, 3));
   CHECK(late.code == VELO_ERR_PEER);
@@ -131,6 +133,7 @@ TEST_CASE("deadlines of 20 ms are kept by collectives and by messages") {
 
 TEST_CASE("an abort from another thread ends the collectives of all ranks, and more than once") {
   const local_ranks ranks(3);
+  const lateness late_by;
   const auto begin = clock_type::now();
   std::thread other([&] {
     std::this_thread::sleep_for(std::chrono::milliseconds(30));
@@ -141,7 +144,7 @@ TEST_CASE("an abort from another thread ends the collectives of all ranks, and m
   const std::vector<said> all =
       ranks.run([&](int rank) { return rank == 2 ? velo_status{VELO_OK} : barrier(ranks, rank); });
   other.join();
-  CHECK(milliseconds_since(begin) < 150);
+  CHECK(milliseconds_since(begin) < 150 + late_by.of_ms(4));
   for (const int rank : {0, 1}) {
     CHECK(all[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
     CHECK(all[static_cast<std::size_t>(rank)].rank == 2);
@@ -241,6 +244,7 @@ TEST_CASE("a rank that leaves is named by those that need it, and not by those t
     std::vector<float> x(100000, 1.0f);
     return reduce(ranks, rank, x);
   });
+  const lateness late_by;
   const auto begin = clock_type::now();
   const std::vector<said> all = ranks.run([&](int rank) {
     if (rank != 1) return barrier(ranks, rank);
@@ -248,7 +252,7 @@ TEST_CASE("a rank that leaves is named by those that need it, and not by those t
     velo_group_destroy(ranks.group(1));
     return velo_status{VELO_OK};
   });
-  CHECK(milliseconds_since(begin) < 150);
+  CHECK(milliseconds_since(begin) < 150 + late_by.of_ms(4));
   for (const int rank : {0, 2}) {
     CHECK(all[static_cast<std::size_t>(rank)].code == VELO_ERR_PEER);
     CHECK(all[static_cast<std::size_t>(rank)].rank == 1);
@@ -271,13 +275,14 @@ TEST_CASE("a call dropped by its stream's failure before is told to the ranks th
   velo::core::stream& behind = velo::core::resolve<velo::core::stream>(queue, "stream");
   behind.enqueue(behind.make<fails>(go));
   REQUIRE(velo_group_barrier(queue, ranks.group(1)) == VELO_OK);
+  const lateness late_by;
   const auto begin = clock_type::now();
   const std::vector<said> all = ranks.run([&](int rank) {
     if (rank != 1) return barrier(ranks, rank);
     go = true;
     return velo_status{VELO_OK};
   });
-  CHECK(milliseconds_since(begin) < 150);
+  CHECK(milliseconds_since(begin) < 150 + late_by.of_ms(4));
   CHECK(velo_stream_synchronize(queue) == VELO_ERR_IO);
   for (const int rank : {0, 2}) {
     const said& one = all[static_cast<std::size_t>(rank)];

@@ -8,6 +8,7 @@
 
 #include <cstdlib>
 
+#include "comm/lateness.hpp"
 #include "comm/processes.hpp"
 
 using namespace velo::test;
@@ -38,12 +39,16 @@ velo_group_desc rank_0_of_2(const std::string& name) {
   return desc;
 }
 
-// All-reduces of a size until one fails.
+// All-reduces of a size until one fails; how long that one took.
 ending sum_on(const member& me, std::size_t size) {
   while (true) {
     std::vector<float> x(size, 1.0f);
+    const std::int64_t begin = monotonic_ns();
     const velo_status done = sum(me, x);
-    if (done != VELO_OK) return ending_of(done);
+    if (done == VELO_OK) continue;
+    ending all = ending_of(done);
+    all.value = all.at_ns - begin;
+    return all;
   }
 }
 
@@ -159,6 +164,7 @@ TEST_CASE("a killed process is named to all that wait, within 150 ms") {
       INFO(size << " elements, rank " << victim);
       processes ranks;
       ranks.start_all(4, group_desc(), [size](const member& me) { return sum_on(me, size); });
+      const lateness late_by;
       std::this_thread::sleep_for(std::chrono::milliseconds(150));
       const std::int64_t killed = monotonic_ns();
       REQUIRE(kill(ranks.pid(victim), SIGKILL) == 0);
@@ -169,7 +175,7 @@ TEST_CASE("a killed process is named to all that wait, within 150 ms") {
         CHECK(one.code == VELO_ERR_PEER);
         CHECK(one.rank == victim);
         CHECK(std::string(one.got) == "rank " + std::to_string(victim) + " whose process ended");
-        CHECK(one.at_ns - killed < 150000000);
+        CHECK(static_cast<double>(one.at_ns - killed) / 1e6 < 150 + late_by.of_ms(4));
       }
     }
 }
@@ -178,9 +184,9 @@ TEST_CASE("a stopped process is named at the deadline, and told of it when it go
   processes ranks;
   ranks.start_all(3, group_desc(400), [](const member& me) { return sum_on(me, 1000); });
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
-  const std::int64_t stopped = monotonic_ns();
   REQUIRE(kill(ranks.pid(1), SIGSTOP) == 0);
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
+  const std::int64_t goes_on = monotonic_ns();
   REQUIRE(kill(ranks.pid(1), SIGCONT) == 0);
   const std::vector<ending> all = ranks.wait();
   for (const ending& one : all) {
@@ -189,10 +195,9 @@ TEST_CASE("a stopped process is named at the deadline, and told of it when it go
     CHECK(std::string(one.got) == "rank 1 not there");
   }
   for (const int rank : {0, 2}) {
-    const auto took = all[static_cast<std::size_t>(rank)].at_ns - stopped;
-    CHECK(took > 390000000);
-    CHECK(took < 550000000);
+    CHECK(all[static_cast<std::size_t>(rank)].at_ns < goes_on);
   }
+  CHECK(std::max(all[0].value, all[2].value) >= 400000000);  // of who waited first
 }
 
 TEST_CASE("a process that ends its group in good order is no dead one") {
