@@ -22,8 +22,8 @@
 namespace velo::memory {
 
 struct cache_place {
-  std::atomic<std::uint64_t> key;  // a fresh page, all zero, is nobody's
   alignas(64) std::byte cache[4096 - 64];
+  std::atomic<std::uint64_t> key;  // a fresh page, all zero, is nobody's
 };
 static_assert(sizeof(cache_place) == 4096 && sizeof(thread_cache) <= sizeof(cache_place::cache));
 

@@ -120,16 +120,22 @@ void* pool::allocate(const wanted& what) {
   void* memory = nullptr;
   if (mine == nullptr || what.lifetime != VELO_LIFETIME_DEFAULT) return allocate_slowly(mine, what);
   const auto take = [&] {
-    return follow(*mine, mine->take(what.bytes, what.alignment, what.purpose, &memory, what.on));
+    return follow(
+        *mine,
+        is_large(what.bytes)
+            ? mine->take_from_pocket(what.bytes, what.alignment, what.purpose, &memory, what.on)
+            : mine->take(what.bytes, what.alignment, what.purpose, &memory, what.on));
   };
-  const bool taken = is_large(what.bytes)
-                         ? mine->take_from_pocket(what.bytes, what.alignment, what.purpose, levels_,
-                                                  &memory, what.on)
-                         : take() || (take_over(*mine, what.bytes) && take());
+  const bool taken = take() || (!is_large(what.bytes) && take_over(*mine, what.bytes) && take());
   if (!taken) return allocate_slowly(mine, what);
   if (is_recorded()) note_taken(static_cast<char*>(memory), block_size(what.bytes), what);
   if (what.zero) std::memset(memory, 0, what.bytes);
   return memory;
+}
+
+__attribute__((noinline)) void pool::publish(thread_cache& mine) noexcept {
+  const std::lock_guard<brief_lock> lock(lock_);
+  mine.counted.publish(levels_, several());
 }
 
 // Of the blocks that other threads have too many of. False: there are none for so many bytes.
@@ -162,6 +168,7 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   counted.settle(what.purpose, levels_);
   taken->hand_out(what.bytes, what.purpose, what.on);
   if (is_recorded()) note_taken(heaps_[taken->lifetime].memory_of(*taken), taken->size, what);
+  if (mine != nullptr) mine->pass_lists_by(static_cast<std::int64_t>(taken->size));
   if (counted.count_taken(taken->size, what.purpose)) counted.publish(levels_, several());
   char* memory = heaps_[taken->lifetime].show(*taken, what.bytes);
   if (what.zero && !taken->zero) std::memset(memory, 0, what.bytes);

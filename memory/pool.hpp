@@ -70,12 +70,12 @@ class pool {
   // none, or more is to be done, and allocate() does it.
   bool take_at_hand(thread_cache& mine, std::uint64_t bytes, std::uint8_t purpose,
                     void** memory) noexcept {
-    if (is_large(bytes)) return mine.take_from_pocket(bytes, unit, purpose, levels_, memory);
-    return follow(mine, mine.take(bytes, unit, purpose, memory));
+    return follow(mine, is_large(bytes) ? mine.take_from_pocket(bytes, unit, purpose, memory)
+                                        : mine.take(bytes, unit, purpose, memory));
   }
   // Does what is to be done after an outcome; whether there was a block.
   bool follow(thread_cache& mine, thread_cache::outcome came) noexcept {
-    if (came == thread_cache::outcome::higher) mine.counted.publish(levels_, several());
+    if (came == thread_cache::outcome::higher) publish(mine);
     return came != thread_cache::outcome::none;
   }
   static bool is_large(std::uint64_t bytes) noexcept {
@@ -148,6 +148,7 @@ class pool {
   std::uint64_t trim_free(std::uint64_t bytes, block* but) noexcept;
   bool wait_for_stream(std::unique_lock<brief_lock>& lock);
   bool host_helps(std::uint64_t bytes, int& in_vain, std::unique_lock<brief_lock>& lock);
+  void publish(thread_cache& mine) noexcept;
   void follow_drain(thread_cache& mine) noexcept;
   bool take_over(thread_cache& mine, std::uint64_t bytes) noexcept;
   void empty_full_lists(thread_cache& mine) noexcept;

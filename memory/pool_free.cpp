@@ -43,12 +43,13 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
   if (mine != nullptr) {
     follow_drain(*mine);
     mine->empty_own_pockets([&](block& pocketed) { give(pocketed); });
-    if (mine->is_full(b->size)) empty_full_lists(*mine);
+    if (!is_large(b->size) && mine->is_full(b->size)) empty_full_lists(*mine);
   }
   const std::uint8_t purpose = b->purpose;
   const std::uint64_t requested = b->asked();
   const bool waits = on != nullptr && streams_[b->lifetime].add(*b, *on, handle);
   tally& counted = mine != nullptr ? mine->counted : shared_;
+  if (mine != nullptr) mine->pass_lists_by(-static_cast<std::int64_t>(b->size));
   counted.count_given(b->size, purpose);
   counted.settle(purpose, levels_);
   if (is_recorded())

@@ -6,6 +6,9 @@
 // threads a little more, and lets go of them at the shared heap once they are well above. Of one
 // thread the peak is thereby exact; of several it is an upper bound, too high by no more than what
 // threads had given back since each of them was last at the heap, 1 MiB and a sixteenth.
+//
+// Kept is the distance from the high, below 0 as a rule, so that the addition itself tells a new one.
+// Highs move, and others read a tally, with the pool's lock.
 #pragma once
 
 #include <algorithm>
@@ -35,30 +38,28 @@ class tally {
  public:
   // True when it passed a high: publish() is to follow.
   bool count_taken(std::uint64_t size, std::uint64_t purpose) noexcept {
+    const auto bytes = static_cast<std::int64_t>(size);
     add(taken_, 1);
-    const std::int64_t of_purpose = more(bytes_[purpose], size),
-                       of_all = more(bytes_[purposes], size);
-    return __builtin_expect(of_purpose > published_[purpose], 0) ||
-           __builtin_expect(of_all > published_[purposes], 0);
+    if (__builtin_expect(add(over_[purpose], bytes), 0)) return add(over_[purposes], bytes), true;
+    return __builtin_expect(add(over_[purposes], bytes), 0);
   }
   void count_given(std::uint64_t size, std::uint64_t purpose) noexcept {
-    add(bytes_[purpose], -static_cast<std::int64_t>(size));
-    add(bytes_[purposes], -static_cast<std::int64_t>(size));
+    add(over_[purpose], -static_cast<std::int64_t>(size));
+    add(over_[purposes], -static_cast<std::int64_t>(size));
   }
 
-  // ahead: a little more than there is, so that a thread whose use goes on rising, since others free
-  // what it takes, need not come again at once.
+  // What follows is with the pool's lock. ahead: a little more than there is, so that a thread whose
+  // use goes on rising, since others free what it takes, need not come again at once.
   __attribute__((noinline)) void publish(level* all, bool ahead = false) noexcept {
     for (int at = 0; at < levels; ++at) {
       const std::int64_t now = bytes(at);
       if (now <= published_[at]) continue;
       const std::int64_t high = ahead ? now + std::min(now / 16, slack / 4) : now;
       all[at].raise(high - published_[at]);
-      published_[at] = high;
+      move_high(at, high);
     }
   }
-  // Lets go of highs that are past, once that of a purpose or of all is well past. With the pool's
-  // lock.
+  // Lets go of highs that are past, once that of a purpose or of all is well past.
   void settle(std::uint8_t purpose, level* all) noexcept {
     if (is_well_past(purpose) || is_well_past(purposes)) settle_wholly(all);
   }
@@ -67,17 +68,19 @@ class tally {
       const std::int64_t now = bytes(at);
       if (published_[at] == now) continue;
       all[at].published.fetch_sub(published_[at] - now, std::memory_order_relaxed);
-      published_[at] = now;
+      move_high(at, now);
     }
   }
 
-  std::int64_t bytes(int at) const noexcept { return bytes_[at].load(std::memory_order_relaxed); }
+  std::int64_t bytes(int at) const noexcept {
+    return published_[at] + over_[at].load(std::memory_order_relaxed);
+  }
   std::int64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
 
   // What a thread that ends leaves; settled.
   void inherit(const tally& gone) noexcept {
     for (int at = 0; at < levels; ++at) {
-      add(bytes_[at], gone.bytes(at));
+      add(over_[at], gone.over_[at].load(std::memory_order_relaxed));
       published_[at] += gone.published_[at];
     }
     add(taken_, gone.taken());
@@ -91,22 +94,27 @@ class tally {
     const std::int64_t now = bytes(at);
     return published_[at] - now > slack + (now > 0 ? now / 16 : 0);
   }
-  static std::int64_t more(number& to, std::uint64_t size) noexcept {
-    const std::int64_t sum = to.load(std::memory_order_relaxed) + static_cast<std::int64_t>(size);
-    to.store(sum, std::memory_order_relaxed);
-    return sum;
+  // By the thread whose tally it is.
+  void move_high(int at, std::int64_t to) noexcept {
+    add(over_[at], published_[at] - to);
+    published_[at] = to;
   }
-  // By the one thread that writes it: one instruction, where compilers make three of an atomic.
-  static void add(number& to, std::int64_t what) noexcept {
+  // Whether the sum is above 0. By the one thread that writes it: one instruction, where compilers
+  // make more of an atomic.
+  static bool add(number& to, std::int64_t what) noexcept {
 #if defined(__x86_64__)
-    asm("addq %1, %0" : "+m"(to) : "er"(what));
+    bool above = false;
+    asm("addq %2, %0" : "+m"(to), "=@ccg"(above) : "er"(what));
+    return above;
 #else
-    to.store(to.load(std::memory_order_relaxed) + what, std::memory_order_relaxed);
+    const std::int64_t sum = to.load(std::memory_order_relaxed) + what;
+    to.store(sum, std::memory_order_relaxed);
+    return sum > 0;
 #endif
   }
 
   number taken_{0};
-  number bytes_[levels] = {};
+  number over_[levels] = {};  // by how much it uses more than it published
   std::int64_t published_[levels] = {};
 };
 

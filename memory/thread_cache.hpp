@@ -35,7 +35,7 @@ class alignas(64) thread_cache {
   static bool is_small(std::uint64_t bytes) noexcept { return bytes - 1 < fine - unit; }
 
   // What came of a request: nothing; a block; one by which the thread uses more than it published, so
-  // that counted.publish() is to follow.
+  // that counted.publish() is to follow, with the pool's lock.
   enum class outcome : std::uint8_t { none, taken, higher };
 
   // A block for so many bytes out of a list, counted as taken, and where it lies. None: there is
@@ -56,7 +56,6 @@ class alignas(64) thread_cache {
     block* next = b->left;
     tops_[number] = next;
     if (next != nullptr) memory_[number] = base_ + next->start;
-    room_ += static_cast<std::int64_t>(size);
     return hand_out(*b, bytes, size, purpose, on);
   }
 
@@ -71,9 +70,7 @@ class alignas(64) thread_cache {
       number = list_above(last), size = (last / coarse + 1) * coarse;
     }
     if (__builtin_expect(b.size != size, 0)) return false;
-    const std::int64_t left = room_ - static_cast<std::int64_t>(size);
-    if (__builtin_expect(left < 0, 0)) return false;
-    room_ = left;
+    if (__builtin_expect(is_full(size), 0)) return false;
     b.become(block_state::cached);
     b.left = tops_[number];
     tops_[number] = &b;
@@ -83,21 +80,21 @@ class alignas(64) thread_cache {
   }
 
   // The same with a pocket.
-  bool take_from_pocket(std::uint64_t bytes, std::uint64_t alignment, std::uint8_t purpose,
-                        level* all, void** memory, velo_stream on = nullptr) noexcept {
+  outcome take_from_pocket(std::uint64_t bytes, std::uint64_t alignment, std::uint8_t purpose,
+                           void** memory, velo_stream on = nullptr) noexcept {
     const std::uint64_t size = block_size(bytes);
     const int at = pocket_of(size);
     if (pocket_sizes_[at] != size || pockets_[at].load(std::memory_order_relaxed) == nullptr)
-      return false;
+      return outcome::none;
     block* b = pockets_[at].exchange(nullptr, std::memory_order_acquire);
-    if (b == nullptr) return false;
+    if (b == nullptr) return outcome::none;
     if (!aligned(base_ + b->start, alignment)) {
       pockets_[at].store(b, std::memory_order_release);
-      return false;
+      return outcome::none;
     }
     *memory = base_ + b->start;
-    if (hand_out(*b, bytes, size, purpose, on) == outcome::higher) counted.publish(all);
-    return true;
+    pass_lists_by(static_cast<std::int64_t>(size));
+    return hand_out(*b, bytes, size, purpose, on);
   }
   bool put_into_pocket(block& b, std::uint64_t bytes) noexcept {
     const std::uint64_t size = block_size(bytes);
@@ -108,6 +105,7 @@ class alignas(64) thread_cache {
     pocket_sizes_[at] = size;
     pocketed_ |= 1u << at;
     counted.count_given(size, b.purpose.load(std::memory_order_relaxed));
+    pass_lists_by(-static_cast<std::int64_t>(size));
     b.become(block_state::cached);
     pockets_[at].store(&b, std::memory_order_release);
     return true;
@@ -122,13 +120,15 @@ class alignas(64) thread_cache {
   }
 
   bool is_full(std::uint64_t size) const noexcept {  // its lists, for a block of that size
-    return size <= largest_listed && room_ < static_cast<std::int64_t>(size);
+    return room() < static_cast<std::int64_t>(size);
   }
+  // Tells of bytes taken, or less than 0: given, that did not come out of a list or go into one.
+  void pass_lists_by(std::int64_t bytes) noexcept { full_at_ += bytes; }
 
   // f(block&) for each block in a list; the thread itself, or after its end.
   template <class F>
   void empty_lists(F&& f) {
-    if (room_ == most_listed) return;
+    if (room() == most_listed) return;
     for (block*& top : tops_) {
       while (top != nullptr) {
         block& b = *top;
@@ -136,13 +136,13 @@ class alignas(64) thread_cache {
         f(b);
       }
     }
-    room_ = most_listed;
+    full_at_ += room() - most_listed;
   }
   // f(list, first, count) for chains of up to 64 blocks or 512 KiB that the lists fall into; the
   // thread itself.
   template <class F>
   void empty_lists_in_chains(F&& f) {
-    if (room_ == most_listed) return;
+    if (room() == most_listed) return;
     for (std::uint64_t number = 0; number < list_count; ++number) {
       block* first = std::exchange(tops_[number], nullptr);
       while (first != nullptr) {
@@ -155,13 +155,12 @@ class alignas(64) thread_cache {
         first = rest;
       }
     }
-    room_ = most_listed;
+    full_at_ += room() - most_listed;
   }
   // Makes a chain of so many bytes an empty list's. False: there is no room, or the list is not empty.
   bool adopt(std::uint64_t number, block& first, std::uint64_t bytes) noexcept {
-    const std::int64_t left = room_ - static_cast<std::int64_t>(bytes);
-    if (left < 0 || tops_[number] != nullptr) return false;
-    room_ = left;
+    if (is_full(bytes) || tops_[number] != nullptr) return false;
+    full_at_ += static_cast<std::int64_t>(bytes);
     tops_[number] = &first;
     memory_[number] = base_ + first.start;
     return true;
@@ -213,7 +212,11 @@ class alignas(64) thread_cache {
     return alignment <= unit || (reinterpret_cast<std::uintptr_t>(memory) & (alignment - 1)) == 0;
   }
 
-  std::int64_t room_ = most_listed;  // bytes that the lists may still take in
+  // Bytes that the lists may still take in. What the thread gives back goes into them and what it takes
+  // comes out of them, but for what passes them by: they are full at a level of its use.
+  std::int64_t room() const noexcept { return counted.bytes(purposes) - full_at_; }
+
+  std::int64_t full_at_ = -most_listed;
   char* const base_;
   block* tops_[list_count] = {};
   char* memory_[list_count] =

@@ -35,10 +35,10 @@ struct cache_of_blocks {
   }
   void* take(std::uint64_t bytes, std::uint64_t alignment = unit) {
     void* memory = nullptr;
-    if (bytes > thread_cache::largest_listed)
-      cache.take_from_pocket(bytes, alignment, 0, all, &memory);
-    else if (cache.take(bytes, alignment, 0, &memory) == thread_cache::outcome::higher)
-      cache.counted.publish(all);
+    const auto came = bytes > thread_cache::largest_listed
+                          ? cache.take_from_pocket(bytes, alignment, 0, &memory)
+                          : cache.take(bytes, alignment, 0, &memory);
+    if (came == thread_cache::outcome::higher) cache.counted.publish(all);
     return memory;
   }
 };

@@ -51,6 +51,35 @@ TEST_CASE("a cache is last in, first out, and takes in what it has room for") {
   CHECK(of.put(more, 64));
 }
 
+TEST_CASE("what passes the lists by, and highs that move, leave them the room they have") {
+  cache_of_blocks of;
+  const std::uint64_t size = thread_cache::largest_listed, large = 3 * mib;
+  const auto most = static_cast<std::uint64_t>(thread_cache::most_listed) / size;
+  std::vector<block*> listed;
+  for (std::uint64_t i = 0; i < most; ++i) listed.push_back(&of.make(size));
+  block& pocketed = of.make(large);
+  const auto disturb = [&](std::uint64_t round) {
+    if (round % 2 == 0)
+      REQUIRE(of.put(pocketed, large));
+    else
+      REQUIRE(of.take(large) == of.memory_of(pocketed));
+    of.cache.counted.settle_wholly(of.all);
+  };
+  for (std::uint64_t i = 0; i < most; ++i) {
+    REQUIRE(of.put(*listed[i], size));
+    disturb(i);
+  }
+  block& more = of.make(size);
+  CHECK(of.cache.is_full(size));
+  CHECK_FALSE(of.put(more, size));
+  for (std::uint64_t i = most; i-- > 0;) {
+    disturb(i + 1);
+    REQUIRE(of.take(size) == of.memory_of(*listed[i]));
+    CHECK(of.all[purposes].published == of.cache.counted.bytes(purposes));
+  }
+  CHECK(of.put(more, size));
+}
+
 TEST_CASE("a wrong size, none, and an alignment that does not hold keep blocks where they are") {
   cache_of_blocks of;
   for (const std::uint64_t bytes : {std::uint64_t{1000}, 3 * mib}) {
