@@ -1,8 +1,9 @@
-// Blocks of listed sizes on their way from threads that free more than they allocate to threads that
-// allocate more than they free.
+// Blocks on their way from threads that free more than they allocate to threads that allocate more than
+// they free.
 //
 // A list that overflows is left here in chains, and a thread whose list is empty takes one: a lock
-// for many blocks, and none of them is merged with its neighbors to be cut again. Only where several
+// for many blocks, and none of them is merged with its neighbors to be cut again. Chains of pockets
+// are left here too, of a few sizes at a time: another size drives one out. Only where several
 // threads use the pool, so that a single one leaves the heap nothing but whole blocks; no more than
 // 16 MiB in all, and everything goes to the heap before that grows. A chain is linked by `left`, its
 // first block holds how many it has in `requested` and leads to the next chain by `right`. With the
@@ -28,16 +29,17 @@ class exchange {
   template <class F>
   void take_lists(thread_cache& from, F&& f) {
     from.empty_lists_in_chains([&](std::uint64_t number, block& first, std::uint64_t count) {
-      const std::uint64_t bytes = first.size * count;
-      if (bytes_ + bytes > most) {
-        each_of(&first, f);
-        return;
-      }
-      bytes_ += bytes;
       first.requested.store(count, std::memory_order_relaxed);
-      first.right = chains_[number].load(std::memory_order_relaxed);
-      chains_[number].store(&first, std::memory_order_relaxed);
+      add(number, first, f);
     });
+  }
+  // The same with the chain of a pocket.
+  template <class F>
+  void take_pocket(block& first, F&& f) {
+    const std::uint64_t number = number_of_larger(first.size);
+    const block* there = chains_[number].load(std::memory_order_relaxed);
+    if (there != nullptr && there->size != first.size) empty(chains_[number], f);
+    add(number, first, f);
   }
 
   // A chain for an empty list of that thread that serves so many bytes. False: there is none, or no
@@ -46,29 +48,29 @@ class exchange {
     const std::uint64_t number = thread_cache::list_for(bytes);
     block* first = chains_[number].load(std::memory_order_relaxed);
     if (first == nullptr) return false;
-    const std::uint64_t all = first->size * first->asked();
-    if (!of.adopt(number, *first, all)) return false;
-    chains_[number].store(first->right, std::memory_order_relaxed);
-    bytes_ -= all;
+    if (!of.adopt(number, *first, bytes_of(*first))) return false;
+    remove(number, *first);
     return true;
+  }
+  // A chain of larger blocks of that size, the first of them so aligned; nullptr: there is none.
+  block* take_larger(std::uint64_t size, const char* base, std::uint64_t alignment) noexcept {
+    const std::uint64_t number = number_of_larger(size);
+    block* first = chains_[number].load(std::memory_order_relaxed);
+    if (first == nullptr || first->size != size ||
+        !thread_cache::aligned(base + first->start, alignment))
+      return nullptr;
+    remove(number, *first);
+    return first;
   }
 
   // f(block&) for each block.
   template <class F>
   void empty(F&& f) {
     if (bytes_ == 0) return;
-    for (std::atomic<block*>& chain : chains_) {
-      block* first = chain.exchange(nullptr, std::memory_order_relaxed);
-      while (first != nullptr) {
-        block* next = first->right;
-        each_of(first, f);
-        first = next;
-      }
-    }
-    bytes_ = 0;
+    for (std::atomic<block*>& chains : chains_) empty(chains, f);
   }
 
- private:
+  // f(block&) for each block of a chain.
   template <class F>
   static void each_of(block* first, F&& f) {
     while (first != nullptr) {
@@ -78,7 +80,38 @@ class exchange {
     }
   }
 
-  std::atomic<block*> chains_[thread_cache::list_count] = {};
+ private:
+  static std::uint64_t number_of_larger(std::uint64_t size) noexcept {
+    return thread_cache::list_count + thread_cache::pocket_of(size);
+  }
+  static std::uint64_t bytes_of(const block& first) noexcept { return first.size * first.asked(); }
+
+  template <class F>
+  void add(std::uint64_t number, block& first, F&& f) {
+    if (bytes_ + bytes_of(first) > most) {
+      each_of(&first, f);
+      return;
+    }
+    bytes_ += bytes_of(first);
+    first.right = chains_[number].load(std::memory_order_relaxed);
+    chains_[number].store(&first, std::memory_order_relaxed);
+  }
+  void remove(std::uint64_t number, block& first) noexcept {
+    chains_[number].store(first.right, std::memory_order_relaxed);
+    bytes_ -= bytes_of(first);
+  }
+  template <class F>
+  void empty(std::atomic<block*>& chains, F&& f) {
+    block* first = chains.exchange(nullptr, std::memory_order_relaxed);
+    while (first != nullptr) {
+      block* next = first->right;
+      bytes_ -= bytes_of(*first);
+      each_of(first, f);
+      first = next;
+    }
+  }
+
+  std::atomic<block*> chains_[thread_cache::list_count + thread_cache::pocket_count] = {};
   std::uint64_t bytes_ = 0;
 };
 

@@ -96,7 +96,7 @@ void pool::thread_ends(void* cache) noexcept {
   {
     const std::lock_guard<brief_lock> lock(home.lock_);
     ended->empty_lists([&](block& b) { home.give(b); });
-    ended->empty_pockets([&](block& b) { home.give(b); });
+    ended->empty_pockets([&](block& first) { home.give_chain(first); });
     home.history_.leave(ended->page);
     ended->counted.settle_wholly(home.levels_);
     home.shared_.inherit(ended->counted);
@@ -133,11 +133,6 @@ void* pool::allocate(const wanted& what) {
   return memory;
 }
 
-__attribute__((noinline)) void pool::publish(thread_cache& mine) noexcept {
-  const std::lock_guard<brief_lock> lock(lock_);
-  mine.counted.publish(levels_, several());
-}
-
 // Of the blocks that other threads have too many of. False: there are none for so many bytes.
 bool pool::take_over(thread_cache& mine, std::uint64_t bytes) noexcept {
   if (bytes == 0 || !exchange_.has(bytes)) return false;
@@ -158,11 +153,13 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   std::unique_lock<brief_lock> lock(lock_);
   if (mine != nullptr) {
     follow_drain(*mine);
-    mine->empty_own_pockets([&](block& b) { give(b); });
+    empty_own_pockets(*mine);
   }
   const std::uint64_t front = checked_ ? checked::front_of(what.alignment) : 0;
-  block* taken = obtain_or_wait(
-      what, checked_ ? checked::size_of(front, what.bytes) : block_size(what.bytes), lock);
+  block* taken = mine != nullptr ? take_from_chain(*mine, what) : nullptr;
+  if (taken == nullptr)
+    taken = obtain_or_wait(
+        what, checked_ ? checked::size_of(front, what.bytes) : block_size(what.bytes), lock);
   taken->front = static_cast<std::uint16_t>(front / unit);
   tally& counted = mine != nullptr ? mine->counted : shared_;
   counted.settle(what.purpose, levels_);
@@ -175,6 +172,15 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   taken->zero = false;
   if (checked_) checked::arm(heaps_[taken->lifetime].memory_of(*taken), *taken, what.zero);
   return memory;
+}
+
+// Of the larger blocks that other threads have too many of; the rest of the chain is this thread's.
+block* pool::take_from_chain(thread_cache& mine, const wanted& what) noexcept {
+  if (!is_large(what.bytes) || what.lifetime != VELO_LIFETIME_DEFAULT) return nullptr;
+  block* first = exchange_.take_larger(block_size(what.bytes),
+                                       heaps_[what.lifetime].range().begin(), what.alignment);
+  if (first != nullptr && first->left != nullptr) mine.fill_pocket(*first->left);
+  return first;
 }
 
 // The order of what a request may have: what its stream freed, the heap's free blocks, what caches
@@ -259,7 +265,7 @@ bool pool::take_in() noexcept {
   void* mine = has_key_ ? pthread_getspecific(key_) : nullptr;
   if (mine != nullptr) static_cast<thread_cache*>(mine)->empty_lists([&](block& b) { give(b); });
   for (thread_cache* c = caches_; c != nullptr; c = c->next)
-    c->empty_pockets([&](block& b) { give(b); });
+    c->empty_pockets([&](block& first) { give_chain(first); });
   exchange_.empty([&](block& b) { give(b); });
   take_in_passed();
   return free_bytes() != before;

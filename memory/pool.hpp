@@ -75,7 +75,7 @@ class pool {
   }
   // Does what is to be done after an outcome; whether there was a block.
   bool follow(thread_cache& mine, thread_cache::outcome came) noexcept {
-    if (came == thread_cache::outcome::higher) publish(mine);
+    if (came == thread_cache::outcome::higher) mine.counted.publish(levels_, several());
     return came != thread_cache::outcome::none;
   }
   static bool is_large(std::uint64_t bytes) noexcept {
@@ -148,11 +148,13 @@ class pool {
   std::uint64_t trim_free(std::uint64_t bytes, block* but) noexcept;
   bool wait_for_stream(std::unique_lock<brief_lock>& lock);
   bool host_helps(std::uint64_t bytes, int& in_vain, std::unique_lock<brief_lock>& lock);
-  void publish(thread_cache& mine) noexcept;
   void follow_drain(thread_cache& mine) noexcept;
   bool take_over(thread_cache& mine, std::uint64_t bytes) noexcept;
+  block* take_from_chain(thread_cache& mine, const wanted& what) noexcept;
   void empty_full_lists(thread_cache& mine) noexcept;
   void give(block& b) noexcept { heaps_[b.lifetime].give(b); }
+  void give_chain(block& first) noexcept;  // of a pocket
+  void empty_own_pockets(thread_cache& mine) noexcept;
 
   // frees, pool_free.cpp
   heap& heap_of(const void* memory) noexcept { return heaps_[heaps_[0].outside(memory) ? 1 : 0]; }
@@ -244,7 +246,8 @@ __attribute__((always_inline)) inline bool pool::give_at_hand(thread_cache& mine
   block* b = nullptr;
   return heaps_[VELO_LIFETIME_DEFAULT].find_quickly(memory, bytes, b) &&
          __builtin_expect(b->is(block_state::in_use), 1) &&
-         (is_large(bytes) ? mine.put_into_pocket(*b, bytes) : mine.put(*b, memory, bytes));
+         (is_large(bytes) ? mine.put_into_pocket(*b, bytes, several())
+                          : mine.put(*b, memory, bytes));
 }
 
 }  // namespace velo::memory

@@ -42,7 +42,7 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
   if (checked_) check_block(*b, bytes);
   if (mine != nullptr) {
     follow_drain(*mine);
-    mine->empty_own_pockets([&](block& pocketed) { give(pocketed); });
+    empty_own_pockets(*mine);
     if (!is_large(b->size) && mine->is_full(b->size)) empty_full_lists(*mine);
   }
   const std::uint8_t purpose = b->purpose;
@@ -61,6 +61,17 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
 void pool::empty_full_lists(thread_cache& mine) noexcept {
   const auto to_heap = [&](block& listed) { give(listed); };
   several() ? exchange_.take_lists(mine, to_heap) : mine.empty_lists(to_heap);
+}
+
+void pool::give_chain(block& first) noexcept {
+  exchange::each_of(&first, [&](block& b) { give(b); });
+}
+
+void pool::empty_own_pockets(thread_cache& mine) noexcept {
+  mine.empty_own_pockets([&](block& first) {
+    if (!several()) return give_chain(first);
+    exchange_.take_pocket(first, [&](block& b) { give(b); });
+  });
 }
 
 // Into the heap, in the checked mode by way of the quarantine.

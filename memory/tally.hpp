@@ -8,7 +8,7 @@
 // threads had given back since each of them was last at the heap, 1 MiB and a sixteenth.
 //
 // Kept is the distance from the high, below 0 as a rule, so that the addition itself tells a new one.
-// Highs move, and others read a tally, with the pool's lock.
+// Who reads a tally while its thread publishes may see it lower by that.
 #pragma once
 
 #include <algorithm>
@@ -48,32 +48,33 @@ class tally {
     add(over_[purposes], -static_cast<std::int64_t>(size));
   }
 
-  // What follows is with the pool's lock. ahead: a little more than there is, so that a thread whose
-  // use goes on rising, since others free what it takes, need not come again at once.
+  // ahead: a little more than there is, so that a thread whose use goes on rising, since others free
+  // what it takes, need not come again at once.
   __attribute__((noinline)) void publish(level* all, bool ahead = false) noexcept {
     for (int at = 0; at < levels; ++at) {
       const std::int64_t now = bytes(at);
-      if (now <= published_[at]) continue;
+      if (now <= published(at)) continue;
       const std::int64_t high = ahead ? now + std::min(now / 16, slack / 4) : now;
-      all[at].raise(high - published_[at]);
+      all[at].raise(high - published(at));
       move_high(at, high);
     }
   }
-  // Lets go of highs that are past, once that of a purpose or of all is well past.
+  // Lets go of highs that are past, once that of a purpose or of all is well past. With the pool's
+  // lock.
   void settle(std::uint8_t purpose, level* all) noexcept {
     if (is_well_past(purpose) || is_well_past(purposes)) settle_wholly(all);
   }
   void settle_wholly(level* all) noexcept {
     for (int at = 0; at < levels; ++at) {
       const std::int64_t now = bytes(at);
-      if (published_[at] == now) continue;
-      all[at].published.fetch_sub(published_[at] - now, std::memory_order_relaxed);
+      if (published(at) == now) continue;
+      all[at].published.fetch_sub(published(at) - now, std::memory_order_relaxed);
       move_high(at, now);
     }
   }
 
   std::int64_t bytes(int at) const noexcept {
-    return published_[at] + over_[at].load(std::memory_order_relaxed);
+    return published(at) + over_[at].load(std::memory_order_relaxed);
   }
   std::int64_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
 
@@ -81,7 +82,7 @@ class tally {
   void inherit(const tally& gone) noexcept {
     for (int at = 0; at < levels; ++at) {
       add(over_[at], gone.over_[at].load(std::memory_order_relaxed));
-      published_[at] += gone.published_[at];
+      add(published_[at], gone.published(at));
     }
     add(taken_, gone.taken());
   }
@@ -92,12 +93,16 @@ class tally {
 
   bool is_well_past(int at) const noexcept {
     const std::int64_t now = bytes(at);
-    return published_[at] - now > slack + (now > 0 ? now / 16 : 0);
+    return published(at) - now > slack + (now > 0 ? now / 16 : 0);
+  }
+  std::int64_t published(int at) const noexcept {
+    return published_[at].load(std::memory_order_relaxed);
   }
   // By the thread whose tally it is.
   void move_high(int at, std::int64_t to) noexcept {
-    add(over_[at], published_[at] - to);
-    published_[at] = to;
+    const std::int64_t by = to - published(at);
+    add(over_[at], -by);
+    add(published_[at], by);
   }
   // Whether the sum is above 0. By the one thread that writes it: one instruction, where compilers
   // make more of an atomic.
@@ -115,7 +120,7 @@ class tally {
 
   number taken_{0};
   number over_[levels] = {};  // by how much it uses more than it published
-  std::int64_t published_[levels] = {};
+  number published_[levels] = {};
 };
 
 }  // namespace velo::memory

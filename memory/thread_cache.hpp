@@ -1,10 +1,12 @@
 // The blocks one thread gave back and may soon take again, without a lock.
 //
 // Blocks up to 64 KiB lie in lists, one for each size, that only their thread touches: 1 MiB in all,
-// then they go to the heap together. Larger ones lie in a few pockets, one block each. Their thread
-// alone fills a pocket and any thread may empty it, so that memory the whole pool needs is never out
-// of reach: the thread itself by an exchange, others by one under the pool's lock. Cost: a list pair
-// moves two pointers; a pocket pair is a store and an exchange.
+// then they go to the heap together. Larger ones lie in a few pockets, each of one size: one block, or
+// where several threads use the pool a chain of up to 8 MiB, linked by `left`, of which the first holds
+// in `requested` how many it has. Their thread alone fills a pocket and any thread may empty it, so
+// that memory the whole pool needs is never out of reach: the thread itself by an exchange, others by
+// one under the pool's lock. Cost: a list pair moves two pointers; a pocket pair is a store and an
+// exchange.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +28,8 @@ class alignas(64) thread_cache {
   static constexpr std::int64_t most_listed = std::int64_t{1} << 20;  // bytes in lists
   static constexpr int fine_lists = fine / unit;
   static constexpr int list_count = fine_lists + (largest_listed - fine) / coarse;
+  static constexpr std::uint64_t most_chained = std::uint64_t{8} << 20;  // bytes in a pocket
+  static constexpr int pocket_count = 8;
 
   // base: of the heap whose blocks it takes in.
   thread_cache(pool& owner, char* base, std::uint32_t drains)
@@ -35,7 +39,7 @@ class alignas(64) thread_cache {
   static bool is_small(std::uint64_t bytes) noexcept { return bytes - 1 < fine - unit; }
 
   // What came of a request: nothing; a block; one by which the thread uses more than it published, so
-  // that counted.publish() is to follow, with the pool's lock.
+  // that counted.publish() is to follow.
   enum class outcome : std::uint8_t { none, taken, higher };
 
   // A block for so many bytes out of a list, counted as taken, and where it lies. None: there is
@@ -92,16 +96,27 @@ class alignas(64) thread_cache {
       pockets_[at].store(b, std::memory_order_release);
       return outcome::none;
     }
+    if (b->left != nullptr) pockets_[at].store(b->left, std::memory_order_release);
     *memory = base_ + b->start;
     pass_lists_by(static_cast<std::int64_t>(size));
     return hand_out(*b, bytes, size, purpose, on);
   }
-  bool put_into_pocket(block& b, std::uint64_t bytes) noexcept {
+  bool put_into_pocket(block& b, std::uint64_t bytes, bool chained) noexcept {
     const std::uint64_t size = block_size(bytes);
     const int at = pocket_of(size);
-    if (b.size != size || size <= largest_listed ||
-        pockets_[at].load(std::memory_order_relaxed) != nullptr)
+    if (b.size != size || size <= largest_listed) return false;
+    block* next = pockets_[at].load(std::memory_order_relaxed);
+    if (next != nullptr) {
+      if (!chained || pocket_sizes_[at] != size) return false;
+      next = pockets_[at].exchange(nullptr, std::memory_order_acquire);
+    }
+    const std::uint64_t count = next != nullptr ? next->asked() + 1 : 1;
+    if (count > 1 && count * size > most_chained) {
+      pockets_[at].store(next, std::memory_order_release);
       return false;
+    }
+    b.left = next;
+    b.requested.store(count, std::memory_order_relaxed);
     pocket_sizes_[at] = size;
     pocketed_ |= 1u << at;
     counted.count_given(size, b.purpose.load(std::memory_order_relaxed));
@@ -170,7 +185,22 @@ class alignas(64) thread_cache {
     return last < fine ? last / unit : list_above(last);
   }
 
-  // f(block&) for each block in a pocket; any thread, with the pool's lock.
+  // Makes a chain that of a pocket of its own, which was emptied.
+  void fill_pocket(block& first) noexcept {
+    const int at = pocket_of(first.size);
+    pocket_sizes_[at] = first.size;
+    pocketed_ |= 1u << at;
+    pockets_[at].store(&first, std::memory_order_release);
+  }
+  static int pocket_of(std::uint64_t size) noexcept {
+    return static_cast<int>(size * 0x9e3779b97f4a7c15u >> 61);
+  }
+
+  static bool aligned(const char* memory, std::uint64_t alignment) noexcept {
+    return alignment <= unit || (reinterpret_cast<std::uintptr_t>(memory) & (alignment - 1)) == 0;
+  }
+
+  // f(first) for the chain in each pocket; any thread, with the pool's lock.
   template <class F>
   void empty_pockets(F&& f) {
     for (std::atomic<block*>& pocket : pockets_) {
@@ -199,17 +229,8 @@ class alignas(64) thread_cache {
   event_page* page = nullptr;  // of the pool's history, to which this thread writes
 
  private:
-  static constexpr int pocket_count = 8;
-
   static std::uint64_t list_above(std::uint64_t last) noexcept {
     return last / coarse + (fine_lists - fine / coarse);
-  }
-  static int pocket_of(std::uint64_t size) noexcept {
-    return static_cast<int>(size * 0x9e3779b97f4a7c15u >> 61);
-  }
-
-  static bool aligned(const char* memory, std::uint64_t alignment) noexcept {
-    return alignment <= unit || (reinterpret_cast<std::uintptr_t>(memory) & (alignment - 1)) == 0;
   }
 
   // Bytes that the lists may still take in. What the thread gives back goes into them and what it takes

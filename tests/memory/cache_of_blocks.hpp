@@ -29,8 +29,8 @@ struct cache_of_blocks {
     return b;
   }
   char* memory_of(const block& b) const { return base + b.start; }
-  bool put(block& b, std::uint64_t bytes) {
-    return bytes > thread_cache::largest_listed ? cache.put_into_pocket(b, bytes)
+  bool put(block& b, std::uint64_t bytes, bool chained = false) {
+    return bytes > thread_cache::largest_listed ? cache.put_into_pocket(b, bytes, chained)
                                                 : cache.put(b, memory_of(b), bytes);
   }
   void* take(std::uint64_t bytes, std::uint64_t alignment = unit) {

@@ -79,6 +79,47 @@ TEST_CASE("what is beyond the bound goes to the heap, and nothing is lost") {
   shared.empty([](block&) { FAIL("it was empty"); });
 }
 
+TEST_CASE("chains of larger blocks serve their own size, and another size drives them out") {
+  cache_of_blocks of;
+  exchange shared;
+  const auto hand_over = [&](std::uint64_t bytes, int count, std::set<void*>& refused) {
+    std::set<void*> all;
+    for (int i = 0; i < count; ++i) {
+      block& b = of.make(bytes);
+      REQUIRE(of.put(b, bytes, true));
+      all.insert(of.memory_of(b));
+    }
+    of.cache.empty_own_pockets([&](block& first) {
+      shared.take_pocket(first, [&](block& b) { refused.insert(of.memory_of(b)); });
+    });
+    return all;
+  };
+  std::set<void*> refused, taken;
+  const std::set<void*> given = hand_over(mib, 3, refused);
+  CHECK(refused.empty());
+  CHECK(shared.take_larger(mib + coarse, of.base, unit) == nullptr);
+  CHECK(shared.take_larger(mib, of.base, std::uint64_t{1} << 40) == nullptr);
+  block* first = shared.take_larger(mib, of.base, unit);
+  REQUIRE(first != nullptr);
+  CHECK(shared.take_larger(mib, of.base, unit) == nullptr);
+  REQUIRE(first->left != nullptr);
+  taken.insert(of.memory_of(*first));
+  of.cache.fill_pocket(*first->left);
+  while (void* memory = of.take(mib)) REQUIRE(taken.insert(memory).second);
+  CHECK(taken == given);
+
+  const std::set<void*> driven = hand_over(mib, 2, refused);
+  std::uint64_t other = mib + coarse;
+  while (thread_cache::pocket_of(other) != thread_cache::pocket_of(mib)) other += coarse;
+  hand_over(other, 1, refused);
+  CHECK(refused == driven);
+  CHECK(shared.take_larger(mib, of.base, unit) == nullptr);
+  CHECK(shared.take_larger(other, of.base, unit) != nullptr);
+  const std::set<void*> beyond = hand_over(2 * exchange::most, 1, refused = {});
+  CHECK(refused == beyond);
+  shared.empty([](block&) { FAIL("it was empty"); });
+}
+
 TEST_CASE("what waits for other threads is within the pool's reach, and a trim lets it go") {
   velo_pool_desc desc = VELO_POOL_DESC_INIT;
   desc.limit = 8 * mib;
@@ -103,6 +144,36 @@ TEST_CASE("what waits for other threads is within the pool's reach, and a trim l
   CHECK(pool.stats().bytes_live == 0);
   done = true;
   other.join();
+}
+
+TEST_CASE("large blocks of one thread that another frees go round, and none is lost") {
+  const live_pool pool;
+  constexpr int count = 64;
+  std::vector<char*> blocks(count);
+  std::atomic<int> turn{0}, shared{0};
+  std::thread other([&] {
+    for (int t = 0; t < 40; t += 2) {
+      while (turn != t) std::this_thread::yield();
+      const std::uint64_t bytes = t % 3 == 0 ? mib : 300000;
+      for (char*& b : blocks) b = pool.take(bytes);
+      shared += std::set<char*>(blocks.begin(), blocks.end()).size() != count;
+      turn = t + 1;
+    }
+  });
+  for (int t = 1; t < 40; t += 2) {
+    while (turn != t) std::this_thread::yield();
+    for (char* b : blocks) pool.give(b, (t - 1) % 3 == 0 ? mib : 300000);
+    turn = t + 1;
+  }
+  other.join();
+  CHECK(shared == 0);
+  const velo_pool_stats now = pool.stats();
+  CHECK(now.bytes_live == 0);
+  CHECK(now.allocations == 20 * count);
+  CHECK(now.frees == 20 * count);
+  CHECK(now.bytes_reserved_peak < (count + 4) * mib);
+  REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
+  CHECK(pool.stats().bytes_reserved == 0);
 }
 
 TEST_CASE("blocks that one thread allocates and another frees go round without the heap") {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory/cache_of_blocks.hpp"
+#include "memory/exchange.hpp"
 #include "memory/pools.hpp"
 
 using namespace velo::memory;
@@ -94,6 +95,36 @@ TEST_CASE("a wrong size, none, and an alignment that does not hold keep blocks w
     CHECK(of.take(~std::uint64_t{0}) == nullptr);
     CHECK(of.take(bytes) == of.memory_of(b));
   }
+}
+
+TEST_CASE("a pocket holds one block, or where threads are several a chain of one size") {
+  cache_of_blocks of;
+  const auto most = thread_cache::most_chained / mib;
+  std::vector<block*> put;
+  for (std::uint64_t i = 0; i < most; ++i) {
+    put.push_back(&of.make(mib));
+    CHECK(of.put(*put.back(), mib) == (i == 0));  // alone
+    if (i > 0) REQUIRE(of.put(*put.back(), mib, true));
+  }
+  block& more = of.make(mib);
+  CHECK_FALSE(of.put(more, mib, true));
+  std::uint64_t other = mib + coarse;
+  while (thread_cache::pocket_of(other) != thread_cache::pocket_of(mib)) other += coarse;
+  CHECK_FALSE(of.put(of.make(other), other, true));
+  CHECK(of.take(other) == nullptr);
+  REQUIRE(of.take(mib) == of.memory_of(*put.back()));
+  put.pop_back();
+  std::vector<block*> left;
+  of.cache.empty_pockets([&](block& first) {
+    CHECK(first.asked() == most - 1);
+    exchange::each_of(&first, [&](block& b) { left.insert(left.begin(), &b); });
+  });
+  CHECK(left == put);
+  CHECK(of.take(mib) == nullptr);
+  block& large = of.make(2 * thread_cache::most_chained);
+  CHECK(of.put(large, large.size, true));
+  CHECK_FALSE(of.put(of.make(large.size), large.size, true));
+  CHECK(of.take(large.size) == of.memory_of(large));
 }
 
 TEST_CASE("what leaves a cache leaves it once") {
