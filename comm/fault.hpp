@@ -47,6 +47,8 @@ struct fault {
   rank_set culprits;
   std::int32_t found_by = -1;  // the rank that expected another count of the culprit; -1: not that
   char cause[128] = "";
+  // Handed to a group of some of the ranks of another, which ended: culprits are the other's ranks.
+  bool is_outer = false;
 
   std::string expected() const;
   std::string got() const;

@@ -100,14 +100,18 @@ bool mpi_hosts::carry_out(mpi_round& r) {
   return true;
 }
 
-// What ended the group: what the link knows, or what was found inside, of ranks of this host.
+// What ended the group: what the link knows, or what was found inside, of ranks of this host. What
+// another rank was told and handed on inside may be here before the word that reaches the link.
 void mpi_hosts::end_all() {
   fault why;
   if (inside_ != nullptr && !link_.failed(why) && inside_->failed(why)) {
     fault known = why;
-    known.culprits = rank_set();
-    for (std::size_t i = 0; i < hosts_[own_].ranks.size(); ++i)
-      if (why.culprits.has(static_cast<int>(i))) known.culprits.add(hosts_[own_].ranks[i]);
+    known.is_outer = false;
+    if (!why.is_outer) {
+      known.culprits = rank_set();
+      for (std::size_t i = 0; i < hosts_[own_].ranks.size(); ++i)
+        if (why.culprits.has(static_cast<int>(i))) known.culprits.add(hosts_[own_].ranks[i]);
+    }
     link_.end(known);
   }
   if (!link_.failed(why)) return;  // not of the group
@@ -116,7 +120,9 @@ void mpi_hosts::end_all() {
 }
 
 void mpi_hosts::fail(const fault& why) noexcept {
-  if (inside_ != nullptr) inside_->fail(why);
+  fault handed = why;
+  handed.is_outer = true;
+  if (inside_ != nullptr) inside_->fail(handed);
 }
 
 void mpi_hosts::run_inside(const operation& what, core::execution& state) {

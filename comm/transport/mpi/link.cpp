@@ -172,12 +172,15 @@ mpi_link::setting mpi_link::part(const part_terms& of) {
   while (true) {
     missing = rank_set();
     hub_->poll();
-    for (std::size_t i = 0; i < count; ++i)
-      if (!is_done(comes[i], of.ranks[i], fault())) missing.add(of.ranks[i]);
-    if (missing.lowest() < 0) break;
-    rank_set left;
+    rank_set away, left;  // who left may have sent its number before
     for (const int rank : of.ranks)
-      if (missing.has(rank) && has_left(rank)) left.add(rank);
+      if (has_left(rank)) away.add(rank);
+    for (std::size_t i = 0; i < count; ++i) {
+      if (is_done(comes[i], of.ranks[i], fault())) continue;
+      missing.add(of.ranks[i]);
+      if (away.has(of.ranks[i])) left.add(of.ranks[i]);
+    }
+    if (missing.lowest() < 0) break;
     if (left.lowest() >= 0) how = fault::how::left, missing = left;
     if (how == fault::how::none && now_ns() - since >= of.timeout_ns) how = fault::how::late;
     if (how != fault::how::none || failed_) break;
@@ -261,13 +264,16 @@ void mpi_link::pause(std::int64_t waited) const noexcept {
 }
 
 // What can come instead of the messages: ranks that left or are gone, the deadline. Who left has sent
-// before what it owed, and what begins came before the word that it left.
-void mpi_link::raise_if_over(const awaited& all, const fault& doing, std::int64_t waited) {
+// before what it owed, and what begins came before the word that it left; which another thread may
+// have read since the messages were looked at: then they are looked at again.
+void mpi_link::raise_if_over(const awaited& all, const fault& doing, std::int64_t waited,
+                             std::uint64_t departures_before) {
   fault why = doing;
   why.timeout_ns = timeout_ns_;
   why.kind = fault::how::left;
   for (const int peer : all.comes)
     if (all.begins && has_left(peer)) why.culprits.add(peer);
+  if (departures() != departures_before) return;
   if (why.culprits.lowest() >= 0) end_and_raise(why);
   rank_set gone;
   why.kind = fault::how::ended;
@@ -338,8 +344,9 @@ void mpi_link::end_and_raise(const fault& why) {
 
 void mpi_link::read(const notice& one) noexcept {
   if (one.why.kind != fault::how::none) return note(one.why);
-  if (one.from >= 0 && one.from < size_)
-    left_[static_cast<std::size_t>(one.from)].store(true, std::memory_order_release);
+  if (one.from < 0 || one.from >= size_) return;
+  departures_.fetch_add(1, std::memory_order_release);
+  left_[static_cast<std::size_t>(one.from)].store(true, std::memory_order_release);
 }
 
 bool mpi_link::failed(fault& why) const noexcept {

@@ -112,7 +112,9 @@ class mpi_link final : public notice_reader {
   void map(std::size_t buffer);
   void note(const fault& why) noexcept;
   motion advance(batch& all, const fault& doing);
-  void raise_if_over(const awaited& all, const fault& doing, std::int64_t waited);
+  std::uint64_t departures() const noexcept { return departures_.load(std::memory_order_acquire); }
+  void raise_if_over(const awaited& all, const fault& doing, std::int64_t waited,
+                     std::uint64_t departures_before);
   void pause(std::int64_t waited) const noexcept;
   [[noreturn]] void end_broken(int peer, const fault& doing, const char* why);
   [[noreturn]] void end_and_raise(const fault& why);
@@ -131,6 +133,7 @@ class mpi_link final : public notice_reader {
   std::vector<whereabouts> ranks_;
   std::uint64_t number_ = 0;
   std::unique_ptr<std::atomic<bool>[]> left_;
+  std::atomic<std::uint64_t> departures_{0};  // ranks that left, counted before left_ says so
   std::size_t slot_ = 0;
   std::shared_ptr<char> memory_;
   mutable std::mutex lock_;  // guards fault_
@@ -145,12 +148,13 @@ void mpi_link::wait(const fault& doing, Move&& move, Tell&& tell) {
   std::int64_t since = now_ns();
   while (true) {
     hub_->poll();
+    const std::uint64_t before = departures();
     const motion moved = move();
     if (moved == motion::all) return;
     const std::int64_t now = now_ns();
     if (moved == motion::some) since = now;
     raise_if_failed();
-    if (now - since >= yield_ns) raise_if_over(tell(), doing, now - since);
+    if (now - since >= yield_ns) raise_if_over(tell(), doing, now - since, before);
     pause(now - since);
   }
 }

@@ -35,8 +35,10 @@ class mpi_transport final : public transport {
     done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_release);
   }
   void fail(const fault& why) noexcept override {
+    fault first = why;
     link_.end(why);
-    hosts_.fail(why);
+    link_.failed(first);
+    hosts_.fail(first);
   }
   bool failed(fault& why) const noexcept override { return link_.failed(why); }
 

@@ -1,0 +1,158 @@
+// Groups over MPI where what arrives, and when, is the test's: ranks are threads over a plugin of the
+// tests. Who is named, and which rank fails, whatever comes first.
+#include <dlfcn.h>
+
+#include <cstdlib>
+
+#include "comm/plugins/threads.hpp"
+#include "comm/ranks.hpp"
+#include "comm/transport/mpi/hub.hpp"
+
+using namespace velo::test;
+namespace comm = velo::comm;
+
+namespace {
+
+const std::string folder = std::string(VELO_TEST_MPI_PLUGINS) + "/threads";
+
+enum flow { opening, data };  // kinds of messages, as links number them
+int tag_of(flow kind) {
+  return comm::mpi_hub::tag(0, kind);
+}
+constexpr int notice_tag = 0;
+
+// What a test decides, for as long as it lives.
+class scripted final : public mpi_script {
+ public:
+  scripted() {
+    file_ = dlopen((folder + "/" + comm::mpi_plugin_file).c_str(), RTLD_NOW);
+    REQUIRE(file_ != nullptr);
+    set_ = reinterpret_cast<velo_test_script_fn>(dlsym(file_, "velo_test_script"));
+    REQUIRE(set_ != nullptr);
+    set_(this);
+  }
+  ~scripted() override {
+    set_(nullptr);
+    dlclose(file_);
+  }
+  bool passes(int from, int to, int tag) override {
+    ++sent[from];
+    return !holds || !holds(from, to, tag);
+  }
+  void found_nothing(int to, int from, int tag) override {
+    if (looked) looked(to, from, tag);
+  }
+
+  std::function<bool(int from, int to, int tag)> holds;
+  std::function<void(int to, int from, int tag)> looked;
+  std::atomic<int> sent[8] = {};
+
+ private:
+  void* file_;
+  velo_test_script_fn set_;
+};
+
+struct rank_over_mpi {
+  rank_over_mpi() : context(("{\"plugin_path\": \"" + folder + "\", \"threads\": 1}").c_str()) {}
+  velo_status join(int job, int size, int rank) {
+    velo_group_desc desc = group_desc();
+    desc.transport = VELO_TRANSPORT_MPI;
+    desc.communicator = 10000 * job + 100 * size + rank;
+    return velo_group_create(context, &desc, &group);
+  }
+  velo_status sum(std::vector<float>& x) const {
+    const auto size = static_cast<std::int64_t>(x.size());
+    const velo_tensor view{
+        x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+    return velo_group_all_reduce(stream, group, nullptr, &view, &view);
+  }
+
+  const live_context context;
+  const velo_stream stream = context.inline_stream();
+  velo_group group = nullptr;
+};
+
+}  // namespace
+
+TEST_CASE("a rank that leaves behind a call has been in it, whoever reads that it left") {
+  scripted script;
+  rank_over_mpi ranks[2];
+  std::atomic<bool> goes{false}, is_gone{false};
+  velo_status ends[2] = {}, made[2] = {};
+  std::atomic<int> met{0};
+  int looks = 0;
+  script.looked = [&](int to, int from, int tag) {
+    // Beyond the first looks, which are quick: the other rank calls, and leaves, and a thread of this
+    // rank's host asks for the state of the group.
+    if (met < 2 || to != 0 || from != 1 || tag != tag_of(opening) || ++looks != 300) return;
+    goes = true;
+    while (!is_gone) std::this_thread::yield();
+    std::thread asks([&] {
+      velo_group_info info = VELO_GROUP_INFO_INIT;
+      velo_group_get_info(ranks[0].group, &info);
+    });
+    asks.join();
+  };
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      made[rank] = ranks[rank].join(1, 2, rank);
+      ++met;
+      while (met < 2 || (rank == 1 && !goes)) std::this_thread::yield();
+      std::vector<float> x(10, 1.0f);
+      ends[rank] = ranks[rank].sum(x);
+      if (rank == 0) return;
+      velo_group_destroy(ranks[1].group);
+      is_gone = true;
+    });
+  for (std::thread& one : threads) one.join();
+  for (const int rank : {0, 1}) {
+    CHECK(made[rank] == VELO_OK);
+    CHECK(ends[rank] == VELO_OK);
+  }
+  CHECK(is_gone);
+}
+
+// Ranks 0 and 1 of one host, 2 and 3 of another. Rank 2 waits for rank 0 in vain, for its data or for
+// its opening, and rank 3 inside the host for rank 2, by which alone it hears of an abort.
+TEST_CASE("a fault that reaches a rank by way of its host is the one that ended the group") {
+  for (const auto& [kind, aborts] : {std::pair{data, 2}, {data, 0}, {opening, 0}}) {
+    INFO("rank " << aborts << ", kind " << kind);
+    static int jobs = 1;
+    const int job = ++jobs;
+    scripted script;
+    rank_over_mpi ranks[4];
+    std::atomic<int> met{0};
+    std::atomic<bool> waits{false};
+    script.holds = [&, kind = kind](int from, int to, int tag) {
+      return (met == 4 && from == 0 && to == 2 && tag == tag_of(kind)) ||
+             (to == 3 && tag == notice_tag);
+    };
+    script.looked = [&, kind = kind](int to, int from, int tag) {
+      if (met == 4 && to == 2 && from == 0 && tag == tag_of(kind)) waits = true;
+    };
+    said ends[4];
+    std::vector<std::thread> threads;
+    for (int rank = 0; rank < 4; ++rank) {
+      setenv("VELO_MPI_HOST", rank < 2 ? "one" : "two", 1);  // read before the first message
+      threads.emplace_back([&, rank] {
+        ends[rank] = told(ranks[rank].join(job, 4, rank));
+        ++met;
+        while (met < 4) std::this_thread::yield();
+        std::vector<float> x(100000, 1.0f);
+        if (ends[rank].code == VELO_OK) ends[rank] = told(ranks[rank].sum(x));
+      });
+      while (script.sent[rank] < 3) std::this_thread::yield();
+    }
+    unsetenv("VELO_MPI_HOST");
+    while (!waits) std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));  // rank 3 is inside
+    CHECK(velo_group_abort(ranks[aborts].group) == VELO_OK);
+    for (std::thread& one : threads) one.join();
+    for (const said& one : ends) {
+      INFO(one.expected << ": " << one.got);
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.got == "an abort by rank " + std::to_string(aborts));
+    }
+  }
+}

@@ -1,0 +1,124 @@
+// A plugin for MPI whose ranks are threads of one process: messages are there as soon as they are sent,
+// in their order, unless the test holds them back. A communicator is a number: 100 of a job and its size
+// each, and the rank. What is made here stays until the process ends.
+#include "comm/plugins/threads.hpp"
+
+#include <cstring>
+#include <list>
+#include <mutex>
+#include <string>
+
+#include "comm/transport/mpi/plugin.hpp"
+
+namespace velo::comm {
+namespace {
+
+struct line final : mpi_line {
+  int job = 0;
+};
+
+struct message {
+  int job, from, to, tag;
+  std::string bytes;
+};
+
+struct receiving {
+  int job, to, from, tag;
+  void* bytes;
+};
+
+struct world {
+  std::mutex lock;  // guards what follows
+  std::list<message> under_way;
+  std::list<line> lines;
+  test::mpi_script* script = nullptr;
+};
+world& all() {
+  static world* const one = new world;
+  return *one;
+}
+
+bool start(int* done, char*) {
+  *done = 1;
+  return true;
+}
+
+bool open(std::int64_t communicator, mpi_keeper keeper, mpi_line** found, int* done, char*) {
+  const std::lock_guard<std::mutex> lock(all().lock);
+  *done = 1;
+  all().lines.emplace_back();
+  line& one = all().lines.back();
+  one.job = static_cast<int>(communicator / 10000);
+  one.size = static_cast<int>(communicator / 100 % 100);
+  one.rank = static_cast<int>(communicator % 100);
+  one.most_tag = 1 << 20;
+  *found = &one;
+  return keeper.make(&one, keeper.with);
+}
+
+void close(mpi_line*) {}
+
+bool send(mpi_line* by, const void* bytes, int count, int to, int tag, mpi_request* begun, char*) {
+  begun->word = 0;
+  const std::lock_guard<std::mutex> lock(all().lock);
+  if (all().script != nullptr && !all().script->passes(by->rank, to, tag)) return true;
+  all().under_way.push_back({static_cast<line*>(by)->job, by->rank, to, tag,
+                             std::string(static_cast<const char*>(bytes), std::size_t(count))});
+  return true;
+}
+
+bool receive(mpi_line* by, void* bytes, int, int from, int tag, mpi_request* begun, char*) {
+  begun->word = reinterpret_cast<std::uintptr_t>(
+      new receiving{static_cast<line*>(by)->job, by->rank, from, tag, bytes});
+  return true;
+}
+
+bool has_come(const receiving& one) {
+  const std::lock_guard<std::mutex> lock(all().lock);
+  for (auto m = all().under_way.begin(); m != all().under_way.end(); ++m) {
+    if (m->job != one.job || m->to != one.to || m->tag != one.tag ||
+        (one.from >= 0 && m->from != one.from))
+      continue;
+    std::memcpy(one.bytes, m->bytes.data(), m->bytes.size());
+    all().under_way.erase(m);
+    return true;
+  }
+  return false;
+}
+
+bool test(mpi_request* of, int* done, char*) {
+  *done = 1;
+  if (of->word == 0) return true;
+  auto* one = reinterpret_cast<receiving*>(of->word);
+  *done = has_come(*one) ? 1 : 0;
+  if (*done == 0) {
+    if (all().script != nullptr) all().script->found_nothing(one->to, one->from, one->tag);
+    return true;
+  }
+  delete one;
+  of->word = 0;
+  return true;
+}
+
+bool cancel(mpi_request* of) {
+  delete reinterpret_cast<receiving*>(of->word);
+  of->word = 0;
+  return true;
+}
+
+void doubt() {}
+
+}  // namespace
+}  // namespace velo::comm
+
+extern "C" __attribute__((visibility("default"))) const velo::comm::mpi_plugin* velo_mpi_plugin() {
+  using namespace velo::comm;
+  static const mpi_plugin table{VELO_RELEASE, "threads", start, open,   close,
+                                send,         receive,   test,  cancel, doubt};
+  return &table;
+}
+
+extern "C" __attribute__((visibility("default"))) void velo_test_script(
+    velo::test::mpi_script* one) {
+  velo::comm::all().script = one;
+}
