@@ -9,6 +9,7 @@ namespace velo::core {
 namespace {
 
 thread_local velo_error_info record = {sizeof(velo_error_info), VELO_OK, -1, "", "", "", "", ""};
+thread_local std::uint32_t written = 0;
 
 static_assert(std::is_trivially_destructible_v<velo_error_info>);
 static_assert(sizeof(velo_error_info) <= 2048);
@@ -24,10 +25,15 @@ void write_record(const char* function, const failure& what) noexcept {
   copy_text(record.expected, sizeof record.expected, what.expected);
   copy_text(record.got, sizeof record.got, what.got);
   copy_text(record.cause, sizeof record.cause, what.cause);
+  ++written;
 }
 
 const velo_error_info& last_record() noexcept {
   return record;
+}
+
+std::uint32_t records_written() noexcept {
+  return written;
 }
 
 std::size_t record_text(const velo_error_info& r, char* buffer, std::size_t capacity) noexcept {

@@ -13,6 +13,9 @@ void write_record(const char* function, const failure& what) noexcept;
 
 const velo_error_info& last_record() noexcept;
 
+// How many failures became this thread's record so far: whether a call left one.
+std::uint32_t records_written() noexcept;
+
 // Writes a record as one sentence; returns the length it needs without its zero byte.
 std::size_t record_text(const velo_error_info& record, char* buffer, std::size_t capacity) noexcept;
 

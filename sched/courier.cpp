@@ -12,13 +12,13 @@ using core::text;
 namespace {
 
 constexpr std::uint32_t magic = 0x6f6c6576;  // velo
+constexpr std::uintptr_t lent_alignment = 64;
 enum class told : std::uint32_t { nothing, no_tensors, same_form, new_form };
 
-// What a function of the link returned: the failure that it recorded, or a new one.
-void require_done(velo_status status, const char* function) {
-  if (status == VELO_OK) return;
+// What a function of the link returned other than VELO_OK: the failure that it recorded, or a new one.
+[[noreturn]] void pass_on(velo_status status, const char* function, bool is_recorded) {
   const velo_error_info& known = core::last_record();
-  if (known.code != status)
+  if (!is_recorded || known.code != status)
     fail(VELO_ERR_FOREIGN, text("link.%s", function), "VELO_OK", text("%d", status));
   core::failure same;
   same.code = status;
@@ -31,16 +31,17 @@ void require_done(velo_status status, const char* function) {
 }
 
 // Of a function of the link. As core::call_host, without a second `uncancelled` (10 ns a call): the entry
-// holds one.
+// holds one. What was recorded before the call is another failure's.
 template <class Call>
 void call_link(const char* function, Call&& call) {
+  const std::uint32_t before = core::records_written();
   velo_status status = VELO_OK;
   try {
     status = call();
   } catch (...) {
     core::fail_foreign(text("link.%s", function), "the host");
   }
-  require_done(status, function);
+  if (status != VELO_OK) pass_on(status, function, core::records_written() != before);
 }
 
 }  // namespace
@@ -145,7 +146,9 @@ void courier::receive_tensor(std::int32_t from, parcel& into, std::size_t i) {
   if (bytes == 0) return;
   if (void* const lent = borrow(from, bytes); lent != nullptr) {
     into.tensors[i].data = lent;
-    into.lent |= std::uint32_t{1} << i;
+    into.lent |= std::uint32_t{1} << i;  // from here on it is given back, whatever follows
+    if (reinterpret_cast<std::uintptr_t>(lent) % lent_alignment != 0)
+      fail(VELO_ERR_FOREIGN, "link.borrow", "memory aligned to 64 bytes", text("%p", lent));
     return;
   }
   into.tensors[i].data = memory_.take(bytes);

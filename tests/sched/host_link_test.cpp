@@ -1,0 +1,94 @@
+// Links of a host that break what is asked of them: the failure is the function's that did it, and says so.
+#include <cstdlib>
+
+#include "team.hpp"
+
+using namespace velo;
+using namespace velo::test;
+
+namespace {
+
+// A mailbox's link that lends memory 4 bytes beside where it is to lie.
+struct crooked_link {
+  velo_link inner;
+  int lent = 0;
+
+  velo_link link() {
+    velo_link made = inner;
+    made.user = this;
+    made.send = [](void* user, int32_t to, const void* bytes, uint64_t size) {
+      return of(user).inner.send(of(user).inner.user, to, bytes, size);
+    };
+    made.receive = [](void* user, int32_t from, void* bytes, uint64_t size) {
+      return of(user).inner.receive(of(user).inner.user, from, bytes, size);
+    };
+    made.abort = [](void* user, const char* why) {
+      of(user).inner.abort(of(user).inner.user, why);
+    };
+    made.borrow = [](void* user, int32_t from, uint64_t size, void** bytes) {
+      auto* const memory = static_cast<char*>(std::aligned_alloc(64, (size + 127) / 64 * 64));
+      const velo_status status =
+          of(user).inner.receive(of(user).inner.user, from, memory + 4, size);
+      if (status != VELO_OK) return std::free(memory), status;
+      ++of(user).lent;
+      *bytes = memory + 4;
+      return status;
+    };
+    made.give_back = [](void* user, void* bytes) {
+      --of(user).lent;
+      std::free(static_cast<char*>(bytes) - 4);
+    };
+    return made;
+  }
+  static crooked_link& of(void* user) { return *static_cast<crooked_link*>(user); }
+};
+
+}  // namespace
+
+TEST_CASE("a link that fails by itself is not told by a failure from before") {
+  velo_context context;
+  velo_stream stream;
+  REQUIRE(velo_context_create(nullptr, &context) == VELO_OK);
+  REQUIRE(velo_context_stream(context, &stream) == VELO_OK);
+  velo_link link = VELO_LINK_INIT;
+  link.send = [](void*, int32_t, const void*, uint64_t) -> velo_status {
+    return VELO_ERR_ARGUMENT;
+  };
+  link.receive = [](void*, int32_t, void*, uint64_t) -> velo_status { return VELO_ERR_ARGUMENT; };
+  velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
+  desc.rank = 1;
+  desc.link = &link;
+  desc.forward = desc.backward = [](void*, velo_executor_call*) -> velo_status { return VELO_OK; };
+  velo_schedule schedule = schedule_of(VELO_SCHEDULE_1F1B, {2, 2});
+  velo_executor executor;
+  REQUIRE(velo_executor_create(context, schedule, &desc, &executor) == VELO_OK);
+
+  REQUIRE(velo_config_set(context, "threads", "many") == VELO_ERR_ARGUMENT);
+  CHECK(velo_executor_run(stream, executor) == VELO_ERR_FOREIGN);
+  velo_error_info said = VELO_ERROR_INFO_INIT;
+  REQUIRE(velo_last_error(&said) == VELO_OK);
+  CHECK(std::string(said.argument) == "link.receive");
+  CHECK(std::string(said.got) == "4");
+
+  velo_executor_destroy(executor);
+  velo_schedule_destroy(schedule);
+  velo_context_destroy(context);
+}
+
+TEST_CASE("memory that a link lends beside its alignment is refused, and given back") {
+  crooked_link crooked[2];
+  velo_link links[2];
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {2, 4}), 0, 20 * second, by::mailbox,
+           [&](std::size_t rank, velo_executor_desc& desc) {
+             crooked[rank].inner = *desc.link;
+             links[rank] = crooked[rank].link();
+             desc.link = &links[rank];
+           });
+  all.run();
+  INFO(all.errors[1]);
+  CHECK(all.status[1] == VELO_ERR_FOREIGN);
+  CHECK(all.errors[1].find("link.borrow: expected memory aligned to 64 bytes") !=
+        std::string::npos);
+  CHECK(all.status[0] == VELO_ERR_PEER);
+  for (const crooked_link& one : crooked) CHECK(one.lent == 0);
+}
