@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "comm/transport/shared_area.hpp"
@@ -36,14 +37,20 @@ struct hello {
   std::uint64_t layout;  // of the area: sizes of what lies in it
 };
 
-// What rank 0 answers: a refusal, which is a text, or the terms of the area.
+// What rank 0 answers: a refusal, which is a text, the terms of the area, or that it gave up.
 struct welcome {
   std::int32_t refused;
   std::int32_t rank;  // at fault
   std::uint64_t slot_bytes;
   std::uint64_t identity;
   char expected[96], got[96];
+  rank_set missing;  // of ranks that rank 0 waited for until it gave up
 };
+static_assert(std::is_trivially_copyable_v<rank_set>);
+
+// By how much a rank that has met rank 0 outwaits its own deadline, to hear who is missing: both begin
+// to wait at about the same time.
+constexpr std::int64_t patience_ns = 100000000;
 
 constexpr std::uint64_t layout =
     sizeof(rank_state) << 40 | sizeof(channel) << 20 | (sizeof(area_head) + sizeof(message_head));
@@ -142,8 +149,12 @@ class host {
     try {
       await_all();
       return seat();
-    } catch (const not_there&) {
-      throw;  // each has a deadline of its own
+    } catch (const not_there& gave_up) {
+      welcome word{};  // no refusal: each has a deadline of its own, by which rank 0 may call again
+      word.missing = gave_up.places;
+      for (const guest& one : guests_)
+        if (one.line) send_packet(one.line.get(), &word, sizeof word, nullptr, 0);
+      throw;
     } catch (...) {
       const core::failure why = core::current_failure();
       const bool own = why.rank < 0;  // rank 0 itself has not what it needs
@@ -275,17 +286,18 @@ class visitor {
   explicit visitor(const meeting_place& at)
       : at_(at),
         until_(deadline::after(at.timeout_ns, at.glance)),
-        answered_by_(deadline::after(at.timeout_ns)),
+        answered_by_(deadline::after(
+            at.timeout_ns > INT64_MAX - patience_ns ? at.timeout_ns : at.timeout_ns + patience_ns)),
         path_(rendezvous_folder() + "/" + at.name + ".socket"),
         process_(own_process()) {
-    host_.add(0);
+    missing_.add(0);
   }
 
   company join() {
     welcome answer{};
     std::vector<descriptor> handed;
     while (!knock(answer, handed))
-      if (until_.is_over()) throw not_there{host_};
+      if (until_.is_over()) throw not_there{missing_};
     answer.expected[sizeof answer.expected - 1] = answer.got[sizeof answer.got - 1] = 0;
     if (answer.refused != 0) fail_peer(answer.rank, answer.expected, answer.got);
     company all;
@@ -307,16 +319,20 @@ class visitor {
   }
 
  private:
-  // False: rank 0 is not there, or was of another rendezvous that is over.
+  // False: rank 0 is not there, gave up, or was of another rendezvous that is over.
   bool knock(welcome& answer, std::vector<descriptor>& handed) {
     line_ = connect_by(path_, until_);
     if (!line_ && !until_.is_over()) fail_io("a socket", errno);
-    if (!line_) throw not_there{host_};
+    if (!line_) throw not_there{missing_};
     const hello mine = hello_of(at_);
     const int own = process_.get();
     handed.clear();
-    return send_packet(line_.get(), &mine, sizeof mine, &own, 1) &&
-           receive(line_.get(), &answer, sizeof answer, handed, answered_by_);
+    if (!send_packet(line_.get(), &mine, sizeof mine, &own, 1) ||
+        !receive(line_.get(), &answer, sizeof answer, handed, answered_by_))
+      return false;
+    if (answer.missing.lowest() < 0) return true;
+    missing_ = answer.missing;
+    return false;
   }
 
   const meeting_place& at_;
@@ -326,7 +342,7 @@ class visitor {
   const std::string path_;
   const descriptor process_;
   descriptor line_;
-  rank_set host_;
+  rank_set missing_;  // as far as this rank knows
 };
 
 }  // namespace
