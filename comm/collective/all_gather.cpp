@@ -50,7 +50,7 @@ void all_gather(meeting& m) {
     return slice_of(m.what.out_part(rank).count * size, most, step);
   };
   m.steps(
-      slices_in(own, most), 0,
+      {slices_in(own, most), m.what.out_parts.empty() ? own : most},
       [&](std::int64_t step) {
         const slice s = piece(m.rank, step);
         m.stage(in + s.begin, m.mine(), s.bytes);

@@ -63,13 +63,13 @@ class exchange {
         out_(static_cast<char*>(m.what.out)),
         size_(m.what.in_size()),
         even_(m.what.in_parts.empty()),
-        cut_(m, even_ ? 0 : 8 * m.size) {}
+        cut_(m, even_ ? m.what.in_bytes() : 0, even_ ? 0 : 8 * m.size) {}
 
   void run() {
     std::int64_t most = 0;
     for (int r = 0; r < m_.size; ++r) most = std::max(most, m_.what.in_part(r).count);
     m_.steps(
-        slices_in(most * size_, cut_.bytes()), 0,
+        {slices_in(most * size_, cut_.bytes()), cut_.span()},
         [this](std::int64_t step) {
           for (int r = 0; r < m_.size; ++r) give(r, step);
         },

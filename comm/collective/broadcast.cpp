@@ -29,13 +29,14 @@ void broadcast(meeting& m) {
     return;
   }
   const auto size_of = [&](std::int64_t step) { return std::min(most, bytes - step * most); };
-  m.steps((bytes + most - 1) / most, 0,
-          [&](std::int64_t step) {
-            if (m.rank == root) m.stage(x + step * most, m.mine(), size_of(step));
-          },
-          [&](std::int64_t step) {
-            if (m.rank != root) m.fetch(m.of(root), x + step * most, size_of(step));
-          });
+  m.steps(
+      {(bytes + most - 1) / most, bytes},
+      [&](std::int64_t step) {
+        if (m.rank == root) m.stage(x + step * most, m.mine(), size_of(step));
+      },
+      [&](std::int64_t step) {
+        if (m.rank != root) m.fetch(m.of(root), x + step * most, size_of(step));
+      });
 }
 
 }  // namespace velo::comm

@@ -43,16 +43,17 @@ void all_at_once(meeting& m, bool gets) {
   const bool bypass = m.what.is_large(m.state.caches.l3);
   const std::int64_t most = m.slot_bytes() / t.in_size;
   const auto size_of = [&](std::int64_t step) { return std::min(most, t.count - step * most); };
-  m.steps((t.count + most - 1) / most, 0,
-          [&](std::int64_t step) {
-            m.stage(t.in + step * most * t.in_size, m.mine(), size_of(step) * t.in_size);
-          },
-          [&](std::int64_t step) {
-            if (!gets) return;
-            for (int r = 0; r < m.size; ++r)
-              m.sources()[r] = r == m.rank ? t.in + step * most * t.in_size : m.of(r);
-            m.combine(t.out + step * most * t.out_size, size_of(step), bypass);
-          });
+  m.steps(
+      {(t.count + most - 1) / most, t.count * t.in_size},
+      [&](std::int64_t step) {
+        m.stage(t.in + step * most * t.in_size, m.mine(), size_of(step) * t.in_size);
+      },
+      [&](std::int64_t step) {
+        if (!gets) return;
+        for (int r = 0; r < m.size; ++r)
+          m.sources()[r] = r == m.rank ? t.in + step * most * t.in_size : m.of(r);
+        m.combine(t.out + step * most * t.out_size, size_of(step), bypass);
+      });
 }
 
 // A chunk of elements, cut into a part for each rank. Parts begin at whole lines of a slot.
@@ -78,7 +79,7 @@ class parts {
 
   void run() {
     m_.steps(
-        chunks_ + 1, 0,
+        {chunks_ + 1, m_.slot_bytes()},
         [this](std::int64_t step) {
           if (step < chunks_) stage(at(step));
           if (step > 0)

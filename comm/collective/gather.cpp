@@ -43,7 +43,7 @@ void gather(meeting& m) {
     if (from != to) m.fetch(from, to, s.bytes);
   };
   m.steps(
-      slices_in(own, most), m.what.count,
+      {slices_in(own, most), m.what.terms.counts == 0 ? own : most, m.what.count},
       [&](std::int64_t step) {
         const slice s = slice_of(own, most, step);
         if (m.rank != root) m.stage(in + s.begin, m.mine(), s.bytes);

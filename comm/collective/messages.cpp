@@ -196,7 +196,7 @@ class traffic {
     }
     const std::int64_t from = std::max<std::int64_t>(m.moved, 0);
     const std::int64_t bytes = block != nullptr ? m.bytes : std::min(room_, m.bytes - from);
-    copy_for_peers(kernels_, m.data + from, block != nullptr ? block : slot + head_bytes, bytes);
+    at_.writer.copy(kernels_, m.data + from, block != nullptr ? block : slot + head_bytes, bytes);
     m.moved = from + bytes;
     c.put.store(number + 1, std::memory_order_seq_cst);
     at_.area.ring(m.peer);

@@ -50,7 +50,7 @@ void reduce_scatter(meeting& m) {
   const std::int64_t size = m.what.in_size();
   const bool even = m.what.in_parts.empty(), bypass = m.what.is_large(m.state.caches.l3);
   if (even && m.size * m.what.in_bytes() <= mailbox::room) return through_mailboxes(m, in);
-  const sections cut(m);
+  const sections cut(m, even ? m.what.in_bytes() : 0);
   std::int64_t most = 0;
   for (int r = 0; r < m.size; ++r) most = std::max(most, m.what.in_part(r).count);
   const auto piece = [&](int rank, std::int64_t step) {
@@ -60,7 +60,7 @@ void reduce_scatter(meeting& m) {
     return in + m.what.in_part(rank).begin * size + s.begin;
   };
   m.steps(
-      slices_in(most * size, cut.bytes()), 0,
+      {slices_in(most * size, cut.bytes()), cut.span()},
       [&](std::int64_t step) {
         for (int r = 0; r < m.size; ++r)
           if (r != m.rank)

@@ -24,17 +24,22 @@ inline std::int64_t slices_in(std::int64_t piece_bytes, std::int64_t slice_bytes
 // A slot cut into sections of whole lines, one for each other rank, behind so many bytes.
 class sections {
  public:
-  explicit sections(const meeting& m, std::int64_t behind = 0)
+  // piece: of every rank's for every other; 0: they differ.
+  explicit sections(const meeting& m, std::int64_t piece, std::int64_t behind = 0)
       : first_(core::round_up(behind, 64)),
-        bytes_((m.slot_bytes() - first_) / std::max(1, m.size - 1) / 64 * 64) {}
+        bytes_((m.slot_bytes() - first_) / std::max(1, m.size - 1) / 64 * 64) {
+    if (piece > 0) bytes_ = std::min(bytes_, core::round_up(piece, 64));
+    span_ = piece > 0 ? first_ + bytes_ * (m.size - 1) : m.slot_bytes();
+  }
 
   std::int64_t bytes() const noexcept { return bytes_; }
+  std::int64_t span() const noexcept { return span_; }  // of all
   std::int64_t begin(int owner, int reader) const noexcept {
     return first_ + bytes_ * (reader < owner ? reader : reader - 1);
   }
 
  private:
-  std::int64_t first_, bytes_;
+  std::int64_t first_, bytes_, span_;
 };
 
 }  // namespace velo::comm

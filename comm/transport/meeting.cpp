@@ -43,7 +43,7 @@ meeting::opening meeting::opening_of(int by) const noexcept {
 }
 
 std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
-  const opening mine{steps, saying};
+  const opening mine{steps, saying, moves_};
   arrive(&mine, sizeof mine);
   meet();
   for (int peer = 0; peer < size; ++peer) steps = std::max(steps, opening_of(peer).steps);

@@ -8,8 +8,11 @@
 // the same number of steps in an operation. Cost of a step: a line from each peer.
 #pragma once
 
+#include <algorithm>
+
 #include "comm/transport/waiting.hpp"
 #include "core/context.hpp"
+#include "core/round_up.hpp"
 
 namespace velo::comm {
 
@@ -33,16 +36,24 @@ class meeting {
   const void* payload(int of) const noexcept { return box(of).payload; }
 
   // Meets, saying a number to all; then the steps: as many as the rank that needs most, but at least
-  // one. write(step) before it is posted, read(step) when all have posted it.
+  // one. write(step) before it is posted, read(step) when all have posted it. span: bytes of a slot
+  // that any rank uses in a step, the same on every rank.
+  struct course {
+    std::int64_t steps, span, saying = 0;
+  };
   template <class Write, class Read>
-  void steps(std::int64_t needed, std::int64_t saying, Write&& write, Read&& read) {
-    std::int64_t all = needed;
+  void steps(const course& mine, Write&& write, Read&& read) {
+    std::int64_t all = mine.steps;
+    moves_ = at_.writer.may_go_through(mine.span);
+    const auto span =
+        core::round_up(static_cast<std::size_t>(std::min(mine.span, slot_bytes())), line);
     for (std::int64_t step = 0; step == 0 || step < all; ++step) {
+      moved_ = at_.area.moved_by(at_.steps, span);
       begin_step();
       write(step);
       post_step();
       if (step == 0) {
-        all = meet_for(needed, saying);
+        all = meet_for(mine.steps, mine.saying);
       } else {
         await_step();
       }
@@ -51,12 +62,14 @@ class meeting {
     }
   }
   std::int64_t said(int by) const noexcept { return opening_of(by).saying; }
-  char* mine() const noexcept { return at_.area.slot(rank, at_.steps); }
-  const char* of(int peer) const noexcept { return at_.area.slot(peer, at_.steps); }
+  char* mine() const noexcept { return at_.area.slot(rank, at_.steps, moves_ ? moved_ : 0); }
+  const char* of(int peer) const noexcept {
+    return at_.area.slot(peer, at_.steps, opening_of(peer).moves ? moved_ : 0);
+  }
 
   // Copies: into the slot, for others to read, and out of a slot.
   void stage(const void* from, char* to, std::int64_t bytes) const {
-    copy_for_peers(kernels(), from, to, bytes);
+    at_.writer.copy(kernels(), from, to, bytes);
   }
   void fetch(const char* from, void* to, std::int64_t bytes) const;
 
@@ -75,6 +88,7 @@ class meeting {
   void await_step();
   struct opening {
     std::int64_t steps, saying;
+    std::int64_t moves;  // whether its slots do
   };
   opening opening_of(int by) const noexcept;
   std::int64_t meet_for(std::int64_t steps, std::int64_t saying);
@@ -96,6 +110,8 @@ class meeting {
 
   place& at_;
   const std::uint64_t sequence_;
+  bool moves_ = false;
+  std::size_t moved_ = 0;  // of the slots of this step
 };
 
 // Collectives over meetings, one file each in comm/collective.

@@ -1,4 +1,4 @@
-// Where things lie in the area, copies into it, sleeping and waking, and the one fault.
+// Where things lie in the area, sleeping and waking, and the one fault.
 #include "comm/transport/shared_area.hpp"
 
 #include <sched.h>
@@ -6,16 +6,19 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstring>
 
 #include "core/round_up.hpp"
 
 namespace velo::comm {
 namespace {
 
-constexpr std::size_t page = 4096;
-constexpr std::int64_t around_from = 4096;
 constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
+
+// Of a slot's place. A second cache has room for a MiB: there is still in it what two or three ranks
+// staged in half of that, when it is written again, and lines come twice as soon from the third.
+std::size_t slot_place_bytes(int ranks, std::size_t slot_bytes) {
+  return ranks < 4 && slot_bytes <= (std::size_t{1} << 20) ? 2 * slot_bytes : slot_bytes;
+}
 
 // Of a slot of a channel: half a staging slot, and from five ranks on less, so that the channels to one
 // rank take eight staging slots at most; a page at least.
@@ -60,15 +63,6 @@ std::atomic<std::uint32_t>& low_half(std::atomic<std::uint64_t>& word) {
 
 }  // namespace
 
-void copy_for_peers(const reduction_kernels& kernels, const void* from, char* to,
-                    std::int64_t bytes) {
-  if (bytes >= around_from) {
-    kernels.copy_around_cache({from, to, bytes});
-  } else if (bytes > 0) {
-    std::memcpy(to, from, static_cast<std::size_t>(bytes));
-  }
-}
-
 // 128 elements of 8 bytes for each rank, and as many results.
 std::size_t shared_area::least_slot(int ranks) noexcept {
   return core::round_up((static_cast<std::size_t>(ranks) + 1) * 128 * 8, page);
@@ -79,7 +73,8 @@ std::size_t shared_area::slot_for(std::size_t buffer, int ranks) noexcept {
 }
 
 std::size_t shared_area::needed_for(int ranks, std::size_t slot_bytes) noexcept {
-  return control_bytes(ranks) + static_cast<std::size_t>(ranks) * slots * slot_bytes;
+  return control_bytes(ranks) +
+         static_cast<std::size_t>(ranks) * slots * slot_place_bytes(ranks, slot_bytes);
 }
 
 std::size_t shared_area::bytes_for(int ranks, std::size_t slot_bytes) noexcept {
@@ -99,6 +94,7 @@ shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
                      core::round_up(pairs(ranks) * sizeof(channel), page)),
       ranks_(ranks),
       slot_bytes_(slot_bytes),
+      place_bytes_(slot_place_bytes(ranks, slot_bytes)),
       channel_bytes_(channel_slot_bytes(ranks, slot_bytes)),
       relay_bytes_(relay_place_bytes(slot_bytes)),
       lending_bytes_(lending_bytes_of(slot_bytes)),

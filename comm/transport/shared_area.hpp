@@ -22,6 +22,7 @@
 namespace velo::comm {
 
 inline constexpr std::size_t line = 128;  // lines are fetched in pairs
+inline constexpr std::size_t page = 4096;
 
 // An operation of one rank: its terms and the first bytes of its data.
 struct alignas(line) mailbox {
@@ -77,11 +78,6 @@ struct area_head {
   alignas(line) std::atomic<std::uint64_t> decided;  // whose proposal holds: attempt, rank + 1
 };
 
-// Copies for peers to read: much of it around the cache, whose lines they would have to wait for;
-// little through it, for the fence would cost more.
-void copy_for_peers(const reduction_kernels& kernels, const void* from, char* to,
-                    std::int64_t bytes);
-
 // Whoever knows whether peers still live.
 class peer_watch {
  public:
@@ -112,8 +108,16 @@ class shared_area {
   std::size_t slot_bytes() const noexcept { return slot_bytes_; }
   std::atomic<std::uint64_t>& decided() const noexcept { return head_->decided; }
   rank_state& state(int rank) const noexcept { return states_[rank]; }
-  char* slot(int rank, std::uint64_t step) const noexcept {
-    return staging_ + (static_cast<std::size_t>(rank) * slots + step % slots) * slot_bytes_;
+  // A slot of which an operation uses `span` bytes lies anywhere in a place for it. Written through the
+  // cache it moves on with every step, so that its lines have left the caches of those that read them
+  // before they are written again; but what is short stays where it is, in the first cache, and what goes
+  // around the cache stays on pages whose addresses are at hand.
+  std::size_t moved_by(std::uint64_t step, std::size_t span) const noexcept {
+    return span < page ? 0 : step / slots % (place_bytes_ / span) * span;
+  }
+  char* slot(int rank, std::uint64_t step, std::size_t moved) const noexcept {
+    return staging_ + (static_cast<std::size_t>(rank) * slots + step % slots) * place_bytes_ +
+           moved;
   }
 
   // Of messages: slots are of channel_bytes.
@@ -162,7 +166,7 @@ class shared_area {
   channel* channels_;
   char* channel_slots_;
   int ranks_;
-  std::size_t slot_bytes_, channel_bytes_, relay_bytes_, lending_bytes_;
+  std::size_t slot_bytes_, place_bytes_, channel_bytes_, relay_bytes_, lending_bytes_;
   char* relays_;
   char* lending_;
   core::sleepers who_;

@@ -15,6 +15,8 @@
 namespace velo::comm {
 namespace {
 
+constexpr std::size_t most_populated = std::size_t{32} << 20;  // a few milliseconds
+
 std::unique_ptr<transport> join(const meeting_place& at);
 
 // A process that ended without having left the group.
@@ -70,6 +72,11 @@ std::unique_ptr<transport> join(const meeting_place& at) {
   if (memory == MAP_FAILED) throw std::bad_alloc();
   std::shared_ptr<void> kept(memory, [bytes](void* p) { munmap(p, bytes); });
   madvise(memory, bytes, MADV_DONTFORK);  // a child is no rank
+#ifdef MADV_POPULATE_WRITE
+  // A slot's first writing would take as long as if ranks were far from each other (peer_writer.hpp).
+  const std::size_t needed = shared_area::needed_for(at.size, slot);
+  if (needed <= most_populated) madvise(memory, needed, MADV_POPULATE_WRITE);
+#endif
   const shared_area area(memory, at.size, slot, core::sleepers::of_any_process);
   auto watch = std::make_unique<process_watch>(std::move(all.processes), area, at.rank);
   return std::make_unique<shared_transport>(

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "comm/transport/lending.hpp"
+#include "comm/transport/peer_writer.hpp"
 #include "comm/transport/shared_area.hpp"
 #include "core/clock.hpp"
 
@@ -26,6 +27,7 @@ struct place {
   std::vector<char> blocked = {};     // of messages: two for each rank, by direction
   std::vector<message> started = {};  // that go on with later calls, in order
   lending own = {};                   // our blocks that peers read
+  peer_writer writer{};
 };
 
 using core::now_ns;

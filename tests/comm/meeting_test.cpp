@@ -75,7 +75,7 @@ TEST_CASE("a rank that stops in the middle of a collective is the one that is na
     threads.emplace_back([&, rank] {
       ended[rank] = met(area.at(rank), [rank](comm::meeting& m) {
         m.steps(
-            10, 0, [](std::int64_t) {},
+            {10, 0}, [](std::int64_t) {},
             [&](std::int64_t step) {
               if (rank == 1 && step == 2) velo::core::fail(VELO_ERR_IO, "", "to go on", "a stop");
             });
@@ -152,7 +152,7 @@ TEST_CASE(
           }
           comm::meeting next(area.at(rank), m.what, m.state);
           next.steps(
-              2, 0, [](std::int64_t) {}, [](std::int64_t) {});
+              {2, 0}, [](std::int64_t) {}, [](std::int64_t) {});
         });
       });
     for (std::thread& one : threads) one.join();
@@ -164,33 +164,63 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("what is staged in a slot stays until all have read it") {
-  constexpr int ranks = 4, steps = 2000;
+TEST_CASE("what is staged in a slot stays until all have read it, whatever of a slot is used") {
+  constexpr int steps = 700;
+  const int ranks = GENERATE(2, 4);
+  const std::int64_t slot = static_cast<std::int64_t>(comm::shared_area::least_slot(ranks));
+  const std::int64_t span = std::min(slot, GENERATE(as<std::int64_t>(), 8, 4096, 4224, 1 << 20));
   area_of area(ranks, 20000);
+  comm::nearness near;
+  near.took(1 << 20, 0, 0);
+  for (int rank = 1; rank < ranks; rank += 2)  // every second one moves on in its places
+    area.at(rank).writer = comm::peer_writer(near);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int rank = 0; rank < ranks; ++rank)
     threads.emplace_back([&, rank] {
       const core::failure ended = met(area.at(rank), [&](comm::meeting& m) {
         m.steps(
-            steps, 0,
+            {steps, span},
             [&](std::int64_t step) {
               const std::int64_t mine = step * ranks + rank;
-              std::memcpy(m.mine(), &mine, sizeof mine);
+              for (const std::int64_t at : {std::int64_t{0}, span - 8})
+                std::memcpy(m.mine() + at, &mine, sizeof mine);
             },
             [&](std::int64_t step) {
               if (step % 97 == rank) std::this_thread::sleep_for(std::chrono::microseconds(50));
-              for (int peer = 0; peer < ranks; ++peer) {
-                std::int64_t theirs = 0;
-                std::memcpy(&theirs, m.of(peer), sizeof theirs);
-                wrong += theirs != step * ranks + peer;
-              }
+              for (int peer = 0; peer < ranks; ++peer)
+                for (const std::int64_t at : {std::int64_t{0}, span - 8}) {
+                  std::int64_t theirs = 0;
+                  std::memcpy(&theirs, m.of(peer) + at, sizeof theirs);
+                  wrong += theirs != step * ranks + peer;
+                }
             });
       });
       wrong += ended.code != VELO_OK;
     });
   for (std::thread& one : threads) one.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("a slot moves on with every second step, through all of its place and not beyond it") {
+  const std::size_t slot = std::size_t{64} << 10;
+  for (const int ranks : {2, 3, 4, 8}) {
+    const std::size_t bytes = comm::shared_area::needed_for(ranks, slot);
+    std::vector<char> memory(bytes);
+    const comm::shared_area area(memory.data(), ranks, slot, core::sleepers::of_process);
+    for (const std::size_t span : {std::size_t{4096}, std::size_t{5120}, slot}) {
+      const char* const first = area.slot(ranks - 1, 0, area.moved_by(0, span));
+      const char* next = first;
+      for (std::uint64_t step = 0; step < 200; ++step) {
+        const char* const at = area.slot(ranks - 1, step, area.moved_by(step, span));
+        REQUIRE(at + span <= memory.data() + bytes);
+        if (step % 2 == 0 && at != first) REQUIRE(at == next);
+        if (step % 2 == 0) next = at + span;
+      }
+      CHECK((area.moved_by(2, span) != 0) == (ranks < 4 || span < slot));
+    }
+    CHECK(area.moved_by(2, 2048) == 0);
+  }
 }
 
 TEST_CASE("counters go past 32 bits, and who sleeps on them wakes") {
@@ -208,7 +238,7 @@ TEST_CASE("counters go past 32 bits, and who sleeps on them wakes") {
         ended[rank] = met(area.at(rank), [&](comm::meeting& m) {
           if (round % 2 == rank) std::this_thread::sleep_for(std::chrono::milliseconds(3));
           m.steps(
-              2, 0, [](std::int64_t) {}, [](std::int64_t) {});
+              {2, 0}, [](std::int64_t) {}, [](std::int64_t) {});
         });
     });
   for (std::thread& one : threads) one.join();
