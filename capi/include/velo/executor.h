@@ -71,7 +71,8 @@ typedef velo_status (*velo_link_finish_fn)(void* user);
  * alone to read and write until it gives them back; or NULL, and then they are still to be received. */
 typedef velo_status (*velo_link_borrow_fn)(void* user, int32_t from, uint64_t size, void** bytes);
 
-/* Takes back what was borrowed, in any order, before the run returns; after a failure, too. */
+/* Takes back what was borrowed, in any order, before the run returns; after a failure, too. What it
+ * throws is ignored. */
 typedef void (*velo_link_give_back_fn)(void* user, void* bytes);
 
 /* Bits of velo_link.flags. */

@@ -104,8 +104,9 @@ typedef struct velo_group_desc {
 /* Makes a rank of a group, and meets the others: it returns when all have come, or within the deadline.
  * Which rank it is, of how many, the description says, or the environment of mpirun or torchrun, or it
  * is the only one. Processes of one host meet through a socket in a folder /tmp/velo-UID that is the
- * user's alone, and leave nothing there. AUTO is SHM where all ranks of a launcher are on this host, and
- * MPI where they are not or a communicator is named.
+ * user's alone, and leave nothing there; what a rank 0 that was killed meanwhile leaves, the next one of
+ * that name takes away. AUTO is SHM where all ranks of a launcher are on this host, and MPI where they are
+ * not or a communicator is named.
  *
  * MPI needs the plugin libvelo_mpi.so, in a folder of the configuration's plugin_path or beside
  * libvelo.so. The ranks are those of the communicator, all of which make the groups over it in the same
