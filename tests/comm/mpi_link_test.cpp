@@ -35,10 +35,8 @@ class scripted final : public mpi_script {
     set_(nullptr);
     dlclose(file_);
   }
-  bool passes(int from, int to, int tag) override {
-    ++sent[from];
-    return !holds || !holds(from, to, tag);
-  }
+  void has_sent(int from) override { ++sent[from]; }
+  bool passes(int from, int to, int tag) override { return !holds || !holds(from, to, tag); }
   void found_nothing(int to, int from, int tag) override {
     if (looked) looked(to, from, tag);
   }
@@ -111,6 +109,35 @@ TEST_CASE("a rank that leaves behind a call has been in it, whoever reads that i
     CHECK(ends[rank] == VELO_OK);
   }
   CHECK(is_gone);
+}
+
+TEST_CASE("a group that one rank aborts while another still meets is made on all, and has ended") {
+  scripted script;
+  rank_over_mpi ranks[3];
+  std::atomic<bool> is_aborted{false};
+  script.holds = [&](int from, int to, int tag) {  // rank 2 meets rank 0 last
+    return !is_aborted && from == 0 && to == 2 && tag == tag_of(opening);
+  };
+  said made[3], ends[3];
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 3; ++rank)
+    threads.emplace_back([&, rank] {
+      made[rank] = told(ranks[rank].join(1000, 3, rank));
+      if (rank == 1) {
+        velo_group_abort(ranks[1].group);
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));  // rank 2 hears of it
+        is_aborted = true;
+      }
+      while (!is_aborted) std::this_thread::yield();
+      std::vector<float> x(10, 1.0f);
+      ends[rank] = told(ranks[rank].sum(x));
+    });
+  for (std::thread& one : threads) one.join();
+  for (const int rank : {0, 1, 2}) {
+    INFO(made[rank].got);
+    CHECK(made[rank].code == VELO_OK);
+    CHECK(ends[rank].got == "an abort by rank 1");
+  }
 }
 
 // Ranks 0 and 1 of one host, 2 and 3 of another. Rank 2 waits for rank 0 in vain, for its data or for

@@ -127,6 +127,7 @@ void mpi_link::meet(std::size_t buffer, bool whole) {
     abandon(all);
     throw;
   }
+  is_met_ = true;
   std::vector<int> processes(static_cast<std::size_t>(size_), 0);
   for (int peer = 0; peer < size_; ++peer) {
     hello theirs = mine;
@@ -355,6 +356,14 @@ bool mpi_link::failed(fault& why) const noexcept {
   const std::lock_guard<std::mutex> lock(lock_);
   why = fault_;
   return true;
+}
+
+// While ranks meet: what ended the group for one that has met all is for the first call, since all have
+// sent what the others need to meet it.
+void mpi_link::raise_if_unmade() const {
+  fault known;
+  if (!failed(known)) return;
+  if (known.kind == fault::how::late || known.kind == fault::how::ended) known.raise();
 }
 
 void mpi_link::raise_if_failed() const {

@@ -111,6 +111,7 @@ class mpi_link final : public notice_reader {
   void meet(std::size_t buffer, bool whole);
   void map(std::size_t buffer);
   void note(const fault& why) noexcept;
+  void raise_if_unmade() const;
   motion advance(batch& all, const fault& doing);
   std::uint64_t departures() const noexcept { return departures_.load(std::memory_order_acquire); }
   void raise_if_over(const awaited& all, const fault& doing, std::int64_t waited,
@@ -132,6 +133,7 @@ class mpi_link final : public notice_reader {
   const std::int64_t spin_ns_;
   std::vector<whereabouts> ranks_;
   std::uint64_t number_ = 0;
+  bool is_met_ = false;
   std::unique_ptr<std::atomic<bool>[]> left_;
   std::atomic<std::uint64_t> departures_{0};  // ranks that left, counted before left_ says so
   std::size_t slot_ = 0;
@@ -153,7 +155,7 @@ void mpi_link::wait(const fault& doing, Move&& move, Tell&& tell) {
     if (moved == motion::all) return;
     const std::int64_t now = now_ns();
     if (moved == motion::some) since = now;
-    raise_if_failed();
+    is_met_ ? raise_if_failed() : raise_if_unmade();
     if (now - since >= yield_ns) raise_if_over(tell(), doing, now - since, before);
     pause(now - since);
   }

@@ -61,9 +61,9 @@ void close(mpi_line*) {}
 bool send(mpi_line* by, const void* bytes, int count, int to, int tag, mpi_request* begun, char*) {
   begun->word = 0;
   const std::lock_guard<std::mutex> lock(all().lock);
-  if (all().script != nullptr && !all().script->passes(by->rank, to, tag)) return true;
   all().under_way.push_back({static_cast<line*>(by)->job, by->rank, to, tag,
                              std::string(static_cast<const char*>(bytes), std::size_t(count))});
+  if (all().script != nullptr) all().script->has_sent(by->rank);
   return true;
 }
 
@@ -77,7 +77,8 @@ bool has_come(const receiving& one) {
   const std::lock_guard<std::mutex> lock(all().lock);
   for (auto m = all().under_way.begin(); m != all().under_way.end(); ++m) {
     if (m->job != one.job || m->to != one.to || m->tag != one.tag ||
-        (one.from >= 0 && m->from != one.from))
+        (one.from >= 0 && m->from != one.from) ||
+        (all().script != nullptr && !all().script->passes(m->from, m->to, m->tag)))
       continue;
     std::memcpy(one.bytes, m->bytes.data(), m->bytes.size());
     all().under_way.erase(m);

@@ -6,7 +6,8 @@ namespace velo::test {
 class mpi_script {
  public:
   virtual ~mpi_script() = default;
-  // Whether a message arrives at all.
+  virtual void has_sent(int from) = 0;
+  // Whether a message may arrive now.
   virtual bool passes(int from, int to, int tag) = 0;
   // A rank has looked for a message, which is not there; from: -1 = of anybody.
   virtual void found_nothing(int to, int from, int tag) = 0;
