@@ -66,7 +66,7 @@ TEST_CASE("a rank that gave up before all had come may come again") {
   const outcome again = come(zero.name, 1, 20000);
   other.join();
   zero.thread.join();
-  CHECK(again.got == "");
+  CHECK(again.got.empty());
   for (const outcome& one : {zero.said, again, two}) CHECK(one.seated == size);
 }
 
@@ -94,6 +94,6 @@ TEST_CASE("who has reached rank 0 waits for its word, though others are seen to 
   const outcome one = come(zero.name, 1, 20000);
   other.join();
   zero.thread.join();
-  CHECK(two.got == "");
+  CHECK(two.got.empty());
   for (const outcome& rank : {zero.said, one, two}) CHECK(rank.seated == size);
 }
