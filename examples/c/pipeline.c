@@ -12,6 +12,10 @@
  * The gradients are, bit for bit, those of one thread that goes through the stages in turn. That
  * thread also shows what F, I and W take, for which the schedule is simulated.
  *
+ * For another kind two things change: STAGES (1F1B has one on each rank, ZB-V two), and the
+ * functions: 1F1B has B, both gradients at once, so that desc.backward takes the place of desc.input
+ * and desc.weight.
+ *
  * Ranks that are processes have their links from a group (velo_group_get_link) instead of a mailbox;
  * the rest stays. Build it against an installed velo with:
  * cc pipeline.c $(pkg-config --cflags --libs velo) -pthread
@@ -143,11 +147,15 @@ static int alone(velo_stream stream) {
 static int make(velo_schedule* schedule) {
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   velo_violation first = VELO_VIOLATION_INIT;
+  velo_schedule_info info = VELO_SCHEDULE_INFO_INIT;
   int64_t violations;
   desc.kind = VELO_SCHEDULE_ZBV;
   desc.ranks = RANKS;
   desc.microbatches = MICROBATCHES;
   TRY(velo_schedule_create(&desc, schedule));
+  TRY(velo_schedule_get_info(*schedule, &info));
+  if (info.stages != STAGES)
+    return fprintf(stderr, "the schedule has %d stages, the model %d\n", info.stages, STAGES), 1;
   TRY(velo_schedule_check(*schedule, &violations)); /* for those that one has read, or made */
   if (violations == 0) return 0;
   TRY(velo_schedule_get_violation(*schedule, 0, &first));

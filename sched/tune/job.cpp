@@ -128,7 +128,7 @@ class section {
     }
     std::string all;
     for (const std::int32_t one : into) all += (all.empty() ? "" : ", ") + std::to_string(one);
-    note(key, "[" + all + "]");
+    note(key, into.empty() ? "\"all\"" : "[" + all + "]");
   }
 
   // Of all choices, by what `name` calls them.

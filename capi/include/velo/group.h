@@ -83,7 +83,7 @@ typedef struct velo_group_desc {
   uint32_t struct_size;
   velo_transport transport;
   const char* label;  /* what the group is called in messages: "tp"; NULL = "group" */
-  int64_t timeout_ns; /* a rank that was waited for so long is at fault */
+  int64_t timeout_ns; /* a rank that was waited for so long is at fault; 600 s by default */
   uint64_t buffer;    /* bytes in which a rank stages what others read; rounded up; rank 0's hold */
   const char* name;   /* by which processes find each other: 1 to 64 letters, digits, '.', '-', '_';
                          NULL = the job's, where a launcher started it */

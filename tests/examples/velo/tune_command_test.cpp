@@ -70,8 +70,9 @@ TEST_CASE("a table fits a screen, and its last line says where its assumptions a
 
   const outcome assumed = tune(folder + "llama2_7b.json --top 4 --assumptions");
   CHECK(assumed.code == 0);
-  for (const char* text : {"Korthikanti", "\nprofile.peak_tflops 312\n",
-                           "\nconfig.accelerators 64\n", "\nconfig.search.keep 4\n"})
+  for (const char* text :
+       {"Korthikanti", "\nprofile.peak_tflops 312\n", "\nconfig.accelerators 64\n",
+        "\nconfig.search.keep 4\n", "\nconfig.search.dp \"all\"\n"})
     CHECK(assumed.out.find(text) != std::string::npos);
   CHECK(assumed.out.find("Rejected:") == std::string::npos);
 }
