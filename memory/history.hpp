@@ -7,7 +7,7 @@
 // older than the newest one dropped counts as dropped, wherever it lies.
 //
 // Time is in ticks (core/ticks.hpp), and becomes the wall clock's only when somebody reads. A text lies behind its event in as many places for events as it needs.
-// Thread-safe. Cost of an event: reading the counter (10 ns of 21) and 48 bytes.
+// Thread-safe. Cost of an event: reading the counter (10 ns of 17) and 48 bytes.
 #pragma once
 
 #include <atomic>

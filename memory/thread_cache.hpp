@@ -240,10 +240,8 @@ class alignas(64) thread_cache {
   std::int64_t full_at_ = -most_listed;
   char* const base_;
   block* tops_[list_count] = {};
-  char* memory_[list_count] =
-      {};  // where the tops lie: what an allocation gives waits for one load
-  std::uint32_t pocketed_ =
-      0;  // bits: into which pockets something was put since they were emptied
+  char* memory_[list_count] = {};  // of the tops, so that an allocation waits for one load
+  std::uint32_t pocketed_ = 0;     // bits: pockets that were filled since they were emptied
   std::uint64_t pocket_sizes_[pocket_count] = {};
   std::atomic<block*> pockets_[pocket_count] = {};
 };

@@ -5,7 +5,9 @@
 // steps, which all ranks take together: in each a rank writes mine(), and reads of(rank) of any. The
 // first step is written before the ranks meet and costs no wait of its own. Invariant: who begins a
 // step knows that all have ended the step before the last, whose slot it writes again; all ranks take
-// the same number of steps in an operation. Cost of a step: a line from each peer.
+// the same number of steps in an operation. A rank that may write through the cache (peer_writer.hpp)
+// moves its slots on with each step, and says so when the ranks meet. Cost of a step: a line from each
+// peer.
 #pragma once
 
 #include <algorithm>
@@ -88,7 +90,7 @@ class meeting {
   void await_step();
   struct opening {
     std::int64_t steps, saying;
-    std::int64_t moves;  // whether its slots do
+    std::int64_t moves;  // 1: its slots move on with each step
   };
   opening opening_of(int by) const noexcept;
   std::int64_t meet_for(std::int64_t steps, std::int64_t saying);
@@ -110,8 +112,8 @@ class meeting {
 
   place& at_;
   const std::uint64_t sequence_;
-  bool moves_ = false;
-  std::size_t moved_ = 0;  // of the slots of this step
+  bool moves_ = false;     // our slots move on with each step
+  std::size_t moved_ = 0;  // bytes by which those that do lie further in this step
 };
 
 // Collectives over meetings, one file each in comm/collective.

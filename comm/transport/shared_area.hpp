@@ -108,10 +108,11 @@ class shared_area {
   std::size_t slot_bytes() const noexcept { return slot_bytes_; }
   std::atomic<std::uint64_t>& decided() const noexcept { return head_->decided; }
   rank_state& state(int rank) const noexcept { return states_[rank]; }
-  // A slot of which an operation uses `span` bytes lies anywhere in a place for it. Written through the
-  // cache it moves on with every step, so that its lines have left the caches of those that read them
-  // before they are written again; but what is short stays where it is, in the first cache, and what goes
-  // around the cache stays on pages whose addresses are at hand.
+  // A slot lies in a place that may be larger, `moved` bytes behind its beginning. moved_by: for a slot
+  // that is written through the cache, of which an operation uses `span` bytes. It moves on with every
+  // step, so that its lines have left the caches of their readers before they are written again; less
+  // than a page stays where it is, in the first cache. Slots written around the cache do not move
+  // (moved = 0), so that their pages stay in the TLB.
   std::size_t moved_by(std::uint64_t step, std::size_t span) const noexcept {
     return span < page ? 0 : step / slots % (place_bytes_ / span) * span;
   }

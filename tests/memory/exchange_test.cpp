@@ -27,6 +27,26 @@ std::set<void*> fill(cache_of_blocks& of, std::uint64_t bytes) {
   return all;
 }
 
+// take(round) on one thread and then give(round) on another, by turns.
+constexpr int rounds = 20;
+template <class Take, class Give>
+void by_turns(Take&& take, Give&& give) {
+  std::atomic<int> turn{0};
+  std::thread other([&] {
+    for (int round = 0; round < rounds; ++round) {
+      while (turn != 2 * round) std::this_thread::yield();
+      take(round);
+      turn = 2 * round + 1;
+    }
+  });
+  for (int round = 0; round < rounds; ++round) {
+    while (turn != 2 * round + 1) std::this_thread::yield();
+    give(round);
+    turn = 2 * round + 2;
+  }
+  other.join();
+}
+
 }  // namespace
 
 TEST_CASE("blocks of one thread's lists serve another's requests of their size, each once") {
@@ -150,27 +170,21 @@ TEST_CASE("large blocks of one thread that another frees go round, and none is l
   const live_pool pool;
   constexpr int count = 64;
   std::vector<char*> blocks(count);
-  std::atomic<int> turn{0}, shared{0};
-  std::thread other([&] {
-    for (int t = 0; t < 40; t += 2) {
-      while (turn != t) std::this_thread::yield();
-      const std::uint64_t bytes = t % 3 == 0 ? mib : 300000;
-      for (char*& b : blocks) b = pool.take(bytes);
-      shared += std::set<char*>(blocks.begin(), blocks.end()).size() != count;
-      turn = t + 1;
-    }
-  });
-  for (int t = 1; t < 40; t += 2) {
-    while (turn != t) std::this_thread::yield();
-    for (char* b : blocks) pool.give(b, (t - 1) % 3 == 0 ? mib : 300000);
-    turn = t + 1;
-  }
-  other.join();
+  int shared = 0;
+  const auto bytes_in = [](int round) -> std::uint64_t { return round % 3 == 0 ? mib : 300000; };
+  by_turns(
+      [&](int round) {
+        for (char*& b : blocks) b = pool.take(bytes_in(round));
+        shared += std::set<char*>(blocks.begin(), blocks.end()).size() != count;
+      },
+      [&](int round) {
+        for (char* b : blocks) pool.give(b, bytes_in(round));
+      });
   CHECK(shared == 0);
   const velo_pool_stats now = pool.stats();
   CHECK(now.bytes_live == 0);
-  CHECK(now.allocations == 20 * count);
-  CHECK(now.frees == 20 * count);
+  CHECK(now.allocations == rounds * count);
+  CHECK(now.frees == rounds * count);
   CHECK(now.bytes_reserved_peak < (count + 4) * mib);
   REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
   CHECK(pool.stats().bytes_reserved == 0);
@@ -180,32 +194,25 @@ TEST_CASE("blocks that one thread allocates and another frees go round without t
   const live_pool pool;
   constexpr int count = 8192;
   std::vector<char*> blocks(count);
-  std::atomic<int> turn{0};
-  std::thread other([&] {
-    for (int t = 0; t < 40; t += 2) {
-      while (turn != t) std::this_thread::yield();
-      for (char*& b : blocks) {
-        b = pool.take(512);
-        *reinterpret_cast<char**>(b) = b;
-      }
-      turn = t + 1;
-    }
-  });
   int damaged = 0;
-  for (int t = 1; t < 40; t += 2) {
-    while (turn != t) std::this_thread::yield();
-    for (char* b : blocks) {
-      damaged += *reinterpret_cast<char**>(b) != b;
-      pool.give(b, 512);
-    }
-    turn = t + 1;
-  }
-  other.join();
+  by_turns(
+      [&](int) {
+        for (char*& b : blocks) {
+          b = pool.take(512);
+          *reinterpret_cast<char**>(b) = b;
+        }
+      },
+      [&](int) {
+        for (char* b : blocks) {
+          damaged += *reinterpret_cast<char**>(b) != b;
+          pool.give(b, 512);
+        }
+      });
   CHECK(damaged == 0);
   const velo_pool_stats now = pool.stats();
   CHECK(now.bytes_live == 0);
-  CHECK(now.allocations == 20 * count);
-  CHECK(now.frees == 20 * count);
+  CHECK(now.allocations == rounds * count);
+  CHECK(now.frees == rounds * count);
   CHECK(now.bytes_reserved_peak < 6 * mib);
   // Of what the first thread has taken, 80 MiB, the second gave all back: a sixteenth may count twice.
   CHECK(now.bytes_peak >= 512 * count);

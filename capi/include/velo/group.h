@@ -84,7 +84,8 @@ typedef struct velo_group_desc {
   velo_transport transport;
   const char* label;  /* what the group is called in messages: "tp"; NULL = "group" */
   int64_t timeout_ns; /* a rank that was waited for so long is at fault; 600 s by default */
-  uint64_t buffer;    /* bytes in which a rank stages what others read; rounded up; rank 0's hold */
+  uint64_t buffer;    /* bytes in which a rank stages what others read; rounded up; rank 0's hold;
+                         two or three ranks take twice as much, of up to 2 MiB */
   const char* name;   /* by which processes find each other: 1 to 64 letters, digits, '.', '-', '_';
                          NULL = the job's, where a launcher started it */
   int32_t rank;       /* -1 = as the launcher says */
