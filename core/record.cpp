@@ -36,6 +36,10 @@ std::uint32_t records_written() noexcept {
   return written;
 }
 
+const velo_error_info* record_left(velo_status status, std::uint32_t before) noexcept {
+  return written != before && record.code == status ? &record : nullptr;
+}
+
 std::size_t record_text(const velo_error_info& r, char* buffer, std::size_t capacity) noexcept {
   if (r.code == VELO_OK) {
     if (capacity > 0) copy_text(buffer, capacity, "no error");

@@ -3,6 +3,7 @@
 
 #include "core/host_call.hpp"
 #include "core/record.hpp"
+#include "core/status.hpp"
 
 namespace velo::sched {
 
@@ -15,13 +16,10 @@ constexpr std::uint32_t magic = 0x6f6c6576;  // velo
 constexpr std::uintptr_t lent_alignment = 64;
 enum class told : std::uint32_t { nothing, no_tensors, same_form, new_form };
 
-// What a function of the link returned other than VELO_OK: the failure that it recorded, or a new one.
-[[noreturn]] void pass_on(velo_status status, const char* function, bool is_recorded) {
-  const velo_error_info& known = core::last_record();
-  if (!is_recorded || known.code != status)
-    fail(VELO_ERR_FOREIGN, text("link.%s", function), "VELO_OK", text("%d", status));
+// A failure that a function of the link recorded.
+[[noreturn]] void pass_on(const velo_error_info& known) {
   core::failure same;
-  same.code = status;
+  same.code = known.code;
   same.rank = known.rank;
   core::copy_text(same.argument, sizeof same.argument, known.argument);
   core::copy_text(same.expected, sizeof same.expected, known.expected);
@@ -31,9 +29,9 @@ enum class told : std::uint32_t { nothing, no_tensors, same_form, new_form };
 }
 
 // Of a function of the link. As core::call_host, without a second `uncancelled` (10 ns a call): the entry
-// holds one. What was recorded before the call is another failure's.
+// holds one. peer: the rank at the other end, -1 = of all of them.
 template <class Call>
-void call_link(const char* function, Call&& call) {
+void call_link(const char* function, std::int32_t peer, Call&& call) {
   const std::uint32_t before = core::records_written();
   velo_status status = VELO_OK;
   try {
@@ -41,7 +39,10 @@ void call_link(const char* function, Call&& call) {
   } catch (...) {
     core::fail_foreign(text("link.%s", function), "the host");
   }
-  if (status != VELO_OK) pass_on(status, function, core::records_written() != before);
+  if (status == VELO_OK) return;
+  if (const velo_error_info* left = core::record_left(status, before)) pass_on(*left);
+  core::fail_returned(text("link.%s", function), status,
+                      peer < 0 ? text("the link") : text("the link to rank %d", peer), before);
 }
 
 }  // namespace
@@ -59,21 +60,21 @@ courier::courier(const velo_link& link, bool starts, core::memory_source& memory
 courier::~courier() = default;
 
 void courier::send_bytes(std::int32_t to, const void* bytes, std::uint64_t size) {
-  call_link("send", [&] { return link_.send(link_.user, to, bytes, size); });
+  call_link("send", to, [&] { return link_.send(link_.user, to, bytes, size); });
 }
 
 void courier::receive_bytes(std::int32_t from, void* bytes, std::uint64_t size) {
-  call_link("receive", [&] { return link_.receive(link_.user, from, bytes, size); });
+  call_link("receive", from, [&] { return link_.receive(link_.user, from, bytes, size); });
 }
 
 // As part of a message.
 void courier::pass(std::int32_t to, const void* bytes, std::uint64_t size) {
   if (!starts_) return send_bytes(to, bytes, size);
-  call_link("start_send", [&] { return link_.start_send(link_.user, to, bytes, size); });
+  call_link("start_send", to, [&] { return link_.start_send(link_.user, to, bytes, size); });
 }
 
 void courier::finish() {
-  call_link("finish", [&] { return link_.finish(link_.user); });
+  call_link("finish", -1, [&] { return link_.finish(link_.user); });
   under_way_.clear();
 }
 
@@ -81,7 +82,7 @@ void courier::finish() {
 void* courier::borrow(std::int32_t from, std::uint64_t size) {
   if (link_.borrow == nullptr) return nullptr;
   void* bytes = nullptr;
-  call_link("borrow", [&] { return link_.borrow(link_.user, from, size, &bytes); });
+  call_link("borrow", from, [&] { return link_.borrow(link_.user, from, size, &bytes); });
   return bytes;
 }
 

@@ -5,6 +5,8 @@
 
 #include "core/clock.hpp"
 #include "core/host_call.hpp"
+#include "core/record.hpp"
+#include "core/status.hpp"
 #include "sched/lower.hpp"
 
 namespace velo::sched {
@@ -291,15 +293,15 @@ void executor::call(velo_executor_fn function, const char* field, const action& 
   what.other_inputs = other_inputs;
   if (out != nullptr) what.outputs = out->tensors;
   if (other_out != nullptr) what.other_outputs = other_out->tensors;
+  const auto who = [&] { return text("%s of rank %d", text_of(a).c_str(), desc_.rank); };
+  const std::uint32_t before = core::records_written();
   velo_status status = VELO_OK;
   try {
     status = function(desc_.user, &what);
   } catch (...) {
-    core::fail_foreign(field, text("%s of rank %d", text_of(a).c_str(), desc_.rank));
+    core::fail_foreign(field, who());
   }
-  if (status != VELO_OK)
-    fail(VELO_ERR_FOREIGN, field, "VELO_OK",
-         text("%d from %s of rank %d", status, text_of(a).c_str(), desc_.rank));
+  if (status != VELO_OK) core::fail_returned(field, status, who(), before);
   if (out != nullptr) out->take(what.output_count, "call.output_count");
   if (other_out != nullptr) other_out->take(what.other_output_count, "call.other_output_count");
 }

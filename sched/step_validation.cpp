@@ -5,6 +5,8 @@
 #include <limits>
 
 #include "core/host_call.hpp"
+#include "core/record.hpp"
+#include "core/status.hpp"
 
 namespace velo::sched {
 
@@ -13,9 +15,16 @@ using core::text;
 
 namespace {
 
-void require_done(velo_status status, const char* field, std::int32_t rank) {
-  if (status != VELO_OK)
-    fail(VELO_ERR_FOREIGN, field, "VELO_OK", text("%d from rank %d", status, rank));
+// Calls a function of the host. who: what called it does, in a record.
+template <class Call, class Who>
+void call(const char* field, Call&& function, Who&& who) {
+  const std::uint32_t before = core::records_written();
+  const velo_status status = core::call_host(field, function);
+  if (status != VELO_OK) core::fail_returned(field, status, who(), before);
+}
+template <class Call>
+void call(const char* field, std::int32_t rank, Call&& function) {
+  call(field, function, [rank] { return text("rank %d", rank); });
 }
 
 std::uint64_t bits_of(double number) {
@@ -69,9 +78,8 @@ void step_validation::update(const action& a, core::stream& on, courier& by) {
 
 void step_validation::measure(core::stream& on, courier& by) {
   unsigned char* const mine = &states_[static_cast<std::size_t>(rank_) * desc_.state_size];
-  require_done(core::call_host("desc.validation.measure",
-                               [&] { return desc_.measure(user_, core::handle_of(on), mine); }),
-               "desc.validation.measure", rank_);
+  call("desc.validation.measure", rank_,
+       [&] { return desc_.measure(user_, core::handle_of(on), mine); });
   if (rank_ > 0) receive(rank_ - 1, rank_, by);
   taken_[static_cast<std::size_t>(rank_)] = decide(rank_ + 1);
   if (rank_ < ranks_ - 1) send(rank_ + 1, rank_ + 1, by);
@@ -94,8 +102,7 @@ bool step_validation::settle(core::stream& on, courier& by) {
 
 void step_validation::forget() {
   if (desc_.forget == nullptr) return;
-  require_done(core::call_host("desc.validation.forget", [&] { return desc_.forget(user_); }),
-               "desc.validation.forget", rank_);
+  call("desc.validation.forget", rank_, [&] { return desc_.forget(user_); });
 }
 
 void step_validation::amend(double right, core::stream& on) {
@@ -103,9 +110,8 @@ void step_validation::amend(double right, core::stream& on) {
   if (undecided(mine)) {
     ++stats_.deferred;
   } else if (mine != 0) {
-    require_done(core::call_host("desc.validation.rollback",
-                                 [&] { return desc_.rollback(user_, core::handle_of(on)); }),
-                 "desc.validation.rollback", rank_);
+    call("desc.validation.rollback", rank_,
+         [&] { return desc_.rollback(user_, core::handle_of(on)); });
     ++stats_.rolled_back;
   }
   if (right == 0) return;
@@ -113,19 +119,16 @@ void step_validation::amend(double right, core::stream& on) {
 }
 
 void step_validation::step(const action& a, double factor, bool final, core::stream& on) {
-  require_done(
-      core::call_host(
-          "desc.validation.step",
-          [&] { return desc_.step(user_, core::handle_of(on), &a, factor, final ? 1 : 0); }),
-      "desc.validation.step", rank_);
+  call(
+      "desc.validation.step",
+      [&] { return desc_.step(user_, core::handle_of(on), &a, factor, final ? 1 : 0); },
+      [&] { return text("%s of rank %d", text_of(a).c_str(), rank_); });
 }
 
 double step_validation::decide(std::int32_t known) {
   double factor = std::numeric_limits<double>::quiet_NaN();
-  require_done(
-      core::call_host("desc.validation.decide",
-                      [&] { return desc_.decide(user_, states_.data(), known, ranks_, &factor); }),
-      "desc.validation.decide", rank_);
+  call("desc.validation.decide", rank_,
+       [&] { return desc_.decide(user_, states_.data(), known, ranks_, &factor); });
   if (known == ranks_ && undecided(factor))
     fail(VELO_ERR_FOREIGN, "desc.validation.decide", "a number once all ranks are known", "NaN");
   return factor;

@@ -5,20 +5,11 @@
 
 #include "capi/src/boundary.hpp"
 #include "core/guard.hpp"
+#include "core/status.hpp"
 
 using namespace velo;
 
 namespace {
-
-struct code_row {
-  velo_status code;
-  const char* name;
-  const char* meaning;
-};
-
-constexpr code_row codes[] = {
-#include "abi/generated/errors.inc"
-};
 
 constexpr std::uint32_t least_error_info = offsetof(velo_error_info, function);
 
@@ -51,13 +42,11 @@ velo_status velo_error_text(char* buffer, uint64_t capacity, uint64_t* needed) {
 
 velo_status velo_status_describe(velo_status code, const char** name, const char** meaning) {
   return core::guard("velo_status_describe", [&] {
-    for (const code_row& row : codes) {
-      if (row.code != code) continue;
-      if (name != nullptr) *name = row.name;
-      if (meaning != nullptr) *meaning = row.meaning;
-      return;
-    }
-    core::fail(VELO_ERR_ARGUMENT, "code", "a status code of velo", core::text("%d", code));
+    const core::status_row* const known = core::find_status(code);
+    if (known == nullptr)
+      core::fail(VELO_ERR_ARGUMENT, "code", "a status code of velo", core::text("%d", code));
+    if (name != nullptr) *name = known->name;
+    if (meaning != nullptr) *meaning = known->meaning;
   });
 }
 }

@@ -8,6 +8,7 @@
 #include "core/failure.hpp"
 #include "core/host_call.hpp"
 #include "core/record.hpp"
+#include "core/status.hpp"
 
 namespace velo::memory {
 namespace {
@@ -20,13 +21,6 @@ constexpr velo_device cpu{VELO_DEVICE_CPU, 0};
 
 long long number(std::int64_t value) {
   return value;
-}
-
-// In the thread's record of a function that fails, when it failed in velo, stands why.
-const char* cause_of(velo_status status, char* buffer, std::size_t capacity) {
-  buffer[0] = 0;
-  if (core::last_record().code == status) core::record_text(core::last_record(), buffer, capacity);
-  return buffer;
 }
 
 }  // namespace
@@ -232,6 +226,7 @@ void regions::call(std::int64_t index, const region& r, velo_stream stream) {
   what.inputs = inputs.data();
   what.outputs = outputs.data();
   const core::uncancelled here;
+  const std::uint32_t before = core::records_written();
   velo_status status = VELO_OK;
   try {
     status = r.restore(r.user, &what);
@@ -240,11 +235,8 @@ void regions::call(std::int64_t index, const region& r, velo_stream stream) {
     fail(VELO_ERR_FOREIGN, "region.restore", "a function that returns",
          text("an exception from that of '%.128s'", r.name.c_str()), thrown.cause);
   }
-  if (status == VELO_OK) return;
-  char cause[256];
-  fail(VELO_ERR_FOREIGN, "region.restore", "VELO_OK",
-       text("%d from that of '%.128s'", status, r.name.c_str()),
-       cause_of(status, cause, sizeof cause));
+  if (status != VELO_OK)
+    core::fail_returned("region.restore", status, text("that of '%.128s'", r.name.c_str()), before);
 }
 
 void regions::end(std::int64_t index, velo_stream stream) {

@@ -5,6 +5,8 @@
 
 #include "core/failure.hpp"
 #include "core/json.hpp"
+#include "core/record.hpp"
+#include "core/status.hpp"
 #include "core/stream.hpp"
 #include "ops/operator/registry.hpp"
 
@@ -149,9 +151,10 @@ void foreign_kernel::run(const core::word* words) const {
     ~restore() { innermost = outer; }
   } on_exit{here.outer};
   const text who("%s of %s", symbol_.empty() ? name() : symbol_.c_str(), file_.c_str());
+  const std::uint32_t before = core::records_written();
   const core::word result = core::call_foreign(prepared_, function_, words, who);
-  if (!binding_.shape().returns_status || result.i32 == VELO_OK) return;
-  fail(VELO_ERR_FOREIGN, "", "VELO_OK", text("status %d from %s", result.i32, who.buffer));
+  if (binding_.shape().returns_status && result.i32 != VELO_OK)
+    core::fail_returned("", result.i32, who, before);
 }
 
 void foreign_kernel::execute(const std::shared_ptr<foreign_kernel>& self, const args_block& block,

@@ -65,16 +65,38 @@ TEST_CASE("a failure of one rank ends the run of all, with the first cause") {
     };
     all.run();
     CHECK(all.status[1] == VELO_ERR_FOREIGN);
-    CHECK(all.errors[1].find("desc.backward: expected VELO_OK, got 33 from 1B2 of rank 1") !=
-          std::string::npos);
+    CHECK(all.errors[1].find("desc.backward: expected VELO_OK, got VELO_ERR_IO (33) from 1B2 of "
+                             "rank 1") != std::string::npos);
     for (const std::size_t rank : {0, 2}) {
       INFO(all.errors[rank]);
       CHECK(all.status[rank] == VELO_ERR_PEER);
       CHECK(all.culprits[rank] == 1);
-      CHECK(all.errors[rank].find("33 from 1B2 of rank 1") != std::string::npos);
+      CHECK(all.errors[rank].find("VELO_ERR_IO (33) from 1B2 of rank 1") != std::string::npos);
     }
     all.run();  // of no more use
     CHECK(all.status[0] == VELO_ERR_STATE);
+  }
+}
+
+TEST_CASE("why a function failed in a call of velo's is told, and nothing that failed before it") {
+  team all(schedule_of(VELO_SCHEDULE_1F1B, {1, 2}));
+  all.models[0].before = [&](const velo_executor_call&) -> velo_status {
+    return velo_config_set(all.contexts[0], "threads", "many");
+  };
+  all.run();
+  CHECK(all.errors[0].find("VELO_ERR_ARGUMENT (4) from 0F0 of rank 0: velo_config_set: ") !=
+        std::string::npos);
+  velo_stream stream = nullptr;
+  REQUIRE(velo_context_stream(all.contexts[0], &stream) == VELO_OK);
+  REQUIRE(velo_config_set(all.contexts[0], "threads", "many") == VELO_ERR_ARGUMENT);
+  for (const velo_status returned : {velo_status{VELO_ERR_ARGUMENT}, velo_status{-7}}) {
+    all.models[0].before = [=](const velo_executor_call&) { return returned; };
+    REQUIRE(velo_executor_run(stream, all.executors[0]) == VELO_ERR_FOREIGN);
+    velo_error_info said = VELO_ERROR_INFO_INIT;
+    REQUIRE(velo_last_error(&said) == VELO_OK);
+    CHECK(std::string(said.got) ==
+          (returned == -7 ? "-7 from 0F0 of rank 0" : "VELO_ERR_ARGUMENT (4) from 0F0 of rank 0"));
+    CHECK(std::string(said.cause).empty());
   }
 }
 

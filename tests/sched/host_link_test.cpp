@@ -68,7 +68,8 @@ TEST_CASE("a link that fails by itself is not told by a failure from before") {
   velo_error_info said = VELO_ERROR_INFO_INIT;
   REQUIRE(velo_last_error(&said) == VELO_OK);
   CHECK(std::string(said.argument) == "link.receive");
-  CHECK(std::string(said.got) == "4");
+  CHECK(std::string(said.got) == "VELO_ERR_ARGUMENT (4) from the link to rank 0");
+  CHECK(std::string(said.cause).empty());
 
   velo_executor_destroy(executor);
   velo_schedule_destroy(schedule);

@@ -262,7 +262,7 @@ TEST_CASE("a failure while a send is under way is the first cause on all ranks")
   INFO(two.all.errors[0]);
   CHECK(two.all.status[0] == VELO_ERR_PEER);
   CHECK(two.all.culprits[0] == 1);
-  CHECK(two.all.errors[0].find("33 from 1F2 of rank 1") != std::string::npos);
+  CHECK(two.all.errors[0].find("VELO_ERR_IO (33) from 1F2 of rank 1") != std::string::npos);
   CHECK(two.all.models[0].released < two.all.models[0].held);  // what was under way is the host's
 }
 
