@@ -4,11 +4,14 @@
 // own first and last action, thinly outside. Beside each row: the most activations held, and how
 // much of the time was spent waiting.
 //
-// The shortest action is wide enough for its number, as long as that keeps the picture below
-// `most_width`; then numbers go where they fit and rectangles narrower than `least` are not drawn.
+// Three of four actions are wide enough for their number, shorter ones as long as the picture fits a
+// screen. Wider than that is what has many actions alone, and nothing is wider than `most_width`: of a
+// measured run one action may take, and all may wait, a thousand times as long as another. Numbers go
+// where they fit; rectangles narrower than `least` are not drawn.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "core/failure.hpp"
 #include "memory/svg.hpp"
@@ -23,9 +26,10 @@ namespace {
 constexpr double left = 64, top = 62;        // room for names of ranks, for title and headings
 constexpr double row_height = 30, bar = 24;  // the rest of a row is a gap, and communication
 constexpr double strip_height = 4;
-constexpr double least_width = 640, most_width = 12000, least = 0.2;
 constexpr double digit = 5.7, margin = 3;  // of a number, at font size 10
 constexpr double beside = 210, peak_width = 80;
+constexpr double least_width = 640, screen_width = 1280 - left - beside, most_width = 12000;
+constexpr double least = 0.2;
 constexpr double letter = 6.4, legend_line = 22;  // of a letter at font size 12; between lines
 
 // The color of a chunk: the first as it is, later ones paler.
@@ -52,7 +56,7 @@ class picture {
         chunk_of_(chunks_of(schedule_)),
         spans_(spans_of(of)) {
     const std::int64_t makespan = of_.times.makespan();
-    width_ = std::clamp(static_cast<double>(makespan) * wanted_scale(), least_width, most_width);
+    width_ = wanted_width(static_cast<double>(makespan));
     per_tick_ = makespan == 0 ? 0 : width_ / static_cast<double>(makespan);
     arrange_legend();
   }
@@ -70,22 +74,29 @@ class picture {
   double y(std::int32_t rank) const { return top + row_height * rank; }
   double bottom() const { return y(shape_.ranks); }
 
-  // Pixels a tick, with which the shortest action has room for the longest number.
-  double wanted_scale() {
-    std::int64_t shortest = 0;
+  // By what there is to be read: room for the longest number in the actions that are to show it.
+  double wanted_width(double makespan) {
+    std::vector<double> took;
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
       std::size_t index = 0;
       for (row_reader row(schedule_, rank); !row.done(); row.pass(), ++index) {
         const span& when = spans_of_rank(rank)[index];
         const action& a = row.next();
-        if (when.end > when.begin) seen_[a.kind] = true;
-        if (!computes(a.kind) || when.end == when.begin) continue;
-        if (shortest == 0 || when.end - when.begin < shortest) shortest = when.end - when.begin;
+        if (when.end == when.begin) continue;
+        seen_[a.kind] = true;
+        if (computes(a.kind)) took.push_back(static_cast<double>(when.end - when.begin));
       }
     }
-    if (shortest == 0) return 0;
+    if (took.empty()) return least_width;
+    const auto quarter = took.begin() + static_cast<std::ptrdiff_t>(took.size() / 4);
+    std::nth_element(took.begin(), quarter, took.end());
+    const double shortest = *std::min_element(took.begin(), quarter + 1);
     const std::string longest = unit_text(shape_, std::max(shape_.units() - 1, 0));
-    return (digit * static_cast<double>(longest.size()) + margin) / static_cast<double>(shortest);
+    const double number = digit * static_cast<double>(longest.size()) + margin;
+    const double most = 2 * number * static_cast<double>(took.size());
+    return std::clamp(std::max(std::min(makespan / shortest * number, screen_width),
+                               makespan / *quarter * number),
+                      least_width, std::clamp(most, screen_width, most_width));
   }
   const std::vector<span>& spans_of_rank(std::int32_t rank) const {
     return (*spans_)[static_cast<std::size_t>(rank)];

@@ -81,6 +81,43 @@ TEST_CASE(
                    "\"SEND_F\", \"ts\": 2000, \"dur\": 500,") != std::string::npos);
 }
 
+TEST_CASE("a measured run of few actions fits a screen, and what takes its time has its number") {
+  const auto measured = [](std::int64_t short_ns, std::int64_t pause_ns) {
+    std::string row;
+    sched::spans took(1);
+    std::int64_t now = 0;
+    for (int i = 0; i < 24; ++i) {  // F and B of each micro-batch, one of these quick, a pause once
+      for (const char* kind : {"0F", "0B"}) {
+        row += (row.empty() ? "" : ",") + (kind + std::to_string(i));
+        const std::int64_t takes = i == 7 ? short_ns : 1000000 + 40000 * i;
+        took[0].push_back({now, now + takes});
+        now += takes + (i == 5 ? pause_ns : 0);
+      }
+    }
+    sched::timeline times = timed(sched::read_csv(row + "\n"));
+    times.measured = std::make_shared<const sched::spans>(took);
+    times.times.ranks = {{0, now, now, 1}};
+    return draw_svg(times);
+  };
+  const auto width = [](const std::string& picture) {
+    return std::stod(picture.substr(picture.find("width=\"") + 7));
+  };
+  const std::string quick = measured(700, 0), steady = measured(1000000, 0);
+  CHECK(width(quick) <= 1280);
+  CHECK(count(quick, "<text class=\"n") == 2 * 23);
+  CHECK(width(steady) <= 1280);
+  CHECK(count(steady, "<text class=\"n") == 2 * 24);
+  CHECK(width(measured(700, 20000000000)) <= 1920);  // nothing is to be read then
+  const std::string many = draw_svg(timed(made(VELO_SCHEDULE_1F1B, {4, 512})));
+  CHECK(width(many) > 12000);  // many actions, as wide as a picture becomes
+}
+
+TEST_CASE(
+    "every number of a simulated picture is drawn, also where ranks wait for most of the time") {
+  const std::string bubbles = draw_svg(timed(made(VELO_SCHEDULE_GPIPE, {64, 16})));
+  CHECK(count(bubbles, "<text class=\"n") == 2 * 64 * 16);
+}
+
 TEST_CASE("every kind of a schedule has its name in a picture") {
   for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE;; ++kind) {
     velo_schedule_desc desc = test::desc_of(kind, {4, 8});
