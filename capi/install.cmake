@@ -27,7 +27,7 @@ endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_SOURCE_DIR}/abi/generated/api.md
         DESTINATION ${CMAKE_INSTALL_DOCDIR})
 include(${CMAKE_CURRENT_LIST_DIR}/installed_pages.cmake)
-set(VELO_INSTALLED_EXAMPLES c cpp foreign_kernel jax luajit mindspore python torch tvm_ffi)  # pretrain and velo are built in the tree
+set(VELO_INSTALLED_EXAMPLES c cpp foreign_kernel jax luajit mindspore python torch tune tvm_ffi)  # pretrain and velo are built in the tree
 velo_install_page(README.md)
 foreach(folder ${VELO_INSTALLED_EXAMPLES})
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples/${folder} DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples

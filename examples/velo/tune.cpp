@@ -26,7 +26,10 @@ const char* const tune_help =
     "  --rejected           every candidate that is no plan, and why, as CSV\n"
     "  --assumptions        what the numbers rest on: formulas, and every key with its value\n"
     "  -o FILE              instead of the standard output\n\n"
-    "examples/tune/README.md in velo's sources has keys, units, defaults and formulas.\n\n"
+    "examples/tune has jobs, profiles, and a README.md with keys, units, defaults and formulas: "
+    "in\n"
+    "velo's sources, and in share/doc/velo of an installed one (share/doc/libvelo-dev of "
+    "Debian's).\n\n"
     "Exit codes: 0 there is a plan; 2 nothing fits: the nearest candidate is named; 1 bad input.\n";
 
 namespace {

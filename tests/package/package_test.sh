@@ -49,6 +49,19 @@ install)
   PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$prefix/share/velo/python python3 -c \
     "import velo.ctypes as v; v.load('$libdir/libvelo.so.1').velo_get_api" || fail "the installed ctypes module finds no velo"
   "$prefix/bin/velo" ops >"$work/ops" || fail "the installed velo command does not run"
+  # What the help texts name is there, and the manual page has every command.
+  "$prefix/bin/velo" help >"$work/help"
+  commands=$(sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' "$work/help" | grep -vx -e help)
+  for command in $commands; do
+    grep -qxF ".B ${command//-/\\-}" "$source/packaging/debian/velo.1.in" || fail "the manual page lacks velo $command"
+    "$prefix/bin/velo" help "$command" >>"$work/help"
+  done
+  [ "$(wc -w <<<"$commands")" -ge 9 ] || fail "velo help names $commands alone"
+  grep -oE 'examples/[A-Za-z_/.]*[A-Za-z]' "$work/help" | sort -u >"$work/named"
+  grep -qx examples/tune "$work/named" || fail "no help text names a page: $(cat "$work/named")"
+  while read -r path; do [ -e "$prefix/share/doc/velo/$path" ] || fail "a help text names $path, which was not installed"; done <"$work/named"
+  (cd "$prefix/share/doc/velo" && "$prefix/bin/velo" tune examples/tune/llama2_7b.json --accelerators 8 --top 1) >"$work/tuned" ||
+    fail "an installed job is not tuned: $(cat "$work/tuned")"
   python3 -B "$source/tests/package/links_test.py" "$prefix/share/doc/velo" || fail "a page leads to what was not installed"
   [ ! -f "$build/abi/reference/html/index.html" ] || [ -f "$prefix/share/doc/velo/html/operators/add.html" ] ||
     fail "the reference is made, but was not installed"
