@@ -202,6 +202,21 @@ typedef struct velo_executor_stats {
 #define VELO_EXECUTOR_STATS_INIT \
   { sizeof(velo_executor_stats), 0, 0, 0, 0, 0, 0 }
 
+/* What the rows of a kind of schedule consist of; a row may lack some of it, as with few micro-batches.
+ * An executor needs `forward` for F, `backward` for B, `input` for I, `weight` for W, and for FB
+ * `fused`, or else `forward` and `backward`; `other`, where there is one, is called for the rest.
+ *
+ *   GPIPE, 1F1B, LOOPED_BFS, 1F1B_V, SEQ1F1B          F B
+ *   INTERLEAVED                                       F B
+ *   INTERLEAVED with OVERLAP                          F B FB
+ *   ZBH1, ZBH2, ZB1P, ZBV, ZBV_GREEDY, VHALF, VMIN    F I W
+ *   DUALPIPE, DUALPIPEV                               F B I W FB
+ *   NANOPIPE                                          F B I W
+ *   NANOPIPE with SWAP                                F B I W OFFLOAD RELOAD
+ *   RIPIPE                                            F B RECOMPUTE
+ *   AUTO                                              F, and B or I W, or B I W FB
+ *
+ * With the flag OPTIMIZER rows have that, too; other flags change the order alone. */
 typedef struct velo_executor_desc {
   uint32_t struct_size;
   uint32_t reserved;         /* 0 */
@@ -214,7 +229,7 @@ typedef struct velo_executor_desc {
   velo_executor_fn weight;   /* W */
   velo_executor_fn backward; /* B */
   velo_executor_fn fused;    /* FB; NULL = forward, then backward */
-  velo_executor_fn other;    /* what neither computes nor communicates; may be NULL */
+  velo_executor_fn other;    /* all else but SEND and RECV; may be NULL */
   velo_executor_released_fn released;         /* may be NULL */
   const velo_executor_validation* validation; /* copied; NULL = steps are the host's matter */
 } velo_executor_desc;

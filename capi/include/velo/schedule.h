@@ -64,7 +64,8 @@ typedef struct velo_action {
   int32_t other_microbatch; /* of an FB: of its B; else -1 */
 } velo_action;
 
-/* How an order is made; P ranks, M micro-batches, V chunks (stages) a rank. */
+/* How an order is made; P ranks, M micro-batches, V chunks (stages) a rank. executor.h has which actions
+ * each consists of. */
 typedef int32_t velo_schedule_kind;
 enum {
   VELO_SCHEDULE_CUSTOM = 0,      /* by the caller: empty until velo_schedule_read */
