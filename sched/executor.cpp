@@ -306,11 +306,25 @@ void executor::call(velo_executor_fn function, const char* field, const action& 
   if (other_out != nullptr) other_out->take(what.other_output_count, "call.other_output_count");
 }
 
-void executor::made::take(std::int64_t given, const char* field) {
+void executor::made::take(std::int64_t given, const char* named) {
   if (given < 0 || given > VELO_EXECUTOR_TENSORS)
-    fail(VELO_ERR_FOREIGN, field, text("0 to %d", VELO_EXECUTOR_TENSORS),
+    fail(VELO_ERR_FOREIGN, named, text("0 to %d", VELO_EXECUTOR_TENSORS),
          text("%lld", static_cast<long long>(given)));
   count = given;
+  field = named;
+}
+
+// Else the host that is to get them would read what is not there.
+void executor::made::require_all_counted() const {
+  const auto is_filled_in = [](const velo_tensor& one) {
+    return one.data != nullptr || one.shape != nullptr || one.dtype.bits != 0;
+  };
+  for (std::int64_t i = 0; i <= count && i < VELO_EXECUTOR_TENSORS; ++i) {
+    if (is_filled_in(tensors[i]) == (i < count)) continue;
+    fail(VELO_ERR_FOREIGN, field, "the number of outputs that are filled in",
+         text("%lld, with outputs[%lld] %sfilled in", static_cast<long long>(count),
+              static_cast<long long>(i), i < count ? "not " : ""));
+  }
 }
 
 }  // namespace velo::sched

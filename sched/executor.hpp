@@ -53,8 +53,11 @@ class executor {
   };
   struct made {  // by a function of the host
     velo_tensor tensors[VELO_EXECUTOR_TENSORS] = {};
+    velo_tensor beyond[VELO_EXECUTOR_TENSORS];  // a host's that has more, which is refused
     std::int64_t count = 0;
-    void take(std::int64_t given, const char* field);
+    const char* field = nullptr;  // with the count
+    void take(std::int64_t given, const char* named);
+    void require_all_counted() const;
   };
 
   void require_functions();

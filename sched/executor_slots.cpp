@@ -64,6 +64,7 @@ void executor::hand_on(const action& maker, direction way, std::int32_t stage, s
                        const made& out, core::stream& on) {
   const bool is_forward = way == direction::forward;
   if (is_forward ? shape_.ends_chain(stage) : shape_.begins_chain(stage)) return;
+  out.require_all_counted();
   parcel_ptr mine = parcel_of_host(out.tensors, out.count, maker);
   const std::int32_t to = schedule_->rank_of(is_forward ? stage + 1 : stage - 1);
   slot& from = slot_of(stage, unit);

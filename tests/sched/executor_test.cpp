@@ -156,42 +156,91 @@ TEST_CASE("a row that uses what it makes later is refused where it stands") {
   CHECK(all.errors[0].find("makes what 1F0 needs") != std::string::npos);
 }
 
-TEST_CASE("outputs that cannot cross are refused by name") {
-  for (const velo_status expected : {VELO_ERR_LAYOUT, VELO_ERR_DEVICE, VELO_ERR_FOREIGN}) {
-    team all(schedule_of("0F0,0B0\n1F0,1B0\n"));
-    static const std::int64_t shape[] = {2, 2}, strides[] = {1, 2};
-    static float values[4];
-    velo_executor_desc desc = VELO_EXECUTOR_DESC_INIT;
-    velo_link link = VELO_LINK_INIT;
-    velo_mailbox alone = nullptr;
-    REQUIRE(velo_mailbox_create(2, second, &alone) == VELO_OK);
-    REQUIRE(velo_mailbox_get_link(alone, 0, &link) == VELO_OK);
-    desc.link = &link;
-    velo_status what = expected;
-    desc.user = &what;
-    desc.forward = [](void* user, velo_executor_call* call) {
-      const velo_status wanted = *static_cast<velo_status*>(user);
-      velo_tensor& out = call->outputs[0];
-      out.data = values;
-      out.device.type = wanted == VELO_ERR_DEVICE ? 2 : VELO_DEVICE_CPU;
-      out.ndim = 2;
-      out.dtype = {VELO_DTYPE_FLOAT, 32, 1};
-      out.shape = shape;
-      out.strides = wanted == VELO_ERR_LAYOUT ? strides : nullptr;
-      call->output_count = wanted == VELO_ERR_FOREIGN ? VELO_EXECUTOR_TENSORS + 1 : 1;
-      return static_cast<velo_status>(VELO_OK);
-    };
-    desc.backward = &act;
-    velo_schedule of = schedule_of("0F0,0B0\n1F0,1B0\n");
-    velo_executor one = nullptr;
-    REQUIRE(velo_executor_create(all.contexts[0], of, &desc, &one) == VELO_OK);
-    velo_stream stream = nullptr;
-    REQUIRE(velo_context_stream(all.contexts[0], &stream) == VELO_OK);
-    CHECK(velo_executor_run(stream, one) == expected);
-    velo_executor_destroy(one);
-    velo_schedule_destroy(of);
-    velo_mailbox_destroy(alone);
+namespace {
+
+struct odd_outputs {
+  velo_status refusal;
+  const char* said;
+  void (*change)(velo_executor_call& call, velo_tensor& whole);  // a tensor of 2 x 2 to begin with
+};
+
+const std::int64_t across[] = {1, 2};
+const odd_outputs odd[] = {
+    {VELO_ERR_LAYOUT, "outputs[0]",
+     [](velo_executor_call& call, velo_tensor& whole) {
+       whole.strides = across;
+       call.outputs[call.output_count++] = whole;
+     }},
+    {VELO_ERR_DEVICE, "outputs[0]",
+     [](velo_executor_call& call, velo_tensor& whole) {
+       whole.device.type = 2;
+       call.outputs[call.output_count++] = whole;
+     }},
+    {VELO_ERR_FOREIGN, "got 2, with outputs[1] not filled in",
+     [](velo_executor_call& call, velo_tensor& whole) {
+       call.outputs[0] = whole;
+       call.output_count = 2;
+     }},
+    {VELO_ERR_NULL, "outputs[0].data",
+     [](velo_executor_call& call, velo_tensor& whole) {
+       whole.data = nullptr;
+       call.outputs[call.output_count++] = whole;
+     }},
+    {VELO_ERR_FOREIGN, "call.output_count: expected 0 to 16, got -1",
+     [](velo_executor_call& call, velo_tensor&) { call.output_count = -1; }},
+    {VELO_ERR_FOREIGN, "call.output_count: expected 0 to 16, got 32",
+     [](velo_executor_call& call, velo_tensor& whole) {
+       for (int i = 0; i < 32; ++i) call.outputs[call.output_count++] = whole;
+     }},
+    {VELO_ERR_FOREIGN,
+     "call.output_count: expected the number of outputs that are filled in, got 0",
+     [](velo_executor_call& call, velo_tensor& whole) { call.outputs[0] = whole; }},
+    {VELO_ERR_FOREIGN, "got 1, with outputs[1] filled in",
+     [](velo_executor_call& call, velo_tensor& whole) {
+       call.outputs[0] = call.outputs[1] = whole;
+       call.output_count = 1;
+     }},
+};
+
+}  // namespace
+
+TEST_CASE("outputs that cannot cross, or are miscounted, are refused by name") {
+  static const std::int64_t shape[] = {2, 2};
+  static float values[4];
+  for (const odd_outputs& one : odd) {
+    INFO(one.said);
+    team pair(schedule_of("0F0,0B0\n1F0,1B0\n"), 0, second, by::mailbox,
+              [&](std::size_t rank, velo_executor_desc& desc) {
+                if (rank != 0) return;
+                desc.user = const_cast<odd_outputs*>(&one);
+                desc.forward = [](void* user, velo_executor_call* call) -> velo_status {
+                  velo_tensor whole{};
+                  whole.data = values;
+                  whole.device.type = VELO_DEVICE_CPU;
+                  whole.ndim = 2;
+                  whole.dtype = {VELO_DTYPE_FLOAT, 32, 1};
+                  whole.shape = shape;
+                  static_cast<odd_outputs*>(user)->change(*call, whole);
+                  return VELO_OK;
+                };
+                desc.released = nullptr;
+              });
+    pair.run();
+    CHECK(pair.status[0] == one.refusal);
+    CHECK(pair.errors[0].find(one.said) != std::string::npos);
+    CHECK(pair.status[1] == VELO_ERR_PEER);
+    CHECK(pair.models[1].calls[VELO_ACTION_F] == 0);
   }
+}
+
+TEST_CASE("outputs that go nowhere are not looked at") {
+  team alone(schedule_of("0F0,0B0\n"));
+  alone.models[0].before = [](const velo_executor_call& call) -> velo_status {
+    if (call.action.kind == VELO_ACTION_F) call.outputs[0].dtype.bits = 8;
+    return VELO_OK;
+  };
+  alone.run();
+  CHECK(alone.status[0] == VELO_OK);
 }
 
 TEST_CASE("a recorded run becomes the timeline of all ranks") {

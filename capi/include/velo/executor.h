@@ -111,11 +111,12 @@ typedef struct velo_link {
  * They are in memory of the executor, or that it borrowed of the link, there until B or W of the same
  * stage and micro-batch is done.
  *
- * Outputs, to be filled in, with their count: compact tensors in memory of the host. Of F: what the
- * stage behind gets; of I and B: gradients of the stage's inputs, for the stage before. Those of the
- * last stage's F, and of the first one's I or B, go nowhere. Where a stage makes none the next one's
- * inputs have the count 0 and no data. What they describe must stay until `released` is called for the
- * action, or the run ends. */
+ * Outputs, to be filled in from the first on, with their count: compact tensors in memory of the host.
+ * Of F: what the stage behind gets; of I and B: gradients of the stage's inputs, for the stage before.
+ * Those of the last stage's F, and of the first one's I or B, go nowhere. Where a stage makes none the
+ * next one's inputs have the count 0 and no data; one that is filled in and not counted is refused, as
+ * is the reverse. What they describe must stay until `released` is called for the action, or the run
+ * ends. */
 typedef struct velo_executor_call {
   uint32_t struct_size;
   int32_t rank;
