@@ -29,9 +29,7 @@ class Row:
     def write(self, round):
         self.given.copy_(self.value(self.rank, self.index[: self.given.numel()], round))
         self.got.fill_(-1)
-        if self.name == "all_reduce":  # in place: torch has no other
-            self.got.copy_(self.given)
-        if self.name == "broadcast":
+        if self.name in ("all_reduce", "broadcast"):  # in place: torch has no other
             self.got.copy_(self.given)
 
     def call(self):

@@ -6,7 +6,7 @@
 
 #include "comm/plugins/threads.hpp"
 #include "comm/ranks.hpp"
-#include "comm/transport/mpi/hub.hpp"
+#include "comm/transport/mpi/link.hpp"
 
 using namespace velo::test;
 namespace comm = velo::comm;
@@ -15,11 +15,16 @@ namespace {
 
 const std::string folder = std::string(VELO_TEST_MPI_PLUGINS) + "/threads";
 
-enum flow { opening, data };  // kinds of messages, as links number them
-int tag_of(flow kind) {
-  return comm::mpi_hub::tag(0, kind);
+using comm::flow;
+int tag_of(flow kind) {  // in the first group of a job
+  return comm::mpi_hub::tag(0, static_cast<int>(kind));
 }
-constexpr int notice_tag = 0;
+constexpr int notice_tag = 0;  // of the hub
+
+int new_job() {
+  static int count = 0;
+  return ++count;
+}
 
 // What a test decides, for as long as it lives.
 class scripted final : public mpi_script {
@@ -35,7 +40,9 @@ class scripted final : public mpi_script {
     set_(nullptr);
     dlclose(file_);
   }
-  void has_sent(int from) override { ++sent[from]; }
+  void has_sent(int from, int tag) override {
+    if (tag == tag_of(flow::opening)) ++openings[from];
+  }
   bool passes(int from, int to, int tag) override { return !holds || !holds(from, to, tag); }
   void found_nothing(int to, int from, int tag) override {
     if (looked) looked(to, from, tag);
@@ -43,7 +50,7 @@ class scripted final : public mpi_script {
 
   std::function<bool(int from, int to, int tag)> holds;
   std::function<void(int to, int from, int tag)> looked;
-  std::atomic<int> sent[8] = {};
+  std::atomic<int> openings[8] = {};  // by who sent them; each rank has one for each other
 
  private:
   void* file_;
@@ -75,6 +82,7 @@ struct rank_over_mpi {
 TEST_CASE("a rank that leaves behind a call has been in it, whoever reads that it left") {
   scripted script;
   rank_over_mpi ranks[2];
+  const int job = new_job();
   std::atomic<bool> goes{false}, is_gone{false};
   velo_status ends[2] = {}, made[2] = {};
   std::atomic<int> met{0};
@@ -82,7 +90,7 @@ TEST_CASE("a rank that leaves behind a call has been in it, whoever reads that i
   script.looked = [&](int to, int from, int tag) {
     // Beyond the first looks, which are quick: the other rank calls, and leaves, and a thread of this
     // rank's host asks for the state of the group.
-    if (met < 2 || to != 0 || from != 1 || tag != tag_of(opening) || ++looks != 300) return;
+    if (met < 2 || to != 0 || from != 1 || tag != tag_of(flow::opening) || ++looks != 300) return;
     goes = true;
     while (!is_gone) std::this_thread::yield();
     std::thread asks([&] {
@@ -94,7 +102,7 @@ TEST_CASE("a rank that leaves behind a call has been in it, whoever reads that i
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 2; ++rank)
     threads.emplace_back([&, rank] {
-      made[rank] = ranks[rank].join(1, 2, rank);
+      made[rank] = ranks[rank].join(job, 2, rank);
       ++met;
       while (met < 2 || (rank == 1 && !goes)) std::this_thread::yield();
       std::vector<float> x(10, 1.0f);
@@ -114,15 +122,16 @@ TEST_CASE("a rank that leaves behind a call has been in it, whoever reads that i
 TEST_CASE("a group that one rank aborts while another still meets is made on all, and has ended") {
   scripted script;
   rank_over_mpi ranks[3];
+  const int job = new_job();
   std::atomic<bool> is_aborted{false};
   script.holds = [&](int from, int to, int tag) {  // rank 2 meets rank 0 last
-    return !is_aborted && from == 0 && to == 2 && tag == tag_of(opening);
+    return !is_aborted && from == 0 && to == 2 && tag == tag_of(flow::opening);
   };
   said made[3], ends[3];
   std::vector<std::thread> threads;
   for (int rank = 0; rank < 3; ++rank)
     threads.emplace_back([&, rank] {
-      made[rank] = told(ranks[rank].join(1000, 3, rank));
+      made[rank] = told(ranks[rank].join(job, 3, rank));
       if (rank == 1) {
         velo_group_abort(ranks[1].group);
         std::this_thread::sleep_for(std::chrono::milliseconds(5));  // rank 2 hears of it
@@ -143,10 +152,10 @@ TEST_CASE("a group that one rank aborts while another still meets is made on all
 // Ranks 0 and 1 of one host, 2 and 3 of another. Rank 2 waits for rank 0 in vain, for its data or for
 // its opening, and rank 3 inside the host for rank 2, by which alone it hears of an abort.
 TEST_CASE("a fault that reaches a rank by way of its host is the one that ended the group") {
-  for (const auto& [kind, aborts] : {std::pair{data, 2}, {data, 0}, {opening, 0}}) {
-    INFO("rank " << aborts << ", kind " << kind);
-    static int jobs = 1;
-    const int job = ++jobs;
+  for (const auto& [kind, aborts] :
+       {std::pair{flow::data, 2}, {flow::data, 0}, {flow::opening, 0}}) {
+    INFO("rank " << aborts << ", tag " << tag_of(kind));
+    const int job = new_job();
     scripted script;
     rank_over_mpi ranks[4];
     std::atomic<int> met{0};
@@ -169,10 +178,12 @@ TEST_CASE("a fault that reaches a rank by way of its host is the one that ended 
         std::vector<float> x(100000, 1.0f);
         if (ends[rank].code == VELO_OK) ends[rank] = told(ranks[rank].sum(x));
       });
-      while (script.sent[rank] < 3) std::this_thread::yield();
+      while (script.openings[rank] < 3) std::this_thread::yield();
     }
     unsetenv("VELO_MPI_HOST");
     while (!waits) std::this_thread::yield();
+    for (int rank = 0; rank < 4; ++rank)  // rank 3 gets all that it needs to go inside
+      while (script.openings[rank] < 6) std::this_thread::yield();
     std::this_thread::sleep_for(std::chrono::milliseconds(5));  // rank 3 is inside
     CHECK(velo_group_abort(ranks[aborts].group) == VELO_OK);
     for (std::thread& one : threads) one.join();

@@ -35,7 +35,7 @@ class mpi_transport final : public transport {
     done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_release);
   }
   void fail(const fault& why) noexcept override {
-    fault first = why;
+    fault first = why;  // unless another came before it
     link_.end(why);
     link_.failed(first);
     hosts_.fail(first);

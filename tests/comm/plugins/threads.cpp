@@ -1,6 +1,6 @@
 // A plugin for MPI whose ranks are threads of one process: messages are there as soon as they are sent,
-// in their order, unless the test holds them back. A communicator is a number: 100 of a job and its size
-// each, and the rank. What is made here stays until the process ends.
+// in their order, unless the test holds them back. A communicator is 10000 times a job, 100 times its
+// size, and the rank. What is made here stays until the process ends.
 #include "comm/plugins/threads.hpp"
 
 #include <cstring>
@@ -63,7 +63,7 @@ bool send(mpi_line* by, const void* bytes, int count, int to, int tag, mpi_reque
   const std::lock_guard<std::mutex> lock(all().lock);
   all().under_way.push_back({static_cast<line*>(by)->job, by->rank, to, tag,
                              std::string(static_cast<const char*>(bytes), std::size_t(count))});
-  if (all().script != nullptr) all().script->has_sent(by->rank);
+  if (all().script != nullptr) all().script->has_sent(by->rank, tag);
   return true;
 }
 
