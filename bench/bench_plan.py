@@ -10,9 +10,9 @@ frameworks use; `pipeline`, a million buffers of a pipeline's stage within five,
 % of the tensors have other sizes and 1 % are new, the most bytes reserved over the most alive (worst of four seeds); `swap`, half of the
 peak as the budget and two links of 12 GB/s, the stall over the bound that no plan is below (worst of six lengths of the step, since a trace
 does not tell how long it computes); `swap_run`, the seconds that such a step takes on the clock (executed_step.py) over those planned;
-`joint`, 40 % of the peak and steps of 0.5 s, the stall of swapping and making again together over the better of either alone. For both each
-allocation of the trace is an operation that takes as long as the others, and reads what was allocated before it and what is freed before
-the next; `stitch`, a block of nine tenths of what is free in a thousand holes of 2 MiB, in seconds a GiB (best of five). One JSON object a
+`joint`, 40 % of the peak and steps of 0.5 s, the stall of swapping and making again together over the better of either alone. For all three
+each allocation of the trace is an operation that takes as long as the others, and reads what was allocated before it and what is freed
+before the next; `stitch`, a block of nine tenths of what is free in a thousand holes of 2 MiB, in seconds a GiB (best of five). One JSON object a
 row with --json. Goals: goals.json, plans. Needs nothing but Python; VELO_LIBRARY names the library, else the build's is taken.
 """
 import argparse
@@ -213,21 +213,20 @@ def mismatches(library, name, buffers):
         library.velo_pool_destroy(pool)
 
 
-def swaps(plan, name):
+def swaps(library, name, text):
+    buffers, reads, count = operations(text)
     row = {"name": "swap", "instance": name, "threads": 1, "overshoot": 0.0}
     for seconds in STEPS:
-        options = v.velo_swap_options(budget=plan.stats().lower_bound // 2, out_bytes_per_second=LINK, in_bytes_per_second=LINK,
-                                      seconds=seconds, least_bytes=1 << 20)
-        try:
-            plan.call("solve_swaps", ctypes.byref(options))
-        except v.VeloError as failure:  # a trace whose buffers all end at once needs them at once
-            return {"name": "swap", "instance": name, "threads": 1, "impossible": str(failure)}
-        found = v.velo_plan_swap_stats()
-        plan.call("get_swap_stats", ctypes.byref(found))
-        bound = found.bound_seconds or (found.stall_seconds and float("inf")) or 1.0
-        over = found.stall_seconds / bound if found.stall_seconds else 1.0
+        with plan_of_operations(library, buffers, reads, count, seconds) as plan:
+            try:
+                stall, _ = swapped(plan, v.VELO_SWAP_FURTHEST, plan.stats().lower_bound // 2, LINK)
+            except v.VeloError as failure:  # a trace whose buffers all end at once needs them at once
+                return {"name": "swap", "instance": name, "threads": 1, "impossible": str(failure)}
+            found = v.velo_plan_swap_stats()
+            plan.call("get_swap_stats", ctypes.byref(found))
+        over = stall / (found.bound_seconds or float("1e-99")) if stall else 1.0
         if over > row["overshoot"]:
-            row.update(overshoot=over, compute=seconds, stall=found.stall_seconds, bound=found.bound_seconds)
+            row.update(overshoot=over, compute=seconds, stall=stall, bound=found.bound_seconds)
     return row
 
 
@@ -389,8 +388,8 @@ def rows_of(library, data, wanted):
                 yield placed("trace", file.stem, plan, 1)
             if wanted("mismatch"):
                 yield mismatches(library, file.stem, plan.buffers())
-            if wanted("swap"):
-                yield swaps(plan, file.stem)
+        if wanted("swap"):
+            yield swaps(library, file.stem, file.read_bytes())
         if wanted("swap_run"):
             yield swap_run(library, file.stem, file.read_bytes())
         if wanted("joint"):

@@ -60,7 +60,7 @@ std::int32_t visit_at(const swap_stages::buffer& b, std::int32_t stage) {
   return static_cast<std::int32_t>(after - b.visits.begin()) - 1;
 }
 
-// A buffer by the stage of its next or previous use.
+// A buffer by the stage of its next use or last write.
 struct distant {
   std::int32_t stage;
   std::int64_t size;
@@ -86,7 +86,13 @@ std::vector<distant> coming(const swap_stages& step, std::int32_t stage, std::in
   return all;
 }
 
-// Buffers that may be away in a stage and were surely not stored before their last use, by that use,
+// The last visit up to visit `at` that writes; the first does.
+std::int32_t write_before(const swap_stages::buffer& b, std::int32_t at) {
+  while (!b.visits[at].writes) --at;
+  return at;
+}
+
+// Buffers that may be away in a stage, by their last write, before which they cannot have been stored,
 // latest first; `stay`: bytes of those that cannot be away.
 std::vector<distant> gone(const swap_stages& step, std::int32_t stage, std::int64_t& stay) {
   std::vector<distant> all;
@@ -97,8 +103,8 @@ std::vector<distant> gone(const swap_stages& step, std::int32_t stage, std::int6
     const bool last = at + 1 == static_cast<std::int32_t>(b.visits.size());
     if (b.fixed || last || b.visits[at].stage == stage) {
       stay += b.size;
-    } else if (b.visits[at].writes) {
-      all.push_back({b.visits[at].stage, b.size, false});
+    } else {
+      all.push_back({b.visits[write_before(b, at)].stage, b.size, false});
     }
   }
   std::sort(all.begin(), all.end(),

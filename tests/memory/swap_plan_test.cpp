@@ -174,6 +174,15 @@ TEST_CASE("a slow link stalls the step by what it lacks, and the bound says as m
   CHECK(s.solve(o).stall_seconds == Approx(1));
 }
 
+TEST_CASE("what is read after it was written has to be stored all the same, and the bound knows") {
+  step s(6);
+  s.add(0, 5, 100, {1, 5}, VELO_ACCESS_READ);
+  s.add(3, 3, 100, {});
+  const velo_plan_swap_stats late = s.solve(s.options(100, 25));  // four seconds each way
+  CHECK(late.bound_seconds == Approx(2 + 3));  // beside stages 1 and 2, and beside stage 4
+  CHECK(late.stall_seconds == Approx(3 + 3));  // in stage 1 it is in use
+}
+
 TEST_CASE("what has not changed since it was stored is not stored again") {
   for (const velo_access access : {VELO_ACCESS_READ, VELO_ACCESS_WRITE}) {
     step s(9);
