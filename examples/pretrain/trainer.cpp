@@ -243,6 +243,7 @@ std::int64_t trainer::windows_at_once() const {
 }
 
 double trainer::nats(const window* all, std::int64_t count) {
+  send_state_away();  // it is here after the run was saved
   if (!pipeline_) {
     write_windows(all, count, *batch_);
     model_->forward(stream_, *batch_, count, true);

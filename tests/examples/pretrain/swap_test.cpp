@@ -115,6 +115,27 @@ TEST_CASE("a run that swaps to disk fits a budget it did not fit, and leaves no 
   CHECK(std::filesystem::is_empty(t / "away"));
 }
 
+TEST_CASE(
+    "a run whose optimizer's state outweighs its activations validates within the least budget") {
+  temporary t;
+  put(t / "text", some_text(60000));
+  const auto run = [&](const std::string& budget) {
+    return run_program(
+        tiny(t.path, {"--layers", "6", "--hidden", "128", "--sequence", "128", "--batch", "8",
+                      "--validation_bytes", "2000", "--swap_activations", "host",
+                      "--swap_optimizer", "host", "--memory_budget", budget}));
+  };
+  const std::string refusal = run("1").text;
+  INFO(refusal);
+  const char words[] = "must be at least ";
+  const std::size_t at = refusal.find(words);
+  REQUIRE(at != std::string::npos);
+  const outcome done = run(std::to_string(std::atoll(&refusal[at + sizeof words - 1])));
+  INFO(done.text);
+  CHECK(done.code == 0);
+  CHECK_THAT(done.text, Contains("\nvalidation: "));
+}
+
 TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
   temporary t;
   put(t / "text", some_text(60000));
