@@ -176,7 +176,7 @@ class run {
     const std::int64_t budget = asked.memory_budget;
     if (budget == 0) return 0;
     const bool adaptive = asked.recompute == "adaptive";
-    const bool fits = adaptive && trainer_.adapt((budget - (1 << 19)) / 101 * 100);
+    const bool fits = adaptive && trainer_.adapt(without_margin(budget));
     const std::int64_t promise = trainer_.promise(asked);
     if (adaptive ? !fits : with_margin(promise) > budget) {
       memory_settings least = asked;
@@ -195,6 +195,11 @@ class run {
 
   // The pool needs more than what is alive: holes between buffers, and parts of pages.
   static std::int64_t with_margin(std::int64_t bytes) { return bytes + bytes / 100 + (1 << 19); }
+  // The most bytes that come to no more with it.
+  static std::int64_t without_margin(std::int64_t budget) {
+    const std::int64_t rest = budget - (1 << 19);
+    return rest - (rest + 1) / 101;
+  }
   static std::string told(std::int64_t bytes) { return scaled(static_cast<double>(bytes), "B"); }
 
   std::string parameters() const {
