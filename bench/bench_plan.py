@@ -218,10 +218,7 @@ def swaps(library, name, text):
     row = {"name": "swap", "instance": name, "threads": 1, "overshoot": 0.0}
     for seconds in STEPS:
         with plan_of_operations(library, buffers, reads, count, seconds) as plan:
-            try:
-                stall, _ = swapped(plan, v.VELO_SWAP_FURTHEST, plan.stats().lower_bound // 2, LINK)
-            except v.VeloError as failure:  # a trace whose buffers all end at once needs them at once
-                return {"name": "swap", "instance": name, "threads": 1, "impossible": str(failure)}
+            stall, _ = swapped(plan, v.VELO_SWAP_FURTHEST, plan.stats().lower_bound // 2, LINK)
             found = v.velo_plan_swap_stats()
             plan.call("get_swap_stats", ctypes.byref(found))
         over = stall / (found.bound_seconds or float("1e-99")) if stall else 1.0
@@ -370,6 +367,14 @@ def stitched(library, holes=1000, size=2 << 20):
     return {"name": "stitch", "instance": f"{holes} holes", "threads": 1, "seconds": best / (share / 2**30)}
 
 
+def swapping(kind, library, file):
+    """A row of this kind, or why there is none: operations that need more at once than the budget."""
+    try:
+        return {"swap": swaps, "swap_run": swap_run, "joint": joint}[kind](library, file.stem, file.read_bytes())
+    except v.VeloError as failure:
+        return {"name": kind, "instance": file.stem, "threads": 1, "impossible": str(failure)}
+
+
 def rows_of(library, data, wanted):
     if wanted("place"):
         yield from placements(library, sorted((data / "placement").glob("*.csv")))
@@ -388,12 +393,9 @@ def rows_of(library, data, wanted):
                 yield placed("trace", file.stem, plan, 1)
             if wanted("mismatch"):
                 yield mismatches(library, file.stem, plan.buffers())
-        if wanted("swap"):
-            yield swaps(library, file.stem, file.read_bytes())
-        if wanted("swap_run"):
-            yield swap_run(library, file.stem, file.read_bytes())
-        if wanted("joint"):
-            yield joint(library, file.stem, file.read_bytes())
+        for kind in ("swap", "swap_run", "joint"):
+            if wanted(kind):
+                yield swapping(kind, library, file)
     if wanted("pipeline"):
         rows = "".join(f"{i},{a},{b},{size}\n" for i, (a, b, size) in enumerate(pipeline(1000000)))
         with plan_of(library) as plan:
