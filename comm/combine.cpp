@@ -102,7 +102,7 @@ class homecoming {
   void finish() {
     const reduction_kernels& kernels = reductions_for(on_.isa);
     const bool bf16 = what_.out_dtype.code == VELO_DTYPE_BFLOAT;
-    const reduce_fn add = is_wide(what_.out_dtype) ? kernels.same[0][0] : kernels.narrow[bf16];
+    const reduce_fn add = is_wide(what_.out_dtype) ? kernels.same[0][0] : kernels.narrow[0][bf16];
     const std::int64_t bytes = to_.width * what_.out_dtype.bits / 8;
     std::vector<const void*> parts(batches_.size());
     for (std::int64_t row = 0; row < to_.rows; ++row) {

@@ -20,8 +20,9 @@ struct reduction_slice {
   int ranks;
   void* out;  // may be one of `in`
   int64_t n;
-  double scale;  // of every element of a sum
-  bool bypass;   // write around the cache
+  double scale;    // of every element of a sum
+  bool bypass;     // write around the cache
+  int shares = 0;  // what an average of floats divides by; 0: as many as there are sources
 };
 using reduce_fn = void (*)(const reduction_slice&);
 
@@ -48,8 +49,8 @@ struct copy_slice {
 struct reduction_kernels {
   reduce_fn same[combine_count][element_count];  // in and out alike
   reduce_fn wide[combine_count][2];              // float16 and bfloat16 to float32
-  reduce_fn narrow[2];                           // sums of float32 to float16 and bfloat16
-  void (*weighted[3])(const weighted_slice&);    // of float32, float16, bfloat16
+  reduce_fn narrow[2][2];                      // sums and averages of float32 to float16, bfloat16
+  void (*weighted[3])(const weighted_slice&);  // of float32, float16, bfloat16
   void (*copy_around_cache)(const copy_slice&);
 };
 extern const kernel_list reduction_kernel_list;

@@ -75,8 +75,9 @@ VELO_INLINE void reduce_vectors(const reduction_slice& s) {
   const auto start = [&](typename In::vec a) {
     return What == sums || What == averages ? In::scaled(a, s.scale) : a;
   };
+  const int shares = s.shares != 0 ? s.shares : s.ranks;
   const auto end = [&](typename In::vec a) {
-    return What == averages ? In::divided(a, s.ranks) : a;
+    return What == averages ? In::divided(a, shares) : a;
   };
   const auto some = [&](int64_t i, int n) {
     typename In::vec a = start(In::load(of(0) + i, n));
@@ -189,6 +190,7 @@ constexpr reduction_kernels kernels = {
      {reduce<f16, f32, averages>, reduce<bf16, f32, averages>},
      {reduce<f16, f32, minima>, reduce<bf16, f32, minima>},
      {reduce<f16, f32, maxima>, reduce<bf16, f32, maxima>}},
-    {reduce<f32, f16, sums>, reduce<f32, bf16, sums>},
+    {{reduce<f32, f16, sums>, reduce<f32, bf16, sums>},
+     {reduce<f32, f16, averages>, reduce<f32, bf16, averages>}},
     {weighted_sum<f32>, weighted_sum<f16>, weighted_sum<bf16>},
     copy_lines};

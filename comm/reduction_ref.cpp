@@ -48,13 +48,14 @@ void reduce(const reduction_slice& s) {
   using A = decltype(widened(T{}));
   constexpr bool adds = What == combine::sum || What == combine::average;
   const A scale = adds ? static_cast<A>(s.scale) : A{1};
+  const A shares = static_cast<A>(s.shares != 0 ? s.shares : s.ranks);
   for (int64_t i = 0; i < s.n; ++i) {
     const auto from = [&](int rank) {
       return widened(static_cast<const T*>(s.in[rank])[i]) * scale;
     };
     A sum = from(0);
     for (int r = 1; r < s.ranks; ++r) sum = joined(What, sum, from(r));
-    if (What == combine::average) sum /= static_cast<A>(s.ranks);
+    if (What == combine::average) sum /= shares;
     assign(static_cast<U*>(s.out)[i], sum);
   }
 }
@@ -119,8 +120,10 @@ constexpr reduction_kernels made() {
   fill<combine::average>(k);
   fill<combine::least>(k);
   fill<combine::largest>(k);
-  k.narrow[0] = reduce<float, simd::f16, combine::sum>;
-  k.narrow[1] = reduce<float, simd::bf16, combine::sum>;
+  k.narrow[0][0] = reduce<float, simd::f16, combine::sum>;
+  k.narrow[0][1] = reduce<float, simd::bf16, combine::sum>;
+  k.narrow[1][0] = reduce<float, simd::f16, combine::average>;
+  k.narrow[1][1] = reduce<float, simd::bf16, combine::average>;
   k.weighted[0] = weighted_sum<float>;
   k.weighted[1] = weighted_sum<simd::f16>;
   k.weighted[2] = weighted_sum<simd::bf16>;

@@ -24,7 +24,43 @@ std::vector<unsigned char> numbers(std::size_t bytes, velo_dtype dtype, std::uin
   return {all.at(0), all.at(0) + bytes};
 }
 
+// A kernel among all of an operation: those of one dtype, two that widen, two of sums that narrow.
+struct kernel_of {
+  kernel_of(int op, int e) : op_(op), e_(e) {
+    const int other = e - comm::element_count;  // of float16 and bfloat16
+    if (other < 0) in = out = reduced_dtypes[e].dtype;
+    if (other >= 0) in = out = reduced_dtypes[0].dtype;
+    if (other == 0 || other == 1) in = reduced_dtypes[other + 2].dtype;
+    if (other > 1) out = reduced_dtypes[other].dtype;
+  }
+  comm::reduce_fn of(const comm::reduction_kernels& all) const {
+    const int other = e_ - comm::element_count;
+    if (other < 0) return all.same[op_][e_];
+    return other < 2 ? all.wide[op_][other] : all.narrow[op_][other - 2];
+  }
+  velo_dtype in{}, out{};
+
+ private:
+  int op_, e_;
+};
+
 }  // namespace
+
+TEST_CASE("averages of sums are divided by as many as they are of, and rounded once") {
+  const float sums[2] = {6, 9};
+  const void* from[] = {&sums[0], &sums[1]};
+  const comm::kernel_list& list = comm::reduction_kernel_list;
+  for (int k = 0; k < list.count; ++k) {
+    if (list.entries[k].isa > velo::core::detect_isa()) continue;
+    const auto& kernels = *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels);
+    float average = 0;
+    kernels.same[1][0]({from, 2, &average, 1, 1, false, 5});
+    CHECK(average == 3);
+    simd::bf16 narrow{};
+    kernels.narrow[1][1]({from, 2, &narrow, 1, 1, false, 5});
+    CHECK(simd::to_float(narrow) == 3);
+  }
+}
 
 TEST_CASE("every kernel of a reduction gives the bits of plain loops, at any place and length") {
   const comm::kernel_list& list = comm::reduction_kernel_list;
@@ -36,14 +72,10 @@ TEST_CASE("every kernel of a reduction gives the bits of plain loops, at any pla
     ++kernels;
     const auto& fast = *static_cast<const comm::reduction_kernels*>(list.entries[k].kernels);
     for (int op = 0; op < comm::combine_count; ++op)
-      for (int e = 0; e < comm::element_count + 2; ++e) {
-        const bool widens = e >= comm::element_count;
-        const velo_dtype in = reduced_dtypes[widens ? e - comm::element_count + 2 : e].dtype;
-        const velo_dtype out = widens ? reduced_dtypes[0].dtype : in;
-        const comm::reduce_fn one =
-            widens ? fast.wide[op][e - comm::element_count] : fast.same[op][e];
-        const comm::reduce_fn other =
-            widens ? plain.wide[op][e - comm::element_count] : plain.same[op][e];
+      for (int e = 0; e < comm::element_count + (op < 2 ? 4 : 2); ++e) {
+        const kernel_of is(op, e);
+        const velo_dtype in = is.in, out = is.out;
+        const comm::reduce_fn one = is.of(fast), other = is.of(plain);
         for (const std::int64_t n : {0, 1, 3, 15, 16, 17, 63, 200, 1027})
           for (const int ranks : {1, 2, 5})
             for (const bool bypass : {false, true}) {
@@ -57,8 +89,9 @@ TEST_CASE("every kernel of a reduction gives the bits of plain loops, at any pla
                 from.push_back(sources[static_cast<std::size_t>(r)].data() + r % 3 * size);
               const elements a(out, n, static_cast<int>(n % 5)), b(out, n, 0);
               const double scale = is_float(in) && op < 2 ? 0.7 : 1;
-              one({from.data(), ranks, a.at(0), n, scale, bypass});
-              other({from.data(), ranks, b.at(0), n, scale, false});
+              const int shares = n % 2 == 0 ? 0 : 7;
+              one({from.data(), ranks, a.at(0), n, scale, bypass, shares});
+              other({from.data(), ranks, b.at(0), n, scale, false, shares});
               INFO(list.entries[k].name << ", operation " << op << ", dtype " << e << ", " << n
                                         << " of " << ranks);
               CHECK(a.same_bits(b));

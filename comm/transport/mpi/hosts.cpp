@@ -163,10 +163,11 @@ void mpi_hosts::combine(mpi_round& r, int for_rank) {
     between.out = gets ? what.out : nullptr;
     between.terms.in_code = inside.terms.out_code;
     between.terms.in_bits = inside.terms.out_bits;
-    between.terms.reduction = op;
-    between.terms.scale = what.terms.reduction == VELO_REDUCE_AVG ? 1.0 / r.size : 1.0;
+    between.terms.scale = 1;
+    between.shares = r.size;
     const bool narrows = widens && what.terms.out_bits == 16;
-    between.kernel = narrows ? kernels.narrow[what.terms.out_code == VELO_DTYPE_BFLOAT ? 1 : 0]
+    const bool averages = what.terms.reduction == VELO_REDUCE_AVG;
+    between.kernel = narrows ? kernels.narrow[averages][what.terms.out_code == VELO_DTYPE_BFLOAT]
                              : kernel_for(between.terms, kernels);
     mpi_round inner(r, between, all);
     int home = -1;

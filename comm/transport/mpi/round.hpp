@@ -59,7 +59,7 @@ class mpi_round {
 
   const void** sources() noexcept { return sources_.data(); }
   void combine(void* out, std::int64_t n) {
-    if (n > 0) what.combine({sources(), size, out, n, what.terms.scale, false});
+    if (n > 0) what.combine({sources(), size, out, n, what.terms.scale, false, what.shares});
   }
   // Ends the group: a rank has other terms than it should, which the terms cannot show.
   [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
