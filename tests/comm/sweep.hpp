@@ -1,0 +1,395 @@
+// Every collective, of every dtype and reduction, on tensors that begin anywhere, against plain loops in
+// double: what a rank got wrong, and the first call of which it did. The numbers are whole and so small
+// that every dtype holds their sums: a result is right or wrong, whatever the order of the ranks.
+//
+// Asserts nothing: ranks may be threads, or processes of their own.
+#pragma once
+
+#include <cmath>
+#include <cstdlib>
+#include <deque>
+
+#include "comm/every_collective.hpp"
+#include "comm/ranks.hpp"
+
+namespace velo::test {
+
+class sweep {
+ public:
+  explicit sweep(const rank_of_group& me) : me_(me) {}
+
+  // VELO_SWEEP: all there is to try.
+  static std::vector<int> rank_counts() {
+    if (std::getenv("VELO_SWEEP") == nullptr) return {1, 3, 5};
+    return {1, 2, 3, 4, 5, 8};
+  }
+  // How many elements a rank has in its larger tensors.
+  static std::vector<std::int64_t> sizes() {
+    if (std::getenv("VELO_SWEEP") == nullptr) return {1, 3001};
+    return {0, 1, 2, 7, 63, 1025, 4099, 65537, (1 << 20) - 1, 1 << 20};
+  }
+
+  void run() {
+    for (const dtype_case& d : reduced_dtypes)
+      for (const std::int64_t size : sizes()) {
+        dtype_ = d.dtype;
+        name_ = d.name;
+        rows_.clear();
+        for (int r = 0; r < me_.size; ++r)
+          rows_.emplace_back(dtype_, 2 * size + 30 * me_.size,
+                             [&](std::int64_t i) { return element(r, i); });
+        size_ = size;
+        for (const reduction& how : reductions)
+          if (how.scale == 1 || is_float(dtype_)) combine(how);
+        move();
+        move_uneven();
+      }
+  }
+  std::int64_t wrong() const { return wrong_; }
+  const std::string& first() const { return first_; }
+
+ private:
+  struct reduction {
+    velo_reduce_op op;
+    double scale;
+    const char* name;
+  };
+  static constexpr reduction reductions[] = {
+      {VELO_REDUCE_SUM, 1, "sum"},           {VELO_REDUCE_SUM, -1.5, "scaled sum"},
+      {VELO_REDUCE_AVG, 1, "average"},       {VELO_REDUCE_AVG, 0.5, "scaled average"},
+      {VELO_REDUCE_MIN, 1, "min"},           {VELO_REDUCE_MAX, 1, "max"},
+      {VELO_REDUCE_CUSTOM, 1, "difference"},
+  };
+
+  // Numbers of a dtype that come again only after so many: what lies at the place of others is another.
+  // Results are held to them byte by byte.
+  class row {
+   public:
+    template <class Element>
+    row(velo_dtype dtype, std::int64_t least, const Element& of)
+        : size_(dtype.bits / 8), all_(dtype, period) {
+      for (std::int64_t i = 0; i < std::min(period, least); ++i) all_.set(i, of(i));
+    }
+    void copy(elements& to, std::int64_t begin, std::int64_t count, std::int64_t first) const {
+      each(begin, count, first, [&](std::int64_t at, std::int64_t from, std::int64_t n) {
+        std::memcpy(to.at(at), all_.at(from), static_cast<std::size_t>(n * size_));
+      });
+    }
+    // Elements [begin, begin + count) that are not those from `first` on.
+    std::int64_t differ(const elements& got, std::int64_t begin, std::int64_t count,
+                        std::int64_t first) const {
+      std::int64_t bad = 0;
+      each(begin, count, first, [&](std::int64_t at, std::int64_t from, std::int64_t n) {
+        if (std::memcmp(got.at(at), all_.at(from), static_cast<std::size_t>(n * size_)) == 0)
+          return;
+        for (std::int64_t i = 0; i < n; ++i) bad += got.get(at + i) != all_.get(from + i);
+      });
+      return bad;
+    }
+
+   private:
+    template <class Body>
+    static void each(std::int64_t begin, std::int64_t count, std::int64_t first, const Body& body) {
+      for (std::int64_t n = 0; count > 0; begin += n, first += n, count -= n) {
+        n = std::min(count, period - first % period);
+        body(begin, first % period, n);
+      }
+    }
+    std::int64_t size_;
+    elements all_;
+  };
+
+  static constexpr std::int64_t period = 8191;
+  double element(int rank, std::int64_t i) const {
+    std::uint32_t x = static_cast<std::uint32_t>(i * 31 + rank) * 2654435761u;
+    x = (x ^ x >> 15) * 2246822519u;
+    const int value = static_cast<int>((x ^ x >> 13) % 31);
+    return dtype_.code == VELO_DTYPE_UINT ? value : value - 15;
+  }
+  // What the ranks' elements become, in double but where the average of float32 is one.
+  double combined(const reduction& how, std::int64_t i) const {
+    double all = element(0, i) * how.scale;
+    for (int r = 1; r < me_.size; ++r) {
+      const double next = element(r, i) * how.scale;
+      if (how.op == VELO_REDUCE_MIN) all = std::min(all, next);
+      if (how.op == VELO_REDUCE_MAX) all = std::max(all, next);
+      if (how.op == VELO_REDUCE_SUM || how.op == VELO_REDUCE_AVG) all += next;
+      if (how.op == VELO_REDUCE_CUSTOM) all = difference(dtype_, next, all);
+    }
+    if (how.op != VELO_REDUCE_AVG) return all;
+    if (!is_float(dtype_)) return std::trunc(all / me_.size);
+    if (dtype_.bits == 64) return all / me_.size;
+    return static_cast<float>(all) / static_cast<float>(me_.size);
+  }
+  static double difference(velo_dtype dtype, double next, double total) {
+    const double d = next - total;
+    return dtype.code == VELO_DTYPE_UINT && d < 0 ? d + 256 : d;
+  }
+  static void fold(void*, const void* next, void* total, std::int64_t count,
+                   const velo_dtype* dtype) {
+    const std::size_t bytes = dtype->bits / 8;
+    elements a(*dtype, 1), b(*dtype, 1);
+    for (std::int64_t i = 0; i < count; ++i) {
+      char* at = static_cast<char*>(total) + static_cast<std::size_t>(i) * bytes;
+      std::memcpy(a.at(0), static_cast<const char*>(next) + static_cast<std::size_t>(i) * bytes,
+                  bytes);
+      std::memcpy(b.at(0), at, bytes);
+      b.set(0, difference(*dtype, a.get(0), b.get(0)));
+      std::memcpy(at, b.at(0), bytes);
+    }
+  }
+
+  // A tensor of this rank, at a place of memory that differs from call to call.
+  elements_ptr made(velo_dtype dtype, std::int64_t count) {
+    return make_elements(dtype, count, ++made_ % 5);
+  }
+  // One filled with the numbers of this rank from the first on.
+  elements_ptr filled(std::int64_t count) {
+    elements_ptr all = made(dtype_, count);
+    fill(*all, 0, count);
+    return all;
+  }
+  void fill(elements& all, std::int64_t begin, std::int64_t count) const {
+    numbers_of(me_.rank).copy(all, begin, count, 0);
+  }
+  const row& numbers_of(int rank) const { return rows_[static_cast<std::size_t>(rank)]; }
+
+  velo_status ask(const velo_collective_desc& what) const {
+    return (me_.plans ? plan_and_start : call)(me_.stream, me_.group, what);
+  }
+  void count(const char* what, const char* how, std::int64_t bad) {
+    if (bad == 0) return;
+    if (first_.empty())
+      first_ = std::string(what) + " " + how + " of " + std::to_string(size_) + " " + name_ + ", " +
+               std::to_string(bad) + " wrong";
+    wrong_ += bad;
+  }
+  // Elements that are not what rank r has from `first` on.
+  std::int64_t not_of(int r, const elements& all, std::int64_t begin, std::int64_t count,
+                      std::int64_t first = 0) const {
+    return numbers_of(r).differ(all, begin, count, first);
+  }
+  static std::int64_t touched(const elements& all, std::int64_t begin, std::int64_t count) {
+    const unsigned char* end = all.at(begin + count);
+    return end - all.at(begin) - std::count(all.at(begin), all.at(begin + count), 0xa5);
+  }
+
+  // What a rank gets of uneven parts: of some nothing, in all about `size_`.
+  std::vector<std::int64_t> uneven() const {
+    std::vector<std::int64_t> all;
+    for (int r = 0; r < me_.size; ++r)
+      all.push_back(r % 3 == 1 ? 0 : 2 * size_ * (r + 1) / (me_.size * (me_.size + 1)) + r % 2);
+    return all;
+  }
+  static std::int64_t before(const std::vector<std::int64_t>& counts, int rank) {
+    std::int64_t sum = 0;
+    for (int r = 0; r < rank; ++r) sum += counts[static_cast<std::size_t>(r)];
+    return sum;
+  }
+
+  void combine(const reduction& is) {
+    velo_reduction how = VELO_REDUCTION_INIT;
+    how.op = is.op;
+    how.scale = is.scale;
+    if (is.op == VELO_REDUCE_CUSTOM) how.fn = fold;
+    const auto with = [&](velo_collective_kind kind, const velo_tensor* x, const velo_tensor* y,
+                          int root = 0) {
+      velo_collective_desc desc = collective_of(kind, x, y, root);
+      desc.reduction = &how;
+      return desc;
+    };
+    const auto expected = [&](std::int64_t i) { return combined(is, i); };
+    const velo_dtype larger = dtype_.bits == 16 && is.op != VELO_REDUCE_CUSTOM ? f32 : dtype_;
+    const std::int64_t most = 2 * size_ + me_.size;
+    const row same(dtype_, most, expected), wide(larger, most, expected);
+    {
+      const elements_ptr in = filled(size_), out = made(larger, size_);
+      const velo_tensor x = in->view(), y = out->view();
+      std::int64_t bad = ask(with(VELO_COLLECTIVE_ALL_REDUCE, &x, &y)) != VELO_OK;
+      bad += wide.differ(*out, 0, size_, 0) + !out->borders_kept() + !in->borders_kept();
+      bad += not_of(me_.rank, *in, 0, size_);
+      count("all_reduce", is.name, bad);
+      bad = ask(with(VELO_COLLECTIVE_ALL_REDUCE, &x, &x)) != VELO_OK;
+      count("all_reduce in place", is.name,
+            bad + same.differ(*in, 0, size_, 0) + !in->borders_kept());
+    }
+    const int root = static_cast<int>((size_ + is.op) % me_.size);
+    {
+      const elements_ptr in = filled(size_), out = made(dtype_, size_);
+      const velo_tensor x = in->view(), y = out->view();
+      std::int64_t bad = ask(with(VELO_COLLECTIVE_REDUCE, &x, &y, root)) != VELO_OK;
+      bad += me_.rank == root ? same.differ(*out, 0, size_, 0) : touched(*out, 0, size_);
+      count("reduce", is.name, bad + !out->borders_kept());
+    }
+    const std::int64_t part = size_ / me_.size, own = part * me_.rank;
+    {
+      const elements_ptr in = filled(part * me_.size), out = made(larger, part);
+      const velo_tensor x = in->view(), y = out->view();
+      std::int64_t bad = ask(with(VELO_COLLECTIVE_REDUCE_SCATTER, &x, &y)) != VELO_OK;
+      bad += wide.differ(*out, 0, part, own) + !out->borders_kept();
+      count("reduce_scatter", is.name, bad);
+      velo_tensor place = in->view();
+      place.data = in->at(own), place.shape = &part;
+      bad = ask(with(VELO_COLLECTIVE_REDUCE_SCATTER, &x, &place)) != VELO_OK;
+      count("reduce_scatter in place", is.name,
+            bad + same.differ(*in, own, part, own) + !in->borders_kept());
+    }
+    const std::vector<std::int64_t> counts = uneven();
+    const std::int64_t mine = counts[static_cast<std::size_t>(me_.rank)];
+    const elements_ptr in = filled(before(counts, me_.size)), out = made(larger, mine);
+    const velo_tensor x = in->view(), y = out->view();
+    velo_collective_desc parts = with(VELO_COLLECTIVE_REDUCE_SCATTER_V, &x, &y);
+    parts.in_counts = counts.data();
+    std::int64_t bad = ask(parts) != VELO_OK;
+    bad += wide.differ(*out, 0, mine, before(counts, me_.rank)) + !out->borders_kept();
+    count("reduce_scatter_v", is.name, bad);
+  }
+
+  void move() {
+    const int root = static_cast<int>((size_ + 1) % me_.size);
+    const bool is_root = me_.rank == root;
+    const std::int64_t part = size_ / me_.size, all = part * me_.size;
+    {
+      const elements_ptr x = filled(size_);
+      const velo_tensor view = x->view();
+      const std::int64_t bad =
+          ask(collective_of(VELO_COLLECTIVE_BROADCAST, &view, nullptr, root)) != VELO_OK;
+      count("broadcast", "", bad + not_of(root, *x, 0, size_) + !x->borders_kept());
+    }
+    const auto gathered = [&](const elements& out) {
+      std::int64_t bad = !out.borders_kept();
+      for (int r = 0; r < me_.size; ++r) bad += not_of(r, out, r * part, part);
+      return bad;
+    };
+    {
+      const elements_ptr in = filled(part), out = made(dtype_, all), place = made(dtype_, all);
+      fill(*place, me_.rank * part, part);
+      const velo_tensor x = in->view(), y = out->view(), whole = place->view();
+      velo_tensor own = whole;
+      own.data = place->at(me_.rank * part), own.shape = &part;
+      count("all_gather", "",
+            (ask(collective_of(VELO_COLLECTIVE_ALL_GATHER, &x, &y)) != VELO_OK) + gathered(*out));
+      count("all_gather in place", "",
+            (ask(collective_of(VELO_COLLECTIVE_ALL_GATHER, &own, &whole)) != VELO_OK) +
+                gathered(*place));
+    }
+    {
+      const elements_ptr in = filled(part), out = made(dtype_, all), back = made(dtype_, part);
+      const velo_tensor x = in->view(), y = out->view(), again = back->view();
+      std::int64_t bad =
+          ask(collective_of(VELO_COLLECTIVE_GATHER, &x, is_root ? &y : nullptr, root)) != VELO_OK;
+      count("gather", "", bad + (is_root ? gathered(*out) : touched(*out, 0, all)));
+      bad = ask(collective_of(VELO_COLLECTIVE_SCATTER, is_root ? &y : nullptr, &again, root)) !=
+            VELO_OK;
+      count("scatter", "", bad + not_of(me_.rank, *back, 0, part) + !back->borders_kept());
+    }
+    const elements_ptr in = filled(all), out = made(dtype_, all);
+    const velo_tensor x = in->view(), y = out->view();
+    for (const bool in_place : {false, true}) {
+      const elements& got = in_place ? *in : *out;
+      std::int64_t bad =
+          ask(collective_of(VELO_COLLECTIVE_ALL_TO_ALL, &x, in_place ? &x : &y)) != VELO_OK;
+      for (int r = 0; r < me_.size; ++r) bad += not_of(r, got, r * part, part, me_.rank * part);
+      count(in_place ? "all_to_all in place" : "all_to_all", "", bad + !got.borders_kept());
+    }
+    const int next = (me_.rank + 1) % me_.size, last = (me_.rank + me_.size - 1) % me_.size;
+    const elements_ptr mine = filled(size_), theirs = made(dtype_, size_);
+    const velo_tensor give = mine->view(), take = theirs->view();
+    const velo_group_message both[] = {{&give, next, VELO_MESSAGE_SEND},
+                                       {&take, last, VELO_MESSAGE_RECEIVE}};
+    velo_collective_desc around = collective_of(VELO_COLLECTIVE_EXCHANGE, nullptr, nullptr);
+    around.messages = both, around.message_count = 2;
+    if (me_.size > 1)
+      count("messages", "",
+            (ask(around) != VELO_OK) + not_of(last, *theirs, 0, size_) + !theirs->borders_kept());
+  }
+
+  // Offsets in the order of the ranks turned round, with gaps that must stay.
+  static std::vector<std::int64_t> scattered(const std::vector<std::int64_t>& counts) {
+    std::vector<std::int64_t> all(counts.size());
+    std::int64_t next = 2;
+    for (std::size_t r = counts.size(); r-- > 0; next += counts[r] + 3) all[r] = next;
+    return all;
+  }
+  static std::int64_t end_of(const std::vector<std::int64_t>& counts) {
+    return before(counts, static_cast<int>(counts.size())) +
+           3 * static_cast<std::int64_t>(counts.size()) + 2;
+  }
+  // Of parts that lie so, those that differ, and gaps that are touched.
+  template <class First>
+  std::int64_t placed(const elements& out, const std::vector<std::int64_t>& counts,
+                      const First& first) const {
+    const std::vector<std::int64_t> offsets = scattered(counts);
+    std::int64_t bad = !out.borders_kept();
+    bad += touched(out, 0, 2);
+    for (int r = 0; r < me_.size; ++r) {
+      const auto at = static_cast<std::size_t>(r);
+      bad += not_of(r, out, offsets[at], counts[at], first(r));
+      bad += touched(out, offsets[at] + counts[at], 3);
+    }
+    return bad;
+  }
+
+  void move_uneven() {
+    const int root = static_cast<int>((size_ + 2) % me_.size);
+    const bool is_root = me_.rank == root;
+    const std::vector<std::int64_t> counts = uneven(), offsets = scattered(counts);
+    const std::int64_t own = counts[static_cast<std::size_t>(me_.rank)], end = end_of(counts);
+    const auto first_of = [](int) { return std::int64_t{0}; };
+    {
+      const elements_ptr in = filled(own), all = made(dtype_, end), some = made(dtype_, end),
+                         back = made(dtype_, own);
+      const velo_tensor x = in->view(), y = all->view(), z = some->view(), again = back->view();
+      velo_collective_desc gather = collective_of(VELO_COLLECTIVE_ALL_GATHER_V, &x, &y);
+      gather.out_counts = counts.data();
+      gather.out_offsets = offsets.data();
+      count("all_gather_v", "", (ask(gather) != VELO_OK) + placed(*all, counts, first_of));
+      gather.kind = VELO_COLLECTIVE_GATHER_V;
+      gather.rank = root;
+      gather.out = &z;
+      count("gather_v", "",
+            (ask(gather) != VELO_OK) +
+                (is_root ? placed(*some, counts, first_of) : touched(*some, 0, end)));
+      velo_collective_desc scatter =
+          collective_of(VELO_COLLECTIVE_SCATTER_V, is_root ? &z : nullptr, &again, root);
+      scatter.in_counts = counts.data();
+      scatter.in_offsets = offsets.data();
+      count("scatter_v", "",
+            (ask(scatter) != VELO_OK) + not_of(me_.rank, *back, 0, own) + !back->borders_kept());
+    }
+    const auto given = [&](int from, int to) {
+      return (from + 2 * to) % 4 == 0 ? 0 : size_ * (from + to + 1) / (2 * me_.size * me_.size);
+    };
+    std::vector<std::vector<std::int64_t>> give(static_cast<std::size_t>(me_.size));
+    std::vector<std::int64_t> take;
+    for (int r = 0; r < me_.size; ++r) {
+      for (int to = 0; to < me_.size; ++to)
+        give[static_cast<std::size_t>(r)].push_back(given(r, to));
+      take.push_back(given(r, me_.rank));
+    }
+    const std::vector<std::int64_t>& mine = give[static_cast<std::size_t>(me_.rank)];
+    const std::vector<std::int64_t> out_of = scattered(mine), into = scattered(take);
+    const elements_ptr in = filled(end_of(mine)), out = made(dtype_, end_of(take));
+    const velo_tensor x = in->view(), y = out->view();
+    velo_collective_desc exchange = collective_of(VELO_COLLECTIVE_ALL_TO_ALL_V, &x, &y);
+    exchange.in_counts = mine.data();
+    exchange.in_offsets = out_of.data();
+    exchange.out_counts = take.data();
+    exchange.out_offsets = into.data();
+    count("all_to_all_v", "",
+          (ask(exchange) != VELO_OK) + placed(*out, take, [&](int r) {
+            return scattered(give[static_cast<std::size_t>(r)])[static_cast<std::size_t>(me_.rank)];
+          }));
+  }
+
+  const rank_of_group me_;
+  velo_dtype dtype_{};
+  const char* name_ = "";
+  std::int64_t size_ = 0;
+  std::deque<row> rows_;  // of each rank
+  int made_ = 0;
+  std::int64_t wrong_ = 0;
+  std::string first_;
+};
+
+}  // namespace velo::test
