@@ -17,8 +17,8 @@ struct ending {
   velo_status code = -1;  // it said nothing
   std::int32_t rank = -1;
   char expected[192] = "", got[192] = "", cause[256] = "";
-  std::int64_t at_ns = 0;  // CLOCK_MONOTONIC
-  std::int64_t value = 0;  // whatever the test asks for
+  std::int64_t at_ns = 0;               // CLOCK_MONOTONIC
+  std::int64_t value = 0, calm_ns = 0;  // whatever the test asks for
 };
 
 inline std::int64_t monotonic_ns() {

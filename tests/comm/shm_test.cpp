@@ -39,15 +39,21 @@ velo_group_desc rank_0_of_2(const std::string& name) {
   return desc;
 }
 
-// All-reduces of a size until one fails; how long that one took.
+// All-reduces of a size until one fails; how long that one took, and the longest before.
 ending sum_on(const member& me, std::size_t size) {
+  std::int64_t longest = 0;
   while (true) {
+    const std::int64_t came = monotonic_ns();
     std::vector<float> x(size, 1.0f);
     const std::int64_t begin = monotonic_ns();
     const velo_status done = sum(me, x);
-    if (done == VELO_OK) continue;
+    if (done == VELO_OK) {
+      longest = std::max(longest, monotonic_ns() - came);
+      continue;
+    }
     ending all = ending_of(done);
     all.value = all.at_ns - begin;
+    all.calm_ns = longest;
     return all;
   }
 }
@@ -175,7 +181,9 @@ TEST_CASE("a killed process is named to all that wait, within 150 ms") {
         CHECK(one.code == VELO_ERR_PEER);
         CHECK(one.rank == victim);
         CHECK(std::string(one.got) == "rank " + std::to_string(victim) + " whose process ended");
-        CHECK(static_cast<double>(one.at_ns - killed) / 1e6 < 150 + late_by.of_ms(4));
+        // Who computes does not look; a sanitizer makes that long.
+        const double computes = static_cast<double>(one.calm_ns) / 1e6;
+        CHECK(static_cast<double>(one.at_ns - killed) / 1e6 < 150 + computes + late_by.of_ms(4));
       }
     }
 }
@@ -184,7 +192,9 @@ TEST_CASE("a stopped process is named at the deadline, and told of it when it go
   processes ranks;
   ranks.start_all(3, group_desc(400), [](const member& me) { return sum_on(me, 1000); });
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  const lateness late_by;
   REQUIRE(kill(ranks.pid(1), SIGSTOP) == 0);
+  const std::int64_t stopped = monotonic_ns();
   std::this_thread::sleep_for(std::chrono::milliseconds(700));
   const std::int64_t goes_on = monotonic_ns();
   REQUIRE(kill(ranks.pid(1), SIGCONT) == 0);
@@ -195,7 +205,9 @@ TEST_CASE("a stopped process is named at the deadline, and told of it when it go
     CHECK(std::string(one.got) == "rank 1 not there");
   }
   for (const int rank : {0, 2}) {
-    CHECK(all[static_cast<std::size_t>(rank)].at_ns < goes_on);
+    const ending& one = all[static_cast<std::size_t>(rank)];
+    CHECK(one.at_ns < goes_on);
+    CHECK(static_cast<double>(one.at_ns - stopped) / 1e6 < 420 + late_by.of_ms(2));
   }
   CHECK(std::max(all[0].value, all[2].value) >= 400000000);  // of who waited first
 }
