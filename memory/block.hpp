@@ -3,7 +3,7 @@
 // Descriptions lie apart from the memory they describe: free memory is never read or written, so it
 // can be given back to the system, and a write past the end of a block damages no list. They are one
 // cache line each. Neighbors are linked by address; a block in the index of free ones stands between
-// `left` and `right` in its list, in a cache it is linked by `left`.
+// `from` and `right` in its list, in a cache it is linked by `left`.
 #pragma once
 
 #include <atomic>
@@ -42,7 +42,10 @@ struct alignas(64) block {
   std::atomic<std::uint64_t> requested;
   block* before;
   block* after;
-  block* left;
+  union {
+    block* left;
+    block** from;  // in the index: what leads to this block
+  };
   union {
     block* right;
     std::atomic<velo_stream> on;  // in use: whose work uses it; nullptr: the host's calls in order
@@ -52,6 +55,7 @@ struct alignas(64) block {
   std::uint8_t lifetime;  // which heap it belongs to
   bool zero;              // just backed: known to be zero
   std::uint16_t front;    // in units, from start to the first byte of the caller
+  std::uint16_t bin;      // in the index: whose list it is in
 
   bool is(block_state s) const noexcept { return state.load(std::memory_order_relaxed) == s; }
   void become(block_state s) noexcept { state.store(s, std::memory_order_relaxed); }

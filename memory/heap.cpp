@@ -44,12 +44,55 @@ heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
   uncommitted_.insert(all);
 }
 
+inline block& heap::new_block() noexcept {
+  block* made = spare_;
+  if (made != nullptr) {
+    spare_ = made->after;
+    --spares_;
+  } else {
+    made = new (&blocks_[blocks_made_++]) block{};
+  }
+  made->lifetime = lifetime_;
+  made->front = 0;
+  return *made;
+}
+
+// A description that is needed no more, where it is one.
+inline void heap::put_aside(block& gone, choice is_one) noexcept {
+  gone.become(block_state::unused);
+  gone.begin_at(range_.size());
+  gone.after = spare_;
+  spare_ = is_one(&gone, spare_);
+  spares_ += is_one.one_or_none();
+}
+
+// The front of a free block in use; the rest stays what it is.
+inline block& heap::cut_front(block& from, std::uint64_t size) noexcept {
+  block& front = new_block();
+  front.begin_at(from.start);
+  front.size = size;
+  front.become(block_state::in_use);
+  front.before = from.before;
+  front.after = &from;
+  (from.before != nullptr ? from.before->after : first_) = &front;
+  from.before = &front;
+  free_.remove(from);
+  from.begin_at(from.start + size);
+  from.size -= size;
+  free_.insert(from);
+  return front;
+}
+
 block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
   const std::uint64_t slack = alignment > unit ? alignment - unit : 0;
   block* found = free_.find(size + slack);
   if (found == nullptr || !can_split()) return nullptr;
-  const auto base = reinterpret_cast<std::uintptr_t>(range_.begin());
-  const std::uint64_t start = align(base + found->start, alignment) - base;
+  std::uint64_t start = found->start;
+  __builtin_prefetch(&entry(start, size), 1);  // for show()
+  if (slack != 0) {
+    const auto base = reinterpret_cast<std::uintptr_t>(range_.begin());
+    start = align(base + start, alignment) - base;
+  }
   block* taken = found;
   if (start == found->start && size < found->size) {
     taken = &cut_front(*found, size);
@@ -59,21 +102,6 @@ block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
   }
   taken->zero = false;
   return taken;
-}
-
-// The front of a free block in use; the rest stays what and, as a rule, where in the index it is.
-block& heap::cut_front(block& from, std::uint64_t size) noexcept {
-  block& front = new_block();
-  front.begin_at(from.start);
-  front.size = size;
-  front.become(block_state::in_use);
-  front.before = from.before;
-  front.after = &from;
-  (from.before != nullptr ? from.before->after : first_) = &front;
-  from.before = &front;
-  from.begin_at(from.start + size);
-  free_.resize(from, from.size - size);
-  return front;
 }
 
 // Two candidates: an uncommitted block that fits well, left by a trim, and the frontier, where the
@@ -132,32 +160,27 @@ block* heap::carve(block& from, std::uint64_t start, std::uint64_t size) noexcep
   return taken;
 }
 
-// A free neighbor grows and, as a rule, stays where in the index it is.
+// Which of the neighbors are free is as good as random: what would be done to one that is not is done to
+// a block that is none, without a branch.
 block& heap::give(block& freed) noexcept {
-  block* before = freed.before;
-  block* after = freed.after;
-  const bool joins_after = after != nullptr && after->is(block_state::free);
-  if (before != nullptr && before->is(block_state::free)) {
-    std::uint64_t size = before->size + freed.size;
-    if (joins_after) {
-      free_.remove(*after);
-      size += after->size;
-      drop_description(*after);
-    }
-    drop_description(freed);
-    free_.resize(*before, size);
-    return *before;
-  }
-  if (joins_after) {
-    const std::uint64_t start = freed.start, size = freed.size + after->size;
-    drop_description(freed);
-    after->begin_at(start);
-    free_.resize(*after, size);
-    return *after;
-  }
-  freed.become(block_state::free);
-  free_.insert(freed);
-  return freed;
+  block& none = free_.none();
+  block* before = freed.before != nullptr ? freed.before : &none;
+  block* after = freed.after != nullptr ? freed.after : &none;
+  const choice joins_before(before->is(block_state::free));
+  const choice joins_after(after->is(block_state::free));
+  block& front = *joins_before(before, &none);
+  block& rest = *joins_after(after, &none);
+  block& whole = *joins_before(before, &freed);
+  free_.remove(front);
+  free_.remove(rest);
+  whole.size = front.size + freed.size + rest.size;
+  whole.become(block_state::free);
+  whole.after = joins_after(rest.after, freed.after);
+  (whole.after != nullptr ? whole.after->before : last_) = &whole;
+  put_aside(*joins_before(&freed, &none), joins_before);
+  put_aside(rest, joins_after);
+  free_.insert(whole);
+  return whole;
 }
 
 // Whole granules of a free block, no more than cover `most` bytes: at its front where they join
@@ -265,32 +288,11 @@ block& heap::split(block& b, std::uint64_t at) noexcept {
 }
 
 void heap::absorb(block& b) noexcept {
-  b.size += b.after->size;
-  drop_description(*b.after);
-}
-
-// Of a block that has become part of a neighbor.
-void heap::drop_description(block& gone) noexcept {
-  (gone.before != nullptr ? gone.before->after : first_) = gone.after;
-  (gone.after != nullptr ? gone.after->before : last_) = gone.before;
-  gone.become(block_state::unused);
-  gone.begin_at(range_.size());
-  gone.after = spare_;
-  spare_ = &gone;
-  ++spares_;
-}
-
-block& heap::new_block() noexcept {
-  block* made = spare_;
-  if (made != nullptr) {
-    spare_ = made->after;
-    --spares_;
-  } else {
-    made = new (&blocks_[blocks_made_++]) block{};
-  }
-  made->lifetime = lifetime_;
-  made->front = 0;
-  return *made;
+  block& gone = *b.after;
+  b.size += gone.size;
+  b.after = gone.after;
+  (gone.after != nullptr ? gone.after->before : last_) = &b;
+  put_aside(gone, choice(true));
 }
 
 }  // namespace velo::memory

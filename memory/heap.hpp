@@ -18,6 +18,7 @@
 
 #include "memory/address_range.hpp"
 #include "memory/block.hpp"
+#include "memory/choice.hpp"
 #include "memory/free_index.hpp"
 
 namespace velo::memory {
@@ -95,7 +96,7 @@ class heap {
   // Where the caller's bytes begin, so many, `front` units into a block in use, which find() then knows.
   char* show(block& taken, std::uint64_t bytes) noexcept {
     const std::uint64_t first = taken.first();
-    (has_page(bytes) ? of_pages_[first / fine] : of_units_[first / unit])
+    entry(first, bytes)
         .store(static_cast<std::uint32_t>(&taken - blocks_), std::memory_order_relaxed);
     return range_.begin() + first;
   }
@@ -117,18 +118,24 @@ class heap {
   stretch uncommit(block& b, std::uint64_t most) noexcept;
   stretch move_one(std::uint64_t most, landing& to) noexcept;
   void drop(block& b, std::uint64_t start, std::uint64_t size) noexcept;
-  block& cut_front(block& from, std::uint64_t size) noexcept;
+  __attribute__((always_inline)) block& cut_front(block& from, std::uint64_t size) noexcept;
   block* carve(block& from, std::uint64_t start, std::uint64_t size) noexcept;
   growth growth_into(block& uncommitted, std::uint64_t size,
                      std::uint64_t alignment) const noexcept;
   block& split(block& b, std::uint64_t at) noexcept;  // the part behind `at`
   void absorb(block& b) noexcept;                     // the block behind b becomes part of it
-  void drop_description(block& gone) noexcept;
+  __attribute__((always_inline)) void put_aside(block& gone, choice is_one) noexcept;
   block& merged(block& b) noexcept;  // with the neighbors of its state
   bool can_split() const noexcept { return most_blocks_ - blocks_made_ + spares_ >= most_splits; }
-  block& new_block() noexcept;
+  __attribute__((always_inline)) block& new_block() noexcept;
   free_index& index_of(const block& b) noexcept;
 
+  // What says which block was last shown there, for so many bytes. Without a branch: who asks for many
+  // sizes would have it guessed wrong.
+  std::atomic<std::uint32_t>& entry(std::uint64_t first, std::uint64_t bytes) const noexcept {
+    std::atomic<std::uint32_t>*page = of_pages_ + first / fine, *own = of_units_ + first / unit;
+    return *(has_page(bytes) ? page : own);
+  }
   block& shown(const std::atomic<std::uint32_t>& entry) const noexcept {
     return blocks_[entry.load(std::memory_order_relaxed)];
   }
