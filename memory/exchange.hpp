@@ -25,6 +25,13 @@ class exchange {
     return chains_[thread_cache::list_for(bytes)].load(std::memory_order_relaxed) != nullptr;
   }
 
+  bool may_have(std::uint64_t size) const noexcept {  // a chain of blocks of that size
+    return bytes_ != 0 &&
+           chains_[size <= thread_cache::largest_listed ? thread_cache::list_for(size)
+                                                        : number_of_larger(size)]
+                   .load(std::memory_order_relaxed) != nullptr;
+  }
+
   // Takes in what a thread's lists hold, as far as there is room; the rest is for f(block&).
   template <class F>
   void take_lists(thread_cache& from, F&& f) {

@@ -115,13 +115,33 @@ void pool::serve(const void* handle) noexcept {
   set_apart(apart_.load(std::memory_order_relaxed));
 }
 
+// What allocate() comes to for most requests that find nothing at hand, without what sets others apart.
+bool pool::take_from_heap(thread_cache& mine, std::uint64_t bytes, std::uint8_t purpose,
+                          void** memory) noexcept {
+  heap& from = heaps_[VELO_LIFETIME_DEFAULT];
+  if (bytes - 1 >= from.range().size()) return false;
+  const std::uint64_t size = block_size(bytes);
+  const std::lock_guard<brief_lock> lock(lock_);
+  if (apart_.load(std::memory_order_relaxed) != 0) return false;
+  follow_drain(mine);
+  empty_own_pockets(mine);
+  if (exchange_.may_have(size)) return false;
+  block* taken = from.take(size, unit);
+  if (taken == nullptr) return false;
+  mine.counted.settle(purpose, levels_);
+  mine.pass_lists_by(static_cast<std::int64_t>(size));
+  follow(mine, purpose, mine.hand_out(*taken, bytes, size, purpose, nullptr));
+  *memory = from.show(*taken, bytes);
+  return true;
+}
+
 void* pool::allocate(const wanted& what) {
   thread_cache* mine = cache_here();
   void* memory = nullptr;
   if (mine == nullptr || what.lifetime != VELO_LIFETIME_DEFAULT) return allocate_slowly(mine, what);
   const auto take = [&] {
     return follow(
-        *mine,
+        *mine, what.purpose,
         is_large(what.bytes)
             ? mine->take_from_pocket(what.bytes, what.alignment, what.purpose, &memory, what.on)
             : mine->take(what.bytes, what.alignment, what.purpose, &memory, what.on));
@@ -139,10 +159,6 @@ bool pool::take_over(thread_cache& mine, std::uint64_t bytes) noexcept {
   const std::lock_guard<brief_lock> lock(lock_);
   follow_drain(mine);
   return exchange_.fill_list(mine, bytes);
-}
-
-void* pool::allocate_slowly(const wanted& what) {
-  return allocate_slowly(cache_here(), what);
 }
 
 void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
@@ -166,7 +182,8 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   taken->hand_out(what.bytes, what.purpose, what.on);
   if (is_recorded()) note_taken(heaps_[taken->lifetime].memory_of(*taken), taken->size, what);
   if (mine != nullptr) mine->pass_lists_by(static_cast<std::int64_t>(taken->size));
-  if (counted.count_taken(taken->size, what.purpose)) counted.publish(levels_, several());
+  if (counted.count_taken(taken->size, what.purpose))
+    counted.publish(levels_, what.purpose, several());
   char* memory = heaps_[taken->lifetime].show(*taken, what.bytes);
   if (what.zero && !taken->zero) std::memset(memory, 0, what.bytes);
   taken->zero = false;
@@ -345,10 +362,8 @@ bool pool::host_helps(std::uint64_t bytes, int& in_vain, std::unique_lock<brief_
   return answer == 1;
 }
 
-void pool::follow_drain(thread_cache& mine) noexcept {
-  const std::uint32_t now = drains_.load(std::memory_order_relaxed);
-  if (mine.drains_seen == now) return;
-  mine.drains_seen = now;
+void pool::drain(thread_cache& mine) noexcept {
+  mine.drains_seen = drains_.load(std::memory_order_relaxed);
   mine.empty_lists([&](block& b) { give(b); });
 }
 

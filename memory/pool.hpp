@@ -70,22 +70,26 @@ class pool {
   // none, or more is to be done, and allocate() does it.
   bool take_at_hand(thread_cache& mine, std::uint64_t bytes, std::uint8_t purpose,
                     void** memory) noexcept {
-    return follow(mine, is_large(bytes) ? mine.take_from_pocket(bytes, unit, purpose, memory)
-                                        : mine.take(bytes, unit, purpose, memory));
+    return follow(mine, purpose,
+                  is_large(bytes) ? mine.take_from_pocket(bytes, unit, purpose, memory)
+                                  : mine.take(bytes, unit, purpose, memory));
   }
   // Does what is to be done after an outcome; whether there was a block.
-  bool follow(thread_cache& mine, thread_cache::outcome came) noexcept {
-    if (came == thread_cache::outcome::higher) mine.counted.publish(levels_, several());
+  bool follow(thread_cache& mine, std::uint64_t purpose, thread_cache::outcome came) noexcept {
+    if (came == thread_cache::outcome::higher) mine.counted.publish(levels_, purpose, several());
     return came != thread_cache::outcome::none;
   }
   static bool is_large(std::uint64_t bytes) noexcept {
     return bytes > thread_cache::largest_listed;
   }
+  // The same out of the heap, where nothing is at hand. False: nothing is free there that is as large,
+  // or more is to be done.
+  bool take_from_heap(thread_cache& mine, std::uint64_t bytes, std::uint8_t purpose,
+                      void** memory) noexcept;
   // Gives back what no queued work uses. False: free() is to do it.
   bool give_at_hand(thread_cache& mine, void* memory, std::uint64_t bytes) noexcept;
 
-  void* allocate(const wanted& what);         // throws VELO_ERR_MEMORY, FOREIGN
-  void* allocate_slowly(const wanted& what);  // as allocate, where nothing is at hand
+  void* allocate(const wanted& what);  // throws VELO_ERR_MEMORY, FOREIGN
 
   // stream: whose queued work may use the block, or nullptr. Throws HANDLE; ARGUMENT for what is no
   // block in use (checked mode: of `bytes` bytes and undamaged); FULL and MEMORY of a stream; nothing
@@ -148,7 +152,11 @@ class pool {
   std::uint64_t trim_free(std::uint64_t bytes, block* but) noexcept;
   bool wait_for_stream(std::unique_lock<brief_lock>& lock);
   bool host_helps(std::uint64_t bytes, int& in_vain, std::unique_lock<brief_lock>& lock);
-  void follow_drain(thread_cache& mine) noexcept;
+  void follow_drain(thread_cache& mine) noexcept {
+    if (__builtin_expect(mine.drains_seen != drains_.load(std::memory_order_relaxed), 0))
+      drain(mine);
+  }
+  void drain(thread_cache& mine) noexcept;
   bool take_over(thread_cache& mine, std::uint64_t bytes) noexcept;
   block* take_from_chain(thread_cache& mine, const wanted& what) noexcept;
   void empty_full_lists(thread_cache& mine) noexcept;

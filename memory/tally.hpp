@@ -48,10 +48,11 @@ class tally {
     add(over_[purposes], -static_cast<std::int64_t>(size));
   }
 
-  // ahead: a little more than there is, so that a thread whose use goes on rising, since others free
+  // purpose: of what passed a high. ahead: a little more than there is, so that a thread whose use goes on rising, since others free
   // what it takes, need not come again at once.
-  __attribute__((noinline)) void publish(level* all, bool ahead = false) noexcept {
-    for (int at = 0; at < levels; ++at) {
+  __attribute__((noinline)) void publish(level* all, std::uint64_t purpose,
+                                         bool ahead = false) noexcept {
+    for (const int at : {static_cast<int>(purpose), purposes}) {
       const std::int64_t now = bytes(at);
       if (now <= published(at)) continue;
       const std::int64_t high = ahead ? now + std::min(now / 16, slack / 4) : now;
@@ -61,10 +62,10 @@ class tally {
   }
   // Lets go of highs that are past, once that of a purpose or of all is well past. With the pool's
   // lock.
-  void settle(std::uint8_t purpose, level* all) noexcept {
+  __attribute__((always_inline)) void settle(std::uint8_t purpose, level* all) noexcept {
     if (is_well_past(purpose) || is_well_past(purposes)) settle_wholly(all);
   }
-  void settle_wholly(level* all) noexcept {
+  __attribute__((noinline)) void settle_wholly(level* all) noexcept {
     for (int at = 0; at < levels; ++at) {
       const std::int64_t now = bytes(at);
       if (published(at) == now) continue;
@@ -92,8 +93,8 @@ class tally {
   static constexpr std::int64_t slack = std::int64_t{1} << 20;
 
   bool is_well_past(int at) const noexcept {
-    const std::int64_t now = bytes(at);
-    return published(at) - now > slack + (now > 0 ? now / 16 : 0);
+    const std::int64_t past = -over_[at].load(std::memory_order_relaxed);
+    return past - slack > std::max<std::int64_t>(published(at) - past, 0) / 16;
   }
   std::int64_t published(int at) const noexcept {
     return published_[at].load(std::memory_order_relaxed);

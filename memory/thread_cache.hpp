@@ -144,11 +144,17 @@ class alignas(64) thread_cache {
   template <class F>
   void empty_lists(F&& f) {
     if (room() == most_listed) return;
+    block* filled[list_count];  // first gathered, since which lists are is as good as random
+    int count = 0;
     for (block*& top : tops_) {
-      while (top != nullptr) {
-        block& b = *top;
-        top = b.left;
-        f(b);
+      filled[count] = top;
+      count += top != nullptr;
+      top = nullptr;
+    }
+    for (int i = 0; i < count; ++i) {
+      for (block *b = filled[i], *next = nullptr; b != nullptr; b = next) {
+        next = b->left;
+        f(*b);
       }
     }
     full_at_ += room() - most_listed;

@@ -96,6 +96,17 @@ __attribute__((noinline)) velo_status free(velo_pool pool, void* memory, std::ui
       core::of_operator{});
 }
 
+// Where nothing is at hand.
+__attribute__((noinline)) velo_status allocate_from_heap(velo_pool pool,
+                                                         const velo_pool_request* request,
+                                                         void** memory,
+                                                         memory::thread_cache& mine) {
+  if (core::object_of<memory::pool>(pool).take_from_heap(
+          mine, request->bytes, static_cast<std::uint8_t>(request->purpose), memory))
+    return VELO_OK;
+  return allocate(pool, request, memory);
+}
+
 // Blocks that are not small but may be at hand. Functions of their own, so that those of small ones
 // save no registers.
 __attribute__((noinline)) velo_status allocate_larger(velo_pool pool,
@@ -104,17 +115,7 @@ __attribute__((noinline)) velo_status allocate_larger(velo_pool pool,
   const auto purpose = static_cast<std::uint8_t>(request->purpose);
   auto& from = core::object_of<memory::pool>(pool);
   if (from.take_at_hand(mine, request->bytes, purpose, memory)) return VELO_OK;
-  if (!memory::pool::is_large(request->bytes)) return allocate(pool, request, memory);
-  return core::guard(
-      "velo_pool_allocate",
-      [&] {
-        memory::wanted what;
-        what.bytes = request->bytes;
-        what.alignment = memory::unit;
-        what.purpose = purpose;
-        *memory = from.allocate_slowly(what);
-      },
-      core::of_operator{});
+  return allocate_from_heap(pool, request, memory, mine);
 }
 __attribute__((noinline)) velo_status free_larger(velo_pool pool, void* memory, std::uint64_t bytes,
                                                   memory::thread_cache& mine) {
@@ -125,8 +126,9 @@ __attribute__((noinline)) velo_status free_larger(velo_pool pool, void* memory, 
 using outcome = memory::thread_cache::outcome;
 
 // After a block by which the thread uses more than it published.
-__attribute__((noinline)) velo_status publish(velo_pool pool, memory::thread_cache& mine) {
-  core::object_of<memory::pool>(pool).follow(mine, outcome::higher);
+__attribute__((noinline)) velo_status publish(velo_pool pool, memory::thread_cache& mine,
+                                              std::uint64_t purpose) {
+  core::object_of<memory::pool>(pool).follow(mine, purpose, outcome::higher);
   return VELO_OK;
 }
 
@@ -196,7 +198,8 @@ __attribute__((aligned(64))) velo_status velo_pool_allocate(velo_pool pool,
       return allocate_larger(pool, request, memory, *mine);
     const outcome came = mine->take(request->bytes, memory::unit, purpose, memory);
     if (usual(came == outcome::taken)) return VELO_OK;
-    if (came == outcome::higher) return publish(pool, *mine);
+    if (came == outcome::higher) return publish(pool, *mine, purpose);
+    return allocate_from_heap(pool, request, memory, *mine);
   }
   return allocate(pool, request, memory);
 }

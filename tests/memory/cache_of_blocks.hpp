@@ -38,7 +38,7 @@ struct cache_of_blocks {
     const auto came = bytes > thread_cache::largest_listed
                           ? cache.take_from_pocket(bytes, alignment, 0, &memory)
                           : cache.take(bytes, alignment, 0, &memory);
-    if (came == thread_cache::outcome::higher) cache.counted.publish(all);
+    if (came == thread_cache::outcome::higher) cache.counted.publish(all, 0);
     return memory;
   }
 };
