@@ -64,10 +64,14 @@ address_range::address_range(velo_pool_kind kind, std::uint64_t wanted)
     if (file_ >= 0) close(file_);
     core::fail(
         VELO_ERR_MEMORY, "",
-        core::text("%llu bytes of addresses", static_cast<unsigned long long>(smallest_range)),
-        "none");
+        core::text("%llu bytes of addresses in one piece",
+                   static_cast<unsigned long long>(smallest_range)),
+        "none left to this process",
+        "each pool takes addresses for four times the machine's memory, twice: use fewer, and "
+        "destroy those that are done with; ulimit -v and vm.max_map_count bound them too");
   }
   begin_ = static_cast<char*>(start);
+  mapped_ = kind == VELO_POOL_SHARED ? size_ + huge : size_;
   if (kind == VELO_POOL_SHARED) return;  // offsets of the file begin with the mapping
   const auto address = reinterpret_cast<std::uintptr_t>(start);
   const std::uint64_t head = core::round_up(address, huge) - address;
@@ -77,8 +81,18 @@ address_range::address_range(velo_pool_kind kind, std::uint64_t wanted)
 }
 
 address_range::~address_range() {
-  if (!left_) munmap(begin_, kind_ == VELO_POOL_SHARED ? size_ + huge : size_);
+  if (!left_ && mapped_ > 0) munmap(begin_, mapped_);
   if (file_ >= 0) close(file_);
+}
+
+bool address_range::cut(std::uint64_t start) noexcept {
+  if (munmap(begin_ + start, mapped_ - start) != 0) return false;
+  size_ = mapped_ = start;
+  return true;
+}
+
+bool address_range::give_up(std::uint64_t start, std::uint64_t bytes) noexcept {
+  return munmap(begin_ + start, bytes) == 0;
 }
 
 // A file in memory and pages that may be touched cost nothing until they are touched: only their
@@ -158,6 +172,14 @@ void address_range::join_pieces(std::uint64_t start, std::uint64_t bytes) noexce
 
 sparse_array::~sparse_array() {
   if (data_ != nullptr) munmap(data_, bytes_);
+}
+
+void sparse_array::cut(std::uint64_t bytes) noexcept {
+  const std::uint64_t kept =
+      core::round_up(bytes, static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+  if (kept >= bytes_ || munmap(static_cast<char*>(data_) + kept, bytes_ - kept) != 0) return;
+  bytes_ = kept;
+  if (kept == 0) data_ = nullptr;
 }
 
 bool sparse_array::reserve(std::uint64_t bytes) noexcept {

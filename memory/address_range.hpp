@@ -24,6 +24,7 @@ class sparse_array {
   sparse_array& operator=(const sparse_array&) = delete;
 
   bool reserve(std::uint64_t bytes) noexcept;  // once; contents zero
+  void cut(std::uint64_t bytes) noexcept;      // keeps the pages of so many bytes
   void* data() const noexcept { return data_; }
 
  private:
@@ -56,6 +57,12 @@ class address_range {
 
   void leave() noexcept { left_ = true; }  // the end of this object ends no mapping
 
+  // Gives addresses up, whole granules that are not committed: anybody may get them now. cut: all from
+  // there on, which end the range; give_up: a hole, which the end of this object is not to end once more.
+  // False: the system refuses, and nothing changed.
+  bool cut(std::uint64_t start) noexcept;
+  bool give_up(std::uint64_t start, std::uint64_t bytes) noexcept;
+
   // Moves the memory behind whole huge pages to others, of this or another range, that are committed
   // and were not touched; where it was nothing is left, as after decommit. How many bytes: `by` moves
   // as far as it can, else it is all, or none where the system refuses. Of ordinary and huge memory,
@@ -75,6 +82,7 @@ class address_range {
   velo_pool_kind kind_;
   char* begin_ = nullptr;
   std::uint64_t size_ = 0, granule_ = 0;
+  std::uint64_t mapped_ = 0;    // from begin_ on
   std::uint64_t frontier_ = 0;  // addresses below may be touched
   std::uint64_t unlocked_ = 0;
   int file_ = -1;

@@ -32,6 +32,7 @@ enum class block_state : std::uint8_t {
   quarantined,  // free, checked mode: kept back to see who still writes to it
   free,         // in the heap, backed by memory
   uncommitted,  // in the heap, without memory behind it
+  given_up,     // addresses that are the heap's no more
 };
 
 struct alignas(64) block {

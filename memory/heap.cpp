@@ -18,6 +18,8 @@ namespace {
 // as the machine has memory for.
 constexpr std::uint64_t bytes_per_block = 256;
 constexpr std::uint64_t most_numbered = (std::uint64_t{1} << 32) - 1;
+// A hole that is given up makes two mappings of one, of which a process may have 65530.
+constexpr std::uint64_t least_given_up = std::uint64_t{64} << 20;
 
 std::uint64_t align(std::uint64_t address, std::uint64_t alignment) noexcept {
   return (address + alignment - 1) & ~(alignment - 1);
@@ -42,6 +44,38 @@ heap::heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted)
   all.become(block_state::uncommitted);
   first_ = last_ = &all;
   uncommitted_.insert(all);
+}
+
+// Addresses that were given up may be others' by now: only what lies between them ends.
+heap::~heap() {
+  std::uint64_t from = 0;
+  for (const block* b = first_; b != nullptr; b = b->after) {
+    if (!b->is(block_state::given_up)) continue;
+    if (b->start > from) range_.give_up(from, b->start - from);
+    from = b->end();
+  }
+  if (from == 0) return;
+  range_.cut(from);
+  range_.leave();
+}
+
+void heap::close() noexcept {
+  if (last_->is(block_state::uncommitted) && range_.cut(last_->start)) {
+    uncommitted_.remove(*last_);
+    last_ = last_->before;
+    (last_ != nullptr ? last_->after : first_) = nullptr;
+    units_ = range_.size() / unit;
+    of_units_memory_.cut(range_.size() / unit * sizeof(std::uint32_t));
+    of_pages_memory_.cut(range_.size() / fine * sizeof(std::uint32_t));
+  }
+  for (block* b = first_; b != nullptr; b = b->after) {
+    if (!b->is(block_state::uncommitted) || b->size < least_given_up) continue;
+    if (!range_.give_up(b->start, b->size)) continue;
+    uncommitted_.remove(*b);
+    b->become(block_state::given_up);
+  }
+  blocks_memory_.cut(blocks_made_ * sizeof(block));
+  most_blocks_ = blocks_made_;
 }
 
 inline block& heap::new_block() noexcept {

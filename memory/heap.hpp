@@ -27,6 +27,7 @@ class heap {
  public:
   // lifetime: of its blocks; wanted: bytes of addresses. Throws VELO_ERR_MEMORY.
   heap(velo_pool_kind kind, std::uint8_t lifetime, std::uint64_t wanted);
+  ~heap();
   heap(const heap&) = delete;
   heap& operator=(const heap&) = delete;
 
@@ -66,6 +67,10 @@ class heap {
   // Takes a growth back, but for the part that begins at `first` and was moved to: free again.
   void shrink(block& grown, const growth& planned, std::uint64_t first,
               const landing& filled) noexcept;
+
+  // Keeps no more addresses than what is in use needs, of which some may lie between: from now on blocks
+  // only come back.
+  void close() noexcept;
 
   // The block last shown at an address, which may be in use no more; nullptr: none.
   block* find(const void* memory) const noexcept {
@@ -147,7 +152,7 @@ class heap {
   static_assert(unit == 1 << unit_bits);
 
   address_range range_;
-  const std::uint64_t units_ = range_.size() / unit;
+  std::uint64_t units_ = range_.size() / unit;
   sparse_array blocks_memory_, of_units_memory_, of_pages_memory_;
   block* blocks_ = nullptr;  // [0] is none, and lies nowhere
   // Which block was last shown at an address: where so many bytes are asked for that one can begin in

@@ -121,7 +121,7 @@ void pool::refuse(const void* memory, const block* found) const {
   fail(VELO_ERR_ARGUMENT, "memory", "a block of this pool that is in use", got);
 }
 
-// Everything but the blocks in use goes back to the system.
+// Everything but the blocks in use goes back to the system, addresses too.
 bool pool::close() noexcept {
   const std::lock_guard<brief_lock> lock(lock_);
   set_apart(apart_.load(std::memory_order_relaxed) | closed);
@@ -135,6 +135,7 @@ bool pool::close() noexcept {
     c->empty_lists([&](block& b) { give(b); });
   while (block* oldest = quarantine_.take()) release_quarantined(*oldest);
   trim_free(free_bytes(), nullptr);
+  for (heap& h : heaps_) h.close();
   return false;
 }
 

@@ -1,14 +1,18 @@
 // What the system refuses a pool, each call in turn: a status, a state that stands, nothing lost.
 // Locked memory without the right to lock, forks with a live pool, threads without a key.
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "memory/pools.hpp"
@@ -22,6 +26,8 @@ bool ends_with_its_last_thread = false;  // this process, a child
 
 constexpr velo_pool_kind kinds[] = {VELO_POOL_ORDINARY, VELO_POOL_HUGE, VELO_POOL_SHARED,
                                     VELO_POOL_LOCKED};
+
+constexpr velo_device cpu = {VELO_DEVICE_CPU, 0};
 
 int lowest_free_descriptor() {
   const int found = dup(STDERR_FILENO);
@@ -292,4 +298,77 @@ TEST_CASE("two pools at once know their own blocks alone") {
     one.give(of_one[at], 1000);
     two.give(of_two[at], 1000);
   }
+}
+
+TEST_CASE("a pool destroyed with blocks in use keeps addresses for these alone") {
+  constexpr std::uint64_t bytes = 100000;
+  const std::int64_t before = calls().mapped;
+  struct leak {
+    velo_allocator from = VELO_ALLOCATOR_INIT;
+    char* memory = nullptr;
+  };
+  std::vector<leak> leaks(100);
+  for (leak& l : leaks) {
+    velo_pool pool = nullptr;
+    REQUIRE(velo_pool_create(nullptr, &pool) == VELO_OK);
+    REQUIRE(velo_pool_allocator(pool, &l.from) == VELO_OK);
+    l.memory = static_cast<char*>(l.from.allocate(l.from.user, bytes, 64, &cpu, nullptr));
+    REQUIRE(l.memory != nullptr);
+    std::memset(l.memory, 7, bytes);
+    velo_pool_destroy(pool);
+  }
+  CHECK(calls().mapped - before < 100 * 2 * static_cast<std::int64_t>(mib));
+  for (const leak& l : leaks) {
+    CHECK(std::count(l.memory, l.memory + bytes, 7) == bytes);
+    l.from.deallocate(l.from.user, l.memory, bytes, &cpu, nullptr);
+  }
+  CHECK(calls().mapped - before <= 4096);  // of the table of handles
+}
+
+TEST_CASE("what others have put between the blocks of a destroyed pool stays theirs") {
+  constexpr std::uint64_t hole = 128 * mib, bytes = 5000;
+  for (const velo_pool_kind kind : kinds) {
+    const std::int64_t before = calls().mapped;
+    const velo_pool_desc desc = of_kind(kind);
+    velo_pool pool = nullptr;
+    REQUIRE(velo_pool_create(&desc, &pool) == VELO_OK);
+    velo_allocator from = VELO_ALLOCATOR_INIT;
+    REQUIRE(velo_pool_allocator(pool, &from) == VELO_OK);
+    const auto take = [&](std::uint64_t size) {
+      return static_cast<char*>(from.allocate(from.user, size, 64, &cpu, nullptr));
+    };
+    char *first = take(bytes), *between = take(hole), *last = take(bytes);
+    REQUIRE(last - first >= static_cast<std::ptrdiff_t>(hole));
+    std::memset(first, 1, bytes);
+    std::memset(last, 2, bytes);
+    from.deallocate(from.user, between, hole, &cpu, nullptr);
+    velo_pool_destroy(pool);
+    CHECK(calls().mapped - before < 32 * static_cast<std::int64_t>(mib));
+    char* at = between + hole / 2;
+    at -= reinterpret_cast<std::uintptr_t>(at) % (2 * mib);
+    REQUIRE(mmap(at, mib, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE,
+                 -1, 0) == at);
+    std::memset(at, 3, mib);
+    from.deallocate(from.user, at, mib, &cpu, nullptr);  // refused
+    CHECK(std::count(first, first + bytes, 1) == bytes);
+    from.deallocate(from.user, first, bytes, &cpu, nullptr);
+    CHECK(std::count(last, last + bytes, 2) == bytes);
+    from.deallocate(from.user, last, bytes, &cpu, nullptr);
+    CHECK(std::count(at, at + mib, 3) == mib);
+    munmap(at, mib);
+    CHECK(calls().mapped == before);
+  }
+}
+
+TEST_CASE("where no addresses are left a pool says what takes them") {
+  calls().remaining = 0;
+  calls().all_later = true;
+  velo_pool pool = nullptr;
+  const velo_status status = velo_pool_create(nullptr, &pool);
+  calls() = {};
+  REQUIRE(status == VELO_ERR_MEMORY);
+  const velo_error_info said = last_failure();
+  CHECK(std::string(said.expected) == "67108864 bytes of addresses in one piece");
+  CHECK(std::string(said.got) == "none left to this process");
+  CHECK(std::string(said.cause).find("four times the machine's memory") != std::string::npos);
 }
