@@ -1,12 +1,14 @@
 // bench_memory: nanoseconds for an allocation and its free, of velo's pool and of the allocators
 // that programs use.
 //
-// Rows: pairs of one size, untouched and with a byte of every page written; a random mix; blocks
+// Rows: pairs of one size, untouched and with a byte of every page written; a random mix; the steps of
+// recorded traces, over and over; blocks
 // that another thread frees; what the trace adaptor and a pool's history add to a call, and what an
 // event costs in a snapshot. Pairs and the mix with one thread and with two at once. All allocators take turns within a row, each warm (protocol.hpp). Goals:
 // goals.json, memory. Cost: two minutes a pass, seconds with --quick.
 #include <jansson.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -17,6 +19,7 @@
 
 #include "bench/goals.hpp"
 #include "bench/limits/machine.hpp"
+#include "bench/memory/recorded_step.hpp"
 #include "bench/memory/work.hpp"
 #include "bench/options.hpp"
 #include "bench/protocol.hpp"
@@ -32,6 +35,7 @@ constexpr const char* help_text =
   --threads LIST     thread counts, 1 and 2 by default: --threads 1
   --passes N         how often the whole list is measured; a goal must be reached in each (3)
   --budget SECONDS   time for a row in a pass (1.0)
+  --traces DIR       recorded traces (RMM's log, *.csv), a row `step` each; without: one of a decoder
   --quick            one pass, a short budget: shows that all rows run
   --json             one JSON object a row on standard output; all else goes to standard error
   --list             print the rows and exit
@@ -45,7 +49,7 @@ struct memory_row {
   std::size_t bytes;
 };
 
-std::vector<memory_row> all_rows() {
+std::vector<memory_row> all_rows(const std::vector<recorded_step>& steps) {
   struct {
     const char* shape;
     std::size_t bytes;
@@ -56,6 +60,7 @@ std::vector<memory_row> all_rows() {
   for (const char* residency : {"untouched", "touched"})
     for (const auto& s : sizes) rows.push_back({"pair", s.shape, residency, s.bytes});
   rows.push_back({"mix", "512 B to 4 MiB", "untouched", 0});
+  for (const recorded_step& s : steps) rows.push_back({"step", s.name, "untouched", 0});
   for (const auto& s : sizes)
     if (s.bytes <= 1 << 20) rows.push_back({"relay", s.shape, "untouched", s.bytes});
   rows.push_back({"trace", "512 B", "untouched", 512});
@@ -77,7 +82,8 @@ class bench {
       : options_(std::move(o)),
         out_(options_.json ? stderr : stdout),
         machine_(identify_machine()),
-        peers_(std::move(peers)) {}
+        peers_(std::move(peers)),
+        steps_(steps_in(options_.traces)) {}
 
   int run();
 
@@ -89,6 +95,7 @@ class bench {
   }
   measured_calls pairs_of(const memory_row& row, int threads, velo_pool pool);
   measured_calls mixes_of(int threads, velo_pool pool);
+  measured_calls steps_of(const memory_row& row, velo_pool pool);
   measured_calls relays_of(const memory_row& row, velo_pool pool);
   bool measure_row(const memory_row& row, int threads);
   void measure_trace(const memory_row& row);
@@ -103,6 +110,7 @@ class bench {
   FILE* out_;
   machine machine_;
   std::vector<peer_allocator> peers_;
+  std::vector<recorded_step> steps_;
   std::unique_ptr<partner> partner_;
   std::vector<result> results_;
 };
@@ -147,6 +155,18 @@ measured_calls bench::mixes_of(int threads, velo_pool pool) {
                           mine->run(count);
                           if (other != nullptr) partner_->wait();
                         }});
+  });
+  return made;
+}
+
+measured_calls bench::steps_of(const memory_row& row, velo_pool pool) {
+  const auto step = std::find_if(steps_.begin(), steps_.end(),
+                                 [&](const recorded_step& s) { return s.name == row.shape; });
+  measured_calls made;
+  made.count = static_cast<int>(step->sizes.size());
+  for_each_allocator(pool, [&](const std::string& name, auto calls) {
+    auto own = std::make_shared<replayed_step<decltype(calls)>>(calls, *step);
+    made.all.push_back({name, [own](int) { own->run(); }});
   });
   return made;
 }
@@ -242,13 +262,15 @@ bool bench::measure_row(const memory_row& row, int threads) {
     return true;
   }
   if (row.name == "relay" && threads == 1) return false;
+  if (row.name == "step" && threads > 1) return false;
   if (row.residency == "touched" && row.bytes > 1 << 26 && threads > 1) return false;  // a minute
   velo_pool pool = nullptr;
   require(velo_pool_create(nullptr, &pool));
   {
-    const measured_calls calls = row.name == "pair"  ? pairs_of(row, threads, pool)
-                                 : row.name == "mix" ? mixes_of(threads, pool)
-                                                     : relays_of(row, pool);
+    const measured_calls calls = row.name == "pair"   ? pairs_of(row, threads, pool)
+                                 : row.name == "mix"  ? mixes_of(threads, pool)
+                                 : row.name == "step" ? steps_of(row, pool)
+                                                      : relays_of(row, pool);
     measuring how;
     how.budget = options_.budget;
     how.threads = threads;
@@ -297,7 +319,7 @@ void bench::print(const result& r) const {
 int bench::run() {
   std::vector<memory_row> rows;
   const std::regex wanted(options_.filter);
-  for (const memory_row& r : all_rows())
+  for (const memory_row& r : all_rows(steps_))
     if (std::regex_search(r.name + " " + r.shape + " " + r.residency, wanted)) rows.push_back(r);
   if (options_.list) {
     for (const memory_row& r : rows)

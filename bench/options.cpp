@@ -77,7 +77,7 @@ options parse_options(int count, char** arguments, const char* help) {
       {"budget", 1, nullptr, 'b'}, {"quick", 0, nullptr, 'q'},    {"json", 0, nullptr, 'j'},
       {"torch", 1, nullptr, 'T'},  {"no-torch", 0, nullptr, 'n'}, {"folder", 1, nullptr, 'd'},
       {"list", 0, nullptr, 'l'},   {"limits", 0, nullptr, 'L'},   {"help", 0, nullptr, 'h'},
-      {nullptr, 0, nullptr, 0}};
+      {"traces", 1, nullptr, 'r'}, {nullptr, 0, nullptr, 0}};
   options o;
   o.folder = VELO_BENCH_FOLDER;
   for (int key; (key = getopt_long(count, arguments, "h", known, nullptr)) != -1;) switch (key) {
@@ -107,6 +107,9 @@ options parse_options(int count, char** arguments, const char* help) {
         break;
       case 'd':
         o.folder = optarg;
+        break;
+      case 'r':
+        o.traces = optarg;
         break;
       case 'L':
         o.limits = true;

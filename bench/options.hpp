@@ -18,6 +18,7 @@ struct options {
   bool torch = true;
   std::string python;  // empty: look for a virtual environment
   std::string folder;  // of bench_torch.py and goals.json
+  std::string traces;  // folder of recorded traces; empty: none
 };
 
 // Prints the help and exits with 0 for --help, prints what is wrong and exits with 1 for
