@@ -84,8 +84,17 @@ group::group(core::context& owner, std::unique_ptr<transport> link, group_settin
     : owner_(owner), link_(std::move(link)), set_(std::move(set)), scratch_(owner.memory()) {}
 
 group::~group() {
-  std::unique_lock<std::mutex> lock(lock_);
-  moved_.wait(lock, [this] { return passed_ == called_; });
+  {
+    std::unique_lock<std::mutex> lock(lock_);
+    moved_.wait(lock, [this] { return passed_ == called_; });
+  }
+  try {
+    link_->conclude();
+  } catch (...) {  // the others are told; here no call is left that could fail
+    const core::failure why = core::current_failure();
+    owner_.log().write(VELO_LOG_WARN, "group", "ended as it was destroyed: expected %s, got %s",
+                       why.expected, why.got);
+  }
 }
 
 void group::raise_if_ended() const {

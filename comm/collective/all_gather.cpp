@@ -36,7 +36,8 @@ void through_mailboxes(meeting& m, const char* in, char* out) {
   m.arrive(in, bytes);
   m.meet();
   for (int r = 0; r < m.size; ++r)
-    if (bytes > 0) std::memcpy(out + r * bytes, m.payload(r), static_cast<std::size_t>(bytes));
+    if (bytes > 0)
+      std::memcpy(out + r * bytes, m.payload(r, bytes), static_cast<std::size_t>(bytes));
 }
 
 }  // namespace

@@ -115,8 +115,7 @@ void through_mailboxes(meeting& m) {
   for (int r = 0; r < m.size; ++r)
     if (bytes > 0)
       std::memcpy(static_cast<char*>(m.what.out) + r * bytes,
-                  static_cast<const char*>(m.payload(r)) + m.rank * bytes,
-                  static_cast<std::size_t>(bytes));
+                  m.payload(r, m.size * bytes) + m.rank * bytes, static_cast<std::size_t>(bytes));
 }
 
 }  // namespace

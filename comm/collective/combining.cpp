@@ -31,10 +31,11 @@ struct tensors {
 
 void through_mailboxes(meeting& m, bool gets) {
   const tensors t(m.what);
-  m.arrive(t.in, t.count * t.in_size);
+  const std::int64_t bytes = t.count * t.in_size;
+  m.arrive(t.in, bytes);
   m.meet();
   if (!gets) return;
-  for (int r = 0; r < m.size; ++r) m.sources()[r] = m.payload(r);
+  for (int r = 0; r < m.size; ++r) m.sources()[r] = r == m.rank ? t.in : m.payload(r, bytes);
   m.combine(t.out, t.count, false);
 }
 

@@ -35,10 +35,11 @@ operation reduce_scatter_call(const caller& by, const velo_reduction& how,
 namespace {
 
 void through_mailboxes(meeting& m, const char* in) {
-  m.arrive(in, m.size * m.what.in_bytes());
+  const std::int64_t each = m.what.in_bytes();
+  m.arrive(in, m.size * each);
   m.meet();
   for (int r = 0; r < m.size; ++r)
-    m.sources()[r] = static_cast<const char*>(m.payload(r)) + m.rank * m.what.in_bytes();
+    m.sources()[r] = (r == m.rank ? in : m.payload(r, m.size * each)) + m.rank * each;
   m.combine(m.what.out, m.what.count, false);
 }
 

@@ -1,52 +1,41 @@
-// Mailboxes and steps, and what can come instead of peers.
+// Mailboxes and steps.
 #include "comm/transport/meeting.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
+#include "core/prefetch.hpp"
+
 namespace velo::comm {
-
 meeting::meeting(place& at, const operation& what, core::execution& state)
-    : what(what),
-      state(state),
-      rank(at.rank),
-      size(at.area.ranks()),
-      at_(at),
-      sequence_(++at.met) {}
+    : attendance(at, ++at.met, what.terms), what(what), state(state) {}
 
+// The line that peers wait for comes last, all at once: it is theirs again as soon as they look at it.
 void meeting::arrive(const void* payload, std::int64_t bytes) {
   mailbox& mine = box(rank);
+  if (bytes > 0)
+    std::memcpy(at_.area.payload(rank, sequence_, bytes), payload, static_cast<std::size_t>(bytes));
   mine.terms = what.terms;
   mine.signature = what.terms.signature();
-  if (bytes > 0) std::memcpy(mine.payload, payload, static_cast<std::size_t>(bytes));
+  given_ = bytes;
   at_.area.post(rank, mine.sequence, sequence_);
-}
-
-void meeting::meet() {
-  const std::uint64_t agreed = box(rank).signature;
-  bool same = true;
-  for (int peer = 0; peer < size; ++peer) {
-    wait(peer, &meeting::arrival, sequence_);
-    same = same && box(peer).signature == agreed;
-  }
-  if (same) return;
-  fault why;
-  why.sequence = sequence_;
-  why.set_disagreement(size, [this](int peer) { return box(peer).terms; });
-  end_group(at_, why);
 }
 
 meeting::opening meeting::opening_of(int by) const noexcept {
   opening theirs;
-  std::memcpy(&theirs, payload(by), sizeof theirs);
+  std::memcpy(&theirs, payload(by, sizeof theirs), sizeof theirs);
   return theirs;
 }
 
+// The arrival says that the first step is posted, and nobody sleeps on anything else.
 std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
-  const opening mine{steps, saying, moves_};
-  arrive(&mine, sizeof mine);
+  const opening ours{saying, 2 * steps + (moves_ ? 1 : 0)};
+  steps_of(rank).store(at_.steps + 1, std::memory_order_release);
+  arrive(&ours, sizeof ours);
   meet();
-  for (int peer = 0; peer < size; ++peer) steps = std::max(steps, opening_of(peer).steps);
+  at_.posted = at_.steps + 1;
+  for (int peer = 0; peer < size; ++peer) steps = std::max(steps, opening_of(peer).steps());
   return steps;
 }
 
@@ -70,55 +59,20 @@ void meeting::disagree(int with, std::int64_t wanted, std::int64_t got) {
   end_group(at_, why);
 }
 
-void meeting::begin_step() {
-  for (int peer = 0; peer < size; ++peer) wait(peer, &meeting::steps_of, at_.steps);
+// A relay's last step is posted while others still read; any other all are known to have posted.
+void meeting::await_steps(std::uint64_t posted) {
+  if (at_.posted >= posted) return;
+  for (int peer = 0; peer < size; ++peer) wait(peer, &meeting::steps_of, posted);
+  at_.posted = posted;
 }
 
-void meeting::post_step() {
-  at_.area.post(rank, at_.area.state(rank).steps, at_.steps + 1);
-}
-
-void meeting::await_step() {
-  for (int peer = 0; peer < size; ++peer) wait(peer, &meeting::steps_of, at_.steps + 1);
-}
-
-fault meeting::fault_now() const {
-  fault why;
-  why.sequence = sequence_;
-  why.terms = what.terms;
-  why.timeout_ns = at_.timeout_ns;
-  return why;
-}
-
-void meeting::wait_longer(int peer, word by, std::uint64_t wanted) {
-  std::atomic<std::uint64_t>& awaited = (this->*by)(peer);
-  const auto there = [&] { return awaited.load(std::memory_order_acquire) >= wanted; };
-  const auto around = [&](std::int64_t waited) {
-    raise_if_noted(at_);
-    const bool left = at_.area.state(peer).left.load(std::memory_order_acquire) != 0;
-    if (there()) return;
-    if (left || waited >= yield_ns) raise_if_gone(at_, peer, waited, fault_now());
-    if (waited < at_.timeout_ns) return;
-    fault why = fault_now();
-    why.kind = fault::how::late;
-    why.culprits = late_ranks(by, wanted);
-    if (why.culprits.lowest() >= 0) end_group(at_, why);
+void meeting::own_next() const noexcept {
+  const auto own = [](const void* lines, std::int64_t bytes) {
+    for (std::int64_t at = 0; at < bytes; at += 64)
+      core::prefetch_to_write(static_cast<const char*>(lines) + at);
   };
-  wait_until(at_, there, around,
-             [&](std::int64_t ns) { at_.area.sleep(peer, awaited, wanted, ns); });
-}
-
-// Those that are furthest behind, for those in between wait for them. None: all have come meanwhile.
-rank_set meeting::late_ranks(word by, std::uint64_t wanted) const noexcept {
-  rank_set late;
-  std::uint64_t least = wanted;
-  for (int peer = 0; peer < size; ++peer) {
-    const std::uint64_t has = (this->*by)(peer).load(std::memory_order_acquire);
-    if (has < least) late = rank_set();
-    least = std::min(least, has);
-    if (has < wanted && has == least) late.add(peer);
-  }
-  return late;
+  own(&at_.area.box(rank, sequence_ + 1), 1);
+  if (given_ > mailbox::beside) own(at_.area.payload(rank, sequence_ + 1, given_), given_);
 }
 
 }  // namespace velo::comm

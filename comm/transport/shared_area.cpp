@@ -51,8 +51,14 @@ std::size_t lending_bytes_of(std::size_t slot_bytes) {
   return std::min(64 * slot_bytes, std::size_t{256} << 20);
 }
 
-std::size_t control_bytes(int ranks) {
+std::size_t states_bytes(int ranks) {
   return core::round_up(head_bytes + static_cast<std::size_t>(ranks) * sizeof(rank_state), page);
+}
+
+// Behind the states are the payloads.
+std::size_t control_bytes(int ranks) {
+  static_assert(mailbox::room <= page);
+  return states_bytes(ranks) + static_cast<std::size_t>(ranks) * mailbox::count * page;
 }
 
 // The half of a counter that a sleeper watches: steps of 2^32 within a sleep do not happen.
@@ -87,6 +93,7 @@ shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
                          core::sleepers who) noexcept
     : head_(static_cast<area_head*>(memory)),
       states_(reinterpret_cast<rank_state*>(static_cast<char*>(memory) + head_bytes)),
+      payloads_(static_cast<char*>(memory) + states_bytes(ranks)),
       staging_(static_cast<char*>(memory) + control_bytes(ranks)),
       channels_(
           reinterpret_cast<channel*>(static_cast<char*>(memory) + needed_for(ranks, slot_bytes))),
@@ -128,8 +135,7 @@ void shared_area::ring(int peer) const noexcept {
 
 void shared_area::wake_all() const noexcept {
   for (int rank = 0; rank < ranks_; ++rank) {
-    wake(state(rank).boxes[0].sequence);
-    wake(state(rank).boxes[1].sequence);
+    for (mailbox& box : state(rank).boxes) wake(box.sequence);
     wake(state(rank).steps);
     wake(state(rank).bell);
     wake(state(rank).released);

@@ -1,9 +1,9 @@
 // Memory that all ranks of a host see, and how they wait for each other in it.
 //
-// Each rank has two mailboxes, used in turn by operations, a counter of steps, and a place to stage
+// Each rank has four mailboxes, used in turn by operations, a counter of steps, and a place to stage
 // what others read. Only the owner writes them; everybody reads. An operation begins when every
-// rank has put its terms, and what little it has to say, into its mailbox; whatever is longer goes
-// through the staging place in steps (meeting.hpp). Messages between two ranks have channels of their
+// rank has put its terms, and what little it has to say, into its mailbox; whatever is longer than a
+// KiB goes through the staging place in steps (meeting.hpp). Messages between two ranks have channels of their
 // own; a long message that is started lies in memory that its sender lends (lending.hpp). All atomics
 // that different ranks write lie in lines of their own.
 //
@@ -24,16 +24,19 @@ namespace velo::comm {
 inline constexpr std::size_t line = 128;  // lines are fetched in pairs
 inline constexpr std::size_t page = 4096;
 
-// An operation of one rank: its terms and the first bytes of its data.
+// An operation of one rank: its terms and its payload. What is waited for is one line, with 16 bytes of
+// payload in it. A longer payload lies in a page of its own (shared_area::payload): who waits reads the
+// line again and again, its processor fetches what lies behind, and would take it from who writes it.
 struct alignas(line) mailbox {
-  static constexpr int room = 80;
+  static constexpr int count = 4;                 // of a rank
+  static constexpr int room = 1024, beside = 16;  // bytes of a payload; those that stand here
 
   std::atomic<std::uint64_t> sequence;  // of the operation, when all else is there
   std::uint64_t signature;
   comm::terms terms;
-  unsigned char payload[room];
+  char payload[beside];
 };
-static_assert(sizeof(mailbox) == line);
+static_assert(sizeof(mailbox) == line && offsetof(mailbox, payload) + mailbox::beside == 64);
 
 // A rank's fault: the one that ended the group, where the area names this rank as the first.
 struct alignas(line) fault_note {
@@ -42,7 +45,7 @@ struct alignas(line) fault_note {
 };
 
 struct rank_state {
-  mailbox boxes[2];
+  mailbox boxes[mailbox::count];
   alignas(line) std::atomic<std::uint64_t> steps;     // posted, since the group began
   alignas(line) std::atomic<std::uint64_t> released;  // pieces of relays, since the group began
   alignas(line) std::atomic<std::uint32_t> asleep;    // ranks that sleep on a word of ours
@@ -108,6 +111,15 @@ class shared_area {
   std::size_t slot_bytes() const noexcept { return slot_bytes_; }
   std::atomic<std::uint64_t>& decided() const noexcept { return head_->decided; }
   rank_state& state(int rank) const noexcept { return states_[rank]; }
+  mailbox& box(int rank, std::uint64_t sequence) const noexcept {
+    return state(rank).boxes[sequence % mailbox::count];
+  }
+  char* payload(int rank, std::uint64_t sequence, std::int64_t bytes) const noexcept {
+    return bytes <= mailbox::beside ? box(rank, sequence).payload
+                                    : payloads_ + (static_cast<std::size_t>(rank) * mailbox::count +
+                                                   sequence % mailbox::count) *
+                                                      page;
+  }
   // A slot lies in a place that may be larger, `moved` bytes behind its beginning. moved_by: for a slot
   // that is written through the cache, of which an operation uses `span` bytes. It moves on with every
   // step, so that its lines have left the caches of their readers before they are written again; less
@@ -163,6 +175,7 @@ class shared_area {
 
   area_head* head_;
   rank_state* states_;
+  char* payloads_;
   char* staging_;
   channel* channels_;
   char* channel_slots_;

@@ -18,7 +18,7 @@ shared_relay::shared_relay(comm::place& at, const operation& what, core::executi
 void* shared_relay::tensor(int of) const noexcept {
   if (!one_process_) return nullptr;
   void* theirs;
-  std::memcpy(&theirs, meeting_.payload(of), sizeof theirs);
+  std::memcpy(&theirs, meeting_.payload(of, sizeof theirs), sizeof theirs);
   return theirs;
 }
 

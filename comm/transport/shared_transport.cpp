@@ -75,6 +75,11 @@ void shared_transport::run(const operation& what, core::execution& state) {
   meeting m(at_, what, state);
   carry_out(m);
   at_.area.state(at_.rank).done.store(at_.met, std::memory_order_release);
+  m.own_next();
+}
+
+void shared_transport::conclude() {
+  if (!has_failed()) meet_earlier(at_);
 }
 
 std::unique_ptr<relay> shared_transport::begin_relay(const operation& what,
@@ -96,7 +101,7 @@ void shared_transport::describe(std::string& json) const {
   for (int rank = 0; rank < size(); ++rank) {
     const rank_state& s = at_.area.state(rank);
     const std::uint64_t done = s.done.load(std::memory_order_acquire);
-    const mailbox& next = s.boxes[(done + 1) % 2];
+    const mailbox& next = at_.area.box(rank, done + 1);
     const bool inside = next.sequence.load(std::memory_order_acquire) == done + 1;
     json += (rank == 0 ? "{\"rank\":" : ",{\"rank\":") + std::to_string(rank);
     json += ",\"completed\":" + std::to_string(done);

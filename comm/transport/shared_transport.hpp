@@ -41,6 +41,7 @@ class shared_transport final : public transport {
     return static_cast<std::int64_t>(at_.area.relay_bytes());
   }
   std::unique_ptr<relay> begin_relay(const operation& what, core::execution& state) override;
+  void conclude() override;
   void settle() noexcept override;
   void fail(const fault& why) noexcept override { at_.area.note(at_.rank, why); }
   bool has_failed() const noexcept override { return at_.area.is_noted(); }

@@ -59,6 +59,9 @@ class transport {
   virtual std::int64_t relay_room() const noexcept { return 0; }
   virtual std::unique_ptr<relay> begin_relay(const operation&, core::execution&) { return nullptr; }
 
+  // When no more operations come: waits for what the last one did not wait for. Throws PEER.
+  virtual void conclude() {}
+
   // After fail, when an operation of this rank failed: until no other rank uses its tensors.
   virtual void settle() noexcept {}
 

@@ -28,6 +28,8 @@ struct place {
   std::vector<message> started = {};  // that go on with later calls, in order
   lending own = {};                   // our blocks that peers read
   peer_writer writer{};
+  std::uint64_t posted = 0;  // steps that all ranks are known to have posted
+  std::uint64_t owes = 0;    // a look at who came to this operation (attendance.hpp)
 };
 
 using core::now_ns;

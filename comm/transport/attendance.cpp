@@ -1,0 +1,75 @@
+// Waiting for ranks, and what can come instead of them.
+#include "comm/transport/attendance.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace velo::comm {
+
+void attendance::meet() {
+  meet_earlier(at_);
+  const std::uint64_t agreed = box(rank).signature;
+  bool same = true;
+  for (int peer = 0; peer < size; ++peer) {
+    wait(peer, &attendance::arrival, sequence_);
+    same = same && box(peer).signature == agreed;
+  }
+  if (same) return;
+  fault why;
+  why.sequence = sequence_;
+  why.set_disagreement(size, [this](int peer) { return box(peer).terms; });
+  end_group(at_, why);
+}
+
+void attendance::leave() {
+  meet_earlier(at_);
+  at_.owes = sequence_;
+}
+
+void meet_earlier(place& at) {
+  if (at.owes == 0) return;
+  const std::uint64_t owed = std::exchange(at.owes, 0);
+  const mailbox& ours = at.area.box(at.rank, owed);
+  attendance(at, owed, ours.terms).meet();
+}
+
+fault attendance::fault_now() const {
+  fault why;
+  why.sequence = sequence_;
+  why.terms = terms_;
+  why.timeout_ns = at_.timeout_ns;
+  return why;
+}
+
+void attendance::wait_longer(int peer, word by, std::uint64_t wanted) {
+  std::atomic<std::uint64_t>& awaited = (this->*by)(peer);
+  const auto there = [&] { return awaited.load(std::memory_order_acquire) >= wanted; };
+  const auto around = [&](std::int64_t waited) {
+    raise_if_noted(at_);
+    const bool left = at_.area.state(peer).left.load(std::memory_order_acquire) != 0;
+    if (there()) return;
+    if (left || waited >= yield_ns) raise_if_gone(at_, peer, waited, fault_now());
+    if (waited < at_.timeout_ns) return;
+    fault why = fault_now();
+    why.kind = fault::how::late;
+    why.culprits = late_ranks(by, wanted);
+    if (why.culprits.lowest() >= 0) end_group(at_, why);
+  };
+  wait_until(at_, there, around,
+             [&](std::int64_t ns) { at_.area.sleep(peer, awaited, wanted, ns); });
+}
+
+// Those that are furthest behind, for those in between wait for them. None: all have come meanwhile.
+rank_set attendance::late_ranks(word by, std::uint64_t wanted) const noexcept {
+  rank_set late;
+  std::uint64_t least = wanted;
+  for (int peer = 0; peer < size; ++peer) {
+    const std::uint64_t has = (this->*by)(peer).load(std::memory_order_acquire);
+    if (has < least) late = rank_set();
+    least = std::min(least, has);
+    if (has < wanted && has == least) late.add(peer);
+  }
+  return late;
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,129 @@
+// Operations that a rank leaves before all have come: what others get, and who learns of a rank that
+// comes with other terms, or not at all.
+#include "comm/ranks.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+velo_status broadcast(const local_ranks& ranks, int rank, int root, std::vector<float>& x) {
+  const auto size = static_cast<std::int64_t>(x.size());
+  const velo_tensor view{
+      x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+  return velo_group_broadcast(ranks.stream(rank), ranks.group(rank), root, &view);
+}
+
+velo_status barrier(const local_ranks& ranks, int rank) {
+  return velo_group_barrier(ranks.stream(rank), ranks.group(rank));
+}
+
+velo_status broadcast_four(const local_ranks& ranks, int rank, int root) {
+  std::vector<float> x(4, 1.0f);
+  return broadcast(ranks, rank, root, x);
+}
+
+bool has_ended(velo_group group) {
+  velo_group_info info = VELO_GROUP_INFO_INIT;
+  return velo_group_get_info(group, &info) == VELO_OK && info.failed == 1;
+}
+
+}  // namespace
+
+TEST_CASE("of two ranks the root of a short broadcast goes on before the other has come") {
+  for (const std::size_t count : {0, 1, 4, 5, 256}) {  // none, beside the terms, a whole mailbox
+    INFO(count << " elements");
+    const local_ranks ranks(2, group_desc(5000));
+    std::atomic<bool> has_left{false};
+    std::vector<float> got(count, 0.0f);
+    ranks.require([&](int rank) {
+      if (rank == 1) {
+        while (!has_left) std::this_thread::yield();
+        return broadcast(ranks, 1, 0, got);
+      }
+      std::vector<float> x(count, 7.0f);
+      const velo_status done = broadcast(ranks, 0, 0, x);
+      x.assign(count, 8.0f);
+      has_left = true;
+      return done;
+    });
+    CHECK(got == std::vector<float>(count, 7.0f));
+  }
+}
+
+TEST_CASE("a root that went on learns at its next call that the other came with other terms") {
+  const bool both_lead = GENERATE(false, true);
+  const local_ranks ranks(2);
+  std::vector<velo_status> first(2);
+  const std::vector<said> all = ranks.run([&](int rank) {
+    first[static_cast<std::size_t>(rank)] =
+        rank == 0 || both_lead ? broadcast_four(ranks, rank, rank) : barrier(ranks, rank);
+    return barrier(ranks, rank);
+  });
+  CHECK(first[0] == VELO_OK);
+  CHECK(first[1] == (both_lead ? VELO_OK : VELO_ERR_PEER));
+  for (const said& one : all) {
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.rank == 1);
+    CHECK(one.expected == "broadcast of 4 float32 from rank 0 (operation 1)");
+    CHECK(one.got ==
+          (both_lead ? "rank 1 with broadcast of 4 float32 from rank 1" : "rank 1 with barrier"));
+  }
+}
+
+TEST_CASE(
+    "a root that goes on and leaves its group ends it first where the other has other terms") {
+  const local_ranks ranks(2);
+  ranks.require([&](int rank) { return broadcast_four(ranks, rank, rank); });
+  CHECK_FALSE(has_ended(ranks.group(1)));
+  velo_group_destroy(ranks.group(0));
+  CHECK(has_ended(ranks.group(1)));
+  CHECK(told(barrier(ranks, 1)).got == "rank 1 with broadcast of 4 float32 from rank 1");
+}
+
+TEST_CASE("a root that went on names at its next call who did not come") {
+  const local_ranks ranks(2, group_desc(50));
+  CHECK(broadcast_four(ranks, 0, 0) == VELO_OK);
+  const said next = told(barrier(ranks, 0));
+  CHECK(next.code == VELO_ERR_PEER);
+  CHECK(next.rank == 1);
+  CHECK(next.expected == "broadcast of 4 float32 from rank 0 (operation 1) within 50 ms");
+  CHECK(next.got == "rank 1 not there");
+}
+
+TEST_CASE("a root that left its group in good order is no missing one to who comes later") {
+  const local_ranks ranks(2);
+  std::atomic<bool> has_left{false};
+  ranks.require([&](int rank) {
+    if (rank == 1) {
+      while (!has_left) std::this_thread::yield();
+      return broadcast_four(ranks, 1, 0);
+    }
+    const velo_status done = broadcast_four(ranks, 0, 0);
+    has_left = true;
+    velo_group_destroy(ranks.group(0));  // which waits for the other
+    return done;
+  });
+}
+
+TEST_CASE("ranks that go on at different times read what was written for them") {
+  constexpr int rounds = 3000;
+  const local_ranks ranks(2);
+  std::atomic<int> wrong{0};
+  ranks.require([&](int rank) {
+    std::uint32_t state = 12345;  // the same on both
+    velo_status done = VELO_OK;
+    for (int round = 0; round < rounds && done == VELO_OK; ++round) {
+      state = state * 1664525u + 1013904223u;
+      const int root = static_cast<int>(state >> 30 & 1);
+      const std::size_t count = (state >> 8 & 7) == 0 ? 300 : state >> 12 & 255;
+      const auto value = static_cast<float>(round);
+      if ((state >> 25 & 15) == static_cast<std::uint32_t>(rank)) std::this_thread::yield();
+      if ((state >> 20 & 15) == 0) done = barrier(ranks, rank);
+      std::vector<float> x(count, rank == root ? value : -1.0f);
+      if (done == VELO_OK) done = broadcast(ranks, rank, root, x);
+      wrong += x != std::vector<float>(count, value);
+    }
+    return done;
+  });
+  CHECK(wrong == 0);
+}
