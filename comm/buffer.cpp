@@ -31,11 +31,29 @@ bool is_whole_bytes(velo_dtype t) {
          (t.code <= VELO_DTYPE_FLOAT || t.code == VELO_DTYPE_BFLOAT || t.code == VELO_DTYPE_BOOL);
 }
 
+// Elements of a tensor of which nothing more is to be asked; 0: look closer.
+std::int64_t plain_count(const velo_tensor& t, velo_device on) {
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  const auto size = static_cast<std::uintptr_t>(t.dtype.bits / 8);
+  const auto at = reinterpret_cast<std::uintptr_t>(t.data) + t.byte_offset;
+  if (t.data == nullptr || !is_whole_bytes(t.dtype) || (at & (size - 1)) != 0 ||
+      t.device.type != on.type || t.device.id != on.id || t.strides != nullptr || t.ndim < 0 ||
+      t.ndim > core::max_tensor_rank || t.shape == nullptr)
+    return 0;
+  std::int64_t count = 1;
+  for (int i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] <= 0 || __builtin_mul_overflow(count, t.shape[i], &count)) return 0;
+  }
+  return count <= most ? count : 0;
+}
+
 }  // namespace
 
 buffer buffer_of(const core::context& owner, const velo_tensor* given, const char* argument) {
   if (given == nullptr) fail(VELO_ERR_NULL, argument, "a tensor", "NULL");
   const velo_tensor& t = *given;
+  if (const std::int64_t count = plain_count(t, owner.device()); count > 0)
+    return {static_cast<char*>(t.data) + t.byte_offset, count, t.dtype};
   core::check_tensor(t, argument);
   if (!is_whole_bytes(t.dtype))
     fail(VELO_ERR_DTYPE, argument, "elements of 1, 2, 4 or 8 bytes",

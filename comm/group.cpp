@@ -86,6 +86,7 @@ group::group(core::context& owner, std::unique_ptr<transport> link, group_settin
 group::~group() {
   {
     std::unique_lock<std::mutex> lock(lock_);
+    ++awaiting_;
     moved_.wait(lock, [this] { return passed_ == called_; });
   }
   try {
@@ -107,12 +108,14 @@ void group::raise_if_ended() const {
 void group::submit(core::stream& on, const operation& what) {
   admit(what);
   if (on.is_inline()) {
-    on.run_waiting([&](core::execution& state) {
-      ticket place;
-      enter(on, place, what, [] {});
-      serve(place, what,
-            [&](transport& link, core::arena&) { carry_out(place, what, link, state); });
-    });
+    on.run_waiting(
+        [&](core::execution& state) {
+          ticket place;
+          enter(on, place, what, [] {});
+          serve(place, what,
+                [&](transport& link, core::arena&) { carry_out(place, what, link, state); });
+        },
+        what.reduces());
     return;
   }
   core::work_ptr<call> piece = on.make<call>(*this, what);
@@ -127,12 +130,14 @@ void group::start(core::stream& on, const std::shared_ptr<planned_operation>& pl
                         std::memory_order_relaxed);
   };
   if (on.is_inline()) {
-    on.run_waiting([&](core::execution& state) {
-      ticket place;
-      enter(on, place, what, count);
-      serve(place, what,
-            [&](transport& link, core::arena&) { carry_out_again(place, *plan, link, state); });
-    });
+    on.run_waiting(
+        [&](core::execution& state) {
+          ticket place;
+          enter(on, place, what, count);
+          serve(place, what,
+                [&](transport& link, core::arena&) { carry_out_again(place, *plan, link, state); });
+        },
+        what.reduces());
     return;
   }
   core::work_ptr<repeated_call> piece = on.make<repeated_call>(*this, plan);
@@ -273,7 +278,9 @@ void group::await_turn(std::uint64_t number) {
   std::unique_lock<std::mutex> lock(lock_);
   while (passed_ != number - 1) {
     raise_if_ended();
+    ++awaiting_;
     moved_.wait_for(lock, glance);
+    --awaiting_;
   }
   past_.begin(number);
 }
@@ -295,7 +302,7 @@ void group::finish(const ticket& place, ending how) noexcept {
   past_.end(place.number, how);
   pass(place.number);
   if (place.queue != nullptr) queues_.erase(std::find(queues_.begin(), queues_.end(), place.queue));
-  moved_.notify_all();
+  if (awaiting_ > 0) moved_.notify_all();
 }
 
 // That this rank does not take part in an operation, unless the group has ended anyway. A rank alone

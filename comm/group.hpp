@@ -125,6 +125,7 @@ class group {
 
   mutable std::mutex lock_;  // guards what follows
   std::condition_variable moved_;
+  int awaiting_ = 0;                         // threads that wait for it
   std::uint64_t called_ = 0;                 // the number of the last call
   std::uint64_t passed_ = 0;                 // up to this number all came to their end
   std::vector<std::uint64_t> early_;         // beyond it, those that did; has room for all

@@ -91,11 +91,12 @@ class context : public handle_owner {
   }
 
   // f(execution&) at once and without the turn, on the calling thread alone; scratch: the caller's,
-  // empty again afterwards. Throws VELO_ERR_STATE in work that computes, which has the turn.
+  // empty again afterwards. numbers: whether f works on any (float_mode.hpp). Throws VELO_ERR_STATE in
+  // work that computes, which has the turn.
   template <class F>
-  void run_waiting(stream& on, arena& scratch, F&& f) {
+  void run_waiting(stream& on, arena& scratch, F&& f, bool numbers = true) {
     const waiting here(*this);
-    const float_mode standard;
+    const float_mode standard(numbers);
     const scratch_reset after{scratch};
     execution state = run_state(on, one_thread, scratch);
     f(state);

@@ -36,9 +36,9 @@ class stream {
   // For inline streams: f(execution&) now, without the turn. Throws VELO_ERR_STATE when the caller
   // is work that computes: it has the turn, and all others would wait with it.
   template <class F>
-  void run_waiting(F&& f) {
+  void run_waiting(F&& f, bool numbers = true) {
     arena scratch(owner_.memory());
-    owner_.run_waiting(*this, scratch, std::forward<F>(f));
+    owner_.run_waiting(*this, scratch, std::forward<F>(f), numbers);
   }
 
   // For queue streams. What is made must be submitted or dropped before the stream is destroyed.
