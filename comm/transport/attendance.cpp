@@ -45,9 +45,11 @@ void attendance::wait_longer(int peer, word by, std::uint64_t wanted) {
   std::atomic<std::uint64_t>& awaited = (this->*by)(peer);
   const auto there = [&] { return awaited.load(std::memory_order_acquire) >= wanted; };
   const auto around = [&](std::int64_t waited) {
-    raise_if_noted(at_);
+    // Looked at first: who came, and then ended the group or left it, has come.
+    const bool ended = at_.area.is_noted();
     const bool left = at_.area.state(peer).left.load(std::memory_order_acquire) != 0;
     if (there()) return;
+    if (ended) raise_if_noted(at_);
     if (left || waited >= yield_ns) raise_if_gone(at_, peer, waited, fault_now());
     if (waited < at_.timeout_ns) return;
     fault why = fault_now();

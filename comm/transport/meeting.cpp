@@ -8,6 +8,7 @@
 #include "core/prefetch.hpp"
 
 namespace velo::comm {
+
 meeting::meeting(place& at, const operation& what, core::execution& state)
     : attendance(at, ++at.met, what.terms), what(what), state(state) {}
 
