@@ -98,8 +98,7 @@ struct operation {
   std::vector<part> in_parts, out_parts;  // of each rank; empty: `count` elements for each
   std::vector<message> messages;          // of an exchange
   comm::awaited awaited = comm::awaited::own;
-  int shares =
-      0;  // what an average divides by where `in` are sums already; 0: as many as there are
+  int shares = 0;  // of sums in `in`: what their average divides by; 0: as many as there are
   reduce_fn kernel = nullptr;       // of a reduction that is not custom
   velo_reduce_fn custom = nullptr;  // of one that is
   void* user = nullptr;
