@@ -6,12 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <iterator>
-#include <memory>
-#include <string>
 
+#include "core/cgroup.hpp"
 #include "core/cpuid.hpp"
 
 namespace velo::core {
@@ -31,62 +29,6 @@ void read_caches(unsigned leaf, cache_sizes& out) {
     if (level == 2) out.l2 = size;
     if (level == 3) out.l3 = size;
   }
-}
-
-struct closes {
-  void operator()(std::FILE* file) const { std::fclose(file); }
-};
-using open_file = std::unique_ptr<std::FILE, closes>;  // closed when memory runs out, too
-
-// Numbers at the start of a file; returns how many of the two were read.
-int read_numbers(const std::string& path, long long& first, long long& second) {
-  const open_file file(std::fopen(path.c_str(), "re"));
-  return file == nullptr ? 0 : std::fscanf(file.get(), "%lld %lld", &first, &second);
-}
-
-// The quota of one cgroup folder in whole processors, rounded up; 0 when it sets none. Version 2
-// has one file ("max 100000" when there is no limit), version 1 two (quota -1).
-int quota_of(const std::string& folder) {
-  long long quota = 0, period = 0, unused = 0;
-  const bool known = read_numbers(folder + "/cpu.max", quota, period) == 2 ||
-                     (read_numbers(folder + "/cpu.cfs_quota_us", quota, unused) >= 1 &&
-                      read_numbers(folder + "/cpu.cfs_period_us", period, unused) >= 1);
-  if (!known || quota <= 0 || period <= 0) return 0;
-  return static_cast<int>(std::min<long long>((quota + period - 1) / period, 1 << 20));
-}
-
-// The tightest quota on the path from a cgroup to the root of its hierarchy; 0 when there is none.
-int tightest_quota(const std::string& root, std::string path) {
-  int least = 0;
-  while (true) {
-    const int here = quota_of(root + path);
-    if (here > 0) least = least == 0 ? here : std::min(least, here);
-    const std::size_t slash = path.rfind('/');
-    if (path.empty() || slash == std::string::npos) return least;
-    path.resize(slash);
-  }
-}
-
-// Our own quota. A line of /proc/self/cgroup is number:controllers:path; version 2
-// names no controllers.
-int cgroup_quota() {
-  const open_file file(std::fopen("/proc/self/cgroup", "re"));
-  if (file == nullptr) return 0;
-  int least = 0;
-  char line[4096] = "";
-  while (std::fgets(line, sizeof line, file.get()) != nullptr) {
-    line[std::strcspn(line, "\n")] = 0;
-    const char* controllers = std::strchr(line, ':');
-    const char* path = controllers == nullptr ? nullptr : std::strchr(controllers + 1, ':');
-    if (path == nullptr) continue;
-    const std::string names = "," + std::string(controllers + 1, path) + ",";
-    int here = 0;
-    if (names == ",,") here = tightest_quota("/sys/fs/cgroup", path + 1);
-    if (names.find(",cpu,") != std::string::npos)
-      here = tightest_quota("/sys/fs/cgroup/cpu", path + 1);
-    if (here > 0) least = least == 0 ? here : std::min(least, here);
-  }
-  return least;
 }
 
 constexpr const char* names[] = {
@@ -145,7 +87,7 @@ int usable_threads() {
     threads =
         static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));  // more processors than the mask holds
   }
-  const int quota = cgroup_quota();
+  const int quota = cgroup_processors();
   if (quota > 0) threads = std::min(threads, quota);
   return std::max(threads, 1);
 }
