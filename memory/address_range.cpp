@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "core/cgroup.hpp"
 #include "core/failure.hpp"
 #include "core/host_call.hpp"
 #include "core/round_up.hpp"
@@ -26,8 +27,8 @@ void* reserve(std::uint64_t bytes, int protection, int flags, int file) noexcept
 
 // Fresh pages where whole huge ones were. It fails where Linux has no memory for its own books alone.
 void map_anew(char* at, std::uint64_t bytes) noexcept {
-  mmap(at, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
-       -1, 0);
+  static_cast<void>(mmap(at, bytes, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
   madvise(at, bytes, MADV_HUGEPAGE);
 }
 
@@ -120,7 +121,22 @@ bool address_range::commit(std::uint64_t start, std::uint64_t bytes) noexcept {
   const std::uint64_t first = core::round_up(start, huge), last = (start + bytes) / huge * huge;
   if (kind_ != VELO_POOL_SHARED && last > first)
     madvise(begin_ + first, last - first, MADV_HUGEPAGE);
-  if (kind_ == VELO_POOL_LOCKED && mlock(begin_ + start, bytes) != 0) unlocked_ += bytes;
+  if (kind_ == VELO_POOL_LOCKED && !lock(start, bytes)) unlocked_ += bytes;
+  return true;
+}
+
+// Beyond the limit of a control group Linux would not refuse to lock, but end a process: what the
+// groups have room for is asked for beforehand, once for so many bytes.
+bool address_range::lock(std::uint64_t start, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t at_once = std::uint64_t{16} << 20;
+  if (lockable_ < bytes) {
+    const core::uncancelled here;  // it reads files
+    const auto room = static_cast<std::uint64_t>(core::cgroup_memory());
+    if (room < bytes) return false;
+    lockable_ = std::min(room, std::max(bytes, at_once));
+  }
+  if (mlock(begin_ + start, bytes) != 0) return false;
+  lockable_ -= bytes;
   return true;
 }
 

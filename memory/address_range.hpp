@@ -77,6 +77,7 @@ class address_range {
 
  private:
   bool open_up_to(std::uint64_t end) noexcept;
+  bool lock(std::uint64_t start, std::uint64_t bytes) noexcept;
   void join_pieces(std::uint64_t start, std::uint64_t bytes) noexcept;
 
   velo_pool_kind kind_;
@@ -85,6 +86,7 @@ class address_range {
   std::uint64_t mapped_ = 0;    // from begin_ on
   std::uint64_t frontier_ = 0;  // addresses below may be touched
   std::uint64_t unlocked_ = 0;
+  std::uint64_t lockable_ = 0;  // bytes that control groups had room for when they were asked last
   int file_ = -1;
   bool left_ = false;
   bool can_move_;

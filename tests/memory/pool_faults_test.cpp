@@ -9,7 +9,10 @@
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -188,6 +191,28 @@ TEST_CASE("memory that may not be locked is ordinary, and counted") {
     pool.give(pool.take(mib), mib);
     CHECK(pool.stats().bytes_unlocked == 0);
   }
+}
+
+TEST_CASE("memory that a control group has no room for is not locked, and counted") {
+  std::string folder = "/tmp/velo-groups-XXXXXX";
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  const auto put = [&](const char* file, const std::string& text) {
+    std::ofstream(folder + "/" + file) << text << "\n";
+  };
+  put("list", "0::/");
+  put("memory.max", std::to_string(32 * mib));
+  put("memory.current", std::to_string(23 * mib));
+  calls().groups = folder;
+  const live_pool pool(of_kind(VELO_POOL_LOCKED));
+  char* few = pool.take(2 * mib);
+  CHECK(pool.stats().bytes_unlocked == 0);
+  char* many = pool.take(100 * mib);  // Linux would end the process for it
+  CHECK(pool.stats().bytes_unlocked >= 96 * mib);
+  many[0] = many[100 * mib - 1] = few[0] = 1;
+  calls().groups.clear();
+  std::filesystem::remove_all(folder);
+  pool.give(few, 2 * mib);
+  pool.give(many, 100 * mib);
 }
 
 TEST_CASE("a child of a fork is refused its parent's pool, keeps the memory, and has its own") {

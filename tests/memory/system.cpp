@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 
 #include "memory/disk_system.hpp"
 
@@ -54,6 +55,7 @@ int __real_pthread_key_create(pthread_key_t*, void (*)(void*));
 ssize_t __real_write(int, const void*, size_t);
 int __real_close(int);
 int __real_rename(const char*, const char*);
+std::FILE* __real_fopen(const char*, const char*);
 
 void* __wrap_mmap(void* at, size_t bytes, int protection, int flags, int file, off_t offset) {
   if (refuses(false)) return MAP_FAILED;
@@ -81,6 +83,14 @@ int __wrap_ioctl(int file, unsigned long what, void* argument) {
   const int done = __real_ioctl(file, what, argument);
   if (_IOC_NR(what) == 5 && done == 0) ++calls().moves_alone;
   return done;
+}
+std::FILE* __wrap_fopen(const char* path, const char* mode) {
+  const std::string name = path, list = "/proc/self/cgroup", root = "/sys/fs/cgroup";
+  const std::string& groups = calls().groups;
+  if (groups.empty() || (name != list && name.compare(0, root.size(), root) != 0))
+    return __real_fopen(path, mode);
+  const std::string other = name == list ? "/list" : name.substr(root.size());
+  return __real_fopen((groups + other).c_str(), mode);
 }
 int __wrap_munmap(void* at, size_t bytes) {
   calls().mapped -= static_cast<std::int64_t>(bytes);

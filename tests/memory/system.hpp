@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 namespace velo::test {
 
@@ -21,6 +22,7 @@ struct system_calls {
   int moves_alone = 0;        // without mappings
   int write_error = 0, close_error = 0, rename_error = 0;  // of files; 0: none
   bool write_short = false;                                // write no more than 1000 bytes a call
+  std::string groups;  // folder of the files of control groups; empty: the system's
 };
 system_calls& calls();
 

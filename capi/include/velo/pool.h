@@ -48,7 +48,8 @@ enum {
   VELO_POOL_ORDINARY = 0, /* pages of 4 KiB, and huge ones inside blocks of 2 MiB and more */
   VELO_POOL_HUGE = 1,   /* backed and let go by 2 MiB, with huge pages where the system has them */
   VELO_POOL_SHARED = 2, /* pages of a file in memory, which other processes can map */
-  VELO_POOL_LOCKED = 3  /* never swapped out; where the system refuses, ordinary, and counted */
+  VELO_POOL_LOCKED = 3  /* never swapped out; where the system refuses or a control group has no
+                           room, ordinary, and counted */
 };
 
 typedef int32_t velo_lifetime;
@@ -187,7 +188,7 @@ typedef struct velo_pool_stats {
   uint64_t bytes_split;         /* of free blocks with a neighbor that holds memory */
   uint64_t bytes_largest_hole;  /* of the largest free block */
   uint64_t bytes_let_go;        /* given back to the system so far */
-  uint64_t bytes_unlocked;      /* of a locked pool, what the system refused to lock so far */
+  uint64_t bytes_unlocked;      /* of a locked pool, what was not locked so far */
   uint64_t allocations;         /* blocks allocated so far */
   uint64_t frees;               /* blocks freed so far */
   uint64_t refused;             /* requests that found no memory so far */
