@@ -20,7 +20,8 @@ std::vector<pid_t> children_of(pid_t parent) {
   return all;
 }
 
-void train_alike(const char* steps) {
+// whole: also four ranks, and sharded optimizers.
+void train_alike(const char* steps, bool whole) {
   workplace w;
   const auto run = [&](const char* name, std::vector<std::string> more) {
     more.insert(more.end(), {"--dtype", "f32", "--steps", steps, "--log", w / name, "--out",
@@ -31,14 +32,22 @@ void train_alike(const char* steps) {
     return w.losses(name);
   };
   const std::string one = run("one", {});
-  for (const char* transport : {"local", "shm"})
-    compare_logs(one, run(transport, {"--ranks", "2", "--transport", transport}));
+  for (const std::string transport : {"local", "shm"})
+    for (const char* ranks : {"2", "4"})
+      for (const char* zero : {"false", "true"}) {
+        if (!whole && (*ranks != '2' || *zero != 'f')) continue;
+        INFO(ranks << " ranks, " << transport << ", zero " << zero);
+        const std::string name = transport + ranks + zero;
+        compare_logs(
+            one, run(name.c_str(), {"--ranks", ranks, "--transport", transport, "--zero", zero}));
+      }
 }
 
 }  // namespace
 
 TEST_CASE("ranks as threads and as processes have the losses of one rank") {
-  train_alike(std::getenv("VELO_PRETRAIN_LONG") != nullptr ? "50" : "6");
+  const bool whole = std::getenv("VELO_PRETRAIN_LONG") != nullptr;
+  train_alike(whole ? "50" : "6", whole);
 }
 
 TEST_CASE("ranks that a launcher started train together, and rank 0 alone tells") {
