@@ -166,6 +166,14 @@ template <class T>
 VELO_INLINE void store_exact(T* to, vec value) {
   store(to, value);
 }
+template <class T>
+VELO_INLINE void stream_exact(T* to, vec value) {
+  stream(to, value);
+}
+VELO_INLINE void stream32(void* to, const void* from) {
+  _mm256_stream_si256(static_cast<__m256i*>(to),
+                      _mm256_loadu_si256(static_cast<const __m256i*>(from)));
+}
 // Two vectors, side by side.
 template <bool Bypass>
 VELO_INLINE void put2(float* to, vec a, vec b) {

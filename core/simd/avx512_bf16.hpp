@@ -35,9 +35,12 @@ VELO_INLINE void store2(bf16* p, vec a, vec b) {
 VELO_INLINE void store_exact(float* p, vec a) {
   avx512::store(p, a);
 }
-VELO_INLINE void store_exact(bf16* p, vec a) {
+VELO_INLINE bool has_denormal(vec a) {
   constexpr int denormal = 0x20;
-  if (__builtin_expect(_mm512_fpclass_ps_mask(a.v, denormal) != 0, 0)) {
+  return __builtin_expect(_mm512_fpclass_ps_mask(a.v, denormal) != 0, 0);
+}
+VELO_INLINE void store_exact(bf16* p, vec a) {
+  if (has_denormal(a)) {
     avx512::store(p, a);
   } else {
     avx512_bf16::store(p, a);
@@ -48,6 +51,16 @@ VELO_INLINE void stream(float* p, vec a) {
 }
 VELO_INLINE void stream(bf16* p, vec a) {
   _mm256_stream_si256(reinterpret_cast<__m256i*>(p), converted(a));
+}
+VELO_INLINE void stream_exact(float* p, vec a) {
+  avx512::stream(p, a);
+}
+VELO_INLINE void stream_exact(bf16* p, vec a) {
+  if (has_denormal(a)) {
+    avx512::stream(p, a);
+  } else {
+    avx512_bf16::stream(p, a);
+  }
 }
 template <bool Bypass>
 VELO_INLINE void put2(float* to, vec a, vec b) {

@@ -3,11 +3,11 @@
 //
 // Each vector header offers, in a namespace of its own: `width`; `vec`; set, zero, + - * /, fma(a,
 // b, c) = a * b + c, max, min, sqrt, power2, rough_reciprocal, swap_pairs, if_nan; load(p), load(p,
-// n) (missing lanes are zero), store(p, v), store(p, v, n), store_exact(p, v), stream(p, v) (aligned to
-// the vector's bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w), load_any_order(p), put_same_order<Bypass>(p,
+// n) (missing lanes are zero), store(p, v), store(p, v, n), store_exact(p, v), stream(p, v) and
+// stream_exact(p, v) (aligned to the vector's bytes), put<Bypass>(p, v), put2<Bypass>(p, v, w), load_any_order(p), put_same_order<Bypass>(p,
 // v), each for float and bf16; fence, prefetch, look_ahead; sum and largest across lanes. math.inl
 // adds exp over any of them. Loading a bf16 is exact; storing one rounds to nearest even, and may make
-// a denormal zero, which store_exact never does.
+// a denormal zero, which store_exact and stream_exact never do; stream32(to, from) moves 32 bytes.
 #pragma once
 
 #include <cstdint>
@@ -117,6 +117,13 @@ VELO_INLINE void stream(T* p, vec a) {  // it has no other stores
 template <class T>
 VELO_INLINE void store_exact(T* p, vec a) {
   store(p, a);
+}
+template <class T>
+VELO_INLINE void stream_exact(T* p, vec a) {
+  store(p, a);
+}
+VELO_INLINE void stream32(void* to, const void* from) {
+  std::memcpy(to, from, 32);
 }
 VELO_INLINE void fence() {}
 struct words {

@@ -16,6 +16,11 @@ VELO_INLINE const T* product_of(const result_part& to, int rank, int i, int j) {
   return static_cast<const T*>(to.products[rank]) + to.place + i * to.ld_products + j;
 }
 
+template <class T>
+VELO_INLINE T* twin_of(const result_part& to, int i, int j) {
+  return static_cast<T*>(to.twin) + i * to.ld_twin + j;
+}
+
 // Its sum with those of other ranks, which v::store_exact rounds as reductions do: denormals stay.
 template <class T>
 VELO_INLINE v::vec sum_of_ranks(const result_part& to, int i, int j, int n, v::vec x) {
@@ -39,9 +44,17 @@ void finish_row(const result_part& to, int i, int j, const float* sums, int vect
     if (to.bypass) {
       v::stream(c, x);
     } else {
-      alignas(64) T sum[v::width];
-      v::store_exact(sum, sum_of_ranks<T>(to, i, j, n, rounded<T>(x)));
-      __builtin_memcpy(c, sum, static_cast<unsigned>(n) * sizeof(T));
+      alignas(64) T rounded_sum[v::width];
+      const v::vec sum = sum_of_ranks<T>(to, i, j, n, rounded<T>(x));
+      v::store_exact(rounded_sum, sum);
+      const auto bytes = static_cast<unsigned>(n) * sizeof(T);
+      __builtin_memcpy(c, rounded_sum, bytes);
+      if (to.twin == nullptr) continue;
+      if (to.twin_bypass && n == v::width) {
+        v::stream_exact(twin_of<T>(to, i, j), sum);
+      } else {
+        __builtin_memcpy(twin_of<T>(to, i, j), rounded_sum, bytes);
+      }
     }
   }
 }

@@ -311,7 +311,8 @@ void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t
   x.result = result_of(t.row, t.rows, q);
   const std::int64_t a_next = micro_rows * (plan_.reads_a ? x.a_row : x.words);
   const std::int64_t sums_step = keeps ? micro_rows * x.ld_sums : 0;
-  const std::int64_t result_step = micro_rows * x.result.ldc * (x.result.bf16 ? 2 : 4);
+  const std::int64_t result_bytes = x.result.bf16 ? 2 : 4;
+  const std::int64_t result_step = micro_rows * x.result.ldc * result_bytes;
   panel_feed feed = feed_after(t, p, q);
   const micro_kernel multiply = kernels_.multiply(form_.compute);
   for (int call = 0; x.result.rows > 0; ++call) {
@@ -324,6 +325,9 @@ void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t
     x.result.rows -= micro_rows;
     x.result.c = static_cast<char*>(x.result.c) + result_step;
     x.result.place += micro_rows * x.result.ld_products;
+    if (x.result.twin != nullptr)
+      x.result.twin =
+          static_cast<char*>(x.result.twin) + micro_rows * x.result.ld_twin * result_bytes;
   }
   feed.finish();
 }
@@ -366,9 +370,16 @@ result_part gemm_run::result_of(std::int64_t row, int rows, std::int64_t q) cons
   to.ldc = p_.to_block ? columns : p_.ldc;
   to.rows = rows, to.columns = columns;
   to.bf16 = bf16, to.accumulate = p_.accumulate;
-  to.bypass = p_.to_block && columns == form_.panel;
+  // Of a last panel where its rows are lines; half lines are slower than going through the cache.
+  const bool around = columns == form_.panel || columns * (bf16 ? 2 : 4) % 64 == 0;
+  to.bypass = p_.to_block && around;
   to.products = p_.products, to.ranks = p_.ranks, to.own = p_.own;
   to.place = in_block, to.ld_products = columns;
+  if (p_.twin == nullptr) return to;
+  to.twin = static_cast<char*>(p_.twin) +
+            (p_.twin_is_block ? in_block : row * p_.ldc + column) * (bf16 ? 2 : 4);
+  to.ld_twin = p_.twin_is_block ? columns : p_.ldc;
+  to.twin_bypass = around;
   return to;
 }
 
@@ -399,7 +410,21 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
       }
     }
   }
-  if (p_.to_block) kernels_.fence();
+  if (p_.to_block || p_.twin != nullptr) kernels_.fence();
+}
+
+void copy_rows(const block_source& from, void* to, std::int64_t ld, const core::parallel& threads,
+               core::isa isa) {
+  constexpr std::int64_t some =
+      256;  // rows of a task: a panel of them is a run long enough to fetch
+  const gemm_kernels& kernels = gemm_kernels_for(isa);
+  const std::int64_t element = from.type == element_type::bf16 ? 2 : 4;
+  threads.slices((from.rows + some - 1) / some, [&](std::int64_t task, int) {
+    const std::int64_t first = task * some;
+    kernels.copy_panel_rows({static_cast<const char*>(from.block), from.rows, from.panel * element,
+                             from.columns * element, first, std::min(first + some, from.rows),
+                             static_cast<char*>(to) + first * ld * element, ld * element});
+  });
 }
 
 std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int threads,

@@ -64,6 +64,11 @@ struct gemm_problem {
   bool to_block = false;
   const void* const* products = nullptr;
   int ranks = 0, own = 0;
+
+  // Where such a sum is written once more, around the cache: a block, or rows `ldc` apart that begin
+  // and end at lines.
+  void* twin = nullptr;
+  bool twin_is_block = false;
 };
 
 // op(B) in panels of columns, each panel's rows of the depth in one run: what products read.
@@ -111,6 +116,16 @@ std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int thr
 // `b`: op(B) in a form that serves this target, or null.
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
           void* scratch, const gemm_target& target);
+
+// A block back in rows `ld` elements apart, around the cache.
+struct block_source {
+  const void* block;
+  std::int64_t rows, columns;
+  int panel;  // packed_matrix::panel
+  element_type type;
+};
+void copy_rows(const block_source& from, void* to, std::int64_t ld, const core::parallel& threads,
+               core::isa isa);
 
 // The same product in plain loops, every sum in double; truth for the engine, and optimization
 // level 0.

@@ -8,6 +8,7 @@
 #include "ops/gemm/element_type.hpp"
 #include "ops/gemm/micro_kernel.hpp"
 #include "ops/gemm/moves.hpp"
+#include "ops/gemm/panel_rows.hpp"
 #include "ops/gemm/tile_panel.hpp"
 #include "ops/operator/kernels.hpp"
 
@@ -33,6 +34,7 @@ struct gemm_kernels {
                                 // t[i][j] = s[i][j], two to a word; 16 words of every row after
                                 // each other, then the next 16
   void (*fence)();              // behind results written around the cache
+  void (*copy_panel_rows)(const panel_rows&);
 
   bool plain() const { return multiply_floats == nullptr; }
   // Whether an ISA below has the same kernels for f32: a dot product changes those of bf16 alone.

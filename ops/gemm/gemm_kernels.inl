@@ -2,6 +2,7 @@
 // by one generated file each, which names `v`, the vector header's namespace, and `this_isa`.
 #include "ops/gemm/micro_kernel.inl"
 #include "ops/gemm/moves.inl"
+#include "ops/gemm/panel_rows.inl"
 
 template <class Operand>
 constexpr micro_kernel micro_kernel_of() {
@@ -28,4 +29,5 @@ constexpr gemm_kernels kernels = {this_isa,
                                   wide_moves,
                                   pair_moves,
                                   strips16,
-                                  v::fence};
+                                  v::fence,
+                                  copy_panel_rows};

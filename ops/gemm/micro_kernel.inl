@@ -99,16 +99,34 @@ VELO_INLINE void leave_sums(const register_block<Rows, Vectors>& sums, float* to
   }
 }
 
-// Of ranks that sum their products: from registers where the block is a whole one, which nearly all
-// are, and of one other rank at most.
+// The sum with the block of one other rank, of a whole block of registers; a sum of two has no order.
+template <bool Twin, class T, int Rows, int Vectors>
+VELO_INLINE void finish_sums(const register_block<Rows, Vectors>& sums, const result_part& to,
+                             int row, int column) {
+  T* c = static_cast<T*>(to.c) + row * to.ldc + column;
+  T* twin = Twin ? twin_of<T>(to, row, column) : nullptr;
+  const T* other = product_of<T>(to, 1 - to.own, row, column);
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i, c += to.ldc, other += to.ld_products, twin += to.ld_twin) {
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) {
+      const v::vec sum = rounded<T>(sums[i][j]) + v::load(other + j * v::width);
+      v::store_exact(c + j * v::width, sum);
+      if (Twin) v::stream_exact(twin + j * v::width, sum);
+    }
+  }
+}
+
+// Of ranks that sum their products: from registers where the block is a whole one or of two vectors,
+// which nearly all are, and of one other rank at most.
 template <class T, int Rows, int Vectors>
 VELO_INLINE void finish_for_ranks(const register_block<Rows, Vectors>& sums, const result_part& to,
                                   int row, int column) {
-  constexpr bool usual = Rows == most_rows && Vectors == most_vectors;
+  constexpr bool usual = Rows == most_rows && Vectors >= 2;
   if (usual && to.ranks <= 2 && row + Rows <= to.rows &&
-      column + Vectors * v::width <= to.columns) {
-    T* c = static_cast<T*>(to.c) + row * to.ldc + column;
+      column + Vectors * v::width <= to.columns && (to.twin == nullptr || to.twin_bypass)) {
     if (to.bypass) {
+      T* c = static_cast<T*>(to.c) + row * to.ldc + column;
 #pragma GCC unroll 8
       for (int i = 0; i < Rows; ++i, c += to.ldc) {
 #pragma GCC unroll 4
@@ -116,15 +134,8 @@ VELO_INLINE void finish_for_ranks(const register_block<Rows, Vectors>& sums, con
       }
       return;
     }
-    const T* other = product_of<T>(to, 1 - to.own, row, column);
-#pragma GCC unroll 8
-    for (int i = 0; i < Rows; ++i, c += to.ldc, other += to.ld_products) {
-#pragma GCC unroll 4
-      for (int j = 0; j < Vectors; ++j) {  // a sum of two has no order
-        v::store_exact(c + j * v::width, rounded<T>(sums[i][j]) + v::load(other + j * v::width));
-      }
-    }
-    return;
+    return to.twin == nullptr ? finish_sums<false, T, Rows, Vectors>(sums, to, row, column)
+                              : finish_sums<true, T, Rows, Vectors>(sums, to, row, column);
   }
   alignas(64) float stored[Rows * Vectors * v::width];
   leave_sums<Rows, Vectors>(sums, stored, Vectors * v::width);

@@ -195,6 +195,8 @@ void multiply_tile_panel(const tile_panel& p) {
     finish(sums_of(strip - 1), rows_of(strip - 1), to);
     to.c = static_cast<char*>(to.c) + below;
     to.place += tile_side * to.ld_products;
+    if (to.twin != nullptr)
+      to.twin = static_cast<char*>(to.twin) + tile_side * to.ld_twin * (to.bf16 ? 2 : 4);
   }
 }
 

@@ -133,13 +133,20 @@ void sliced_product::multiply_for_peer(const block& of, const row_source& a, voi
 }
 
 void sliced_product::multiply_and_sum(const block& of, const row_source& a,
-                                      const peer_blocks& peers, void* c, std::int64_t ldc,
+                                      const peer_blocks& peers, const sum_target& to,
                                       core::execution& turn) const {
   ops::gemm_problem slice = problem_;
-  slice.c = c, slice.ldc = ldc;
+  slice.c = to.c, slice.ldc = to.ldc;
+  slice.twin = to.twin, slice.twin_is_block = to.twin_is_block;
   slice.block.rows = of.rows;
   slice.products = peers.of, slice.ranks = peers.ranks, slice.own = peers.own;
   run(slice, of, a, turn);
+}
+
+void sliced_product::copy_rows(const block& of, const void* from, void* to, std::int64_t ld,
+                               core::execution& turn) const {
+  ops::copy_rows({from, of.rows, of.columns, weight_.panel(), problem_.c_type}, to, ld,
+                 turn.threads, turn.isa);
 }
 
 // Piece by piece of the matrices that the rows are of.
@@ -158,8 +165,10 @@ void sliced_product::run(ops::gemm_problem slice, const block& of, const row_sou
         turn.scratch.take(ops::gemm_scratch_bytes(slice, true, turn.threads.threads(), turn.isa));
     ops::gemm(slice, &weight, turn.threads, own, turn.isa);
     slice.block.first += slice.m;
-    if (!slice.to_block)
-      slice.c = static_cast<char*>(slice.c) + slice.m * slice.ldc * element_bytes(slice.c_type);
+    const std::int64_t bytes = slice.m * slice.ldc * element_bytes(slice.c_type);
+    if (!slice.to_block) slice.c = static_cast<char*>(slice.c) + bytes;
+    if (slice.twin != nullptr && !slice.twin_is_block)
+      slice.twin = static_cast<char*>(slice.twin) + bytes;
   }
 }
 

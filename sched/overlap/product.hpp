@@ -76,6 +76,14 @@ struct peer_blocks {
   int ranks, own;
 };
 
+// Where a sum goes: to its rows, and once more for peers, to a block in shared memory or to a peer's rows.
+struct sum_target {
+  void* c;
+  std::int64_t ldc;
+  void* twin = nullptr;
+  bool twin_is_block = false;
+};
+
 // Blocks of a product, in any order.
 class sliced_product {
  public:
@@ -88,8 +96,11 @@ class sliced_product {
   // The same for a peer who sums it, to whole lines in shared memory; and with what peers made, summed.
   void multiply_for_peer(const block& of, const row_source& a, void* to,
                          core::execution& turn) const;
-  void multiply_and_sum(const block& of, const row_source& a, const peer_blocks& peers, void* c,
-                        std::int64_t ldc, core::execution& turn) const;
+  void multiply_and_sum(const block& of, const row_source& a, const peer_blocks& peers,
+                        const sum_target& to, core::execution& turn) const;
+  // A block from shared memory, back in rows.
+  void copy_rows(const block& of, const void* from, void* to, std::int64_t ld,
+                 core::execution& turn) const;
 
   // On what columns of blocks for peers lie: alike among ranks whose kernels are.
   static int panel(const ops::gemm_problem& problem, core::isa isa);

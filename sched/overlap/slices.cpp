@@ -88,31 +88,13 @@ class summed_slices {
     }
   }
   void multiply_own(std::int64_t number) {
-    for (int r = 0; r < s_.ranks; ++r)
-      theirs_[static_cast<std::size_t>(r)] = s_.link.piece(r) + slot_of(r, s_.rank);
-    const block own = block_of(number, s_.rank);
-    in_turn(s_.on, [&](core::execution& turn) {
-      product_.multiply_and_sum(own, a_, {theirs_.data(), s_.ranks, s_.rank},
-                                place_in(s_.product.c, own), s_.product.ldc, turn);
-    });
+    in_turn(s_.on, [&](core::execution& turn) { multiply_own(number, nullptr, false, turn); });
   }
 
-  // To the others' y, where it can be written.
-  void hand_out(std::int64_t number) const {
-    const block own = block_of(number, s_.rank);
+  // The same, and into the place, where peers fetch it.
+  void multiply_own_and_leave(std::int64_t number) {
     in_turn(s_.on, [&](core::execution& turn) {
-      const comm::relay::use tensors(s_.link);
-      for (int step = 1; step < s_.ranks; ++step)
-        copy(own, {place_in(s_.product.c, own), y_row_},
-             place_in(s_.link.tensor((s_.rank + step) % s_.ranks), own), y_row_, turn);
-    });
-  }
-  // Or to the place, and from those of peers.
-  void leave(std::int64_t number) const {
-    const block own = block_of(number, s_.rank);
-    in_turn(s_.on, [&](core::execution& turn) {
-      copy(own, {place_in(s_.product.c, own), y_row_}, s_.link.place() + result_slot(),
-           own.columns * element_bytes(s_), turn);
+      multiply_own(number, s_.link.place() + result_slot(), true, turn);
     });
   }
   void fetch(std::int64_t number) const {
@@ -120,13 +102,42 @@ class summed_slices {
       const int whose = (s_.rank + step) % s_.ranks;
       const block of = block_of(number, whose);
       in_turn(s_.on, [&](core::execution& turn) {
-        copy(of, {s_.link.piece(whose) + result_slot(), of.columns * element_bytes(s_)},
-             place_in(s_.product.c, of), y_row_, turn);
+        product_.copy_rows(of, s_.link.piece(whose) + result_slot(), place_in(s_.product.c, of),
+                           s_.product.ldc, turn);
       });
     }
   }
+  // Or into the others' y, where it can be written: as it is multiplied where one other's panels are lines.
+  void multiply_own_and_hand_out(std::int64_t number) {
+    const block own = block_of(number, s_.rank);
+    in_turn(s_.on, [&](core::execution& turn) {
+      const comm::relay::use tensors(s_.link);
+      void* const next = place_in(s_.link.tensor((s_.rank + 1) % s_.ranks), own);
+      const bool at_once = s_.ranks == 2 && has_lines(next);
+      multiply_own(number, at_once ? next : nullptr, false, turn);
+      for (int step = 1; step < s_.ranks && !at_once; ++step)
+        copy_block({place_in(s_.product.c, own), y_row_},
+                   place_in(s_.link.tensor((s_.rank + step) % s_.ranks), own), y_row_, own.rows,
+                   own.columns * element_bytes(s_), turn);
+    });
+  }
 
  private:
+  void multiply_own(std::int64_t number, void* twin, bool twin_is_block, core::execution& turn) {
+    for (int r = 0; r < s_.ranks; ++r)
+      theirs_[static_cast<std::size_t>(r)] = s_.link.piece(r) + slot_of(r, s_.rank);
+    const block own = block_of(number, s_.rank);
+    product_.multiply_and_sum(own, a_, {theirs_.data(), s_.ranks, s_.rank},
+                              {place_in(s_.product.c, own), s_.product.ldc, twin, twin_is_block},
+                              turn);
+  }
+  // Whether panels begin and end at lines in y.
+  bool has_lines(const void* y) const {
+    constexpr std::int64_t line = 64;
+    const std::int64_t panel = product_.panel(s_.product, s_.on.isa) * element_bytes(s_);
+    return reinterpret_cast<std::uintptr_t>(y) % line == 0 && y_row_ % line == 0 &&
+           panel % line == 0;
+  }
   block block_of(std::int64_t number, int whose) const {
     block of = s_.in.at(number);
     const std::int64_t first = whose * part_, end = std::min(first + part_, s_.product.m);
@@ -142,10 +153,6 @@ class summed_slices {
     return (to - from - 1 + s_.ranks) % s_.ranks * s_.in.bytes();
   }
   std::int64_t result_slot() const { return (s_.ranks - 1) * s_.in.bytes(); }
-  void copy(const block& of, const lines& from, char* to, std::int64_t to_row,
-            core::execution& turn) const {
-    copy_block(from, to, to_row, of.rows, of.columns * element_bytes(s_), turn);
-  }
 
   const slicing& s_;
   const row_source& a_;
@@ -154,9 +161,9 @@ class summed_slices {
   std::vector<const void*> theirs_;
 };
 
-// f(number) one slice behind that shown to peers: what it needs was shown a slice ago.
+// sum(number) one slice behind that shown to peers: what it needs was shown a slice ago.
 template <class F>
-void sum_in_slices(const slicing& s, summed_slices& slices, F&& f) {
+void sum_in_slices(const slicing& s, summed_slices& slices, F&& sum) {
   const std::int64_t count = s.in.count();
   if (count == 0) s.link.await_place();  // to meet the others, as with elements
   for (std::int64_t i = 0; i <= count; ++i) {
@@ -167,8 +174,7 @@ void sum_in_slices(const slicing& s, summed_slices& slices, F&& f) {
     }
     if (i == 0) continue;
     s.link.await_piece();
-    slices.multiply_own(i - 1);
-    f(i - 1);
+    sum(i - 1);
     s.link.release();
   }
 }
@@ -180,10 +186,7 @@ void sum_by_places(const slicing& s, summed_slices& slices) {
     if (i <= count) s.link.await_place();
     if (i < count) slices.multiply_for_peers(i);
     if (i > 0) s.link.await_piece();
-    if (i > 0 && i <= count) {
-      slices.multiply_own(i - 1);
-      slices.leave(i - 1);
-    }
+    if (i > 0 && i <= count) slices.multiply_own_and_leave(i - 1);
     if (i <= count) s.link.show();
     if (i > 1) slices.fetch(i - 2);
     if (i > 0) s.link.release();
@@ -251,7 +254,8 @@ void all_reduce_in_slices(const slicing& s) {
   summed_slices slices(s, x, 0);
   s.link.await_place();
   if (s.link.tensor(s.rank) != nullptr) {
-    sum_in_slices(s, slices, [&](std::int64_t number) { slices.hand_out(number); });
+    sum_in_slices(s, slices,
+                  [&](std::int64_t number) { slices.multiply_own_and_hand_out(number); });
   } else {
     sum_by_places(s, slices);
   }
@@ -262,7 +266,7 @@ void all_reduce_in_slices(const slicing& s) {
 void reduce_scatter_in_slices(const slicing& s, const row_source& a) {
   const std::int64_t part = rows_of_part(s.product.m, s.ranks);
   summed_slices slices(s, a, s.rank * part);
-  sum_in_slices(s, slices, [](std::int64_t) {});
+  sum_in_slices(s, slices, [&](std::int64_t number) { slices.multiply_own(number); });
   s.link.finish();
 }
 

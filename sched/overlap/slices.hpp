@@ -5,7 +5,8 @@
 // what a peer sums leaves the registers of the product for shared memory, what it made is added in the
 // registers of ours, fetched while they multiply, and gathered rows are multiplied from where they lie:
 // memory works while the processor multiplies, and what is left is arithmetic, for a sum that all ranks
-// get a copy of it, and waiting for a rank that is slower. The weight is packed once for all slices.
+// get a copy of it, where it cannot leave the registers for a peer's memory, and waiting for a rank that
+// is slower. The weight is packed once for all slices.
 // Bits are those of product and collective: sums are of rounded products, in the order of the ranks.
 #pragma once
 

@@ -86,11 +86,48 @@ struct ranked {
       part.a = x.data() + first * k, part.lda = k;
       part.block = {m, first};
       if (!p.to_block) part.c = static_cast<T*>(p.c) + first * p.ldc;
+      if (p.twin != nullptr && !p.twin_is_block)
+        part.twin = static_cast<T*>(p.twin) + first * p.ldc;
       lines scratch(gemm_scratch_bytes(part, true, 1, on));
       gemm(part, &pack, serial::as_parallel(), scratch.data(), on);
     }
   }
 };
+
+// Sums written twice: into a block, which is copied back to rows further apart than they are long, and,
+// where rows are lines, to other rows.
+template <class T>
+void check_twins(const ranked<T>& one, gemm_problem p, const std::vector<T>& x,
+                 const std::vector<T>& sums) {
+  const auto count = sums.size();
+  std::vector<T> again(count);
+  lines block(count * sizeof(T));
+  p.c = again.data(), p.twin = block.data(), p.twin_is_block = true;
+  one.run(x, p);
+  CHECK(has_bits(again.data(), sums.data(), count * sizeof(T)));
+  for (const std::int64_t ld : {one.n, (one.n + 31) / 32 * 32, one.n + 3}) {
+    const auto row = static_cast<std::size_t>(ld) * sizeof(T);
+    lines rows(static_cast<std::size_t>(one.m) * row);
+    std::memset(rows.data(), 0x5a, static_cast<std::size_t>(one.m) * row);
+    copy_rows({block.data(), one.m, one.n, one.pack.panel(), one.type()}, rows.data(), ld,
+              serial::as_parallel(), one.on);
+    bool same = true, kept = true;
+    for (std::int64_t i = 0; i < one.m; ++i) {
+      const unsigned char* at = rows.data() + static_cast<std::size_t>(i) * row;
+      const auto bytes = static_cast<std::size_t>(one.n) * sizeof(T);
+      same &= has_bits(at, &sums[static_cast<std::size_t>(i * one.n)], bytes);
+      for (std::size_t byte = bytes; byte < row; ++byte) kept &= at[byte] == 0x5a;
+    }
+    INFO("rows " << ld << " apart");
+    CHECK(same);
+    CHECK(kept);
+  }
+  if (static_cast<std::size_t>(one.n) * sizeof(T) % 64 != 0) return;
+  lines rows(count * sizeof(T));
+  p.twin = rows.data(), p.twin_is_block = false;
+  one.run(x, p);
+  CHECK(has_bits(rows.data(), sums.data(), count * sizeof(T)));
+}
 
 template <class T>
 void check(std::int64_t m, std::int64_t n, std::int64_t k, isa on, int ranks, float scale) {
@@ -128,6 +165,7 @@ void check(std::int64_t m, std::int64_t n, std::int64_t k, isa on, int ranks, fl
     others[static_cast<std::size_t>(own)] = nullptr;
     p.products = others.data(), p.ranks = ranks, p.own = own;
     one.run(xs[static_cast<std::size_t>(own)], p);
+    check_twins(one, p, xs[static_cast<std::size_t>(own)], sums);
     std::size_t wrong = 0;
     for (std::size_t i = 0; i < count; ++i) {
       float sum = velo::simd::to_float(plain[0][i]);
