@@ -230,8 +230,8 @@ VELO_API velo_status velo_group_barrier(velo_stream stream, velo_group group);
 
 /* Combines the elements of all ranks' `in` into every rank's `out`. reduction: copied; NULL = the sum.
  * in, out: compact, of one size on all ranks, float32, float64, float16, bfloat16, int8, int32, int64 or
- * uint8, for CUSTOM of any dtype of whole bytes; out of the same dtype, or, unless CUSTOM, float32 for a
- * narrower in. out may be in.
+ * uint8, for CUSTOM of any dtype of whole bytes; out of the same dtype, or, unless CUSTOM, float32 for
+ * float16 or bfloat16 in. out may be in.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (reduction, a stream of another context),
  * RANK, SHAPE, DTYPE, LAYOUT, DEVICE, OVERLAP, UNSUPPORTED (a field of newer headers), STATE, FULL,
  * MEMORY, PEER. */
