@@ -2,10 +2,10 @@
 // that programs use.
 //
 // Rows: pairs of one size, untouched and with a byte of every page written; a random mix; the steps of
-// recorded traces, over and over; blocks
-// that another thread frees; what the trace adaptor and a pool's history add to a call, and what an
-// event costs in a snapshot. Pairs and the mix with one thread and with two at once. All allocators take turns within a row, each warm (protocol.hpp). Goals:
-// goals.json, memory. Cost: two minutes a pass, seconds with --quick.
+// recorded traces, over and over; blocks that another thread frees; what the trace adaptor and a pool's
+// history add to a call, and what an event costs in a snapshot. Pairs and the mix with one thread and
+// with two at once. All allocators take turns within a row, each warm (protocol.hpp). Goals: goals.json,
+// memory. Cost: two minutes a pass, seconds with --quick.
 #include <jansson.h>
 
 #include <algorithm>

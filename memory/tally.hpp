@@ -48,8 +48,8 @@ class tally {
     add(over_[purposes], -static_cast<std::int64_t>(size));
   }
 
-  // purpose: of what passed a high. ahead: a little more than there is, so that a thread whose use goes on rising, since others free
-  // what it takes, need not come again at once.
+  // purpose: of what passed a high. ahead: a little more than there is, so that a thread whose use goes
+  // on rising, since others free what it takes, need not come again at once.
   __attribute__((noinline)) void publish(level* all, std::uint64_t purpose,
                                          bool ahead = false) noexcept {
     for (const int at : {static_cast<int>(purpose), purposes}) {

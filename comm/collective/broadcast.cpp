@@ -25,7 +25,10 @@ void broadcast(meeting& m) {
   char* x = static_cast<char*>(m.what.out);
   if (bytes <= mailbox::room) {
     m.arrive(x, m.rank == root ? bytes : 0);
-    m.rank == root&& m.size == 2 ? m.leave() : m.meet();
+    if (m.rank == root && m.size == 2)
+      m.leave();
+    else
+      m.meet();
     if (m.rank != root && bytes > 0)
       std::memcpy(x, m.payload(root, bytes), static_cast<std::size_t>(bytes));
     return;

@@ -2,8 +2,8 @@
 //
 // Each rank has four mailboxes, used in turn by operations, a counter of steps, and a place to stage
 // what others read. Only the owner writes them; everybody reads. An operation begins when every
-// rank has put its terms, and what little it has to say, into its mailbox; whatever is longer than a
-// KiB goes through the staging place in steps (meeting.hpp). Messages between two ranks have channels of their
+// rank has put its terms, and a payload of up to a KiB, into its mailbox; whatever is longer goes
+// through the staging place in steps (meeting.hpp). Messages between two ranks have channels of their
 // own; a long message that is started lies in memory that its sender lends (lending.hpp). All atomics
 // that different ranks write lie in lines of their own.
 //
@@ -24,9 +24,9 @@ namespace velo::comm {
 inline constexpr std::size_t line = 128;  // lines are fetched in pairs
 inline constexpr std::size_t page = 4096;
 
-// An operation of one rank: its terms and its payload. What is waited for is one line, with 16 bytes of
-// payload in it. A longer payload lies in a page of its own (shared_area::payload): who waits reads the
-// line again and again, its processor fetches what lies behind, and would take it from who writes it.
+// An operation of one rank: its terms and its payload. Peers wait for one line, with 16 bytes of payload
+// in it. A longer payload lies in a page of its own (shared_area::payload): a peer that polls the line
+// also prefetches the lines behind it, and so would slow the rank that is still writing them.
 struct alignas(line) mailbox {
   static constexpr int count = 4;                 // of a rank
   static constexpr int room = 1024, beside = 16;  // bytes of a payload; those that stand here

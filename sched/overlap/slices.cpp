@@ -107,7 +107,8 @@ class summed_slices {
       });
     }
   }
-  // Or into the others' y, where it can be written: as it is multiplied where one other's panels are lines.
+  // Or into the others' y, where it can be written: as it is multiplied where the panels of one other
+  // are whole lines.
   void multiply_own_and_hand_out(std::int64_t number) {
     const block own = block_of(number, s_.rank);
     in_turn(s_.on, [&](core::execution& turn) {

@@ -112,7 +112,7 @@ typedef struct velo_pool_request {
 VELO_API velo_status velo_pool_create(const velo_pool_desc* desc, velo_pool* pool);
 
 /* Gives all memory and addresses back to the system, but those of blocks in use: these stay mapped,
- * and a line goes to the log. NULL is ignored. No thread that has used the pool may be ending at the same time.
+ * and a line goes to the log. NULL is ignored. No thread that has used the pool may end meanwhile.
  * Thread class: per-handle. */
 VELO_API void velo_pool_destroy(velo_pool pool);
 
