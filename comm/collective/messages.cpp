@@ -179,11 +179,25 @@ class traffic {
     return any;
   }
 
+  // A count that the reader has changed since it was last looked at lies in the reader's cache: how long
+  // it takes tells how far that is.
+  std::uint64_t taken_of(const message& m) {
+    const channel& c = at_.area.way(at_.rank, m.peer);
+    std::uint64_t& seen = at_.seen_taken[static_cast<std::size_t>(m.peer)];
+    nearness& peers = at_.writer.peers();
+    if (m.bytes < peer_writer::judged_from || !peers.wants_look())
+      return seen = c.taken.load(std::memory_order_acquire);
+    const std::int64_t begin = now_ns();
+    const std::uint64_t taken = c.taken.load(std::memory_order_acquire);
+    const std::int64_t took = now_ns() - begin;
+    if (taken != seen) peers.took(took);
+    return seen = taken;
+  }
+
   bool put(const message& m, bool is_started) {
     channel& c = at_.area.way(at_.rank, m.peer);
     const std::uint64_t number = c.put.load(std::memory_order_relaxed);
-    if (number - c.taken.load(std::memory_order_acquire) == shared_area::channel_slots)
-      return false;
+    if (number - taken_of(m) == shared_area::channel_slots) return false;
     char* slot = at_.area.channel_slot(at_.rank, m.peer, number);
     char* block = nullptr;
     if (m.moved < 0) {

@@ -36,8 +36,21 @@ std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
   arrive(&ours, sizeof ours);
   meet();
   at_.posted = at_.steps + 1;
+  if (given_span_ >= peer_writer::judged_from && at_.writer.peers().wants_look()) look_at_peers();
   for (int peer = 0; peer < size; ++peer) steps = std::max(steps, opening_of(peer).steps());
   return steps;
+}
+
+// Their counters of steps, which they wrote right before they came and which nobody has read since.
+void meeting::look_at_peers() noexcept {
+  std::int64_t longest = 0;
+  for (int peer = 0; peer < size; ++peer) {
+    if (peer == rank) continue;
+    const std::int64_t begin = now_ns();
+    steps_of(peer).load(std::memory_order_acquire);
+    longest = std::max(longest, now_ns() - begin);
+  }
+  at_.writer.peers().took(longest);
 }
 
 void meeting::fetch(const char* from, void* to, std::int64_t bytes) const {

@@ -47,9 +47,9 @@ class meeting : public attendance {
   template <class Write, class Read>
   void steps(const course& mine, Write&& write, Read&& read) {
     std::int64_t all = mine.steps;
-    moves_ = at_.writer.may_go_through(mine.span);
-    const auto span =
-        core::round_up(static_cast<std::size_t>(std::min(mine.span, slot_bytes())), line);
+    given_span_ = std::min(mine.span, slot_bytes());
+    moves_ = at_.writer.goes_through(given_span_);
+    const auto span = core::round_up(static_cast<std::size_t>(given_span_), line);
     for (std::int64_t step = 0; step == 0 || step < all; ++step) {
       moved_ = at_.area.moved_by(at_.steps, span);
       await_steps(at_.steps);
@@ -98,11 +98,13 @@ class meeting : public attendance {
     bool moves() const noexcept { return steps_and_moves % 2 != 0; }  // its slots, with each step
   };
   opening opening_of(int by) const noexcept;
+  void look_at_peers() noexcept;
   std::int64_t meet_for(std::int64_t steps, std::int64_t saying);
 
-  std::int64_t given_ = 0;  // bytes of the payload
-  bool moves_ = false;      // our slots move on with each step
-  std::size_t moved_ = 0;   // bytes by which those that do lie further in this step
+  std::int64_t given_ = 0;       // bytes of the payload
+  std::int64_t given_span_ = 0;  // bytes of a slot that a step uses
+  bool moves_ = false;           // our slots move on with each step
+  std::size_t moved_ = 0;        // bytes by which those that do lie further in this step
 };
 
 // Collectives over meetings, one file each in comm/collective.

@@ -61,7 +61,8 @@ shared_transport::shared_transport(const setting& set, const shared_area& area,
           std::vector<const void*>(static_cast<std::size_t>(area.ranks())),
           0,
           0,
-          std::vector<char>(2 * static_cast<std::size_t>(area.ranks()))} {}
+          std::vector<char>(2 * static_cast<std::size_t>(area.ranks())),
+          std::vector<std::uint64_t>(static_cast<std::size_t>(area.ranks()))} {}
 
 // Those that wait for us learn of it at once.
 shared_transport::~shared_transport() {

@@ -19,14 +19,15 @@ struct place {
   shared_area area;
   int rank;
   std::int64_t timeout_ns;
-  std::int64_t spin_ns;               // 0: more ranks than processors
-  peer_watch* watch;                  // nullptr: peers cannot be gone without a word
-  std::vector<const void*> sources;   // a place for each rank
-  std::uint64_t met = 0;              // operations begun
-  std::uint64_t steps = 0;            // taken
-  std::vector<char> blocked = {};     // of messages: two for each rank, by direction
-  std::vector<message> started = {};  // that go on with later calls, in order
-  lending own = {};                   // our blocks that peers read
+  std::int64_t spin_ns;                        // 0: more ranks than processors
+  peer_watch* watch;                           // nullptr: peers cannot be gone without a word
+  std::vector<const void*> sources;            // a place for each rank
+  std::uint64_t met = 0;                       // operations begun
+  std::uint64_t steps = 0;                     // taken
+  std::vector<char> blocked = {};              // of messages: two for each rank, by direction
+  std::vector<std::uint64_t> seen_taken = {};  // of messages: by each rank, when last looked
+  std::vector<message> started = {};           // that go on with later calls, in order
+  lending own = {};                            // our blocks that peers read
   peer_writer writer{};
   std::uint64_t posted = 0;  // steps that all ranks are known to have posted
   std::uint64_t owes = 0;    // a look at who came to this operation (attendance.hpp)

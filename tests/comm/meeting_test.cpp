@@ -171,7 +171,7 @@ TEST_CASE("what is staged in a slot stays until all have read it, whatever of a 
   const std::int64_t span = std::min(slot, GENERATE(as<std::int64_t>(), 8, 4096, 4224, 1 << 20));
   area_of area(ranks, 20000);
   comm::nearness near;
-  near.took(1 << 20, 0, 0);
+  for (int look = 0; look < comm::nearness::looks_to_change; ++look) near.took(0);
   for (int rank = 1; rank < ranks; rank += 2)  // every second one moves on in its places
     area.at(rank).writer = comm::peer_writer(near);
   std::atomic<int> wrong{0};
@@ -200,6 +200,30 @@ TEST_CASE("what is staged in a slot stays until all have read it, whatever of a 
     });
   for (std::thread& one : threads) one.join();
   CHECK(wrong == 0);
+}
+
+TEST_CASE("ranks look how far they are from each other where they stage a page or more") {
+  const bool looks = GENERATE(true, false);
+  const std::int64_t span = comm::peer_writer::judged_from - (looks ? 0 : 1);
+  area_of area(2, 20000);
+  bool ended_well[2] = {}, looked[2] = {};
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < 2; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto nothing = [](std::int64_t) {};
+      const auto stage = [&](comm::meeting& m) { m.steps({1, span}, nothing, nothing); };
+      bool well = true;
+      for (int round = 0; round < 64; ++round) {
+        well = met(area.at(rank), stage).code == VELO_OK && well;
+        looked[rank] = looked[rank] || !area.at(rank).writer.peers().wants_look();
+      }
+      ended_well[rank] = well;
+    });
+  for (std::thread& one : threads) one.join();
+  for (int rank = 0; rank < 2; ++rank) {
+    CHECK(ended_well[rank]);
+    CHECK(looked[rank] == looks);
+  }
 }
 
 TEST_CASE("a slot moves on with every second step, through all of its place and not beyond it") {

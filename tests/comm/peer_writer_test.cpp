@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <limits>
 #include <vector>
 
 #include "core/cpu.hpp"
@@ -15,16 +14,16 @@ namespace {
 
 using comm::nearness;
 
-constexpr std::int64_t slot = 64 << 10, lines = slot / nearness::line_bytes;
-constexpr std::int64_t quick_ns = lines * nearness::slow_line_ns;
-constexpr std::int64_t settling_ns = lines * nearness::slow_while_settling_ns;
+constexpr std::int64_t slot = 64 << 10;
 
-// After as many quick pieces as it takes.
-nearness settled() {
+// What looks have made of it, so many in a row.
+nearness after(int looks, std::int64_t line_ns) {
   nearness made;
-  for (std::int64_t bytes = 0; bytes < nearness::settling_bytes; bytes += slot)
-    made.took(slot, quick_ns, 0);
+  for (int i = 0; i < looks; ++i) made.took(line_ns);
   return made;
+}
+nearness near() {
+  return after(nearness::looks_to_change, nearness::far_line_ns - 1);
 }
 
 const comm::reduction_kernels& kernels() {
@@ -40,69 +39,62 @@ std::vector<char> numbered(std::int64_t bytes, int from) {
 
 }  // namespace
 
-TEST_CASE("ranks are far from each other until lines came quickly") {
-  nearness where;
-  CHECK_FALSE(where.is_near());
-  CHECK(where.wants_trial(0));
-  where.took(slot, settling_ns + 1, 0);
-  CHECK_FALSE(where.is_near());
-  where.took(slot, settling_ns, 0);
-  CHECK(where.is_near());
-  CHECK_FALSE(where.wants_trial(nearness::most_pause_ns));
+TEST_CASE("ranks are far from each other until lines came quickly, several in a row") {
+  CHECK_FALSE(nearness().is_near());
+  CHECK_FALSE(after(nearness::looks_to_change - 1, nearness::far_line_ns - 1).is_near());
+  CHECK(near().is_near());
+  CHECK_FALSE(after(100, nearness::far_line_ns).is_near());
 }
 
-TEST_CASE("what was around the cache before may take longer, what follows may not") {
-  nearness where;
-  for (std::int64_t bytes = 0; bytes < nearness::settling_bytes; bytes += slot) {
-    where.took(slot, settling_ns, 0);
-    CHECK(where.is_near());
+TEST_CASE("one disturbed look changes nothing, several in a row do") {
+  nearness where = near();
+  for (int round = 0; round < 20; ++round) {
+    for (int slow = 0; slow < nearness::looks_to_change - 1; ++slow) {
+      where.took(nearness::far_line_ns);
+      CHECK(where.is_near());
+    }
+    where.took(0);
   }
-  where.took(slot, quick_ns + 1, 0);
+  for (int slow = 0; slow < nearness::looks_to_change; ++slow) where.took(nearness::far_line_ns);
   CHECK_FALSE(where.is_near());
-  CHECK(settled().is_near());
 }
 
-TEST_CASE("after slow pieces a rank waits for the next trial, twice as long each time") {
+TEST_CASE("a rank looks in every operation until it knows, then now and then") {
+  const auto until_look = [](nearness& where) {
+    int operations = 1;
+    while (!where.wants_look()) ++operations;
+    return operations;
+  };
   nearness where;
-  std::int64_t now = 0, pause = nearness::least_pause_ns;
-  for (int slow = 0; slow < 20; ++slow) {
-    CHECK(where.wants_trial(now));
-    where.took(slot, settling_ns + 1, now);
-    CHECK_FALSE(where.wants_trial(now + pause - 1));
-    now += pause;
-    pause = std::min(2 * pause, nearness::most_pause_ns);
-    where.took(slot, quick_ns, now);  // now and then one is quick that should not be
-    CHECK(where.is_near());
-    where.took(slot, settling_ns + 1, now);
-    CHECK_FALSE(where.wants_trial(now + pause - 1));
-    now += pause;
-    pause = std::min(2 * pause, nearness::most_pause_ns);
+  for (int look = 0; look < nearness::looks_to_change; ++look) {
+    CHECK(until_look(where) == 1);
+    where.took(0);
   }
-  for (int quick = 0; quick < 40; ++quick) where.took(slot, quick_ns, now);
-  where.took(slot, quick_ns + 1, now);
-  CHECK(where.wants_trial(now + nearness::least_pause_ns));
+  for (int look = 0; look < 3; ++look) {
+    CHECK(until_look(where) == nearness::operations_between);
+    where.took(0);
+  }
+  CHECK(until_look(where) == nearness::operations_between);
+  where.took(nearness::far_line_ns);
+  CHECK(until_look(where) == 1);
 }
 
-TEST_CASE("pieces that may be tried move on as those do that go through the cache") {
-  nearness far;
-  far.took(slot, settling_ns + 1,
-           std::numeric_limits<std::int64_t>::max() - nearness::most_pause_ns);
-  CHECK(comm::peer_writer(settled()).may_go_through(1));
-  CHECK(comm::peer_writer().may_go_through(slot));
-  CHECK_FALSE(comm::peer_writer().may_go_through(4096));
-  CHECK_FALSE(comm::peer_writer(far).may_go_through(slot));
+TEST_CASE("what is short goes through the cache; where ranks are near, what does not fill it") {
+  const comm::peer_writer close(near()), apart;
+  CHECK(apart.goes_through(comm::peer_writer::judged_from - 1));
+  CHECK_FALSE(apart.goes_through(comm::peer_writer::judged_from));
+  CHECK(close.goes_through(slot));
+  CHECK(close.goes_through(1 << 20));
+  CHECK_FALSE(close.goes_through((1 << 20) + 1));
 }
 
 TEST_CASE("every byte arrives, and none beside them, near and far, at any size and offset") {
-  nearness far;
-  far.took(slot, settling_ns + 1,
-           std::numeric_limits<std::int64_t>::max() - nearness::most_pause_ns);
   std::vector<char> to;
   int round = 0;
   for (const std::int64_t bytes : {0, 1, 63, 4095, 4096, 4097, 16383, 16384, 16385, 40001, 262144,
                                    (1 << 20) - 64, 1 << 20, (1 << 20) + 1})
     for (const std::int64_t offset : {0, 1, 64, 129}) {
-      for (const nearness& known : {settled(), far, nearness()}) {
+      for (const nearness& known : {near(), nearness()}) {
         const std::vector<char> from = numbered(bytes, ++round);
         to.assign(static_cast<std::size_t>(bytes + offset + 64), '#');
         comm::peer_writer(known).copy(kernels(), from.data(), to.data() + offset, bytes);
@@ -112,16 +104,4 @@ TEST_CASE("every byte arrives, and none beside them, near and far, at any size a
         REQUIRE(std::count(first + bytes, to.end(), '#') == 64);
       }
     }
-}
-
-TEST_CASE("a piece that was tried is judged, at whatever speed") {
-  const std::vector<char> from = numbered(slot, 1);
-  std::vector<char> to(static_cast<std::size_t>(slot));
-  bool judged = false;
-  for (int trial = 0; trial < 1000 && !judged; ++trial) {  // the thread may lose its processor
-    comm::peer_writer writer;
-    writer.copy(kernels(), from.data(), to.data(), slot);
-    judged = writer.is_near() || !writer.may_go_through(slot);
-  }
-  CHECK(judged);
 }
