@@ -27,7 +27,13 @@ struct buffer {
 buffer buffer_of(const core::context& owner, const velo_tensor* given, const char* argument);
 
 // Throws OVERLAP when they share bytes.
-void require_apart(const buffer& out, const char* name, const buffer& in, const char* other);
+[[noreturn]] void refuse_shared(const char* name, const char* other);
+inline void require_apart(const buffer& out, const char* name, const buffer& in,
+                          const char* other) {
+  if (out.count != 0 && in.count != 0 && out.data < in.data + in.bytes() &&
+      in.data < out.data + out.bytes())
+    refuse_shared(name, other);
+}
 
 // Who calls: a rank of a group, in its context.
 struct caller {
@@ -46,6 +52,11 @@ std::vector<part> parts_of(const caller& by, const std::int64_t* counts,
                            bool apart);
 
 // Throws SHAPE unless `out` has so many elements.
-void require_count(const buffer& of, const char* argument, std::int64_t count, const char* why);
+[[noreturn]] void refuse_count(const buffer& of, const char* argument, std::int64_t count,
+                               const char* why);
+inline void require_count(const buffer& of, const char* argument, std::int64_t count,
+                          const char* why) {
+  if (of.count != count) refuse_count(of, argument, count, why);
+}
 
 }  // namespace velo::comm

@@ -21,7 +21,9 @@ namespace velo::core {
 class arena {
  public:
   explicit arena(memory_source& source) : source_(source) {}
-  ~arena() { release(); }
+  ~arena() {
+    if (memory_ != nullptr || retired_ != nullptr) release();
+  }
   arena(const arena&) = delete;
   arena& operator=(const arena&) = delete;
 

@@ -8,6 +8,7 @@
 
 #include "comm/collective/calls.hpp"
 #include "comm/collective/slices.hpp"
+#include "comm/short_copy.hpp"
 
 namespace velo::comm {
 namespace {
@@ -113,9 +114,8 @@ void through_mailboxes(meeting& m) {
   m.arrive(m.what.in, m.size * bytes);
   m.meet();
   for (int r = 0; r < m.size; ++r)
-    if (bytes > 0)
-      std::memcpy(static_cast<char*>(m.what.out) + r * bytes,
-                  m.payload(r, m.size * bytes) + m.rank * bytes, static_cast<std::size_t>(bytes));
+    copy_short(static_cast<char*>(m.what.out) + r * bytes,
+               m.payload(r, m.size * bytes) + m.rank * bytes, bytes);
 }
 
 }  // namespace

@@ -4,9 +4,9 @@
 // all have come, for a third rank would not hear that a second has other terms. Else the root stages a
 // slot full in each step, which all others copy out while the next is staged.
 #include <algorithm>
-#include <cstring>
 
 #include "comm/collective/calls.hpp"
+#include "comm/short_copy.hpp"
 #include "comm/transport/meeting.hpp"
 
 namespace velo::comm {
@@ -29,8 +29,7 @@ void broadcast(meeting& m) {
       m.leave();
     else
       m.meet();
-    if (m.rank != root && bytes > 0)
-      std::memcpy(x, m.payload(root, bytes), static_cast<std::size_t>(bytes));
+    if (m.rank != root) copy_short(x, m.payload(root, bytes), bytes);
     return;
   }
   const auto size_of = [&](std::int64_t step) { return std::min(most, bytes - step * most); };

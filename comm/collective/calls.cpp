@@ -32,8 +32,7 @@ void set_root(operation& what, const caller& by, std::int32_t root) {
   what.terms.root = static_cast<std::uint16_t>(root);
 }
 
-void require_dtype(const buffer& of, const char* argument, const buffer& other) {
-  if (of.dtype.code == other.dtype.code && of.dtype.bits == other.dtype.bits) return;
+void refuse_dtype(const buffer& of, const char* argument, const buffer& other) {
   core::fail(VELO_ERR_DTYPE, argument, name_of_dtype(other.dtype.code, other.dtype.bits).c_str(),
              name_of_dtype(of.dtype.code, of.dtype.bits).c_str());
 }

@@ -47,6 +47,10 @@ operation borrow_call(const caller& by, std::int32_t from, std::int64_t bytes);
 operation call_of(collective kind, const char* function, const buffer& in, const buffer& out);
 void set_reduction(operation& what, const caller& by, const velo_reduction& how);
 void set_root(operation& what, const caller& by, std::int32_t root);  // throws ARGUMENT
-void require_dtype(const buffer& of, const char* argument, const buffer& other);
+[[noreturn]] void refuse_dtype(const buffer& of, const char* argument, const buffer& other);
+inline void require_dtype(const buffer& of, const char* argument, const buffer& other) {
+  if (of.dtype.code != other.dtype.code || of.dtype.bits != other.dtype.bits)
+    refuse_dtype(of, argument, other);
+}
 
 }  // namespace velo::comm

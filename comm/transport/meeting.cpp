@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "comm/short_copy.hpp"
 #include "core/prefetch.hpp"
 
 namespace velo::comm {
@@ -15,8 +16,7 @@ meeting::meeting(place& at, const operation& what, core::execution& state)
 // The line that peers wait for comes last, all at once: it is theirs again as soon as they look at it.
 void meeting::arrive(const void* payload, std::int64_t bytes) {
   mailbox& mine = box(rank);
-  if (bytes > 0)
-    std::memcpy(at_.area.payload(rank, sequence_, bytes), payload, static_cast<std::size_t>(bytes));
+  copy_short(at_.area.payload(rank, sequence_, bytes), payload, bytes);
   mine.terms = what.terms;
   mine.signature = what.terms.signature();
   given_ = bytes;
