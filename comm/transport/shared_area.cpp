@@ -14,12 +14,6 @@ namespace {
 
 constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
 
-// Of a slot's place. A second cache has room for a MiB: there is still in it what two or three ranks
-// staged in half of that, when it is written again, and lines come twice as soon from the third.
-std::size_t slot_place_bytes(int ranks, std::size_t slot_bytes) {
-  return ranks < 4 && slot_bytes <= (std::size_t{1} << 20) ? 2 * slot_bytes : slot_bytes;
-}
-
 // Of a slot of a channel: half a staging slot, and from five ranks on less, so that the channels to one
 // rank take eight staging slots at most; a page at least.
 std::size_t channel_slot_bytes(int ranks, std::size_t slot_bytes) {
@@ -79,8 +73,7 @@ std::size_t shared_area::slot_for(std::size_t buffer, int ranks) noexcept {
 }
 
 std::size_t shared_area::needed_for(int ranks, std::size_t slot_bytes) noexcept {
-  return control_bytes(ranks) +
-         static_cast<std::size_t>(ranks) * slots * slot_place_bytes(ranks, slot_bytes);
+  return control_bytes(ranks) + static_cast<std::size_t>(ranks) * slots * slot_bytes;
 }
 
 std::size_t shared_area::bytes_for(int ranks, std::size_t slot_bytes) noexcept {
@@ -101,7 +94,6 @@ shared_area::shared_area(void* memory, int ranks, std::size_t slot_bytes,
                      core::round_up(pairs(ranks) * sizeof(channel), page)),
       ranks_(ranks),
       slot_bytes_(slot_bytes),
-      place_bytes_(slot_place_bytes(ranks, slot_bytes)),
       channel_bytes_(channel_slot_bytes(ranks, slot_bytes)),
       relay_bytes_(relay_place_bytes(slot_bytes)),
       lending_bytes_(lending_bytes_of(slot_bytes)),

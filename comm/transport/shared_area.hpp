@@ -120,17 +120,17 @@ class shared_area {
                                                    sequence % mailbox::count) *
                                                       page;
   }
-  // A slot lies in a place that may be larger, `moved` bytes behind its beginning. moved_by: for a slot
-  // that is written through the cache, of which an operation uses `span` bytes. It moves on with every
-  // step, so that its lines have left the caches of their readers before they are written again; less
-  // than a page stays where it is, in the first cache. Slots written around the cache do not move
-  // (moved = 0), so that their pages stay in the TLB.
+  // What an operation uses of a slot may lie `moved` bytes behind its beginning. moved_by: for one that
+  // is written through the cache and uses `span` bytes of it. They move on with every step, so that
+  // their lines have left the second cache of their readers before they are written again, and not the
+  // third: of a whole slot they have anyway, and a place twice as large takes half as long again. Less
+  // than a page stays where it is, in the first cache. What is written around the cache does not move
+  // (moved = 0), so that its pages stay in the TLB.
   std::size_t moved_by(std::uint64_t step, std::size_t span) const noexcept {
-    return span < page ? 0 : step / slots % (place_bytes_ / span) * span;
+    return span < page ? 0 : step / slots % (slot_bytes_ / span) * span;
   }
   char* slot(int rank, std::uint64_t step, std::size_t moved) const noexcept {
-    return staging_ + (static_cast<std::size_t>(rank) * slots + step % slots) * place_bytes_ +
-           moved;
+    return staging_ + (static_cast<std::size_t>(rank) * slots + step % slots) * slot_bytes_ + moved;
   }
 
   // Of messages: slots are of channel_bytes.
@@ -180,7 +180,7 @@ class shared_area {
   channel* channels_;
   char* channel_slots_;
   int ranks_;
-  std::size_t slot_bytes_, place_bytes_, channel_bytes_, relay_bytes_, lending_bytes_;
+  std::size_t slot_bytes_, channel_bytes_, relay_bytes_, lending_bytes_;
   char* relays_;
   char* lending_;
   core::sleepers who_;
