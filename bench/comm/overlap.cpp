@@ -90,7 +90,8 @@ hidden measure(const engine& by, bool computes) {
     }));
   }
   const double base = median(collectives);
-  return {std::max(0.0, 1 - (median(both) - median(arithmetic)) / base), base};
+  constexpr double least = 1e-6;  // 0: a row that was not measured
+  return {std::max(least, 1 - (median(both) - median(arithmetic)) / base), base};
 }
 
 struct velo_side {
