@@ -6,7 +6,8 @@
 //
 // Every rank times each call by itself; a call costs what the slowest rank needed. Inputs are written
 // anew before each call, a barrier of MPI before each call lines the ranks up, contenders alternate
-// call by call, and every result is checked. Tensors are private to their process. velo over threads
+// call by call, and every result is checked. Tensors are private to their process, but those of `pool`,
+// which lie in shared pools that the ranks of its group lend. velo over threads
 // (local) is measured by rank 0 alone, while the others sleep; collectives of up to 512 B are measured as
 // starts of planned ones, too. --keep-malloc: what is freed stays with the process, so that large
 // buffers of OpenMPI's are not new pages each time. --torch: the interpreter whose torch has Gloo, which
@@ -25,6 +26,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <regex>
 #include <string>
 #include <thread>
@@ -44,6 +46,7 @@ namespace velo::bench {
 namespace {
 
 constexpr std::int64_t planned_up_to = 512;  // bytes: beyond, a call costs little beside its data
+constexpr std::int64_t pooled_from = 64 << 10;  // what lies in shared pools is read there
 
 // OpenMPI knows no bfloat16: a reduction of the user's, which it calls for each segment.
 void add_bf16(void* in, void* inout, int* count, MPI_Datatype*) {
@@ -159,6 +162,7 @@ struct contender {
   const char* name;
   std::function<void(tensors&)> call;
   std::vector<double> seconds;
+  tensors* on = nullptr;  // its own; nullptr: those of all
 };
 
 double slowest_of(double took) {
@@ -178,12 +182,13 @@ void alternate(std::vector<contender>& all, tensors& t, double seconds) {
   const double until = now() + seconds;
   for (int round = 0; goes_on(round, until); ++round)
     for (contender& one : all) {
-      t.write(round);
+      tensors& on = one.on != nullptr ? *one.on : t;
+      on.write(round);
       MPI_Barrier(MPI_COMM_WORLD);
       const double begin = now();
-      one.call(t);
+      one.call(on);
       const double slowest = slowest_of(now() - begin);
-      require_right(t, one.name, round);
+      require_right(on, one.name, round);
       if (round > 1) one.seconds.push_back(slowest);
     }
 }
@@ -309,8 +314,13 @@ struct settings {
   bool wants(const std::string& row) const { return std::regex_search(row, filter); }
 };
 
-std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op bf16_sum, int rank,
-                            int ranks, const settings& set) {
+struct velo_ranks {
+  velo_rank shm, mpi, pooled;
+  velo_pool pool = nullptr;
+};
+
+std::vector<result> measure(const velo_ranks& by, MPI_Op bf16_sum, int rank, int ranks,
+                            const settings& set) {
   std::vector<result> rows;
   gloo peer(set.python, VELO_BENCH_FOLDER "/bench_gloo.py");
   const auto one = [&](op what, dtype type, std::int64_t bytes) {
@@ -318,13 +328,19 @@ std::vector<result> measure(const velo_rank& shm, const velo_rank& mpi, MPI_Op b
     if (!set.wants(name + " " + name_of(type) + " " + size_text(bytes))) return;
     tensors t(what, type, bytes, rank, ranks);
     std::vector<contender> all = {{"OpenMPI", [&](tensors& x) { call_mpi(x, bf16_sum); }, {}},
-                                  {"shm", [&](tensors& x) { shm.call(x); }, {}},
-                                  {"mpi", [&](tensors& x) { mpi.call(x); }, {}}};
+                                  {"shm", [&](tensors& x) { by.shm.call(x); }, {}},
+                                  {"mpi", [&](tensors& x) { by.mpi.call(x); }, {}}};
+    std::optional<tensors> pooled;
+    if (bytes >= pooled_from) {
+      pooled.emplace(what, type, bytes, rank, ranks, by.pool);
+      all.push_back({"pool", [&](tensors& x) { by.pooled.call(x); }, {}, &*pooled});
+    }
     velo_collective planned = nullptr;
     if (bytes <= planned_up_to) {
-      planned = shm.plan(t);
-      all.push_back(
-          {"planned", [&](tensors&) { require(velo_collective_start(shm.stream, planned)); }, {}});
+      planned = by.shm.plan(t);
+      all.push_back({"planned",
+                     [&](tensors&) { require(velo_collective_start(by.shm.stream, planned)); },
+                     {}});
     }
     alternate(all, t, set.seconds);
     std::vector<double> theirs;
@@ -407,15 +423,19 @@ int run(int argc, char** argv) {
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   MPI_Op bf16_sum;
   MPI_Op_create(add_bf16, 1, &bf16_sum);
-  velo_rank shm, mpi;
-  for (velo_rank* one : {&shm, &mpi}) {
+  velo_ranks by;
+  velo_pool_desc shared = VELO_POOL_DESC_INIT;
+  shared.kind = VELO_POOL_SHARED;
+  require(velo_pool_create(&shared, &by.pool));
+  for (velo_rank* one : {&by.shm, &by.mpi, &by.pooled}) {
     one->open();
     velo_group_desc desc = VELO_GROUP_DESC_INIT;
-    desc.transport = one == &shm ? VELO_TRANSPORT_SHM : VELO_TRANSPORT_MPI;
+    desc.transport = one == &by.mpi ? VELO_TRANSPORT_MPI : VELO_TRANSPORT_SHM;
+    if (one == &by.pooled) desc.pool = by.pool;
     require(velo_group_create(one->context, &desc, &one->group));
   }
   if (rank == 0) print_header(stdout);
-  std::vector<result> rows = measure(shm, mpi, bf16_sum, rank, ranks, set);
+  std::vector<result> rows = measure(by, bf16_sum, rank, ranks, set);
   if (set.wants("overlap")) add_rows(rows, overlap_rows(bf16_sum), rank);
   if (rank == 0) {
     unbind();
@@ -426,8 +446,8 @@ int run(int argc, char** argv) {
   }
   sleep_through();
   if (rank == 0) code = finish(rows, set);
-  velo_context_destroy(shm.context);
-  velo_context_destroy(mpi.context);
+  for (const velo_rank* one : {&by.shm, &by.mpi, &by.pooled}) velo_context_destroy(one->context);
+  velo_pool_destroy(by.pool);
   MPI_Op_free(&bf16_sum);
   MPI_Finalize();
   return code;

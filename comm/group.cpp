@@ -352,7 +352,8 @@ std::string group::describe() const {
   all += ",\"rank\":" + std::to_string(info.rank) + ",\"size\":" + std::to_string(info.size);
   all += ",\"timeout_ns\":" + std::to_string(timeout_ns());
   all += ",\"called\":" + std::to_string(info.called);
-  all += ",\"finished\":" + std::to_string(info.finished) + ",\"fault\":";
+  all += ",\"finished\":" + std::to_string(info.finished);
+  all += ",\"in_place\":" + std::to_string(link_->in_place()) + ",\"fault\":";
   fault known;
   if (link_->failed(known)) {
     const std::int64_t bytes = known.terms.count * known.terms.in_bits / 8;

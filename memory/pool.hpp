@@ -128,6 +128,8 @@ class pool {
 
   // Of shared memory, the file and where in it a block lies. Throws ARGUMENT, UNSUPPORTED.
   void locate(const void* memory, std::int32_t& file, std::uint64_t& offset) const;
+  // Of each lifetime, where all its blocks lie as long as the pool is there.
+  const address_range& range(int lifetime) const noexcept { return heaps_[lifetime].range(); }
 
  private:
   static constexpr int lifetimes = 2;

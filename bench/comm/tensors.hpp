@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "bench/dtype.hpp"
+#include "bench/require.hpp"
+#include "velo/velo.h"
 
 namespace velo::bench {
 
@@ -16,18 +18,51 @@ enum class op { barrier, all_reduce, reduce_scatter, all_gather, all_to_all, bro
 inline constexpr const char* op_names[] = {"barrier",    "all_reduce", "reduce_scatter",
                                            "all_gather", "all_to_all", "broadcast"};
 
+// Bytes of the process, or of a pool.
+class memory {
+ public:
+  memory(std::size_t bytes, velo_pool pool) : pool_(pool), bytes_(bytes) {
+    if (pool == nullptr) {
+      own_.resize(bytes);
+    } else {
+      velo_pool_request request = VELO_POOL_REQUEST_INIT;
+      request.bytes = bytes;
+      request.zero = 1;
+      require(velo_pool_allocate(pool, &request, &block_));
+    }
+  }
+  ~memory() {
+    if (pool_ != nullptr) velo_pool_free(pool_, block_, bytes_, nullptr);
+  }
+  memory(const memory&) = delete;
+
+  unsigned char* data() {
+    return pool_ == nullptr ? own_.data() : static_cast<unsigned char*>(block_);
+  }
+  const unsigned char* data() const {
+    return pool_ == nullptr ? own_.data() : static_cast<const unsigned char*>(block_);
+  }
+  std::size_t size() const { return bytes_; }
+
+ private:
+  const velo_pool pool_;
+  const std::size_t bytes_;
+  std::vector<unsigned char> own_;
+  void* block_ = nullptr;
+};
+
 // Bytes are those of the whole: of what is reduced, gathered or given away.
 class tensors {
  public:
-  tensors(op what, dtype type, std::int64_t bytes, int rank, int ranks)
-      : what_(what), type_(type), rank_(rank), ranks_(ranks) {
-    whole_ = std::max<std::int64_t>(bytes / (type == dtype::bf16 ? 2 : 4), 1);
-    if (what != op::all_reduce && what != op::broadcast)
-      whole_ = std::max<std::int64_t>(whole_ / ranks, 1) * ranks;
-    part_ = whole_ / ranks;
-    in_.resize(static_cast<std::size_t>(whole_ * size()));
-    out_.resize(in_.size());
-  }
+  tensors(op what, dtype type, std::int64_t bytes, int rank, int ranks, velo_pool pool = nullptr)
+      : what_(what),
+        type_(type),
+        rank_(rank),
+        ranks_(ranks),
+        whole_(whole_of(what, type, bytes, ranks)),
+        part_(whole_ / ranks),
+        in_(static_cast<std::size_t>(whole_ * size()), pool),
+        out_(in_.size(), pool) {}
   std::int64_t size() const { return type_ == dtype::bf16 ? 2 : 4; }
   std::int64_t in_count() const { return what_ == op::all_gather ? part_ : whole_; }
   std::int64_t out_count() const { return what_ == op::reduce_scatter ? part_ : whole_; }
@@ -45,7 +80,7 @@ class tensors {
   bool is_right(int round) const {
     if (what_ == op::barrier) return true;
     std::int64_t wrong = 0;
-    const std::vector<unsigned char>& got = what_ == op::broadcast ? in_ : out_;
+    const memory& got = what_ == op::broadcast ? in_ : out_;
     for (std::int64_t i = 0; i < out_count(); ++i) {
       int expected = 0;
       const std::int64_t at = what_ == op::reduce_scatter ? rank_ * part_ + i : i;
@@ -61,17 +96,22 @@ class tensors {
   }
 
  private:
+  static std::int64_t whole_of(op what, dtype type, std::int64_t bytes, int ranks) {
+    const std::int64_t whole = std::max<std::int64_t>(bytes / (type == dtype::bf16 ? 2 : 4), 1);
+    if (what == op::all_reduce || what == op::broadcast) return whole;
+    return std::max<std::int64_t>(whole / ranks, 1) * ranks;
+  }
   static int value(int rank, std::int64_t i, int round) {
     return static_cast<int>((i + 3 * rank + round) & 15);
   }
-  void put(std::vector<unsigned char>& to, std::int64_t i, int value) const {
+  void put(memory& to, std::int64_t i, int value) const {
     const auto number = static_cast<float>(value);
     std::uint32_t word;
     std::memcpy(&word, &number, 4);
     if (type_ == dtype::bf16) word >>= 16;
     std::memcpy(to.data() + i * size(), &word, static_cast<std::size_t>(size()));
   }
-  float get(const std::vector<unsigned char>& from, std::int64_t i) const {
+  float get(const memory& from, std::int64_t i) const {
     std::uint32_t word = 0;
     std::memcpy(&word, from.data() + i * size(), static_cast<std::size_t>(size()));
     if (type_ == dtype::bf16) word <<= 16;
@@ -83,8 +123,8 @@ class tensors {
   const op what_;
   const dtype type_;
   const int rank_, ranks_;
-  std::int64_t whole_ = 0, part_ = 0;
-  std::vector<unsigned char> in_, out_;
+  const std::int64_t whole_, part_;
+  memory in_, out_;
 };
 
 }  // namespace velo::bench

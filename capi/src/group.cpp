@@ -49,6 +49,7 @@ velo_group_desc read_part_desc(const velo_group_desc* given, const comm::group& 
                     : desc.rank != -1                     ? "desc.rank"
                     : desc.size != -1                     ? "desc.size"
                     : desc.host != nullptr                ? "desc.host"
+                    : desc.pool != nullptr                ? "desc.pool"
                                                           : nullptr;
   if (set != nullptr)
     fail(VELO_ERR_ARGUMENT, set, "as VELO_GROUP_DESC_INIT has it", "another value");

@@ -1,6 +1,10 @@
 // Which rank of which group a description means, and how it is reached.
 #include "capi/src/group_desc.hpp"
 
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstring>
 #include <string_view>
 
 #include "capi/src/boundary.hpp"
@@ -11,6 +15,7 @@
 #include "comm/transport/self.hpp"
 #include "comm/transport/shared_area.hpp"
 #include "comm/transport/shm.hpp"
+#include "memory/pool.hpp"
 #include "velo/host.h"
 
 namespace velo::capi {
@@ -20,7 +25,7 @@ using core::fail;
 using core::text;
 
 // The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t desc_size = 72;
+constexpr std::uint32_t desc_size = 80;
 constexpr std::uint32_t host_size = 88;
 static_assert(sizeof(velo_group_desc) >= desc_size && sizeof(velo_host_collectives) >= host_size);
 
@@ -69,12 +74,39 @@ std::unique_ptr<comm::transport> over_mpi(const core::context& owner, const velo
   return made;
 }
 
+// A pool whose blocks other processes can map; nullptr: none is named.
+const memory::pool* pool_of(const velo_group_desc& desc) {
+  if (desc.pool == nullptr) return nullptr;
+  const auto& found = core::resolve<memory::pool>(desc.pool, "desc.pool");
+  if (found.is_closed()) fail(VELO_ERR_HANDLE, "desc.pool", "a pool", "a destroyed pool");
+  if (found.range(0).file() < 0)
+    fail(VELO_ERR_ARGUMENT, "desc.pool", "a pool of the kind VELO_POOL_SHARED", "another kind");
+  return &found;
+}
+
+// The group has descriptors of its own.
+std::shared_ptr<const comm::lent_files> lent_by(const velo_group_desc& desc) {
+  const memory::pool* from = pool_of(desc);
+  if (from == nullptr) return nullptr;
+  auto all = std::make_shared<comm::lent_files>();
+  for (const int lifetime : {VELO_LIFETIME_DEFAULT, VELO_LIFETIME_LONG}) {
+    const memory::address_range& range = from->range(lifetime);
+    comm::descriptor file(fcntl(range.file(), F_DUPFD_CLOEXEC, 0));
+    if (!file)
+      fail(VELO_ERR_IO, "desc.pool", "a descriptor for each file of the pool", "none",
+           std::strerror(errno));
+    all->push_back({std::move(file), range.begin(), range.size()});
+  }
+  return all;
+}
+
 std::unique_ptr<comm::transport> over_shm(const velo_group_desc& desc, const comm::launched& me) {
   if (me.here != me.size || me.size > comm::most_ranks)
     fail(VELO_ERR_UNSUPPORTED, "desc.size", text("at most %d ranks, of one host", comm::most_ranks),
          text("%d, of which %d are here", me.size, me.here));
   require_name(me.name.empty() ? nullptr : me.name.c_str());
-  return comm::make_shm({me.name, me.rank, me.size, desc.timeout_ns, slot_of(desc, me.size)});
+  return comm::make_shm(
+      {me.name, me.rank, me.size, desc.timeout_ns, slot_of(desc, me.size), {}, lent_by(desc)});
 }
 
 std::unique_ptr<comm::transport> over_host(const velo_group_desc& desc, const comm::launched& me) {
@@ -105,6 +137,7 @@ velo_group_desc read_group_desc(const velo_group_desc* given) {
          text("%llu", static_cast<unsigned long long>(desc.buffer)));
   if (desc.flags > VELO_GROUP_VERIFY)
     fail(VELO_ERR_ARGUMENT, "desc.flags", "bits of VELO_GROUP_VERIFY", text("%u", desc.flags));
+  pool_of(desc);
   return desc;
 }
 

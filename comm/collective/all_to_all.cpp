@@ -2,7 +2,7 @@
 //
 // Each rank stages a section for each other rank in each step. Where ranks give each other different
 // numbers of elements, the first slot begins with what is in them, for the readers to compare with
-// what they expect.
+// what they expect. Even parts are copied from where they lie, unless that is where they go.
 #include <algorithm>
 #include <cstring>
 
@@ -118,14 +118,28 @@ void through_mailboxes(meeting& m) {
                m.payload(r, m.size * bytes) + m.rank * bytes, bytes);
 }
 
+void in_place(meeting& m) {
+  const std::int64_t bytes = m.what.in_bytes();
+  const char* in = static_cast<const char*>(m.what.in);
+  char* out = static_cast<char*>(m.what.out);
+  for (int r = 0; r < m.size; ++r)
+    m.fetch((r == m.rank ? in : m.in_of(r, m.size * bytes)) + m.rank * bytes, out + r * bytes,
+            bytes);
+}
+
 }  // namespace
 
+// A tensor that is written while others read it can only be staged.
 void all_to_all(meeting& m) {
-  if (m.what.in_parts.empty() && m.size * m.what.in_bytes() <= mailbox::room) {
-    through_mailboxes(m);
-  } else {
-    exchange(m).run();
+  const std::int64_t bytes = m.what.in_bytes();
+  const bool even = m.what.in_parts.empty();
+  if (even && m.size * bytes <= mailbox::room) return through_mailboxes(m);
+  if (even && m.may_be_in_place(bytes) &&
+      m.meet_in_place({m.what.in == m.what.out ? nullptr : m.what.in, m.size * bytes})) {
+    in_place(m);
+    return m.pass();
   }
+  exchange(m).run();
 }
 
 }  // namespace velo::comm

@@ -2,7 +2,8 @@
 //
 // What fits a mailbox travels in it; of two ranks the root then goes on at once. Of more it stays until
 // all have come, for a third rank would not hear that a second has other terms. Else the root stages a
-// slot full in each step, which all others copy out while the next is staged.
+// slot full in each step, which all others copy out while the next is staged; or they copy from where
+// it lies.
 #include <algorithm>
 
 #include "comm/collective/calls.hpp"
@@ -31,6 +32,10 @@ void broadcast(meeting& m) {
       m.meet();
     if (m.rank != root) copy_short(x, m.payload(root, bytes), bytes);
     return;
+  }
+  if (m.may_be_in_place(bytes) && m.meet_in_place({x, m.rank == root ? bytes : 0})) {
+    if (m.rank != root) m.fetch(m.in_of(root, bytes), x, bytes);
+    return m.pass();
   }
   const auto size_of = [&](std::int64_t step) { return std::min(most, bytes - step * most); };
   m.steps(

@@ -3,7 +3,9 @@
 // full. Else each chunk is cut into a part for each rank, which combines it and stages the result,
 // while the next chunk is staged: 2 (ranks - 1) / ranks of the data come from peers, whatever their
 // number. The result is the same in every way, since each element is combined from the same
-// operands in the same order; where every rank combines all, each gets the same bits.
+// operands in the same order; where every rank combines all, each gets the same bits. What all get and
+// what lies in memory that all lend is not staged: of each chunk a rank combines its part from where all
+// have it into its own result, out of which the others copy it.
 #include "comm/collective/combining.hpp"
 
 #include <algorithm>
@@ -13,7 +15,8 @@
 namespace velo::comm {
 namespace {
 
-constexpr std::int64_t short_bytes = 16 << 10;  // up to here nothing is cut, however many ranks
+constexpr std::int64_t short_bytes = 16 << 10;    // up to here nothing is cut, however many ranks
+constexpr std::int64_t in_place_bytes = 1 << 20;  // of a part of a result that others copy
 
 struct tensors {
   explicit tensors(const operation& what)
@@ -67,6 +70,8 @@ struct chunk {
 
 class parts {
  public:
+  static constexpr std::int64_t unit = 128;  // elements: whole lines of any dtype
+
   parts(meeting& m, bool gets)
       : m_(m),
         t_(m.what),
@@ -94,8 +99,6 @@ class parts {
   }
 
  private:
-  static constexpr std::int64_t unit = 128;  // elements: whole lines of any dtype
-
   chunk at(std::int64_t number) const {
     const std::int64_t first = number * most_, count = std::min(most_, t_.count - first);
     return {first, count, core::round_up((count + m_.size - 1) / m_.size, unit)};
@@ -132,6 +135,30 @@ class parts {
   char* own_ = nullptr;  // of a rank that does not get the result: its part of it
 };
 
+// A part is written where only its rank reads, also where the result replaces what it is made from. Two
+// ranks that each combine all, which is a wait less, take 1.3 to 1.6 times as long (64 KiB, 1 MiB).
+void in_place(meeting& m) {
+  const tensors t(m.what);
+  const std::int64_t whole_in = t.count * t.in_size, whole_out = t.count * t.out_size,
+                     most = in_place_bytes / t.out_size * m.size;
+  const bool bypass = m.what.is_large(m.state.caches.l3);
+  for (std::int64_t first = 0; first < t.count; first += most) {
+    const std::int64_t count = std::min(most, t.count - first);
+    const chunk c{first, count, core::round_up((count + m.size - 1) / m.size, parts::unit)};
+    const std::int64_t begin = first + c.begin(m.rank);
+    for (int r = 0; r < m.size; ++r)
+      m.sources()[r] = (r == m.rank ? t.in : m.in_of(r, whole_in)) + begin * t.in_size;
+    m.combine(t.out + begin * t.out_size, c.size(m.rank), bypass);
+    m.pass();
+    for (int r = 0; r < m.size; ++r) {
+      const std::int64_t there = (first + c.begin(r)) * t.out_size;
+      if (r != m.rank)
+        m.fetch(m.out_of(r, whole_out) + there, t.out + there, c.size(r) * t.out_size);
+    }
+  }
+  m.pass();
+}
+
 }  // namespace
 
 void combine_for(meeting& m, int for_rank) {
@@ -139,6 +166,9 @@ void combine_for(meeting& m, int for_rank) {
   const std::int64_t bytes = m.what.in_bytes();
   if (bytes <= mailbox::room) {
     through_mailboxes(m, gets);
+  } else if (for_rank < 0 && m.may_be_in_place(bytes) &&
+             m.meet_in_place({m.what.in, bytes}, {m.what.out, m.what.out_bytes()})) {
+    in_place(m);
   } else if (m.size <= 2 || bytes <= short_bytes) {
     all_at_once(m, gets);
   } else {

@@ -43,6 +43,14 @@ void through_mailboxes(meeting& m, const char* in) {
   m.combine(m.what.out, m.what.count, false);
 }
 
+void in_place(meeting& m, const char* in) {
+  const part own = m.what.in_part(m.rank), last = m.what.in_part(m.size - 1);
+  const std::int64_t size = m.what.in_size(), whole = (last.begin + last.count) * size;
+  for (int r = 0; r < m.size; ++r)
+    m.sources()[r] = (r == m.rank ? in : m.in_of(r, whole)) + own.begin * size;
+  m.combine(m.what.out, own.count, m.what.is_large(m.state.caches.l3));
+}
+
 }  // namespace
 
 void reduce_scatter(meeting& m) {
@@ -51,9 +59,16 @@ void reduce_scatter(meeting& m) {
   const std::int64_t size = m.what.in_size();
   const bool even = m.what.in_parts.empty(), bypass = m.what.is_large(m.state.caches.l3);
   if (even && m.size * m.what.in_bytes() <= mailbox::room) return through_mailboxes(m, in);
+  std::int64_t most = 0, all = 0;
+  for (int r = 0; r < m.size; ++r) {
+    most = std::max(most, m.what.in_part(r).count);
+    all += m.what.in_part(r).count;
+  }
+  if (m.may_be_in_place(most * size) && m.meet_in_place({in, all * size})) {
+    in_place(m, in);
+    return m.pass();
+  }
   const sections cut(m, even ? m.what.in_bytes() : 0);
-  std::int64_t most = 0;
-  for (int r = 0; r < m.size; ++r) most = std::max(most, m.what.in_part(r).count);
   const auto piece = [&](int rank, std::int64_t step) {
     return slice_of(m.what.in_part(rank).count * size, cut.bytes(), step);
   };

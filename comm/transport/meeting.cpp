@@ -53,6 +53,31 @@ void meeting::look_at_peers() noexcept {
   at_.writer.peers().took(longest);
 }
 
+bool meeting::meet_in_place(const lying& in, const lying& out) {
+  const places ours{at_.lent->find(in.data, in.bytes), at_.lent->find(out.data, out.bytes)};
+  arrive(&ours, sizeof ours);
+  meet();
+  came_ = true;
+  for (int peer = 0; peer < size; ++peer) {
+    const places theirs = places_of(peer);
+    if (theirs.in == windows::nowhere || theirs.out == windows::nowhere) return false;
+  }
+  at_.area.state(rank).in_place.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+meeting::places meeting::places_of(int by) const noexcept {
+  places theirs;
+  std::memcpy(&theirs, payload(by, sizeof theirs), sizeof theirs);
+  return theirs;
+}
+
+void meeting::pass() {
+  at_.area.post(rank, steps_of(rank), at_.steps + 1);
+  await_steps(at_.steps + 1);
+  ++at_.steps;
+}
+
 void meeting::fetch(const char* from, void* to, std::int64_t bytes) const {
   if (what.is_large(state.caches.l3)) {
     kernels().copy_around_cache({from, to, bytes});

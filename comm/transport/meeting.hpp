@@ -8,6 +8,10 @@
 // again; all ranks take the same number of steps in an operation. A rank that may write through the
 // cache (peer_writer.hpp) moves its slots on with each step, and says so when the ranks meet. Cost of a
 // step: a line from each peer.
+//
+// Where ranks lend memory (windows.hpp) and all tensors of an operation lie in it, they are read there:
+// ranks meet with where they lie, and pass when they have read. A rank whose tensor lies elsewhere has all
+// take the steps, which then cost one wait more.
 #pragma once
 
 #include <algorithm>
@@ -41,6 +45,25 @@ class meeting : public attendance {
   // Meets, saying a number to all; then the steps: as many as the rank that needs most, but at least
   // one. write(step) before it is posted, read(step) when all have posted it. span: bytes of a slot
   // that any rank uses in a step, the same on every rank.
+  // Whether ranks meet in this way, first: `bytes` as all ranks have them.
+  bool may_be_in_place(std::int64_t bytes) const noexcept {
+    return at_.lent != nullptr && bytes >= least_in_place;
+  }
+  // Meets. Of what peers read: where it lies and its bytes, 0: nothing. False: take the steps,
+  // as many on every rank.
+  struct lying {
+    const void* data;
+    std::int64_t bytes;
+  };
+  bool meet_in_place(const lying& in, const lying& out = {nullptr, 0});
+  const char* in_of(int peer, std::int64_t bytes) const {
+    return at_.lent->at(peer, places_of(peer).in, bytes);
+  }
+  const char* out_of(int peer, std::int64_t bytes) const {
+    return at_.lent->at(peer, places_of(peer).out, bytes);
+  }
+  void pass();  // waits until all have come so far
+
   struct course {
     std::int64_t steps, span, saying = 0;
   };
@@ -48,13 +71,13 @@ class meeting : public attendance {
   void steps(const course& mine, Write&& write, Read&& read) {
     std::int64_t all = mine.steps;
     given_span_ = std::min(mine.span, slot_bytes());
-    moves_ = at_.writer.goes_through(given_span_);
+    moves_ = !came_ && at_.writer.goes_through(given_span_);
     const auto span = core::round_up(static_cast<std::size_t>(given_span_), line);
     for (std::int64_t step = 0; step == 0 || step < all; ++step) {
       moved_ = at_.area.moved_by(at_.steps, span);
       await_steps(at_.steps);
       write(step);
-      if (step == 0) {
+      if (step == 0 && !came_) {
         all = meet_for(mine.steps, mine.saying);
       } else {
         at_.area.post(rank, steps_of(rank), at_.steps + 1);
@@ -67,7 +90,8 @@ class meeting : public attendance {
   std::int64_t said(int by) const noexcept { return opening_of(by).saying; }
   char* mine() const noexcept { return at_.area.slot(rank, at_.steps, moves_ ? moved_ : 0); }
   const char* of(int peer) const noexcept {
-    return at_.area.slot(peer, at_.steps, opening_of(peer).moves() ? moved_ : 0);
+    const bool moves = !came_ && opening_of(peer).moves();
+    return at_.area.slot(peer, at_.steps, moves ? moved_ : 0);
   }
 
   // Copies: into the slot, for others to read, and out of a slot.
@@ -99,10 +123,17 @@ class meeting : public attendance {
   };
   opening opening_of(int by) const noexcept;
   void look_at_peers() noexcept;
+  struct places {
+    windows::place in, out;
+  };
+  places places_of(int by) const noexcept;
   std::int64_t meet_for(std::int64_t steps, std::int64_t saying);
+
+  static constexpr std::int64_t least_in_place = 16 << 10;  // less is staged while ranks come
 
   std::int64_t given_ = 0;       // bytes of the payload
   std::int64_t given_span_ = 0;  // bytes of a slot that a step uses
+  bool came_ = false;            // before the steps
   bool moves_ = false;           // our slots move on with each step
   std::size_t moved_ = 0;        // bytes by which those that do lie further in this step
 };

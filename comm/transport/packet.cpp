@@ -159,7 +159,7 @@ bool send_packet(int line, const void* bytes, std::size_t size, const int* descr
 }
 
 bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& handed,
-             const deadline& until) {
+             const deadline& until, std::size_t least) {
   if (!readable_by(line, until)) return false;
   iovec body{bytes, size};
   alignas(cmsghdr) char control[CMSG_SPACE(most_descriptors * sizeof(int))] = {};
@@ -180,7 +180,7 @@ bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& h
     std::memcpy(numbers, CMSG_DATA(head), count * sizeof(int));
     for (std::size_t i = 0; i < count; ++i) handed.emplace_back(numbers[i]);
   }
-  return got == static_cast<ssize_t>(size);
+  return got >= static_cast<ssize_t>(least == 0 ? size : least);
 }
 
 int open_process(pid_t process) noexcept {

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <optional>
 #include <type_traits>
@@ -28,14 +29,16 @@ namespace {
 constexpr char magic[8] = {'v', 'e', 'l', 'o', ' ', 's', 'h', 'm'};
 constexpr char release[] = VELO_RELEASE;
 
-// What a rank says of itself. Fields may be added at the end; the first three keep their places, so
-// that any two releases can tell each other apart.
+// What a rank says of itself. Fields may be added at the end; those up to the size keep their places, so
+// that any two releases can tell each other apart, and so do a welcome's up to what was got.
 struct hello {
   char magic[8];
   char release[24];
   std::int32_t rank, size;
   std::uint64_t layout;  // of the area: sizes of what lies in it
+  std::uint64_t lends;   // files, whose descriptors follow that of the process
 };
+constexpr std::size_t least_hello = offsetof(hello, layout);
 
 // What rank 0 answers: a refusal, which is a text, the terms of the area, or that it gave up.
 struct welcome {
@@ -46,7 +49,13 @@ struct welcome {
   char expected[96], got[96];
   rank_set missing;  // of ranks that rank 0 waited for until it gave up
 };
+constexpr std::size_t least_welcome = offsetof(welcome, missing);
 static_assert(std::is_trivially_copyable_v<rank_set>);
+
+// Whose files come with it; -1: no more do.
+struct lender {
+  std::int32_t rank, files;
+};
 
 // By how much a rank that has met rank 0 outwaits its own deadline, to hear who is missing: both begin
 // to wait at about the same time.
@@ -88,6 +97,7 @@ hello hello_of(const meeting_place& at) {
   mine.rank = at.rank;
   mine.size = at.size;
   mine.layout = layout;
+  mine.lends = at.lends == nullptr ? 0 : at.lends->size();
   return mine;
 }
 
@@ -169,6 +179,7 @@ class host {
  private:
   struct guest {
     descriptor line, process;
+    std::vector<descriptor> lent;
     bool has_gone() const { return line && is_closed(line.get()); }
   };
 
@@ -198,7 +209,8 @@ class host {
   void admit(descriptor line) {
     hello theirs{};
     std::vector<descriptor> handed;
-    if (!is_own_user(line.get()) || !receive(line.get(), &theirs, sizeof theirs, handed, until_) ||
+    if (!is_own_user(line.get()) ||
+        !receive(line.get(), &theirs, sizeof theirs, handed, until_, least_hello) ||
         std::memcmp(theirs.magic, magic, sizeof magic) != 0)
       return;
     theirs.release[sizeof theirs.release - 1] = 0;
@@ -214,8 +226,11 @@ class host {
       return;
     }
     place.line = std::move(line);
-    if (handed.empty()) fail_io("a descriptor of each rank's process", EMFILE);
+    if (handed.size() != 1 + theirs.lends)
+      fail_io("a descriptor of each rank's process, and of each file that it lends", EMFILE);
     place.process = std::move(handed[0]);
+    handed.erase(handed.begin());
+    place.lent = std::move(handed);
   }
 
   static void refuse(int line, int rank, const char* expected, const char* got) {
@@ -252,9 +267,32 @@ class host {
       for (std::size_t first = 0; first < processes.size(); first += most_descriptors)
         send_packet(line, "+", 1, processes.data() + first,
                     std::min(most_descriptors, processes.size() - first));
+      hand_on_lent(rank, line);
     }
-    for (guest& one : guests_) all.processes.push_back(std::move(one.process));
+    all.lent.emplace_back();
+    all.lends = at_.lends != nullptr;
+    for (guest& one : guests_) {
+      all.processes.push_back(std::move(one.process));
+      if (!one.lent.empty()) all.lends = true;
+      if (&one != &guests_[0]) all.lent.push_back(std::move(one.lent));
+    }
     return all;
+  }
+
+  // To a rank what each other lends; then a word of none, which says that this is all.
+  void hand_on_lent(int to, int line) const {
+    for (int rank = 0; rank < at_.size; ++rank) {
+      std::vector<int> files;
+      if (rank == 0 && at_.lends != nullptr)
+        for (const lent_file& one : *at_.lends) files.push_back(one.file.get());
+      for (const descriptor& one : guests_[static_cast<std::size_t>(rank)].lent)
+        files.push_back(one.get());
+      const lender word{rank, static_cast<std::int32_t>(files.size())};
+      if (rank != to && !files.empty())
+        send_packet(line, &word, sizeof word, files.data(), files.size());
+    }
+    const lender last{-1, 0};
+    send_packet(line, &last, sizeof last, nullptr, 0);
   }
 
   // Of a size that nobody changes any more, and taken from the system now: a page that is not there
@@ -315,20 +353,38 @@ class visitor {
         fail_io("a descriptor of each rank's process", EMFILE);
       for (descriptor& one : handed) all.processes.push_back(std::move(one));
     }
+    take_lent(all);
     return all;
   }
 
  private:
+  void take_lent(company& all) {
+    all.lent.resize(static_cast<std::size_t>(at_.size));
+    all.lends = at_.lends != nullptr;
+    while (true) {
+      lender word{};
+      std::vector<descriptor> handed;
+      if (!receive(line_.get(), &word, sizeof word, handed, answered_by_))
+        fail_peer(0, "rank 0 until all have come", "rank 0 gone");
+      if (word.rank < 0) return;
+      if (handed.size() != static_cast<std::size_t>(word.files))
+        fail_io("a descriptor of each file that a rank lends", EMFILE);
+      all.lent[static_cast<std::size_t>(word.rank)] = std::move(handed);
+      all.lends = true;
+    }
+  }
+
   // False: rank 0 is not there, gave up, or was of another rendezvous that is over.
   bool knock(welcome& answer, std::vector<descriptor>& handed) {
     line_ = connect_by(path_, until_);
     if (!line_ && !until_.is_over()) fail_io("a socket", errno);
     if (!line_) throw not_there{missing_};
     const hello mine = hello_of(at_);
-    const int own = process_.get();
+    int own[1 + most_lent_files] = {process_.get()};
+    for (std::size_t i = 0; i < mine.lends; ++i) own[1 + i] = (*at_.lends)[i].file.get();
     handed.clear();
-    if (!send_packet(line_.get(), &mine, sizeof mine, &own, 1) ||
-        !receive(line_.get(), &answer, sizeof answer, handed, answered_by_))
+    if (!send_packet(line_.get(), &mine, sizeof mine, own, 1 + mine.lends) ||
+        !receive(line_.get(), &answer, sizeof answer, handed, answered_by_, least_welcome))
       return false;
     if (answer.missing.lowest() < 0) return true;
     missing_ = answer.missing;

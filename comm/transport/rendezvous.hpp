@@ -1,5 +1,5 @@
 // A rendezvous: ranks that are processes of one host find each other by a name, and leave with
-// memory that all of them see and a descriptor of each other's process.
+// memory that all of them see, a descriptor of each other's process, and the files that ranks lend.
 //
 // Rank 0 listens on a socket in a folder that is this user's alone; the others connect, say who they
 // are and hand over a descriptor of their process; when all have come, rank 0 makes a file in memory
@@ -11,11 +11,12 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
-#include "comm/transport/packet.hpp"
 #include "comm/transport/transport.hpp"
+#include "comm/transport/windows.hpp"
 
 namespace velo::comm {
 
@@ -25,13 +26,16 @@ struct meeting_place {
   std::int64_t timeout_ns;
   std::uint64_t slot_bytes;           // rank 0's holds for all
   std::function<void()> glance = {};  // as of a deadline
+  std::shared_ptr<const lent_files> lends = {};
 };
 
 struct company {
   descriptor memory;  // of shared_area::bytes_for
   std::uint64_t slot_bytes = 0;
-  std::uint64_t identity = 0;         // another one at each rendezvous
-  std::vector<descriptor> processes;  // of each rank
+  std::uint64_t identity = 0;                 // another one at each rendezvous
+  std::vector<descriptor> processes;          // of each rank
+  std::vector<std::vector<descriptor>> lent;  // files of each rank; of oneself none
+  bool lends = false;                         // some rank does
 };
 
 // Throws not_there, PEER (ranks with other terms), STATE (a rendezvous of that name is under way), IO,

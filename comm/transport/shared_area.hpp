@@ -55,6 +55,7 @@ struct rank_state {
       line) std::atomic<std::uint32_t> touching;  // we use tensors of peers now (shared_relay.hpp)
   alignas(line) std::atomic<std::uint64_t> done;  // the last operation completed
   std::atomic<std::uint32_t> left;
+  std::atomic<std::uint64_t> in_place;  // operations whose tensors were read where they lie
   // Attempts to go on without those that are gone; and who goes on, by attempt.
   alignas(line) std::atomic<std::uint64_t> shrinks;
   rank_set proposed[2];

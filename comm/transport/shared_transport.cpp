@@ -48,11 +48,12 @@ void carry_out(meeting& m) {
 
 shared_transport::shared_transport(const setting& set, const shared_area& area,
                                    std::shared_ptr<void> memory, std::unique_ptr<peer_watch> watch,
-                                   std::shared_ptr<hall> parts)
+                                   std::shared_ptr<hall> parts, std::unique_ptr<windows> lent)
     : kind_(set.kind),
       memory_(std::move(memory)),
       watch_(std::move(watch)),
       parts_(std::move(parts)),
+      lent_(std::move(lent)),
       at_{area,
           set.rank,
           set.timeout_ns,
@@ -62,7 +63,9 @@ shared_transport::shared_transport(const setting& set, const shared_area& area,
           0,
           0,
           std::vector<char>(2 * static_cast<std::size_t>(area.ranks())),
-          std::vector<std::uint64_t>(static_cast<std::size_t>(area.ranks()))} {}
+          std::vector<std::uint64_t>(static_cast<std::size_t>(area.ranks()))} {
+  at_.lent = lent_.get();
+}
 
 // Those that wait for us learn of it at once.
 shared_transport::~shared_transport() {

@@ -26,9 +26,10 @@ class shared_transport final : public transport {
     int rank;
     std::int64_t timeout_ns;
   };
-  // memory: keeps the area mapped. watch: may be nullptr.
+  // memory: keeps the area mapped. watch, lent: may be nullptr.
   shared_transport(const setting& set, const shared_area& area, std::shared_ptr<void> memory,
-                   std::unique_ptr<peer_watch> watch, std::shared_ptr<hall> parts);
+                   std::unique_ptr<peer_watch> watch, std::shared_ptr<hall> parts,
+                   std::unique_ptr<windows> lent = nullptr);
   ~shared_transport() override;
 
   velo_transport kind() const noexcept override { return kind_; }
@@ -48,6 +49,9 @@ class shared_transport final : public transport {
   bool failed(fault& why) const noexcept override { return at_.area.noted(why); }
   std::unique_ptr<transport> part(const part_terms& of) override;
   std::unique_ptr<transport> shrink(const part_terms& of) override;
+  std::uint64_t in_place() const noexcept override {
+    return at_.area.state(at_.rank).in_place.load(std::memory_order_relaxed);
+  }
   void describe(std::string& json) const override;
 
  private:
@@ -58,6 +62,7 @@ class shared_transport final : public transport {
   const std::shared_ptr<void> memory_;
   const std::unique_ptr<peer_watch> watch_;
   const std::shared_ptr<hall> parts_;
+  const std::unique_ptr<windows> lent_;
   place at_;
   std::uint64_t shrinks_ = 0;  // attempts
 };

@@ -47,7 +47,8 @@ class process_watch final : public peer_watch {
 // By a name that follows from the group and the ranks.
 class names_hall final : public hall {
  public:
-  explicit names_hall(std::uint64_t identity) : identity_(identity) {}
+  names_hall(std::uint64_t identity, std::shared_ptr<const lent_files> lends)
+      : identity_(identity), lends_(std::move(lends)) {}
 
   std::unique_ptr<transport> meet(const part_terms& of,
                                   const std::function<void()>& glance) override {
@@ -57,11 +58,12 @@ class names_hall final : public hall {
     const core::text name("part-%016llx-%016llx", static_cast<unsigned long long>(identity_),
                           static_cast<unsigned long long>(hash));
     return join({name.buffer, of.place, static_cast<int>(of.ranks.size()), of.timeout_ns,
-                 of.slot_bytes, glance});
+                 of.slot_bytes, glance, lends_});
   }
 
  private:
   const std::uint64_t identity_;
+  const std::shared_ptr<const lent_files> lends_;  // to the parts, too
 };
 
 std::unique_ptr<transport> join(const meeting_place& at) {
@@ -79,9 +81,11 @@ std::unique_ptr<transport> join(const meeting_place& at) {
 #endif
   const shared_area area(memory, at.size, slot, core::sleepers::of_any_process);
   auto watch = std::make_unique<process_watch>(std::move(all.processes), area, at.rank);
+  std::unique_ptr<windows> lent;
+  if (all.lends) lent = std::make_unique<windows>(at.lends, std::move(all.lent));
   return std::make_unique<shared_transport>(
       shared_transport::setting{VELO_TRANSPORT_SHM, at.rank, at.timeout_ns}, area, std::move(kept),
-      std::move(watch), std::make_shared<names_hall>(all.identity));
+      std::move(watch), std::make_shared<names_hall>(all.identity, at.lends), std::move(lent));
 }
 
 }  // namespace

@@ -82,6 +82,9 @@ class transport {
   // others went on without this rank; UNSUPPORTED.
   virtual std::unique_ptr<transport> shrink(const part_terms& of);
 
+  // Operations so far whose tensors were read where they lie.
+  virtual std::uint64_t in_place() const noexcept { return 0; }
+
   // What is known of each rank: an array of objects.
   virtual void describe(std::string& json) const = 0;
 };

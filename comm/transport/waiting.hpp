@@ -10,6 +10,7 @@
 #include "comm/transport/lending.hpp"
 #include "comm/transport/peer_writer.hpp"
 #include "comm/transport/shared_area.hpp"
+#include "comm/transport/windows.hpp"
 #include "core/clock.hpp"
 
 namespace velo::comm {
@@ -31,6 +32,7 @@ struct place {
   peer_writer writer{};
   std::uint64_t posted = 0;  // steps that all ranks are known to have posted
   std::uint64_t owes = 0;    // a look at who came to this operation (attendance.hpp)
+  windows* lent = nullptr;   // where no rank lends memory
 };
 
 using core::now_ns;

@@ -27,6 +27,7 @@
 #ifndef VELO_GROUP_H
 #define VELO_GROUP_H
 
+#include "velo/pool.h"
 #include "velo/status.h"
 #include "velo/types.h"
 
@@ -95,12 +96,13 @@ typedef struct velo_group_desc {
   const struct velo_host_collectives* host; /* of HOST: copied */
   uint32_t flags;                           /* bits: VELO_GROUP_VERIFY; the same on all ranks */
   uint32_t reserved;
+  velo_pool pool; /* of SHM: a shared pool, whose tensors others read where they lie; or NULL */
 } velo_group_desc;
 
 #define VELO_GROUP_DESC_INIT                                                                       \
   {                                                                                                \
     sizeof(velo_group_desc), VELO_TRANSPORT_AUTO, 0, 600000000000, 512 << 10, 0, -1, -1, -1, 0, 0, \
-        0                                                                                          \
+        0, 0                                                                                       \
   }
 
 /* Makes a rank of a group, and meets the others: it returns when all have come, or within the deadline.
@@ -118,6 +120,12 @@ typedef struct velo_group_desc {
  * some have not come by the deadline, it goes on on a thread of its own, and a later call waits for the
  * same. A process that ends in the meantime, ends as MPI makes it.
  *
+ * A pool of SHM is of the kind VELO_POOL_SHARED, and must outlive the group and the parts made of it, which
+ * have it too; other ranks can read all of its memory. Where the tensors of all ranks lie in such pools,
+ * all_reduce (in and out), reduce_scatter, all_gather, all_to_all (even, not in place) and broadcast of
+ * 16 KiB and more, of a part where there are parts, copy nothing into the group's own memory; where one
+ * lies elsewhere they do, with the same bits. Other transports make no use of a pool.
+ *
  * HOST needs desc.host; rank and size are those of its functions, all of which get a deadline. No function
  * is called before this call, which makes the first ones.
  *
@@ -127,11 +135,11 @@ typedef struct velo_group_desc {
  * desc: copied; may be NULL for all defaults. group: receives the handle; destroy it with
  * velo_group_destroy.
  * Thread class: any. Errors: NULL (context, group, desc.name, desc.host and what it lacks), HANDLE,
- * STRUCT, ARGUMENT (also of the launcher's variables, a communicator that is none), UNSUPPORTED (a field
- * of newer headers; more than 1024 ranks; a transport that this call does not make; no plugin, or an MPI
- * it cannot use), NOT_FOUND (a plugin that is none of velo), ABI (a plugin of another release), STATE
- * (others meet by that name now), MEMORY, IO, PEER (ranks that did not come, or came twice, or with
- * another size or release). */
+ * STRUCT, ARGUMENT (also of the launcher's variables, a communicator that is none, a pool that is not
+ * shared), UNSUPPORTED (a field of newer headers; more than 1024 ranks; a transport that this call
+ * does not make; no plugin, or an MPI it cannot use), NOT_FOUND (a plugin that is none of velo), ABI
+ * (a plugin of another release), STATE (others meet by that name now), MEMORY, IO, PEER (ranks that
+ * did not come, or came twice, or with another size or release). */
 VELO_API velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
                                        velo_group* group);
 
@@ -153,7 +161,7 @@ VELO_API velo_status velo_group_create_local(const velo_context* contexts, int32
  * their other calls on the parent; it returns when all have come. The others have no part in it.
  * ranks: `count` of the parent's, each once, the caller's among them; a rank's place in the list is its
  * rank in the new group, in the context of its parent. desc: copied; what is said of transport, name,
- * rank and size follows from the parent, and is left as VELO_GROUP_DESC_INIT has it; NULL = all
+ * rank, size and pool follows from the parent, and is left as VELO_GROUP_DESC_INIT has it; NULL = all
  * defaults, with the parent's deadline. group: receives the handle. Neither group needs the other
  * afterwards.
  * Thread class: any. Errors: NULL (parent, ranks, group), HANDLE, STRUCT, ARGUMENT (count, a rank that
@@ -207,9 +215,9 @@ typedef struct velo_group_info {
 VELO_API velo_status velo_group_get_info(velo_group group, velo_group_info* info);
 
 /* Writes all that is known of a group as JSON: label, transport, rank, size, how far each rank has
- * come, and what ended the group, if anything did. buffer: caller's, capacity bytes, always
- * zero-terminated; may be NULL with capacity 0 to ask for the size. needed: receives the size with its
- * zero byte; may be NULL.
+ * come, how many collectives read tensors where they lie (in_place), and what ended the group, if
+ * anything did. buffer: caller's, capacity bytes, always zero-terminated; may be NULL with capacity 0
+ * to ask for the size. needed: receives the size with its zero byte; may be NULL.
  * Thread class: any. Errors: NULL (group; buffer with a capacity), HANDLE, STATE, MEMORY. */
 VELO_API velo_status velo_group_describe(velo_group group, char* buffer, uint64_t capacity,
                                          uint64_t* needed);

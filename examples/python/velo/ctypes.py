@@ -937,6 +937,7 @@ velo_group_desc._fields_ = [
     ("host", POINTER(velo_host_collectives)),
     ("flags", c_uint32),
     ("reserved", c_uint32),
+    ("pool", velo_pool),
 ]
 velo_group_desc._defaults_ = {"timeout_ns": 600000000000, "buffer": 524288, "rank": -1, "size": -1, "communicator": -1}
 velo_host_call._fields_ = [

@@ -1,0 +1,337 @@
+// Tensors in shared pools that peers read where they lie: the bits are those of staged ones, a tensor that
+// lies elsewhere has all stage, and what ends a group ends it there too.
+#include <fcntl.h>
+#include <sys/mman.h>
+
+#include "comm/json.hpp"
+#include "comm/lateness.hpp"
+#include "comm/processes.hpp"
+#include "comm/transport/windows.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1}, bf16{VELO_DTYPE_BFLOAT, 16, 1};
+
+// Memory of a pool, at a place that is not a line's beginning.
+class block {
+ public:
+  block(velo_pool pool, std::int64_t bytes, velo_lifetime lifetime = VELO_LIFETIME_DEFAULT)
+      : pool_(pool), bytes_(bytes + shift) {
+    velo_pool_request want = VELO_POOL_REQUEST_INIT;
+    want.bytes = static_cast<std::uint64_t>(bytes_);
+    want.lifetime = lifetime;
+    velo_pool_allocate(pool, &want, &memory_);
+  }
+  ~block() { velo_pool_free(pool_, memory_, static_cast<std::uint64_t>(bytes_), nullptr); }
+  block(const block&) = delete;
+  unsigned char* data() const { return static_cast<unsigned char*>(memory_) + shift; }
+
+ private:
+  static constexpr std::int64_t shift = 24;
+  velo_pool pool_;
+  std::int64_t bytes_;
+  void* memory_ = nullptr;
+};
+
+struct view {
+  view(unsigned char* data, std::int64_t count, velo_dtype dtype = f32)
+      : count(count), tensor{data, {VELO_DEVICE_CPU, 0}, 1, dtype, &this->count, nullptr, 0} {}
+  view(const view&) = delete;
+  const std::int64_t count;
+  const velo_tensor tensor;
+};
+
+// A rank whose group has a pool, with what a test asks for.
+struct pooled : member {
+  velo_pool pool = nullptr;
+
+  std::int64_t in_place() const {
+    std::uint64_t size = 0;
+    velo_group_describe(group, nullptr, 0, &size);
+    std::string text(size, 0);
+    velo_group_describe(group, text.data(), size, nullptr);
+    const std::size_t at = text.find("\"in_place\":");
+    return at == std::string::npos ? -1 : std::atoll(text.c_str() + at + 11);
+  }
+};
+
+velo_pool shared_pool() {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.kind = VELO_POOL_SHARED;
+  velo_pool made = nullptr;
+  velo_pool_create(&desc, &made);
+  return made;
+}
+
+void start_pooled(processes& ranks, int size, const std::function<ending(const pooled&)>& body,
+                  std::int64_t timeout_ms = 20000, int without = -1) {
+  const std::string name = processes::name();
+  for (int rank = 0; rank < size; ++rank)
+    ranks.start([=] {
+      pooled me;
+      me.rank = rank, me.size = size;
+      me.pool = shared_pool();
+      velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+      one.threads = 1;
+      velo_group_desc desc = group_desc(timeout_ms);
+      desc.transport = VELO_TRANSPORT_SHM;
+      desc.name = name.c_str();
+      desc.rank = rank, desc.size = size;
+      desc.pool = rank == without ? nullptr : me.pool;
+      velo_status done = velo_context_create(&one, &me.context);
+      if (done == VELO_OK) done = velo_context_stream(me.context, &me.stream);
+      if (done == VELO_OK) done = velo_group_create(me.context, &desc, &me.group);
+      if (done != VELO_OK) return ending_of(done);
+      const ending all = body(me);
+      velo_context_destroy(me.context);
+      velo_pool_destroy(me.pool);
+      return all;
+    });
+}
+
+enum class call {
+  all_reduce,
+  reduce_scatter,
+  reduce_scatter_v,
+  all_gather,
+  all_gather_v,
+  all_to_all,
+  broadcast
+};
+constexpr call calls[] = {call::all_reduce, call::reduce_scatter, call::reduce_scatter_v,
+                          call::all_gather, call::all_gather_v,   call::all_to_all,
+                          call::broadcast};
+
+// Of `each` elements for each rank, or of as many in uneven parts.
+velo_status carry_out(const member& me, call what, std::int64_t each, velo_dtype dtype,
+                      unsigned char* in, unsigned char* out) {
+  const std::int64_t all = each * me.size;
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(me.size), each);
+  counts[0] += each / 2, counts.back() -= each / 2;
+  const std::int64_t mine = counts[static_cast<std::size_t>(me.rank)];
+  const bool gathers = what == call::all_gather || what == call::all_gather_v,
+             scatters = what == call::reduce_scatter || what == call::reduce_scatter_v,
+             uneven = what == call::all_gather_v || what == call::reduce_scatter_v;
+  const std::int64_t part = uneven ? mine : each;
+  const view x(in, gathers ? part : all, dtype), y(out, scatters ? part : all, dtype);
+  switch (what) {
+    case call::all_reduce:
+      return velo_group_all_reduce(me.stream, me.group, nullptr, &x.tensor, &y.tensor);
+    case call::reduce_scatter:
+      return velo_group_reduce_scatter(me.stream, me.group, nullptr, &x.tensor, &y.tensor);
+    case call::reduce_scatter_v:
+      return velo_group_reduce_scatter_v(me.stream, me.group, nullptr, &x.tensor, counts.data(),
+                                         &y.tensor);
+    case call::all_gather:
+      return velo_group_all_gather(me.stream, me.group, &x.tensor, &y.tensor);
+    case call::all_gather_v:
+      return velo_group_all_gather_v(me.stream, me.group, &x.tensor, counts.data(), nullptr,
+                                     &y.tensor);
+    case call::all_to_all:
+      return velo_group_all_to_all(me.stream, me.group, &x.tensor, &y.tensor);
+    case call::broadcast:
+      std::memcpy(out, in, static_cast<std::size_t>(all * dtype.bits / 8));
+      return velo_group_broadcast(me.stream, me.group, me.size - 1, &y.tensor);
+  }
+  return VELO_OK;
+}
+
+void fill(unsigned char* at, std::int64_t count, velo_dtype dtype, int seed) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float value = static_cast<float>((i * 37 + seed * 101) % 1009) / 3;
+    if (dtype.bits == 32) std::memcpy(at + 4 * i, &value, 4);
+    const std::uint16_t half = velo::simd::to_bf16(value).bits;
+    if (dtype.bits == 16) std::memcpy(at + 2 * i, &half, 2);
+  }
+}
+
+// Every call on pool memory, into other memory of the pool and into its own where it may be, beside the
+// same on memory that is the process's own; how many differ, and how many were read in place.
+ending compare(const pooled& me, std::int64_t each, bool one_lies_elsewhere) {
+  ending said;
+  int seed = 0;
+  for (const velo_dtype dtype : {f32, bf16})
+    for (const call what : calls)
+      for (const velo_lifetime lifetime : {VELO_LIFETIME_DEFAULT, VELO_LIFETIME_LONG}) {
+        const std::int64_t count = 2 * each * me.size, bytes = count * dtype.bits / 8;
+        const block in(me.pool, bytes, lifetime), out(me.pool, bytes, lifetime);
+        std::vector<unsigned char> own_in(static_cast<std::size_t>(bytes)), own_out(own_in);
+        fill(own_in.data(), count, dtype, ++seed + 7 * me.rank);
+        std::memcpy(in.data(), own_in.data(), own_in.size());
+        std::memset(out.data(), 0, own_out.size());
+        const bool elsewhere = one_lies_elsewhere && me.rank == me.size - 1;
+        velo_status done = carry_out(me, what, each, dtype, own_in.data(), own_out.data());
+        if (done == VELO_OK)
+          done =
+              carry_out(me, what, each, dtype, elsewhere ? own_in.data() : in.data(), out.data());
+        if (done != VELO_OK) return ending_of(done);
+        said.value += std::memcmp(own_out.data(), out.data(), own_out.size()) != 0;
+        if (what != call::all_reduce) continue;
+        done = carry_out(me, what, each, dtype, in.data(), in.data());
+        if (done != VELO_OK) return ending_of(done);
+        said.value += std::memcmp(in.data(), own_out.data(),
+                                  static_cast<std::size_t>(each * me.size * dtype.bits / 8)) != 0;
+      }
+  said.calm_ns = me.in_place();
+  said.code = VELO_OK;
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("what lies in shared pools is read there, with the bits of what is staged") {
+  struct {
+    int size;
+    std::int64_t each;
+  } const cases[] = {{2, 8193}, {2, 300007}, {3, 16001}, {4, 8193}};
+  for (const auto [size, each] : cases) {
+    INFO(size << " ranks, " << each << " elements for each");
+    processes ranks;
+    start_pooled(ranks, size, [each = each](const pooled& me) { return compare(me, each, false); });
+    for (const ending& one : ranks.wait()) {
+      INFO(one.expected << ", " << one.got);
+      CHECK(one.code == VELO_OK);
+      CHECK(one.value == 0);
+      CHECK(one.calm_ns == 2 * 2 * 8);  // of two dtypes and lifetimes
+    }
+  }
+}
+
+TEST_CASE("a tensor that lies elsewhere has all of them staged, with the same bits") {
+  processes ranks;
+  start_pooled(ranks, 3, [](const pooled& me) { return compare(me, 8193, true); });
+  for (const ending& one : ranks.wait()) {
+    INFO(one.expected << ", " << one.got);
+    CHECK(one.code == VELO_OK);
+    CHECK(one.value == 0);
+    CHECK(one.calm_ns ==
+          2 * 2 * 2);  // of a broadcast's the root's alone is looked at; sums in place
+  }
+  start_pooled(
+      ranks, 3, [](const pooled& me) { return compare(me, 8193, false); }, 20000, 1);
+  for (const ending& one : ranks.wait()) {
+    INFO(one.expected << ", " << one.got);
+    CHECK(one.code == VELO_OK);
+    CHECK(one.value == 0);
+    CHECK(one.calm_ns == 2 * 2);  // broadcasts, whose root lends
+  }
+}
+
+TEST_CASE("parts and survivors read what lies in the pools of their parent's ranks") {
+  processes ranks;
+  start_pooled(ranks, 3, [](const pooled& me) {
+    const std::int64_t count = 20000;
+    const block x(me.pool, 4 * count);
+    fill(x.data(), count, f32, 0);
+    const view sum(x.data(), count);
+    const std::int32_t chosen[] = {2, 0};
+    pooled inside = me;
+    ending said;
+    if (me.rank != 1) {
+      if (velo_group_create_part(me.group, chosen, 2, nullptr, &inside.group) != VELO_OK)
+        return ending();
+      if (velo_group_all_reduce(me.stream, inside.group, nullptr, &sum.tensor, &sum.tensor) !=
+          VELO_OK)
+        return ending();
+      said.value = inside.in_place();
+      velo_group_destroy(inside.group);
+    }
+    if (velo_group_barrier(me.stream, me.group) != VELO_OK) return ending();
+    if (me.rank == 0) _exit(0);
+    if (velo_group_all_reduce(me.stream, me.group, nullptr, &sum.tensor, &sum.tensor) !=
+            VELO_ERR_PEER ||
+        velo_group_shrink(me.group, nullptr, &inside.group) != VELO_OK)
+      return ending();
+    fill(x.data(), count, f32, me.rank);
+    said.code = velo_group_all_reduce(me.stream, inside.group, nullptr, &sum.tensor, &sum.tensor);
+    said.value += inside.in_place();
+    return said;
+  });
+  const std::vector<ending> all = ranks.wait();
+  CHECK(all[1].code == VELO_OK);
+  CHECK(all[1].value == 1);
+  CHECK(all[2].code == VELO_OK);
+  CHECK(all[2].value == 2);
+}
+
+TEST_CASE("a rank killed while others read its memory is named to them, within 150 ms") {
+  processes ranks;
+  start_pooled(ranks, 3, [](const pooled& me) {
+    const std::int64_t count = 1 << 20;
+    const block x(me.pool, 4 * count), y(me.pool, 4 * count);
+    const view in(x.data(), count), out(y.data(), count);
+    while (true) {
+      const velo_status done =
+          velo_group_all_reduce(me.stream, me.group, nullptr, &in.tensor, &out.tensor);
+      if (done == VELO_OK) continue;
+      ending said = ending_of(done);
+      said.value = me.in_place();
+      return said;
+    }
+  });
+  const lateness late_by;
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  REQUIRE(kill(ranks.pid(1), SIGKILL) == 0);
+  const std::int64_t killed = monotonic_ns();
+  const std::vector<ending> all = ranks.wait();
+  for (const int rank : {0, 2}) {
+    const ending& one = all[static_cast<std::size_t>(rank)];
+    INFO(one.expected << ", " << one.got << ", " << one.cause);
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.rank == 1);
+    CHECK(one.value > 0);
+    CHECK(static_cast<double>(one.at_ns - killed) / 1e6 < 150 + late_by.of_ms(4));
+  }
+}
+
+TEST_CASE("a pool that is not shared, or is no pool, makes no group") {
+  processes ranks;
+  ranks.start([] {
+    ending said;
+    velo_context context = nullptr;
+    velo_pool ordinary = nullptr;
+    if (velo_context_create(nullptr, &context) != VELO_OK ||
+        velo_pool_create(nullptr, &ordinary) != VELO_OK)
+      return said;
+    velo_group_desc desc = group_desc();
+    desc.pool = ordinary;
+    velo_group made = nullptr;
+    said = ending_of(velo_group_create(context, &desc, &made));
+    velo_pool_destroy(ordinary);
+    said.value = velo_group_create(context, &desc, &made);
+    velo_context_destroy(context);
+    return said;
+  });
+  const ending one = ranks.wait()[0];
+  CHECK(one.code == VELO_ERR_ARGUMENT);
+  CHECK(std::string(one.expected).find("VELO_POOL_SHARED") != std::string::npos);
+  CHECK(one.value == VELO_ERR_HANDLE);
+}
+
+TEST_CASE("a window grows with what is read through it, and never beyond its file") {
+  using velo::comm::descriptor;
+  using velo::comm::windows;
+  constexpr std::int64_t size = std::int64_t{8} << 20;
+  descriptor file(memfd_create("velo_test", MFD_CLOEXEC));
+  REQUIRE(ftruncate(file.get(), size) == 0);
+  char* begin =
+      static_cast<char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0));
+  for (std::int64_t at = 0; at < size; at += 4096) begin[at] = static_cast<char>(at / 4096 % 127);
+  auto own = std::make_shared<velo::comm::lent_files>();
+  own->push_back({descriptor(dup(file.get())), begin, std::uint64_t{1} << 30});
+  std::vector<std::vector<descriptor>> peers(2);
+  peers[1].push_back(std::move(file));
+  windows all(own, std::move(peers));
+
+  CHECK(all.find(begin - 1, 1) == windows::nowhere);
+  CHECK(all.find(begin + 10, (std::int64_t{1} << 30) - 9) == windows::nowhere);
+  CHECK(all.find(nullptr, 0) == windows::unread);
+  CHECK(windows(nullptr, {}).find(begin, 1) == windows::nowhere);
+  bool same = true;
+  for (const std::int64_t at : {std::int64_t{4096}, size / 2, size - 4096, std::int64_t{0}})
+    same = same && *all.at(1, all.find(begin + at, 4096), 4096) == begin[at];
+  CHECK(same);
+  munmap(begin, size);
+}
