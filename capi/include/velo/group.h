@@ -118,7 +118,8 @@ typedef struct velo_group_desc {
  * MPI, this does, and finalizes it when the process ends; MPI of the host must allow calls from any thread
  * (MPI_THREAD_MULTIPLE). MPI_Init waits for all processes of the job, and nothing can call it back: where
  * some have not come by the deadline, it goes on on a thread of its own, and a later call waits for the
- * same. A process that ends in the meantime, ends as MPI makes it.
+ * same; until it is over it may change the environment, which a new context reads. A process that ends in
+ * the meantime, ends as MPI makes it.
  *
  * A pool of SHM is of the kind VELO_POOL_SHARED, and must outlive the group and the parts made of it, which
  * have it too; other ranks can read all of its memory. Where the tensors of all ranks lie in such pools,
