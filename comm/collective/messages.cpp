@@ -13,6 +13,7 @@
 #include <cstring>
 
 #include "comm/collective/calls.hpp"
+#include "comm/transport/wait_notes.hpp"
 #include "comm/transport/waiting.hpp"
 #include "core/context.hpp"
 
@@ -142,6 +143,8 @@ class traffic {
           at_, [this] { return progress_ || move(); },
           [this](std::int64_t waited) { look_around(waited); },
           [this](std::int64_t ns) { listen(ns); });
+      if (noted_) forget_waits(at_.area, at_.rank);
+      noted_ = false;
     }
     const auto is_over = [](const message& m) { return m.moved == m.bytes; };
     at_.started.erase(std::remove_if(at_.started.begin(), at_.started.end(), is_over),
@@ -277,8 +280,10 @@ class traffic {
     if (waited < at_.timeout_ns) return;
     fault why = fault_of(first);
     why.kind = fault::how::late;
+    rank_set open;
     for (std::size_t i = first_; i < count(); ++i)
-      if (!is_done(i)) why.culprits.add(one(i).peer);
+      if (!is_done(i)) open.add(one(i).peer);
+    why.culprits = to_blame(at_.area, at_.rank, open);
     end_group(at_, why);
   }
   const message& first_open() const {
@@ -287,8 +292,15 @@ class traffic {
     return one(i);
   }
 
+  void note() {
+    for (std::size_t i = first_; i < count(); ++i)
+      if (!is_done(i)) note_wait(at_.area, at_.rank, one(i).peer, one(i).receives);
+    noted_ = true;
+  }
+
   void listen(std::int64_t ns) {
     rank_state& me = at_.area.state(at_.rank);
+    if (!noted_) note();
     const std::uint64_t rung = me.bell.load(std::memory_order_acquire);
     me.listening.store(1, std::memory_order_seq_cst);
     progress_ = progress_ || move();  // look_around may have moved something just now
@@ -302,6 +314,7 @@ class traffic {
   const std::int64_t room_;  // of a slot
   std::size_t own_, first_;
   bool progress_ = false;
+  bool noted_ = false;  // whom we wait for
 };
 
 }  // namespace

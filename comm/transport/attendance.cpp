@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/transport/wait_notes.hpp"
+
 namespace velo::comm {
 
 void attendance::meet() {
@@ -54,8 +56,10 @@ void attendance::wait_longer(int peer, word by, std::uint64_t wanted) {
     if (waited < at_.timeout_ns) return;
     fault why = fault_now();
     why.kind = fault::how::late;
-    why.culprits = late_ranks(by, wanted);
-    if (why.culprits.lowest() >= 0) end_group(at_, why);
+    const rank_set late = late_ranks(by, wanted);
+    if (late.lowest() < 0) return;
+    why.culprits = to_blame(at_.area, rank, late);
+    end_group(at_, why);
   };
   wait_until(at_, there, around,
              [&](std::int64_t ns) { at_.area.sleep(peer, awaited, wanted, ns); });

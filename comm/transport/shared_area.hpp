@@ -44,6 +44,13 @@ struct alignas(line) fault_note {
   fault what;
 };
 
+// Whom a rank that sleeps waits for in messages (wait_notes.hpp): a bit for each peer.
+struct alignas(line) wait_note {
+  static constexpr int words = most_ranks / 64;
+  std::atomic<std::uint64_t> comes[words];  // something is to come from it
+  std::atomic<std::uint64_t> goes[words];   // it is to take something
+};
+
 struct rank_state {
   mailbox boxes[mailbox::count];
   alignas(line) std::atomic<std::uint64_t> steps;     // posted, since the group began
@@ -59,6 +66,7 @@ struct rank_state {
   // Attempts to go on without those that are gone; and who goes on, by attempt.
   alignas(line) std::atomic<std::uint64_t> shrinks;
   rank_set proposed[2];
+  wait_note waits;
   fault_note note;
 };
 

@@ -208,6 +208,53 @@ TEST_CASE("a message that is not as expected, does not come or is not taken ends
   }
 }
 
+TEST_CASE("a rank that waits itself is not named, but the one that all wait for") {
+  enum class last { receives, exchanges, meets };
+  for (const last how : {last::receives, last::exchanges, last::meets}) {
+    INFO("rank 2: " << static_cast<int>(how));
+    const local_ranks ranks(3, group_desc(200));
+    const std::vector<said> all = ranks.run([&](int rank) {
+      std::vector<std::int32_t> x(100), y(1 << 20);
+      const std::int64_t hundred = 100, many = 1 << 20;
+      const velo_tensor few = ints(x, hundred), much = ints(y, many);
+      if (rank == 0) return velo_status{VELO_OK};  // never comes
+      const velo_stream stream = ranks.stream(rank);
+      const velo_group group = ranks.group(rank);
+      if (rank == 1) {  // whose own deadline is the later one
+        std::this_thread::sleep_for(std::chrono::milliseconds(60));
+        return velo_group_receive(stream, group, 0, &few);
+      }
+      const velo_group_message both[] = {{&few, 1, VELO_MESSAGE_RECEIVE},
+                                         {&much, 0, VELO_MESSAGE_SEND}};
+      if (how == last::receives) return velo_group_receive(stream, group, 1, &few);
+      if (how == last::exchanges) return velo_group_exchange(stream, group, both, 2);
+      return velo_group_barrier(stream, group);
+    });
+    for (const int rank : {1, 2}) {
+      const said& one = all[static_cast<std::size_t>(rank)];
+      INFO("rank " << rank << ": " << one.expected);
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.rank == 0);
+      CHECK(one.got == "rank 0 not there");
+    }
+  }
+}
+
+TEST_CASE("where ranks wait for each other alone, those that are waited for are named") {
+  const local_ranks ranks(2, group_desc(100));
+  const std::vector<said> all = ranks.run([&](int rank) {
+    std::vector<std::int32_t> x(100);
+    const std::int64_t hundred = 100;
+    const velo_tensor few = ints(x, hundred);
+    if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(30));
+    return velo_group_receive(ranks.stream(rank), ranks.group(rank), 1 - rank, &few);
+  });
+  for (const said& one : all) {
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.got == "rank 1 not there");  // by the word of rank 0, which waited first
+  }
+}
+
 TEST_CASE("messages that make no sense are refused by name") {
   const local_ranks ranks(3);
   std::vector<std::int32_t> x(100);

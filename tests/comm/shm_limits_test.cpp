@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -14,6 +13,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "comm/board.hpp"
 #include "comm/every_call.hpp"
 #include "comm/processes.hpp"
 
@@ -24,25 +24,6 @@ namespace {
 std::string folder_of(uid_t user) {
   return "/tmp/velo-" + std::to_string(user);
 }
-
-void pause_ms(int ms) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(ms));
-}
-
-// Numbers that the children of a test share with it.
-struct board {
-  board() {
-    void* memory = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    REQUIRE(memory != MAP_FAILED);
-    at = new (memory) std::atomic<std::int64_t>[16]();
-  }
-  ~board() { munmap(at, 4096); }
-  board(const board&) = delete;
-  void await(int place, std::int64_t least) const {
-    while (at[place] < least) pause_ms(1);
-  }
-  std::atomic<std::int64_t>* at;
-};
 
 rlimit limit_of(int what) {
   rlimit now{};

@@ -19,10 +19,17 @@
 
 namespace velo::comm {
 
-// What one rank tells all others of a group: that it has left, where nothing is at fault.
+// What one rank tells all others of a group.
 struct notice {
+  enum class what : std::int32_t {
+    left,
+    ended,  // the group: why
+    waits,  // half its deadline by now, for why.culprits
+    goes_on
+  };
   std::uint64_t group = 0;
   std::int32_t from = 0;
+  what kind = what::left;
   fault why;
 };
 

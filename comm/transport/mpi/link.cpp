@@ -13,6 +13,7 @@
 #include <new>
 #include <utility>
 
+#include "comm/transport/blame.hpp"
 #include "core/cpu.hpp"
 #include "core/round_up.hpp"
 
@@ -67,7 +68,8 @@ mpi_link::mpi_link(setting set)
       timeout_ns_(set.timeout_ns),
       spin_ns_(size_ <= core::usable_threads() ? spin_for : 0),
       number_(set.number),
-      left_(new std::atomic<bool>[members_.size()]()) {
+      left_(new std::atomic<bool>[members_.size()]()),
+      waits_(members_.size()) {
   map(set.buffer);
   const bool whole = set.members.empty();
   if (whole) {
@@ -84,10 +86,7 @@ mpi_link::mpi_link(setting set)
 }
 
 mpi_link::~mpi_link() {
-  notice leaving;
-  leaving.group = number_;
-  leaving.from = rank_;
-  if (!failed_) hub_->tell(leaving, members_);
+  if (!failed_) hub_->tell({number_, rank_, notice::what::left, {}}, members_);
   hub_->remove(number_);
 }
 
@@ -267,7 +266,7 @@ void mpi_link::pause(std::int64_t waited) const noexcept {
 // What can come instead of the messages: ranks that left or are gone, the deadline. Who left has sent
 // before what it owed, and what begins came before the word that it left; which another thread may
 // have read since the messages were looked at: then they are looked at again.
-void mpi_link::raise_if_over(const awaited& all, const fault& doing, std::int64_t waited,
+void mpi_link::raise_if_over(const awaited& all, const fault& doing, bool is_late,
                              std::uint64_t departures_before) {
   fault why = doing;
   why.timeout_ns = timeout_ns_;
@@ -290,10 +289,32 @@ void mpi_link::raise_if_over(const awaited& all, const fault& doing, std::int64_
                   why.culprits.lowest());
     end_and_raise(why);
   }
-  if (waited < timeout_ns_) return;
+  if (!is_late) return;
   why.kind = fault::how::late;
-  for (const int peer : all.comes.empty() ? all.goes : all.comes) why.culprits.add(peer);
+  {
+    const std::lock_guard<std::mutex> lock(lock_);
+    why.culprits = to_blame(size_, rank_, all.ranks(), [this](int peer, rank_set& by) {
+      by = waits_[static_cast<std::size_t>(peer)];
+      return by.lowest() >= 0;
+    });
+  }
   end_and_raise(why);
+}
+
+rank_set mpi_link::awaited::ranks() const {
+  rank_set some;
+  for (const int peer : comes.empty() ? goes : comes) some.add(peer);
+  return some;
+}
+
+void mpi_link::tell_waits(const awaited& all) noexcept {
+  notice one{number_, rank_, notice::what::waits, {}};
+  one.why.culprits = all.ranks();
+  hub_->tell(one, members_);
+}
+
+void mpi_link::tell_goes_on() noexcept {
+  hub_->tell({number_, rank_, notice::what::goes_on, {}}, members_);
 }
 
 void mpi_link::end_broken(int peer, const fault& doing, const char* why) {
@@ -330,11 +351,7 @@ void mpi_link::note(const fault& why) noexcept {
 void mpi_link::end(const fault& why) noexcept {
   if (failed_) return;
   note(why);
-  notice all;
-  all.group = number_;
-  all.from = rank_;
-  all.why = why;
-  hub_->tell(all, members_);
+  hub_->tell({number_, rank_, notice::what::ended, why}, members_);
 }
 
 void mpi_link::end_and_raise(const fault& why) {
@@ -344,8 +361,13 @@ void mpi_link::end_and_raise(const fault& why) {
 }
 
 void mpi_link::read(const notice& one) noexcept {
-  if (one.why.kind != fault::how::none) return note(one.why);
+  if (one.kind == notice::what::ended) return note(one.why);
   if (one.from < 0 || one.from >= size_) return;
+  if (one.kind != notice::what::left) {
+    const std::lock_guard<std::mutex> lock(lock_);
+    waits_[static_cast<std::size_t>(one.from)] = one.why.culprits;  // none: it goes on
+    return;
+  }
   departures_.fetch_add(1, std::memory_order_release);
   left_[static_cast<std::size_t>(one.from)].store(true, std::memory_order_release);
 }

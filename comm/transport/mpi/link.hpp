@@ -3,7 +3,8 @@
 // What MPI reads or writes is never the caller's: an operation may end while messages are under way,
 // because a rank is gone, and their bytes then stay behind in the care of the hub. Messages of a kind
 // between two ranks arrive in the order in which they were sent; nobody waits beyond the deadline for
-// a rank from which nothing comes. The group's thread alone sends and waits; a fault may come from any.
+// a rank from which nothing comes. Who has waited for half of it says for whom: so who is awaited, but
+// waits itself, is not named for it. The group's thread alone sends and waits; a fault may come from any.
 #pragma once
 
 #include <atomic>
@@ -17,6 +18,8 @@
 #include "comm/transport/waiting.hpp"
 
 namespace velo::comm {
+
+inline constexpr std::int64_t word_ns = 5000000;  // until what a rank tells has come to all
 
 // Kinds of messages, each in an order of its own.
 enum class flow : int { opening, data, message, part };
@@ -86,6 +89,7 @@ class mpi_link final : public notice_reader {
   struct awaited {
     std::vector<int> comes, goes;  // from and to whom
     bool begins = false;           // what comes was sent before a rank left, or never
+    rank_set ranks() const;        // that are waited for
   };
   template <class Move, class Tell>
   void wait(const fault& doing, Move&& move, Tell&& tell);
@@ -114,9 +118,11 @@ class mpi_link final : public notice_reader {
   void raise_if_unmade() const;
   motion advance(batch& all, const fault& doing);
   std::uint64_t departures() const noexcept { return departures_.load(std::memory_order_acquire); }
-  void raise_if_over(const awaited& all, const fault& doing, std::int64_t waited,
+  void raise_if_over(const awaited& all, const fault& doing, bool is_late,
                      std::uint64_t departures_before);
   void pause(std::int64_t waited) const noexcept;
+  void tell_waits(const awaited& all) noexcept;
+  void tell_goes_on() noexcept;
   [[noreturn]] void end_broken(int peer, const fault& doing, const char* why);
   [[noreturn]] void end_and_raise(const fault& why);
   char* place(int index) const noexcept {
@@ -138,8 +144,9 @@ class mpi_link final : public notice_reader {
   std::atomic<std::uint64_t> departures_{0};  // ranks that left, counted before left_ says so
   std::size_t slot_ = 0;
   std::shared_ptr<char> memory_;
-  mutable std::mutex lock_;  // guards fault_
+  mutable std::mutex lock_;  // guards the next two
   fault fault_;
+  std::vector<rank_set> waits_;  // of each rank: for whom, as it says
   std::atomic<bool> failed_{false};
 };
 
@@ -148,15 +155,23 @@ void mpi_link::wait(const fault& doing, Move&& move, Tell&& tell) {
   for (int i = 0; i < 256; ++i)  // some ten microseconds
     if (move() == motion::all) return;
   std::int64_t since = now_ns();
+  std::int64_t told = 0;  // when: that we wait
   while (true) {
     hub_->poll();
     const std::uint64_t before = departures();
     const motion moved = move();
+    if (told != 0 && moved != motion::none) tell_goes_on();
     if (moved == motion::all) return;
     const std::int64_t now = now_ns();
-    if (moved == motion::some) since = now;
+    if (moved == motion::some) since = now, told = 0;
     is_met_ ? raise_if_failed() : raise_if_unmade();
-    if (now - since >= yield_ns) raise_if_over(tell(), doing, now - since, before);
+    if (now - since >= yield_ns) {
+      const awaited all = tell();
+      if (told == 0 && is_met_ && now - since >= timeout_ns_ / 2) told = now, tell_waits(all);
+      // Where nobody ran for so long, all hear of each other first.
+      const bool is_late = now - since >= timeout_ns_ && (!is_met_ || now - told >= word_ns);
+      raise_if_over(all, doing, is_late, before);
+    }
     pause(now - since);
   }
 }

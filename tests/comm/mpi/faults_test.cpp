@@ -1,8 +1,4 @@
-// Ranks that mpirun started, some of which are late, leave, abort, disagree or are killed.
-#include <signal.h>
-#include <unistd.h>
-
-#include <cstdio>
+// Ranks that mpirun started, some of which are late, leave, abort or disagree.
 #include <thread>
 
 #include "comm/mpi/ranks.hpp"
@@ -138,20 +134,4 @@ TEST_CASE("a rank that leaves in good order is named as such", "[faults]") {
   if (all.me.rank == 1) return;
   CHECK(sum_of(all.me, 20000) == VELO_ERR_PEER);
   CHECK(last_got() == "rank 1 that left the group");
-}
-
-// A survivor's word is what the test looks for: mpirun reports the dead one as an error.
-TEST_CASE("a killed rank is named by the others, at once where it was of their host", "[killed]") {
-  joined all;
-  CHECK(sum_of(all.me, 100) == VELO_OK);
-  if (all.me.rank == 1) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    raise(SIGKILL);
-  }
-  velo_status done = VELO_OK;
-  while (done == VELO_OK) done = sum_of(all.me, 300000);
-  CHECK(done == VELO_ERR_PEER);
-  CHECK(last_got() == "rank 1 whose process ended");
-  if (done == VELO_ERR_PEER && last_got() == "rank 1 whose process ended" && all.me.rank == 0)
-    std::fprintf(stderr, "the survivors know\n");
 }

@@ -1,0 +1,112 @@
+// A rank over MPI that is stopped, or killed, in the middle of whatever ranks do together.
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+#include "comm/every_call.hpp"
+#include "comm/lateness.hpp"
+#include "comm/mpi/ranks.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+using clock_type = std::chrono::steady_clock;
+
+std::vector<named_call> all_calls() {
+  std::vector<named_call> all = every_call();
+  all.push_back(send_and_receive());
+  return all;
+}
+
+// VELO_TEST_CALLS: the one of that name, or "all".
+std::vector<named_call> calls_to_try() {
+  const char* said = std::getenv("VELO_TEST_CALLS");
+  const std::string which = said != nullptr ? said : "all_reduce";
+  std::vector<named_call> some;
+  for (const named_call& one : all_calls())
+    if (which == "all" || which == one.name) some.push_back(one);
+  REQUIRE(!some.empty());
+  return some;
+}
+
+std::vector<std::int64_t> processes_of(const rank_of_group& me) {
+  const std::int64_t one = 1, all = me.size;
+  std::int64_t own = getpid();
+  std::vector<std::int64_t> each(at(all));
+  const velo_tensor in{&own, {VELO_DEVICE_CPU, 0}, 1, i64, &one, nullptr, 0},
+      out{each.data(), {VELO_DEVICE_CPU, 0}, 1, i64, &all, nullptr, 0};
+  REQUIRE(velo_group_all_gather(me.stream, me.group, &in, &out) == VELO_OK);
+  return each;
+}
+
+velo_status repeat(const named_call& is, const rank_of_group& me, bool plans) {
+  call_tensors v(70000, 3);
+  velo_status done = VELO_OK;
+  while (done == VELO_OK) done = is.call({me.stream, me.group, me.rank, plans}, v);
+  return done;
+}
+
+}  // namespace
+
+TEST_CASE("a rank stopped inside any collective over MPI is named at the deadline", "[stopped]") {
+  const joined jobs;
+  const std::vector<std::int64_t> processes = processes_of(jobs.me);
+  const std::vector<named_call> calls = calls_to_try();
+  for (std::size_t i = 0; i < calls.size(); ++i)
+    for (const bool plans : {false, true}) {
+      const int victim = static_cast<int>((i + plans) % 3);
+      INFO(calls[i].name << (plans ? ", planned" : "") << ": rank " << victim);
+      const joined all(over_mpi(400));
+      const lateness late_by;
+      std::atomic<bool> over{false};
+      clock_type::time_point stopped;
+      std::thread other;
+      if (all.me.rank == (victim + 1) % 3)
+        other = std::thread([&] {
+          const auto process = static_cast<pid_t>(processes[at(victim)]);
+          std::this_thread::sleep_for(std::chrono::milliseconds(30));
+          stopped = clock_type::now();
+          kill(process, SIGSTOP);
+          while (!over) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the third rank knows, too
+          kill(process, SIGCONT);
+        });
+      const velo_status done = repeat(calls[i], all.me, plans);
+      const std::string got = last_got();
+      const auto now = clock_type::now();
+      over = true;
+      if (other.joinable()) {
+        other.join();
+        const std::chrono::duration<double, std::milli> took = now - stopped;
+        CHECK(took.count() < 400 + 20 + late_by.of_ms(2));
+      }
+      CHECK(done == VELO_ERR_PEER);
+      CHECK(got == "rank " + std::to_string(victim) + " not there");
+      REQUIRE(velo_group_barrier(jobs.me.stream, jobs.me.group) == VELO_OK);
+    }
+}
+
+// A survivor's word is what the test looks for: mpirun reports the dead one as an error.
+TEST_CASE("a rank killed inside any collective over MPI is named by the others", "[killed]") {
+  const joined all;
+  const std::vector<named_call> calls = calls_to_try();
+  REQUIRE(calls.size() == 1);
+  CHECK(sum_of(all.me, 100) == VELO_OK);
+  std::thread other;
+  if (all.me.rank == 1)
+    other = std::thread([] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      raise(SIGKILL);
+    });
+  const velo_status done = repeat(calls[0], all.me, false);
+  CHECK(done == VELO_ERR_PEER);
+  CHECK(last_got() == "rank 1 whose process ended");
+  if (done == VELO_ERR_PEER && last_got() == "rank 1 whose process ended" && all.me.rank == 0)
+    std::fprintf(stderr, "the survivors know\n");
+  if (other.joinable()) other.join();
+}

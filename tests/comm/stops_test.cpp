@@ -1,0 +1,105 @@
+// A rank that is stopped in the middle of whatever ranks do together: the others name it at the deadline,
+// and it is told the same when it goes on. VELO_STOPS=all: each rank, called and planned, of two sizes.
+#include <cstdlib>
+
+#include "comm/board.hpp"
+#include "comm/every_call.hpp"
+#include "comm/lateness.hpp"
+#include "comm/processes.hpp"
+
+using namespace velo::test;
+
+namespace {
+
+constexpr std::int64_t deadline_ms = 300;
+
+struct scene {
+  named_call is;
+  int victim;
+  bool plans;
+  std::int64_t part;
+};
+
+std::vector<scene> every_scene() {
+  std::vector<named_call> calls = every_call();
+  calls.push_back(send_and_receive());
+  std::vector<scene> all;
+  if (std::getenv("VELO_STOPS") == nullptr) {
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      all.push_back({calls[i], static_cast<int>(i % 3), i % 2 == 1, 70000});
+    return all;
+  }
+  for (const named_call& one : calls)
+    for (const int victim : {0, 1, 2})
+      for (const bool plans : {false, true})
+        for (const std::int64_t part : {1000, 70000}) all.push_back({one, victim, plans, part});
+  return all;
+}
+
+// Three processes that call one thing over and over until it fails.
+class play {
+ public:
+  explicit play(const scene& which) : is_(which) {
+    ranks_.start_all(3, group_desc(deadline_ms), [this](const member& me) {
+      call_tensors v(is_.part, 3);
+      ending all;
+      while (true) {
+        all = ending_of(is_.is.call({me.stream, me.group, me.rank, is_.plans}, v));
+        if (all.code != VELO_OK) break;
+        ++at_.at[rounds + me.rank];
+      }
+      ++at_.at[over];
+      return all;
+    });
+  }
+
+  void stop() {
+    for (int rank = 0; rank < 3; ++rank) at_.await(rounds + rank, 3);
+    REQUIRE(kill(ranks_.pid(is_.victim), SIGSTOP) == 0);
+    stopped_ = monotonic_ns();
+  }
+  // When the others know.
+  void go_on() {
+    at_.await(over, 2);
+    went_on_ = monotonic_ns();
+    REQUIRE(kill(ranks_.pid(is_.victim), SIGCONT) == 0);
+  }
+  void check(const lateness& late_by) {
+    const std::vector<ending> all = ranks_.wait();
+    for (int rank = 0; rank < 3; ++rank) {
+      const ending& one = all[static_cast<std::size_t>(rank)];
+      INFO(is_.is.name << (is_.plans ? ", planned" : "") << " of " << is_.part << ", rank " << rank
+                       << ": expected " << one.expected << ", got " << one.got);
+      CHECK(one.code == VELO_ERR_PEER);
+      CHECK(one.rank == is_.victim);
+      CHECK(std::string(one.got) == "rank " + std::to_string(is_.victim) + " not there");
+      if (rank == is_.victim) continue;
+      const double took = static_cast<double>(one.at_ns - stopped_) / 1e6;
+      CHECK(took < deadline_ms + 20 + late_by.of_ms(2));
+      CHECK(one.at_ns < went_on_);
+    }
+  }
+
+ private:
+  static constexpr int rounds = 0, over = 3;  // places of the board
+  const scene is_;
+  const board at_;
+  processes ranks_;
+  std::int64_t stopped_ = 0, went_on_ = 0;
+};
+
+}  // namespace
+
+TEST_CASE("a rank stopped inside any collective is named to all at the deadline") {
+  constexpr std::size_t at_once = 8;  // most of it is waiting
+  const std::vector<scene> all = every_scene();
+  for (std::size_t first = 0; first < all.size(); first += at_once) {
+    std::vector<std::unique_ptr<play>> some;
+    for (std::size_t i = first; i < std::min(all.size(), first + at_once); ++i)
+      some.push_back(std::make_unique<play>(all[i]));
+    const lateness late_by;
+    for (auto& one : some) one->stop();
+    for (auto& one : some) one->go_on();
+    for (auto& one : some) one->check(late_by);
+  }
+}
