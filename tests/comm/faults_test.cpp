@@ -298,12 +298,14 @@ TEST_CASE("in a group of one rank a dropped call leaves those that were called b
   const velo_group alone = ranks.group(0);
   velo_stream early = ranks.context(0).new_stream(), late = ranks.context(0).new_stream();
   struct fails final : velo::core::work {
-    fails() : work(velo::core::demand::waits) {}
+    explicit fails(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
     void run(velo::core::execution&) override {
+      while (!go_) std::this_thread::yield();
       velo::core::fail(VELO_ERR_IO, "", "a disk", "none");
     }
+    std::atomic<bool>& go_;
   };
-  std::atomic<bool> go{false};
+  std::atomic<bool> called{false}, go{false};
   struct waits final : velo::core::work {
     explicit waits(std::atomic<bool>& go) : work(velo::core::demand::waits), go_(go) {}
     void run(velo::core::execution&) override {
@@ -314,11 +316,12 @@ TEST_CASE("in a group of one rank a dropped call leaves those that were called b
   auto& first = velo::core::resolve<velo::core::stream>(early, "stream");
   auto& second = velo::core::resolve<velo::core::stream>(late, "stream");
   first.enqueue(first.make<waits>(go));
-  second.enqueue(second.make<fails>());
+  second.enqueue(second.make<fails>(called));
   for (int round = 0; round < 2; ++round) {
-    REQUIRE(velo_group_barrier(early, alone) == VELO_OK);
-    REQUIRE(velo_group_barrier(late, alone) == VELO_OK);
+    CHECK(velo_group_barrier(early, alone) == VELO_OK);
+    CHECK(velo_group_barrier(late, alone) == VELO_OK);
   }
+  called = true;
   CHECK(velo_stream_synchronize(late) == VELO_ERR_IO);  // without a wait for those before
   velo_group_info info = VELO_GROUP_INFO_INIT;
   REQUIRE(velo_group_get_info(alone, &info) == VELO_OK);
