@@ -58,8 +58,11 @@ enum {
 
 /* Combines `count` elements of the next rank with what those before it gave, into the same place; it is
  * called rank after rank, the first rank's elements being there already. Elements of a tensor come in
- * several calls, all on the thread that carries out the collective; it calls no collective. All ranks
- * of a group hand over functions that do the same, which nothing checks. */
+ * several calls, all on the thread that carries out the collective, and some of them on other ranks alone,
+ * which pass on the result; it calls no collective. So it is in any group, over MPI and a host's functions, too:
+ * velo brings the elements together and calls it itself, with what this rank handed over as `user`. All
+ * ranks of a group hand over functions that do the same, which nothing checks. One that cannot go on ends
+ * the group for all (velo_group_abort). */
 typedef void (*velo_reduce_fn)(void* user, const void* next, void* total, int64_t count,
                                const velo_dtype* dtype);
 

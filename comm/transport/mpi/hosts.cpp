@@ -178,6 +178,10 @@ void mpi_hosts::combine(mpi_round& r, int for_rank) {
   if (for_rank < 0) share(r, all[own_]);
 }
 
+// What fits a mailbox goes from rank to rank: so nobody leaves an operation inside before all have come,
+// and owes a look at the others' terms when the group ends (attendance.hpp).
+static_assert(mpi_round::room >= mailbox::room);
+
 // What a rank of this host has in `out`, for the others here.
 void mpi_hosts::share(mpi_round& r, int from) {
   operation all = r.what;

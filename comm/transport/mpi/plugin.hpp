@@ -1,4 +1,5 @@
-// What libvelo.so asks of MPI: messages between the ranks of a communicator, and nothing else.
+// What libvelo.so asks of MPI: messages between the ranks of a communicator, and nothing else. Not its
+// reductions: they promise no order, and a caller's function would get no pointer of the caller's.
 //
 // The plugin libvelo_mpi.so is the only file that sees mpi.h; it answers with this table, made for the
 // release that is named in it and for no other. It keeps a communicator of velo's own behind each that

@@ -1,4 +1,6 @@
 // Ranks of several hosts, or that pretend to be: what goes by way of hosts is right.
+#include <unistd.h>
+
 #include <cmath>
 #include <cstdlib>
 
@@ -70,10 +72,11 @@ namespace {
 // there, and back as their weighted sums.
 class experts {
  public:
-  explicit experts(const rank_of_group& me)
+  // inside: those of one host, over MPI or through shared memory; across hosts it is MPI.
+  explicit experts(const rank_of_group& me, velo_transport inside = VELO_TRANSPORT_MPI)
       : me_(me), x_(at(rows * width)), there_(at(3 * rows * width)), back_(x_) {
     const std::int32_t host = me.rank / 2, place = me.rank % 2;
-    inside_ = part({2 * host, 2 * host + 1});
+    inside_ = inside == VELO_TRANSPORT_MPI ? part({2 * host, 2 * host + 1}) : here(host, place);
     across_ = part({place, 2 + place});
     for (std::int32_t i = 0; i < rows; ++i)
       targets_.insert(targets_.end(), {2 * (1 - host) + 1, 2 * host + i % 2, -1, 2 * (1 - host)});
@@ -116,6 +119,16 @@ class experts {
     REQUIRE(velo_group_create_part(me_.group, ranks.begin(), 2, nullptr, &made) == VELO_OK);
     return made;
   }
+  velo_group here(int host, int place) const {
+    const std::string name = "experts-" + std::to_string(getppid()) + "-" + std::to_string(host);
+    velo_group_desc desc = VELO_GROUP_DESC_INIT;
+    desc.transport = VELO_TRANSPORT_SHM;
+    desc.name = name.c_str();
+    desc.rank = place, desc.size = 2;
+    velo_group made = nullptr;
+    REQUIRE(velo_group_create(me_.context, &desc, &made) == VELO_OK);
+    return made;
+  }
   std::int64_t wrong_there(int round) const {
     std::int64_t wrong = 0;
     auto got = there_.begin();
@@ -135,6 +148,17 @@ class experts {
 };
 
 }  // namespace
+
+TEST_CASE("rows visit experts of two hosts, whose ranks share memory or not", "[together]") {
+  if (std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE")) != 4) return;
+  setenv("VELO_MPI_HOST", std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")) < 2 ? "one" : "two", 1);
+  joined all;
+  for (const velo_transport inside : {VELO_TRANSPORT_MPI, VELO_TRANSPORT_SHM}) {
+    experts tokens(all.me, inside);
+    for (int round = 2; round > 0; --round) tokens.visit(round);
+  }
+  unsetenv("VELO_MPI_HOST");
+}
 
 // Ranks of two hosts that two_hosts.sh makes; it counts what their link carries.
 TEST_CASE("ranks of two hosts get what threads get", "[two_hosts]") {

@@ -78,6 +78,114 @@ TEST_CASE("messages arrive whole and in order, small and large, one and many", "
   CHECK(sum_of(me, 100) == VELO_OK);
 }
 
+namespace {
+
+// A caller's function, which another order of the ranks would change, and what it was called for.
+struct appending {
+  std::int64_t elements = 0;
+  int wrong = 0;              // dtypes
+  velo_group ends = nullptr;  // aborted from within
+  static std::uint16_t next_of(std::uint16_t total, std::uint16_t next) {
+    return static_cast<std::uint16_t>((7 * total + next) % 251);
+  }
+  static void fold(void* user, const void* next, void* total, std::int64_t count,
+                   const velo_dtype* dtype) {
+    auto& is = *static_cast<appending*>(user);
+    is.elements += count;
+    is.wrong += dtype->code != VELO_DTYPE_UINT || dtype->bits != 16;
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::uint16_t a = 0, b = 0;
+      std::memcpy(&a, static_cast<char*>(total) + 2 * i, 2);
+      std::memcpy(&b, static_cast<const char*>(next) + 2 * i, 2);
+      a = next_of(a, b);
+      std::memcpy(static_cast<char*>(total) + 2 * i, &a, 2);
+    }
+    if (is.ends != nullptr) velo_group_abort(is.ends);
+  }
+};
+
+std::uint16_t given_by(int rank, std::int64_t i) {
+  return static_cast<std::uint16_t>((31 * rank + 5 * i) % 251);
+}
+
+std::uint16_t appended(int ranks, std::int64_t i) {
+  std::uint16_t all = given_by(0, i);
+  for (int rank = 1; rank < ranks; ++rank) all = appending::next_of(all, given_by(rank, i));
+  return all;
+}
+
+velo_status append(const rank_of_group& me, velo_collective_kind kind, appending& how,
+                   std::vector<std::uint16_t>& in, std::vector<std::uint16_t>& out) {
+  const velo_dtype u16{VELO_DTYPE_UINT, 16, 1};
+  const auto gives = static_cast<std::int64_t>(in.size()),
+             gets = static_cast<std::int64_t>(out.size());
+  const velo_tensor x{in.data(), {VELO_DEVICE_CPU, 0}, 1, u16, &gives, nullptr, 0},
+      y{out.data(), {VELO_DEVICE_CPU, 0}, 1, u16, &gets, nullptr, 0};
+  velo_reduction custom = VELO_REDUCTION_INIT;
+  custom.op = VELO_REDUCE_CUSTOM, custom.fn = appending::fold, custom.user = &how;
+  velo_collective_desc desc = collective_of(kind, &x, &y, me.size - 1);
+  desc.reduction = &custom;
+  return (me.plans ? plan_and_start : call)(me.stream, me.group, desc);
+}
+
+// In any group: each element in the order of its ranks, by the function and the pointer of whoever
+// combines it, at least once for each rank but the first.
+void append_all(const rank_of_group& me) {
+  for (const std::int64_t part : {1, 60, 3000, 60001})
+    for (const velo_collective_kind kind :
+         {VELO_COLLECTIVE_ALL_REDUCE, VELO_COLLECTIVE_REDUCE, VELO_COLLECTIVE_REDUCE_SCATTER}) {
+      INFO("rank " << me.rank << " of " << me.size << ", kind " << kind << ", " << part);
+      const bool scatters = kind == VELO_COLLECTIVE_REDUCE_SCATTER;
+      std::vector<std::uint16_t> in(at(scatters ? part * me.size : part)), out(at(part), 999);
+      for (std::size_t i = 0; i < in.size(); ++i)
+        in[i] = given_by(me.rank, static_cast<std::int64_t>(i));
+      appending how;
+      REQUIRE(append(me, kind, how, in, out) == VELO_OK);
+      const bool gets = kind != VELO_COLLECTIVE_REDUCE || me.rank == me.size - 1;
+      std::int64_t wrong = 0;
+      for (std::int64_t i = 0; i < part; ++i)
+        wrong += out[at(i)] !=
+                 (gets ? appended(me.size, scatters ? part * me.rank + i : i) : std::uint16_t{999});
+      CHECK(wrong == 0);
+      CHECK(how.wrong == 0);
+      std::int64_t combined = how.elements;  // here, and then anywhere
+      if (scatters) CHECK(combined == (me.size - 1) * part);
+      const std::int64_t one = 1;
+      const velo_tensor sum{&combined, {VELO_DEVICE_CPU, 0}, 1, i64, &one, nullptr, 0};
+      REQUIRE(velo_group_all_reduce(me.stream, me.group, nullptr, &sum, &sum) == VELO_OK);
+      CHECK(combined >= (me.size - 1) * static_cast<std::int64_t>(in.size()));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("a caller's function combines in the order of the ranks, with the caller's pointer",
+          "[together]") {
+  joined all;
+  append_all(all.me);
+  all.me.plans = all.me.rank % 2 == 0;
+  append_all(all.me);
+  if (all.me.size < 2 || all.me.rank > 1) return;
+  const std::int32_t ranks[] = {1, 0};  // the other way round
+  rank_of_group pair = all.me;
+  REQUIRE(velo_group_create_part(all.me.group, ranks, 2, nullptr, &pair.group) == VELO_OK);
+  pair.rank = 1 - all.me.rank, pair.size = 2;
+  append_all(pair);
+}
+
+TEST_CASE("a caller's function that cannot go on ends the group for all", "[together]") {
+  joined all;
+  if (all.me.size < 2) return;
+  std::vector<std::uint16_t> in(60000), out(in);
+  appending how;
+  if (all.me.rank == 1) how.ends = all.me.group;
+  velo_status done = VELO_OK;
+  for (int round = 0; round < 1000 && done == VELO_OK; ++round)
+    done = append(all.me, VELO_COLLECTIVE_ALL_REDUCE, how, in, out);
+  CHECK(done == VELO_ERR_PEER);
+  CHECK(last_got() == "an abort by rank 1");
+}
+
 TEST_CASE("parts have ranks, messages and faults of their own", "[together]") {
   joined all;
   const rank_of_group& me = all.me;

@@ -59,6 +59,7 @@ TEST_CASE("a rank stopped inside any collective over MPI is named at the deadlin
   const std::vector<named_call> calls = calls_to_try();
   for (std::size_t i = 0; i < calls.size(); ++i)
     for (const bool plans : {false, true}) {
+      if (plans && calls.size() == 1) break;
       const int victim = static_cast<int>((i + plans) % 3);
       INFO(calls[i].name << (plans ? ", planned" : "") << ": rank " << victim);
       const joined all(over_mpi(400));
