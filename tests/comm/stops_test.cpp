@@ -1,5 +1,6 @@
-// A rank that is stopped in the middle of whatever ranks do together: the others name it at the deadline,
-// and it is told the same when it goes on. VELO_STOPS=all: each rank, called and planned, of two sizes.
+// What ends whatever ranks do together in the middle: a rank that is stopped, which the others name at the
+// deadline, and which is told the same when it goes on; an abort; a rank that calls something else.
+// VELO_STOPS=all: each rank stopped, called and planned, of two sizes.
 #include <cstdlib>
 
 #include "comm/board.hpp"
@@ -20,9 +21,14 @@ struct scene {
   std::int64_t part;
 };
 
+std::vector<named_call> all_calls() {
+  std::vector<named_call> all = every_call();
+  all.push_back(send_and_receive());
+  return all;
+}
+
 std::vector<scene> every_scene() {
-  std::vector<named_call> calls = every_call();
-  calls.push_back(send_and_receive());
+  const std::vector<named_call> calls = all_calls();
   std::vector<scene> all;
   if (std::getenv("VELO_STOPS") == nullptr) {
     for (std::size_t i = 0; i < calls.size(); ++i)
@@ -101,5 +107,65 @@ TEST_CASE("a rank stopped inside any collective is named to all at the deadline"
     for (auto& one : some) one->stop();
     for (auto& one : some) one->go_on();
     for (auto& one : some) one->check(late_by);
+  }
+}
+
+TEST_CASE("an abort from another thread ends any collective on all ranks") {
+  for (const named_call& is : all_calls())
+    for (const bool plans : {false, true}) {
+      INFO(is.name << (plans ? ", planned" : ""));
+      const local_ranks ranks(3);
+      const lateness late_by;
+      std::atomic<int> rounds{0};
+      std::int64_t aborted = 0, ended[3] = {};
+      std::thread other([&] {
+        while (rounds < 6) std::this_thread::yield();
+        aborted = monotonic_ns();
+        velo_group_abort(ranks.group(1));
+      });
+      const std::vector<said> all = ranks.run([&](int rank) {
+        call_tensors v(70000, 3);
+        velo_status done = VELO_OK;
+        while (done == VELO_OK) {
+          done = is.call({ranks.stream(rank), ranks.group(rank), rank, plans}, v);
+          ++rounds;
+        }
+        ended[rank] = monotonic_ns();
+        return done;
+      });
+      other.join();
+      for (int rank = 0; rank < 3; ++rank) {
+        const said& one = all[static_cast<std::size_t>(rank)];
+        INFO("rank " << rank << ": expected " << one.expected << ", got " << one.got);
+        CHECK(one.code == VELO_ERR_PEER);
+        CHECK(one.got == "an abort by rank 1");
+        CHECK(static_cast<double>(ended[rank] - aborted) / 1e6 < 150 + late_by.of_ms(4));
+      }
+    }
+}
+
+TEST_CASE("a rank that calls something else than any collective is named to all") {
+  for (const named_call& is : every_call()) {
+    if (std::string(is.name) == "messages") continue;  // which two ranks alone compare
+    for (const bool plans : {false, true}) {
+      INFO(is.name << (plans ? ", planned" : ""));
+      const local_ranks ranks(3);
+      const bool is_barrier = std::string(is.name) == "barrier";
+      const std::vector<said> all = ranks.run([&](int rank) {
+        call_tensors v(7000, 3);
+        const rank_of_three me{ranks.stream(rank), ranks.group(rank), rank, plans};
+        if (rank != 1) return is.call(me, v);
+        const velo_tensor x = v.view(v.in, v.part);
+        return me.ask(is_barrier ? collective_of(VELO_COLLECTIVE_BROADCAST, &x, nullptr, 0)
+                                 : collective_of(VELO_COLLECTIVE_BARRIER, nullptr, nullptr));
+      });
+      for (const said& one : all) {
+        INFO("expected " << one.expected << ", got " << one.got);
+        CHECK(one.code == VELO_ERR_PEER);
+        CHECK(one.rank == 1);
+        CHECK(one.got == (is_barrier ? "rank 1 with broadcast of 7000 float32 from rank 0"
+                                     : "rank 1 with barrier"));
+      }
+    }
   }
 }
