@@ -53,6 +53,8 @@ void attendance::wait_longer(int peer, word by, std::uint64_t wanted) {
     if (there()) return;
     if (ended) raise_if_noted(at_);
     if (left || waited >= yield_ns) raise_if_gone(at_, peer, waited, fault_now());
+    if (at_.beside != nullptr && waited >= yield_ns)
+      at_.beside->look(waited, late_ranks(by, wanted));
     if (waited < at_.timeout_ns) return;
     fault why = fault_now();
     why.kind = fault::how::late;

@@ -65,6 +65,7 @@ shared_transport::shared_transport(const setting& set, const shared_area& area,
           std::vector<char>(2 * static_cast<std::size_t>(area.ranks())),
           std::vector<std::uint64_t>(static_cast<std::size_t>(area.ranks()))} {
   at_.lent = lent_.get();
+  at_.beside = set.beside;
 }
 
 // Those that wait for us learn of it at once.

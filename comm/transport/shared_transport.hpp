@@ -25,6 +25,7 @@ class shared_transport final : public transport {
     velo_transport kind;
     int rank;
     std::int64_t timeout_ns;
+    outside* beside = nullptr;
   };
   // memory: keeps the area mapped. watch, lent: may be nullptr.
   shared_transport(const setting& set, const shared_area& area, std::shared_ptr<void> memory,

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t most_populated = std::size_t{32} << 20;  // a few milliseconds
 
-std::unique_ptr<transport> join(const meeting_place& at);
+std::unique_ptr<transport> join(const meeting_place& at, outside* beside = nullptr);
 
 // A process that ended without having left the group.
 class process_watch final : public peer_watch {
@@ -66,7 +66,7 @@ class names_hall final : public hall {
   const std::shared_ptr<const lent_files> lends_;  // to the parts, too
 };
 
-std::unique_ptr<transport> join(const meeting_place& at) {
+std::unique_ptr<transport> join(const meeting_place& at, outside* beside) {
   company all = rendezvous(at);
   const auto slot = static_cast<std::size_t>(all.slot_bytes);
   const std::size_t bytes = shared_area::bytes_for(at.size, slot);
@@ -84,15 +84,16 @@ std::unique_ptr<transport> join(const meeting_place& at) {
   std::unique_ptr<windows> lent;
   if (all.lends) lent = std::make_unique<windows>(at.lends, std::move(all.lent));
   return std::make_unique<shared_transport>(
-      shared_transport::setting{VELO_TRANSPORT_SHM, at.rank, at.timeout_ns}, area, std::move(kept),
-      std::move(watch), std::make_shared<names_hall>(all.identity, at.lends), std::move(lent));
+      shared_transport::setting{VELO_TRANSPORT_SHM, at.rank, at.timeout_ns, beside}, area,
+      std::move(kept), std::move(watch), std::make_shared<names_hall>(all.identity, at.lends),
+      std::move(lent));
 }
 
 }  // namespace
 
-std::unique_ptr<transport> make_shm(const meeting_place& at) {
+std::unique_ptr<transport> make_shm(const meeting_place& at, outside* beside) {
   try {
-    return join(at);
+    return join(at, beside);
   } catch (const not_there& missing) {
     core::failure f;
     f.code = VELO_ERR_PEER;

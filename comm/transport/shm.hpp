@@ -8,8 +8,10 @@
 
 namespace velo::comm {
 
-// Meets the other ranks; throws as rendezvous does.
-std::unique_ptr<transport> make_shm(const meeting_place& at);
+class outside;
+
+// Meets the other ranks; throws as rendezvous does. beside: what its ranks look after while they wait.
+std::unique_ptr<transport> make_shm(const meeting_place& at, outside* beside = nullptr);
 
 // Whether it can be: throws IO with what is missing.
 void require_shm();

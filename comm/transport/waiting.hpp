@@ -15,6 +15,13 @@
 
 namespace velo::comm {
 
+// What goes on beside the area, in a group that this one is a part of: looked after by who waits in it.
+class outside {
+ public:
+  virtual ~outside() = default;
+  virtual void look(std::int64_t waited_ns, const rank_set& awaited) = 0;  // throws PEER
+};
+
 // A rank's place in an area, and what it keeps from one operation to the next.
 struct place {
   shared_area area;
@@ -33,12 +40,14 @@ struct place {
   std::uint64_t posted = 0;  // steps that all ranks are known to have posted
   std::uint64_t owes = 0;    // a look at who came to this operation (attendance.hpp)
   windows* lent = nullptr;   // where no rank lends memory
+  outside* beside = nullptr;
 };
 
 using core::now_ns;
 
 inline constexpr std::int64_t yield_ns = 200000;     // after spinning, before sleeping
 inline constexpr std::int64_t glance_ns = 50000000;  // the longest sleep
+inline constexpr std::int64_t look_ns = 2000000;     // where there is something outside
 
 // Until there(). around(waited_ns): whether there is anything left to wait for, throws when not.
 // sleep(ns): at most so long, on what is awaited. The deadline is around's.
@@ -61,7 +70,8 @@ void wait_until(const place& at, There&& there, Around&& around, Sleep&& sleep) 
     if (waited < at.spin_ns + yield_ns) {
       sched_yield();
     } else {
-      sleep(std::min(glance_ns, std::max(at.timeout_ns - waited, std::int64_t{1})));
+      sleep(std::min(at.beside != nullptr ? look_ns : glance_ns,
+                     std::max(at.timeout_ns - waited, std::int64_t{1})));
     }
   }
 }

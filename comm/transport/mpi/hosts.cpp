@@ -10,7 +10,7 @@
 namespace velo::comm {
 namespace {
 
-// The deadline is for the link to find: inside a host nobody is to blame who waits for another host.
+// The deadline is for the link to find.
 constexpr std::int64_t patience = 2;
 
 bool is_narrow(const operation& what) {
@@ -48,7 +48,8 @@ mpi_hosts::mpi_hosts(mpi_link& link, std::size_t buffer) : link_(link) {
   inside_ = make_shm({core::text("mpi-%016llx", static_cast<unsigned long long>(token)).buffer,
                       this->here(link.rank()), static_cast<int>(here.size()),
                       patience * std::min(link.timeout_ns(), INT64_MAX / patience),
-                      shared_area::slot_for(buffer, static_cast<int>(here.size()))});
+                      shared_area::slot_for(buffer, static_cast<int>(here.size()))},
+                     this);
 }
 
 int mpi_hosts::here(int rank) const {
@@ -108,9 +109,7 @@ void mpi_hosts::end_all() {
     fault known = why;
     known.is_outer = false;
     if (!why.is_outer) {
-      known.culprits = rank_set();
-      for (std::size_t i = 0; i < hosts_[own_].ranks.size(); ++i)
-        if (why.culprits.has(static_cast<int>(i))) known.culprits.add(hosts_[own_].ranks[i]);
+      known.culprits = ranks_of(why.culprits);
     }
     link_.end(known);
   }
@@ -125,8 +124,29 @@ void mpi_hosts::fail(const fault& why) noexcept {
   if (inside_ != nullptr) inside_->fail(handed);
 }
 
-void mpi_hosts::run_inside(const operation& what, core::execution& state) {
-  if (inside_ != nullptr) inside_->run(what, state);
+void mpi_hosts::run_inside(const mpi_round& r, const operation& what) {
+  if (inside_ == nullptr) return;
+  doing_ = r.doing_;
+  inside_->run(what, r.state);
+  end_wait();
+}
+
+void mpi_hosts::end_wait() noexcept {
+  if (told_ != 0) link_.tell_goes_on();
+  told_ = waited_ = 0;
+}
+
+void mpi_hosts::look(std::int64_t waited_ns, const rank_set& awaited) {
+  if (waited_ns < waited_) end_wait();  // it is the next one
+  waited_ = waited_ns;
+  link_.look_around(doing_, ranks_of(awaited), waited_ns, told_);
+}
+
+rank_set mpi_hosts::ranks_of(const rank_set& places) const {
+  rank_set all;
+  for (std::size_t i = 0; i < hosts_[own_].ranks.size(); ++i)
+    if (places.has(static_cast<int>(i))) all.add(hosts_[own_].ranks[i]);
+  return all;
 }
 
 void mpi_hosts::combine(mpi_round& r, int for_rank) {
@@ -152,7 +172,7 @@ void mpi_hosts::combine(mpi_round& r, int for_rank) {
   if (speaks && !in_out)
     inside.out = r.state.scratch.take<char>(static_cast<std::size_t>(inside.out_bytes()));
   if (inside_ != nullptr) {
-    inside_->run(inside, r.state);
+    run_inside(r, inside);
   } else {
     inside.kernel({&what.in, 1, inside.out, what.count, what.terms.scale, false});
   }
@@ -194,7 +214,7 @@ void mpi_hosts::share(mpi_round& r, int from) {
   all.in_parts.clear();
   all.out_parts.clear();
   all.kernel = nullptr;
-  run_inside(all, r.state);
+  run_inside(r, all);
 }
 
 void mpi_hosts::broadcast(mpi_round& r) {
@@ -225,7 +245,7 @@ void mpi_hosts::all_gather(mpi_round& r) {
   for (const int rank : hosts_[own_].ranks)
     inside.out_parts.push_back({rank * what.count, what.count});
   if (inside_ != nullptr) {
-    inside_->run(inside, r.state);
+    run_inside(r, inside);
   } else if (what.in != out + block(own_).begin * size) {
     std::copy_n(static_cast<const char*>(what.in), what.in_bytes(), out + block(own_).begin * size);
   }

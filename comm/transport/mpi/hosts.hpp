@@ -4,7 +4,8 @@
 // Elements are combined in rank order inside a host, and then in the order of the hosts: those of their
 // lowest ranks. What is small, and what gains nothing (all_to_all, which sends every byte where it is
 // wanted as it is), goes from rank to rank. Invariant: whether an operation goes by way of hosts is the
-// same on all ranks; when it begins, all ranks are in it and agree.
+// same on all ranks; when it begins, all ranks are in it and agree. Who waits inside a host looks after
+// the link meanwhile, which has the deadline: inside nobody is to blame who waits for another host.
 #pragma once
 
 #include <memory>
@@ -12,10 +13,11 @@
 
 #include "comm/transport/mpi/round.hpp"
 #include "comm/transport/transport.hpp"
+#include "comm/transport/waiting.hpp"
 
 namespace velo::comm {
 
-class mpi_hosts {
+class mpi_hosts final : outside {
  public:
   // Meets the ranks of this host in shared memory, where that is of any use. Throws as make_shm does.
   mpi_hosts(mpi_link& link, std::size_t buffer);  // bytes, of each rank
@@ -36,14 +38,19 @@ class mpi_hosts {
   void broadcast(mpi_round& r);
   void all_gather(mpi_round& r);
   void share(mpi_round& r, int from);
-  void run_inside(const operation& what, core::execution& state);
+  void run_inside(const mpi_round& r, const operation& what);
+  void look(std::int64_t waited_ns, const rank_set& awaited) override;
+  void end_wait() noexcept;
+  rank_set ranks_of(const rank_set& places) const;  // of this host, as the group numbers them
   void end_all();
 
   mpi_link& link_;
   std::vector<host> hosts_;
   std::size_t own_ = 0;
-  bool pays_ = false;                  // several hosts, and several ranks on one
-  std::unique_ptr<transport> inside_;  // none: a host of one rank
+  bool pays_ = false;                   // several hosts, and several ranks on one
+  std::unique_ptr<transport> inside_;   // none: a host of one rank
+  fault doing_;                         // inside
+  std::int64_t waited_ = 0, told_ = 0;  // there: how long, and when others were told
 };
 
 }  // namespace velo::comm

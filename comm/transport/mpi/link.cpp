@@ -266,14 +266,14 @@ void mpi_link::pause(std::int64_t waited) const noexcept {
 // What can come instead of the messages: ranks that left or are gone, the deadline. Who left has sent
 // before what it owed, and what begins came before the word that it left; which another thread may
 // have read since the messages were looked at: then they are looked at again.
-void mpi_link::raise_if_over(const awaited& all, const fault& doing, bool is_late,
-                             std::uint64_t departures_before) {
-  fault why = doing;
+void mpi_link::raise_if_over(const wait_state& now, bool is_late) {
+  const awaited& all = now.all;
+  fault why = now.doing;
   why.timeout_ns = timeout_ns_;
   why.kind = fault::how::left;
   for (const int peer : all.comes)
     if (all.begins && has_left(peer)) why.culprits.add(peer);
-  if (departures() != departures_before) return;
+  if (departures() != now.departures_before) return;
   if (why.culprits.lowest() >= 0) end_and_raise(why);
   rank_set gone;
   why.kind = fault::how::ended;
@@ -299,6 +299,25 @@ void mpi_link::raise_if_over(const awaited& all, const fault& doing, bool is_lat
     });
   }
   end_and_raise(why);
+}
+
+// Where nobody ran for the whole of a deadline, all hear of each other first.
+void mpi_link::look_around(const wait_state& now, std::int64_t& told) {
+  if (told == 0 && is_met_ && now.waited >= timeout_ns_ / 2) {
+    told = now_ns();
+    tell_waits(now.all);
+  }
+  raise_if_over(now, now.waited >= timeout_ns_ && (!is_met_ || now_ns() - told >= word_ns));
+}
+
+void mpi_link::look_around(const fault& doing, const rank_set& waits_for, std::int64_t waited,
+                           std::int64_t& told) {
+  hub_->poll();
+  raise_if_failed();
+  awaited all;
+  for (int peer = 0; peer < size_; ++peer)
+    if (waits_for.has(peer)) all.comes.push_back(peer);
+  look_around({all, doing, waited, departures()}, told);
 }
 
 rank_set mpi_link::awaited::ranks() const {

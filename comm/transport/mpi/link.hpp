@@ -94,6 +94,12 @@ class mpi_link final : public notice_reader {
   template <class Move, class Tell>
   void wait(const fault& doing, Move&& move, Tell&& tell);
 
+  // For who waits for some of the ranks elsewhere: throws PEER when the group has ended, or does now for
+  // that wait. told: when others were told of it, 0: not yet; else they are to be told that it is over.
+  void look_around(const fault& doing, const rank_set& waits_for, std::int64_t waited,
+                   std::int64_t& told);
+  void tell_goes_on() noexcept;
+
   void send(batch& with, flow on, int to, const char* from, std::int64_t bytes);
   void receive(batch& with, flow on, int from, char* to, std::int64_t bytes);
   // `doing`: what a fault that is found in the meantime says of the operation. Throws PEER.
@@ -118,11 +124,16 @@ class mpi_link final : public notice_reader {
   void raise_if_unmade() const;
   motion advance(batch& all, const fault& doing);
   std::uint64_t departures() const noexcept { return departures_.load(std::memory_order_acquire); }
-  void raise_if_over(const awaited& all, const fault& doing, bool is_late,
-                     std::uint64_t departures_before);
+  struct wait_state {
+    awaited all;
+    const fault& doing;
+    std::int64_t waited;
+    std::uint64_t departures_before;
+  };
+  void look_around(const wait_state& now, std::int64_t& told);
+  void raise_if_over(const wait_state& now, bool is_late);
   void pause(std::int64_t waited) const noexcept;
   void tell_waits(const awaited& all) noexcept;
-  void tell_goes_on() noexcept;
   [[noreturn]] void end_broken(int peer, const fault& doing, const char* why);
   [[noreturn]] void end_and_raise(const fault& why);
   char* place(int index) const noexcept {
@@ -155,7 +166,7 @@ void mpi_link::wait(const fault& doing, Move&& move, Tell&& tell) {
   for (int i = 0; i < 256; ++i)  // some ten microseconds
     if (move() == motion::all) return;
   std::int64_t since = now_ns();
-  std::int64_t told = 0;  // when: that we wait
+  std::int64_t told = 0;
   while (true) {
     hub_->poll();
     const std::uint64_t before = departures();
@@ -165,13 +176,7 @@ void mpi_link::wait(const fault& doing, Move&& move, Tell&& tell) {
     const std::int64_t now = now_ns();
     if (moved == motion::some) since = now, told = 0;
     is_met_ ? raise_if_failed() : raise_if_unmade();
-    if (now - since >= yield_ns) {
-      const awaited all = tell();
-      if (told == 0 && is_met_ && now - since >= timeout_ns_ / 2) told = now, tell_waits(all);
-      // Where nobody ran for so long, all hear of each other first.
-      const bool is_late = now - since >= timeout_ns_ && (!is_met_ || now - told >= word_ns);
-      raise_if_over(all, doing, is_late, before);
-    }
+    if (now - since >= yield_ns) look_around({tell(), doing, now - since, before}, told);
     pause(now - since);
   }
 }

@@ -151,13 +151,19 @@ class experts {
 
 TEST_CASE("rows visit experts of two hosts, whose ranks share memory or not", "[together]") {
   if (std::atoi(std::getenv("OMPI_COMM_WORLD_SIZE")) != 4) return;
-  setenv("VELO_MPI_HOST", std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")) < 2 ? "one" : "two", 1);
+  struct pretense {
+    pretense() {
+      const int rank = std::atoi(std::getenv("OMPI_COMM_WORLD_RANK"));
+      setenv("VELO_MPI_HOST", rank < 2 ? "one" : "two", 1);
+    }
+    ~pretense() { unsetenv("VELO_MPI_HOST"); }
+  };
+  const pretense of_two_hosts;
   joined all;
   for (const velo_transport inside : {VELO_TRANSPORT_MPI, VELO_TRANSPORT_SHM}) {
     experts tokens(all.me, inside);
     for (int round = 2; round > 0; --round) tokens.visit(round);
   }
-  unsetenv("VELO_MPI_HOST");
 }
 
 // Ranks of two hosts that two_hosts.sh makes; it counts what their link carries.
