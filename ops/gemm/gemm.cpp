@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <optional>
 
 #include "ops/gemm/gemm_plan.hpp"
 #include "ops/gemm/panel_feed.hpp"
@@ -130,6 +131,7 @@ class gemm_run {
     char* own_a;
     std::uint32_t* own_b;
     float* sums;
+    carried_share* carried;  // or null
   };
 
   const char* rows_of_a(const tile& t, std::int64_t p) const;
@@ -317,6 +319,7 @@ void gemm_run::multiply_micro_panels(const tile& t, std::int64_t p, std::int64_t
   const micro_kernel multiply = kernels_.multiply(form_.compute);
   for (int call = 0; x.result.rows > 0; ++call) {
     x.fetch = feed.fetch(call);
+    if (t.carried != nullptr) x.copies = t.carried->next();
     x.sums = x.next_sums;
     x.next_sums += sums_step;
     multiply(x);
@@ -398,6 +401,14 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
 
   if (plan_.feeds) feed_of(t, 0, t.first).finish();
   const std::int64_t passes = std::max<std::int64_t>(form_.passes(), 1);  // of an empty depth, too
+  std::optional<carried_share> carried;
+  if (p_.carried != nullptr) {
+    const std::int64_t calls =
+        passes * (t.end - t.first) * ((t.rows + micro_rows - 1) / micro_rows);
+    carried.emplace(*p_.carried, row_tile * grid_.column_tiles + column_tile,
+                    grid_.row_tiles * grid_.column_tiles, calls);
+  }
+  t.carried = carried ? &*carried : nullptr;
   for (std::int64_t p = 0; p < passes; ++p) {
     const char* a = rows_of_a(t, p);
     for (std::int64_t q = t.first; q < t.end; ++q) {
@@ -410,6 +421,7 @@ void gemm_run::multiply(std::int64_t row_tile, std::int64_t column_tile, std::in
       }
     }
   }
+  if (carried) carried->finish();
   if (p_.to_block || p_.twin != nullptr) kernels_.fence();
 }
 
@@ -435,9 +447,13 @@ std::size_t gemm_scratch_bytes(const gemm_problem& problem, bool packed, int thr
 
 void gemm(const gemm_problem& problem, const packed_matrix* b, const core::parallel& threads,
           void* scratch, const gemm_target& target) {
-  if (problem.m == 0 || problem.n == 0) return;
+  if (problem.m == 0 || problem.n == 0) {
+    if (problem.carried != nullptr) carried_share(*problem.carried, 0, 1, 1).finish();
+    return;
+  }
   assert(b == nullptr || (b->serves(target) && b->type() == problem.type && b->k() == problem.k &&
                           b->n() == problem.n));
+  assert(problem.carried == nullptr || b != nullptr);
   assert((!problem.to_block && problem.products == nullptr) ||
          (b != nullptr && problem.bias == nullptr && !problem.accumulate));
   if (is_small(problem, b != nullptr)) {

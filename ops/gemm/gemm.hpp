@@ -17,6 +17,7 @@
 
 #include "core/cpu.hpp"
 #include "core/parallel.hpp"
+#include "ops/gemm/carried_copy.hpp"
 #include "ops/gemm/element_type.hpp"
 
 namespace velo::ops {
@@ -69,6 +70,8 @@ struct gemm_problem {
   // and end at lines.
   void* twin = nullptr;
   bool twin_is_block = false;
+
+  const carried_copy* carried = nullptr;  // what a product with a packed weight copies meanwhile
 };
 
 // op(B) in panels of columns, each panel's rows of the depth in one run: what products read.

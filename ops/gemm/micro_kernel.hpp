@@ -26,6 +26,13 @@ struct line_run {
   int steps;
 };
 
+// Lines to copy between steps of the depth.
+struct line_copies {
+  const char* from;
+  char* to;
+  int lines;
+};
+
 struct micro_args {
   const uint32_t* a;
   int64_t a_row, a_step;  // words between its rows and between its steps: 1 and 8 when packed
@@ -39,6 +46,7 @@ struct micro_args {
   float* next_sums;  // what the next call takes for them
   int64_t ld_sums;
   line_run fetch;      // into the second cache, along with the steps of the depth
+  line_copies copies;  // made along with them
   result_part result;  // the first eight rows are meant, or all; the last pass writes them
 };
 

@@ -62,6 +62,22 @@ VELO_INLINE void multiply_steps(register_block<Rows, Vectors>& sums, cursor& at,
   }
 }
 
+// With lines copied on the way, evenly spread: two close to each other wait for each other. Those of the
+// next call are fetched, which go on where these end.
+template <class Operand, int Rows, int Vectors>
+VELO_INLINE void multiply_and_copy(register_block<Rows, Vectors>& sums, cursor& at,
+                                   const micro_args& x, int steps) {
+  const int lines = x.copies.lines, between = steps / lines;
+  const char* from = x.copies.from;
+  char* to = x.copies.to;
+  for (int i = 0; i < lines; ++i, from += line, to += line) {
+    multiply_steps<Operand, fetching::a, Rows, Vectors>(sums, at, x, between);
+    __builtin_memcpy(to, from, line);
+    __builtin_prefetch(from + lines * line);
+  }
+  multiply_steps<Operand, fetching::a, Rows, Vectors>(sums, at, x, steps - between * lines);
+}
+
 // The next row of sums, in one register: left to itself the compiler works out the address of every
 // vector before the loop over rows and finds no registers for them.
 template <class Float>
@@ -144,24 +160,32 @@ VELO_INLINE void finish_for_ranks(const register_block<Rows, Vectors>& sums, con
     finish_row<T>(to, row + i, column, stored + i * Vectors * v::width, Vectors);
 }
 
-// Rows `row`.. and columns `column`.. of the micro-panel's result.
+// Whether a block is stored as it is: all of it, with nothing added.
+template <int Rows, int Vectors>
+VELO_INLINE bool is_only_stored(const result_part& to, int row, int column) {
+  return to.products == nullptr && !to.bypass && to.bias == nullptr && !to.accumulate &&
+         row + Rows <= to.rows && column + Vectors * v::width <= to.columns;
+}
+
 template <class T, int Rows, int Vectors>
+VELO_INLINE void store_block(const register_block<Rows, Vectors>& sums, const result_part& to,
+                             int row, int column) {
+  T* c = static_cast<T*>(to.c) + row * to.ldc + column;
+#pragma GCC unroll 8
+  for (int i = 0; i < Rows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < Vectors; ++j) v::store(c + i * to.ldc + j * v::width, sums[i][j]);
+  }
+}
+
+// Rows `row`.. and columns `column`.. of the micro-panel's result.
+template <class T, bool Stored, int Rows, int Vectors>
 VELO_INLINE void finish_block(const register_block<Rows, Vectors>& sums, const result_part& to,
                               int row, int column) {
+  if (Stored || is_only_stored<Rows, Vectors>(to, row, column))
+    return store_block<T>(sums, to, row, column);
   if (to.products != nullptr || to.bypass) return finish_for_ranks<T>(sums, to, row, column);
   T* c = static_cast<T*>(to.c) + row * to.ldc;
-  const bool stores_only = to.bias == nullptr && !to.accumulate && row + Rows <= to.rows &&
-                           column + Vectors * v::width <= to.columns;
-  if (stores_only) {
-#pragma GCC unroll 8
-    for (int i = 0; i < Rows; ++i) {
-#pragma GCC unroll 4
-      for (int j = 0; j < Vectors; ++j) {
-        v::store(c + i * to.ldc + column + j * v::width, sums[i][j]);
-      }
-    }
-    return;
-  }
 #pragma GCC unroll 8
   for (int i = 0; i < Rows; ++i) {
     if (row + i >= to.rows) break;
@@ -213,7 +237,7 @@ VELO_INLINE void multiply_last_steps(register_block<Rows, Vectors>& sums, cursor
   }
 }
 
-template <class Operand, int Rows, int Vectors>
+template <class Operand, bool Copies, int Rows, int Vectors>
 VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
   register_block<Rows, Vectors> sums;
   float* kept = x.sums + row * x.ld_sums + column;
@@ -229,7 +253,11 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
   const int fetch_steps = row == 0 && column == 0 ? x.fetch.steps : 0;
   const int with_fetch = fetch_steps < steps ? fetch_steps : steps;
   multiply_steps<Operand, fetching::all, Rows, Vectors>(sums, at, x, with_fetch);
-  multiply_steps<Operand, fetching::a, Rows, Vectors>(sums, at, x, steps - with_fetch);
+  if (Copies) {
+    multiply_and_copy<Operand, Rows, Vectors>(sums, at, x, steps - with_fetch);
+  } else {
+    multiply_steps<Operand, fetching::a, Rows, Vectors>(sums, at, x, steps - with_fetch);
+  }
   if (fetch_steps > steps) {
     multiply_last_steps<Operand, fetching::all, Rows, Vectors>(sums, at, x, row, column);
   } else {
@@ -238,23 +266,22 @@ VELO_INLINE void multiply_block(const micro_args& x, int row, int column) {
   if (!x.last) {
     leave_sums<Rows, Vectors>(sums, kept, x.ld_sums);
   } else if (x.result.bf16) {
-    finish_block<simd::bf16, Rows, Vectors>(sums, x.result, row, column);
+    finish_block<simd::bf16, Copies, Rows, Vectors>(sums, x.result, row, column);
   } else {
-    finish_block<float, Rows, Vectors>(sums, x.result, row, column);
+    finish_block<float, Copies, Rows, Vectors>(sums, x.result, row, column);
   }
 }
 
 template <class Operand, int Rows>
-VELO_INLINE void multiply_rows(const micro_args& x, int row) {
-  int column = 0;
+VELO_INLINE void multiply_rows(const micro_args& x, int row, int column = 0) {
   for (; x.width - column >= most_vectors * v::width; column += most_vectors * v::width) {
-    multiply_block<Operand, Rows, most_vectors>(x, row, column);
+    multiply_block<Operand, false, Rows, most_vectors>(x, row, column);
   }
   if (most_vectors > 2 && x.width - column >= 2 * v::width) {
-    multiply_block<Operand, Rows, 2>(x, row, column);
+    multiply_block<Operand, false, Rows, 2>(x, row, column);
     column += 2 * v::width;
   }
-  if (column < x.width) multiply_block<Operand, Rows, 1>(x, row, column);
+  if (column < x.width) multiply_block<Operand, false, Rows, 1>(x, row, column);
 }
 
 // Rows and columns of a product whose operands are near.
@@ -298,6 +325,24 @@ void multiply_near(const micro_args& x) {
   if (column < x.width) multiply_near_columns<Operand, 1>(x, column);
 }
 
+// The first block of registers of a call that copies, which is only stored; a function of its own, so
+// that the others are compiled as if there were none.
+template <class Operand>
+__attribute__((noinline)) void multiply_copying_block(const micro_args& x) {
+  multiply_block<Operand, true, most_rows, most_vectors>(x, 0, 0);
+}
+
+// Copies lines between the steps of a call's first block, if that is one of those; else at once.
+template <class Operand>
+VELO_INLINE bool copy_within_block(const micro_args& x, int rows) {
+  if (rows >= most_rows && is_only_stored<most_rows, most_vectors>(x.result, 0, 0)) {
+    multiply_copying_block<Operand>(x);
+    return true;
+  }
+  __builtin_memcpy(x.copies.to, x.copies.from, static_cast<uint64_t>(x.copies.lines) * line);
+  return false;
+}
+
 // A in place ends with its last row; packed it is filled up, and rows may be rounded up.
 template <class Operand>
 void multiply_micro_panel(const micro_args& x) {
@@ -305,8 +350,10 @@ void multiply_micro_panel(const micro_args& x) {
   const int rows = x.result.rows < micro_rows ? x.result.rows : micro_rows;
   const bool exact = x.a_step == 1;
   int row = 0;
-  for (; rows - row > (exact ? most_rows - 1 : most_rows / 2); row += most_rows) {
-    multiply_rows<Operand, most_rows>(x, row);
+  int column =
+      x.copies.lines > 0 && copy_within_block<Operand>(x, rows) ? most_vectors * v::width : 0;
+  for (; rows - row > (exact ? most_rows - 1 : most_rows / 2); row += most_rows, column = 0) {
+    multiply_rows<Operand, most_rows>(x, row, column);
   }
   for (; rows - row > (exact ? 3 : 2); row += 4) multiply_rows<Operand, 4>(x, row);
   for (; rows - row > 1; row += 2) multiply_rows<Operand, 2>(x, row);

@@ -1,6 +1,7 @@
 // Checks that the operators share, and products in blocks of rows and columns.
 #include "sched/overlap/product.hpp"
 
+#include <cassert>
 #include <optional>
 
 #include "ops/operator/output_shapes.hpp"
@@ -118,8 +119,11 @@ int sliced_product::panel(const ops::gemm_problem& problem, core::isa isa) {
 }
 
 void sliced_product::multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
-                              core::execution& turn) const {
+                              const ops::carried_copy& carried, core::execution& turn) const {
+  assert(of.row / a.each ==
+         (of.row + of.rows - 1) / a.each);  // what is copied goes with one product
   ops::gemm_problem slice = problem_;
+  if (carried.count > 0) slice.carried = &carried;
   slice.c = c, slice.ldc = ldc;
   run(slice, of, a, turn);
 }

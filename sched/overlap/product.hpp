@@ -90,9 +90,9 @@ class sliced_product {
   // Packs the weight, in memory of `scratch`.
   sliced_product(const ops::gemm_problem& problem, core::arena& scratch, core::execution& on);
 
-  // Rows of `a` by columns of the weight, to where `c` is.
+  // Rows of `a`, of one matrix, by columns of the weight, to where `c` is; and what is copied meanwhile.
   void multiply(const block& of, const row_source& a, void* c, std::int64_t ldc,
-                core::execution& turn) const;
+                const ops::carried_copy& carried, core::execution& turn) const;
   // The same for a peer who sums it, to whole lines in shared memory; and with what peers made, summed.
   void multiply_for_peer(const block& of, const row_source& a, void* to,
                          core::execution& turn) const;

@@ -1,7 +1,8 @@
 // Cutting, and the three loops over slices (slices.hpp).
 //
-// What peers read is written around the cache, in whole lines: where two processors share no cache, lines
-// that the other has written come at a third of memory's speed.
+// What peers sum is written around the cache, in whole lines: where two processors share no cache, lines
+// that the other has written come at a third of memory's speed. Rows that peers multiply are copied
+// through it, with time between the lines (ops/gemm/carried_copy.hpp).
 #include "sched/overlap/slices.hpp"
 
 #include <algorithm>
@@ -194,6 +195,68 @@ void sum_by_places(const slicing& s, summed_slices& slices) {
   }
 }
 
+// Rows of all ranks in slices, each multiplied from where it lies. What is copied, a slice for peers
+// and rows that are kept, is copied while others are multiplied.
+class gathered_slices {
+ public:
+  gathered_slices(const slicing& s, char* keep)
+      : s_(s),
+        keep_(keep),
+        product_(s.product, s.scratch, s.on),
+        own_(s.product.m / s.ranks),
+        x_row_(s.product.lda * element_bytes(s)),
+        y_row_(s.product.ldc * element_bytes(s)) {}
+
+  // By itself: there is nothing to multiply before.
+  void show_first() {
+    s_.link.await_place();
+    if (stages())
+      in_turn(s_.on, [&](core::execution& turn) {
+        copy_bytes(s_.what.in, s_.link.place(), s_.in.at(0).rows * x_row_, turn);
+      });
+    s_.link.show();
+  }
+  void multiply_own_and_show_next(std::int64_t number) {
+    const block of = s_.in.at(number);
+    if (number + 1 == s_.in.count()) return multiply(s_.rank, of, own(of), {});
+    const block next = s_.in.at(number + 1);
+    s_.link.await_place();
+    ops::carried_copy staged;
+    if (stages()) staged.add(own(next), s_.link.place(), next.rows * x_row_);
+    multiply(s_.rank, of, own(of), staged);
+    s_.link.show();
+  }
+  void multiply_others(std::int64_t number) {
+    const block of = s_.in.at(number);
+    for (int step = 1; step < s_.ranks; ++step) {
+      const int whose = (s_.rank + step) % s_.ranks;
+      const auto* theirs = static_cast<const char*>(s_.link.tensor(whose));
+      multiply(whose, of, theirs != nullptr ? theirs + of.row * x_row_ : s_.link.piece(whose), {});
+    }
+  }
+
+ private:
+  bool stages() const { return s_.link.tensor(s_.rank) == nullptr; }
+  const char* own(const block& of) const {
+    return static_cast<const char*>(s_.what.in) + of.row * x_row_;
+  }
+  void multiply(int whose, const block& of, const char* rows, ops::carried_copy carried) {
+    const std::int64_t row = whose * own_ + of.row;
+    if (keep_ != nullptr) carried.add(rows, keep_ + row * x_row_, of.rows * x_row_);
+    in_turn(s_.on, [&](core::execution& turn) {
+      const comm::relay::use tensors(s_.link);
+      const void* const matrix = rows;
+      product_.multiply({0, of.rows, 0, s_.product.n}, {&matrix, of.rows, nullptr},
+                        at_row(s_.product.c, row, y_row_), s_.product.ldc, carried, turn);
+    });
+  }
+
+  const slicing& s_;
+  char* const keep_;
+  const sliced_product product_;
+  const std::int64_t own_, x_row_, y_row_;  // rows of a rank; bytes of a row
+};
+
 }  // namespace
 
 cut::cut(const terms& of, std::int64_t room) : of_(of) {
@@ -272,41 +335,13 @@ void reduce_scatter_in_slices(const slicing& s, const row_source& a) {
 }
 
 void gather_in_slices(const slicing& s, char* keep) {
-  const sliced_product product(s.product, s.scratch, s.on);
-  const std::int64_t own = s.product.m / s.ranks, count = s.in.count();
-  const std::int64_t x_row = s.product.lda * element_bytes(s),
-                     y_row = s.product.ldc * element_bytes(s);
-  const char* mine = static_cast<const char*>(s.what.in);
-  const auto multiply = [&](int whose, const block& of, const char* rows) {
-    const std::int64_t row = whose * own + of.row;
-    in_turn(s.on, [&](core::execution& turn) {
-      const comm::relay::use tensors(s.link);
-      if (keep != nullptr)
-        copy_block({rows, x_row}, keep + row * x_row, x_row, of.rows, x_row, turn);
-      const void* const matrix = rows;
-      product.multiply({0, of.rows, 0, s.product.n}, {&matrix, of.rows, nullptr},
-                       at_row(s.product.c, row, y_row), s.product.ldc, turn);
-    });
-  };
-  const auto show = [&](const block& of) {
-    s.link.await_place();
-    if (s.link.tensor(s.rank) == nullptr)
-      in_turn(s.on, [&](core::execution& turn) {
-        copy_block({mine + of.row * x_row, x_row}, s.link.place(), x_row, of.rows, x_row, turn);
-      });
-    s.link.show();
-  };
-  if (count > 0) show(s.in.at(0));
+  gathered_slices slices(s, keep);
+  const std::int64_t count = s.in.count();
+  if (count > 0) slices.show_first();
   for (std::int64_t i = 0; i < count; ++i) {
-    const block of = s.in.at(i);
-    if (i + 1 < count) show(s.in.at(i + 1));
-    multiply(s.rank, of, mine + of.row * x_row);
+    slices.multiply_own_and_show_next(i);
     s.link.await_piece();
-    for (int step = 1; step < s.ranks; ++step) {
-      const int whose = (s.rank + step) % s.ranks;
-      const auto* theirs = static_cast<const char*>(s.link.tensor(whose));
-      multiply(whose, of, theirs != nullptr ? theirs + of.row * x_row : s.link.piece(whose));
-    }
+    slices.multiply_others(i);
     s.link.release();
   }
   s.link.await_readers();
