@@ -3,9 +3,9 @@
 // full. Else each chunk is cut into a part for each rank, which combines it and stages the result,
 // while the next chunk is staged: 2 (ranks - 1) / ranks of the data come from peers, whatever their
 // number. The result is the same in every way, since each element is combined from the same
-// operands in the same order; where every rank combines all, each gets the same bits. What all get and
-// what lies in memory that all lend is not staged: of each chunk a rank combines its part from where all
-// have it into its own result, out of which the others copy it.
+// operands in the same order; where every rank combines all, each gets the same bits. A result
+// for all, where all tensors lie in memory that ranks lend, is not staged: of each chunk a rank combines
+// its part from where the others have it into its own result, out of which they copy it.
 #include "comm/collective/combining.hpp"
 
 #include <algorithm>

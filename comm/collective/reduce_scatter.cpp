@@ -1,7 +1,8 @@
 // reduce_scatter: the elements of all ranks combined, in rank order, and of the result each rank a
 // part.
 //
-// Each rank stages a section for each other rank in each step, and combines those meant for it.
+// Each rank stages a section for each other rank in each step, and combines those meant for it; or
+// combines them from where they lie.
 #include "comm/collective/calls.hpp"
 #include "comm/collective/slices.hpp"
 

@@ -53,13 +53,14 @@ void attendance::wait_longer(int peer, word by, std::uint64_t wanted) {
     if (there()) return;
     if (ended) raise_if_noted(at_);
     if (left || waited >= yield_ns) raise_if_gone(at_, peer, waited, fault_now());
-    if (at_.beside != nullptr && waited >= yield_ns)
-      at_.beside->look(waited, late_ranks(by, wanted));
+    const bool looks = at_.beside != nullptr && waited >= yield_ns;
+    if (!looks && waited < at_.timeout_ns) return;
+    const rank_set late = late_ranks(by, wanted);
+    if (late.lowest() < 0) return;  // all have come meanwhile
+    if (looks) at_.beside->look(waited, late);
     if (waited < at_.timeout_ns) return;
     fault why = fault_now();
     why.kind = fault::how::late;
-    const rank_set late = late_ranks(by, wanted);
-    if (late.lowest() < 0) return;
     why.culprits = to_blame(at_.area, rank, late);
     end_group(at_, why);
   };

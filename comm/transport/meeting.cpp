@@ -41,11 +41,12 @@ std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
   return steps;
 }
 
-// Their counters of steps, which they wrote right before they came and which nobody has read since.
+// Their counters of steps, which they wrote right before they came. Of more than two ranks another may
+// have looked first, and so have brought the line nearer: each begins with the rank after it.
 void meeting::look_at_peers() noexcept {
   std::int64_t longest = 0;
-  for (int peer = 0; peer < size; ++peer) {
-    if (peer == rank) continue;
+  for (int i = 1; i < size; ++i) {
+    const int peer = (rank + i) % size;
     const std::int64_t begin = now_ns();
     steps_of(peer).load(std::memory_order_acquire);
     longest = std::max(longest, now_ns() - begin);

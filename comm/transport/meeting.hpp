@@ -42,10 +42,7 @@ class meeting : public attendance {
     return at_.area.payload(of, sequence_, bytes);
   }
 
-  // Meets, saying a number to all; then the steps: as many as the rank that needs most, but at least
-  // one. write(step) before it is posted, read(step) when all have posted it. span: bytes of a slot
-  // that any rank uses in a step, the same on every rank.
-  // Whether ranks meet in this way, first: `bytes` as all ranks have them.
+  // Whether to try meet_in_place. bytes: of the longest part, the same on every rank.
   bool may_be_in_place(std::int64_t bytes) const noexcept {
     return at_.lent != nullptr && bytes >= least_in_place;
   }
@@ -62,8 +59,11 @@ class meeting : public attendance {
   const char* out_of(int peer, std::int64_t bytes) const {
     return at_.lent->at(peer, places_of(peer).out, bytes);
   }
-  void pass();  // waits until all have come so far
+  void pass();  // says that this rank has come so far, and waits until all have
 
+  // Meets, saying a number to all; then the steps: as many as the rank that needs most, but at least
+  // one. write(step) before it is posted, read(step) when all have posted it. span: bytes of a slot
+  // that any rank uses in a step, the same on every rank.
   struct course {
     std::int64_t steps, span, saying = 0;
   };

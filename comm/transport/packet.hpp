@@ -54,8 +54,8 @@ bool is_closed(int line) noexcept;  // by the other side
 
 bool send_packet(int line, const void* bytes, std::size_t size, const int* descriptors,
                  std::size_t count) noexcept;
-// Of at least `least` bytes, and no more than `size`; 0: all of them. False: the other side is gone, or the
-// deadline came first.
+// Of at least `least` bytes, 0: of `size`; of a longer one the first `size`. False: the other side is gone, it
+// said less, or the deadline came first.
 bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& handed,
              const deadline& until, std::size_t least = 0);
 

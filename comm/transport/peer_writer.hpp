@@ -24,8 +24,8 @@ class nearness {
   static constexpr int operations_between = 8;  // looks, once they say what is known
 
   bool is_near() const noexcept { return near_; }
-  // Asked once in an operation in which a look would count.
-  bool wants_look() noexcept { return --until_look_ <= 0; }
+  // Asked whenever a look could be taken, which it counts.
+  bool wants_look() noexcept { return until_look_ <= 1 || --until_look_ <= 0; }
   void took(std::int64_t line_ns) noexcept {
     const bool near = line_ns < far_line_ns;
     against_ = near != near_ ? against_ + 1 : 0;

@@ -226,7 +226,7 @@ class host {
       return;
     }
     place.line = std::move(line);
-    if (handed.size() != 1 + theirs.lends)
+    if (theirs.lends > most_lent_files || handed.size() != 1 + theirs.lends)
       fail_io("a descriptor of each rank's process, and of each file that it lends", EMFILE);
     place.process = std::move(handed[0]);
     handed.erase(handed.begin());
@@ -270,7 +270,7 @@ class host {
       hand_on_lent(rank, line);
     }
     all.lent.emplace_back();
-    all.lends = at_.lends != nullptr;
+    all.lends = lends();
     for (guest& one : guests_) {
       all.processes.push_back(std::move(one.process));
       if (!one.lent.empty()) all.lends = true;
@@ -279,20 +279,28 @@ class host {
     return all;
   }
 
-  // To a rank what each other lends; then a word of none, which says that this is all.
+  bool lends() const { return at_.lends != nullptr && !at_.lends->empty(); }
+
+  // To a rank what each other lends; then a word of none, which says how many others lend. A rank that is
+  // gone is found in the group.
   void hand_on_lent(int to, int line) const {
+    std::int32_t lenders = 0;
+    const auto send = [&](const lender& word, const std::vector<int>& files) {
+      if (!send_packet(line, &word, sizeof word, files.data(), files.size()) && errno != EPIPE &&
+          errno != ECONNRESET)
+        fail_io("to hand on the files that ranks lend", errno);
+    };
     for (int rank = 0; rank < at_.size; ++rank) {
       std::vector<int> files;
-      if (rank == 0 && at_.lends != nullptr)
+      if (rank == 0 && lends())
         for (const lent_file& one : *at_.lends) files.push_back(one.file.get());
       for (const descriptor& one : guests_[static_cast<std::size_t>(rank)].lent)
         files.push_back(one.get());
-      const lender word{rank, static_cast<std::int32_t>(files.size())};
-      if (rank != to && !files.empty())
-        send_packet(line, &word, sizeof word, files.data(), files.size());
+      if (rank == to || files.empty()) continue;
+      send({rank, static_cast<std::int32_t>(files.size())}, files);
+      ++lenders;
     }
-    const lender last{-1, 0};
-    send_packet(line, &last, sizeof last, nullptr, 0);
+    send({-1, lenders}, {});
   }
 
   // Of a size that nobody changes any more, and taken from the system now: a page that is not there
@@ -360,14 +368,15 @@ class visitor {
  private:
   void take_lent(company& all) {
     all.lent.resize(static_cast<std::size_t>(at_.size));
-    all.lends = at_.lends != nullptr;
-    while (true) {
+    all.lends = at_.lends != nullptr && !at_.lends->empty();
+    for (std::int32_t lenders = 0;; ++lenders) {
       lender word{};
       std::vector<descriptor> handed;
       if (!receive(line_.get(), &word, sizeof word, handed, answered_by_))
         fail_peer(0, "rank 0 until all have come", "rank 0 gone");
-      if (word.rank < 0) return;
-      if (handed.size() != static_cast<std::size_t>(word.files))
+      if (word.rank < 0 && word.files == lenders) return;
+      if (word.rank < 0 || word.rank >= at_.size || handed.empty() ||
+          handed.size() != static_cast<std::size_t>(word.files))
         fail_io("a descriptor of each file that a rank lends", EMFILE);
       all.lent[static_cast<std::size_t>(word.rank)] = std::move(handed);
       all.lends = true;
@@ -383,6 +392,7 @@ class visitor {
     int own[1 + most_lent_files] = {process_.get()};
     for (std::size_t i = 0; i < mine.lends; ++i) own[1 + i] = (*at_.lends)[i].file.get();
     handed.clear();
+    answer = {};
     if (!send_packet(line_.get(), &mine, sizeof mine, own, 1 + mine.lends) ||
         !receive(line_.get(), &answer, sizeof answer, handed, answered_by_, least_welcome))
       return false;

@@ -131,8 +131,8 @@ class shared_area {
   }
   // What an operation uses of a slot may lie `moved` bytes behind its beginning. moved_by: for one that
   // is written through the cache and uses `span` bytes of it. They move on with every step, so that
-  // their lines have left the second cache of their readers before they are written again, and not the
-  // third: of a whole slot they have anyway, and a place twice as large takes half as long again. Less
+  // their lines have left the second cache of their readers, but not the third, before they are written
+  // again. What fills a slot does not move: with places twice as large it took half as long again. Less
   // than a page stays where it is, in the first cache. What is written around the cache does not move
   // (moved = 0), so that its pages stay in the TLB.
   std::size_t moved_by(std::uint64_t step, std::size_t span) const noexcept {

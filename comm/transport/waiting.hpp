@@ -37,10 +37,10 @@ struct place {
   std::vector<message> started = {};           // that go on with later calls, in order
   lending own = {};                            // our blocks that peers read
   peer_writer writer{};
-  std::uint64_t posted = 0;  // steps that all ranks are known to have posted
-  std::uint64_t owes = 0;    // a look at who came to this operation (attendance.hpp)
-  windows* lent = nullptr;   // where no rank lends memory
-  outside* beside = nullptr;
+  std::uint64_t posted = 0;   // steps that all ranks are known to have posted
+  std::uint64_t owes = 0;     // a look at who came to this operation (attendance.hpp)
+  windows* lent = nullptr;    // nullptr: no rank lends memory
+  outside* beside = nullptr;  // nullptr: nothing is; outlives the transport
 };
 
 using core::now_ns;

@@ -7,6 +7,7 @@
 #include <new>
 #include <utility>
 
+#include "core/failure.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {
@@ -46,7 +47,11 @@ windows::place windows::find(const void* data, std::int64_t bytes) const noexcep
 
 // Beyond the end of the file nothing is touched, so a window may be larger than it is now.
 const char* windows::at(int peer, place where, std::int64_t bytes) {
-  window& from = peers_[static_cast<std::size_t>(peer)][where >> 1 & 1];
+  std::vector<window>& files = peers_[static_cast<std::size_t>(peer)];
+  const std::size_t number = where >> 1 & 1;
+  if ((where & 1) == 0 || number >= files.size())
+    core::fail(VELO_ERR_INTERNAL, "", "a place in a file that its rank lends", "another");
+  window& from = files[number];
   const std::uint64_t offset = where >> offset_shift,
                       needed = offset + static_cast<std::uint64_t>(bytes);
   if (needed > from.bytes) {

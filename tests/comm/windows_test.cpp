@@ -310,7 +310,7 @@ TEST_CASE("a pool that is not shared, or is no pool, makes no group") {
   CHECK(one.value == VELO_ERR_HANDLE);
 }
 
-TEST_CASE("a window grows with what is read through it, and never beyond its file") {
+TEST_CASE("a window grows with what is read through it, and places outside of a file are none") {
   using velo::comm::descriptor;
   using velo::comm::windows;
   constexpr std::int64_t size = std::int64_t{8} << 20;
@@ -333,5 +333,8 @@ TEST_CASE("a window grows with what is read through it, and never beyond its fil
   for (const std::int64_t at : {std::int64_t{4096}, size / 2, size - 4096, std::int64_t{0}})
     same = same && *all.at(1, all.find(begin + at, 4096), 4096) == begin[at];
   CHECK(same);
+  const windows::place known = all.find(begin, 4096);
+  CHECK_THROWS(all.at(1, known | 2, 4096));  // the second file, of a rank that lends one
+  CHECK_THROWS(all.at(0, known, 4096));      // of a rank that lends none
   munmap(begin, size);
 }

@@ -20,10 +20,11 @@
  *
  * Faults. Nothing waits for ever. When ranks have not come within the deadline, leave, or call
  * something else, every rank that waits gets VELO_ERR_PEER: the record's `rank` is the lowest of those
- * at fault, `got` names all. A rank that is waited for, but waits for another itself, is not at fault
- * (over HOST its functions say who is). A rank that has nothing to wait for, at times the root of a
- * broadcast, gets it from its next collective. The group has then ended: later collectives fail with the
- * same, outputs are undefined, and velo_group_describe tells all that is known.
+ * at fault, `got` names all. A rank that is waited for, but itself waits for another of the same group,
+ * is not at fault (over HOST its functions say who is). A rank that has nothing to wait for, at times
+ * the root of a broadcast, gets it from its next collective. The group has then ended: later
+ * collectives fail with the same, outputs are undefined, and velo_group_describe tells all that is
+ * known.
  */
 #ifndef VELO_GROUP_H
 #define VELO_GROUP_H
@@ -60,10 +61,10 @@ enum {
 /* Combines `count` elements of the next rank with what those before it gave, into the same place; it is
  * called rank after rank, the first rank's elements being there already. Elements of a tensor come in
  * several calls, all on the thread that carries out the collective, and some of them on other ranks alone,
- * which pass on the result; it calls no collective. So it is in any group, over MPI and a host's functions, too:
- * velo brings the elements together and calls it itself, with what this rank handed over as `user`. All
- * ranks of a group hand over functions that do the same, which nothing checks. One that cannot go on ends
- * the group for all (velo_group_abort). */
+ * which pass on the result. It must call no collective. Over MPI and a host's functions, too, velo brings
+ * the elements together and calls the function itself, with what this rank handed over as `user`. All
+ * ranks of a group hand over functions that do the same, which nothing checks. A function that cannot go
+ * on calls velo_group_abort, which ends the group for all. */
 typedef void (*velo_reduce_fn)(void* user, const void* next, void* total, int64_t count,
                                const velo_dtype* dtype);
 
@@ -129,7 +130,8 @@ typedef struct velo_group_desc {
  * have it too; other ranks can read all of its memory. Where the tensors of all ranks lie in such pools,
  * all_reduce (in and out), reduce_scatter, all_gather, all_to_all (even, not in place) and broadcast of
  * 16 KiB and more, of a part where there are parts, copy nothing into the group's own memory; where one
- * lies elsewhere they do, with the same bits. Other transports make no use of a pool.
+ * lies elsewhere they do, with the same bits and one wait more. Each rank holds up to two descriptors more
+ * for each other. Other transports make no use of a pool.
  *
  * HOST needs desc.host; rank and size are those of its functions, all of which get a deadline. No function
  * is called before this call, which makes the first ones.

@@ -10,7 +10,7 @@
 namespace velo::comm {
 namespace {
 
-// The deadline is for the link to find.
+// Times the link's deadline, which so is over first: it knows who is late.
 constexpr std::int64_t patience = 2;
 
 bool is_narrow(const operation& what) {

@@ -4,8 +4,9 @@
 // Elements are combined in rank order inside a host, and then in the order of the hosts: those of their
 // lowest ranks. What is small, and what gains nothing (all_to_all, which sends every byte where it is
 // wanted as it is), goes from rank to rank. Invariant: whether an operation goes by way of hosts is the
-// same on all ranks; when it begins, all ranks are in it and agree. Who waits inside a host looks after
-// the link meanwhile, which has the deadline: inside nobody is to blame who waits for another host.
+// same on all ranks; when it begins, all ranks are in it and agree. A rank that waits inside a
+// host also looks for faults on the link, which alone keeps the deadline: a rank here that waits for
+// another host is not to blame.
 #pragma once
 
 #include <memory>

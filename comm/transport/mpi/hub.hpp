@@ -23,9 +23,9 @@ namespace velo::comm {
 struct notice {
   enum class what : std::int32_t {
     left,
-    ended,  // the group: why
-    waits,  // half its deadline by now, for why.culprits
-    goes_on
+    ended,   // the group: why
+    waits,   // has waited half its deadline for why.culprits
+    goes_on  // what it waited for has come
   };
   std::uint64_t group = 0;
   std::int32_t from = 0;
