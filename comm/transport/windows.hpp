@@ -40,7 +40,8 @@ class windows {
   windows& operator=(const windows&) = delete;
 
   place find(const void* data, std::int64_t bytes) const noexcept;
-  const char* at(int peer, place where, std::int64_t bytes);  // throws std::bad_alloc
+  // Throws std::bad_alloc, and INTERNAL for a place in a file that its rank does not lend.
+  const char* at(int peer, place where, std::int64_t bytes);
 
  private:
   struct window {
