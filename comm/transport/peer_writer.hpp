@@ -21,7 +21,7 @@ class nearness {
  public:
   static constexpr std::int64_t far_line_ns = 100;
   static constexpr int looks_to_change = 3;
-  static constexpr int operations_between = 8;  // looks, once they say what is known
+  static constexpr int operations_between = 8;  // from a look to the next, while they agree
 
   bool is_near() const noexcept { return near_; }
   // Asked whenever a look could be taken, which it counts.

@@ -242,7 +242,7 @@ TEST_CASE("sums of one number, over and over, are right and stay in order") {
       [&](int rank) { return sum_one(ranks.stream(rank), ranks.group(rank), rank, rounds); });
 }
 
-TEST_CASE("so are those of processes") {
+TEST_CASE("sums of one number between processes, over and over, are right and stay in order") {
   const std::int64_t rounds = rounds_of("VELO_SUMS", 5000);
   processes ranks;
   ranks.start_all(2, group_desc(600000), [&](const member& me) {

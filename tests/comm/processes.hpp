@@ -19,6 +19,7 @@ struct ending {
   char expected[192] = "", got[192] = "", cause[256] = "";
   std::int64_t at_ns = 0;               // CLOCK_MONOTONIC
   std::int64_t value = 0, calm_ns = 0;  // whatever the test asks for
+  std::int64_t in_place = 0;            // collectives that read tensors where they lie
 };
 
 inline std::int64_t monotonic_ns() {

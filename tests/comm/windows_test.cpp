@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
+#include <cstdlib>
+
 #include "comm/json.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
@@ -22,7 +24,7 @@ class block {
     velo_pool_request want = VELO_POOL_REQUEST_INIT;
     want.bytes = static_cast<std::uint64_t>(bytes_);
     want.lifetime = lifetime;
-    velo_pool_allocate(pool, &want, &memory_);
+    if (velo_pool_allocate(pool, &want, &memory_) != VELO_OK) std::abort();  // the parent tells
   }
   ~block() { velo_pool_free(pool_, memory_, static_cast<std::uint64_t>(bytes_), nullptr); }
   block(const block&) = delete;
@@ -174,7 +176,7 @@ ending compare(const pooled& me, std::int64_t each, bool one_lies_elsewhere) {
         said.value += std::memcmp(in.data(), own_out.data(),
                                   static_cast<std::size_t>(each * me.size * dtype.bits / 8)) != 0;
       }
-  said.calm_ns = me.in_place();
+  said.in_place = me.in_place();
   said.code = VELO_OK;
   return said;
 }
@@ -194,7 +196,7 @@ TEST_CASE("what lies in shared pools is read there, with the bits of what is sta
       INFO(one.expected << ", " << one.got);
       CHECK(one.code == VELO_OK);
       CHECK(one.value == 0);
-      CHECK(one.calm_ns == 2 * 2 * 8);  // of two dtypes and lifetimes
+      CHECK(one.in_place == 2 * 2 * 8);  // of two dtypes and lifetimes
     }
   }
 }
@@ -206,7 +208,7 @@ TEST_CASE("a tensor that lies elsewhere has all of them staged, with the same bi
     INFO(one.expected << ", " << one.got);
     CHECK(one.code == VELO_OK);
     CHECK(one.value == 0);
-    CHECK(one.calm_ns ==
+    CHECK(one.in_place ==
           2 * 2 * 2);  // of a broadcast's the root's alone is looked at; sums in place
   }
   start_pooled(
@@ -215,7 +217,7 @@ TEST_CASE("a tensor that lies elsewhere has all of them staged, with the same bi
     INFO(one.expected << ", " << one.got);
     CHECK(one.code == VELO_OK);
     CHECK(one.value == 0);
-    CHECK(one.calm_ns == 2 * 2);  // broadcasts, whose root lends
+    CHECK(one.in_place == 2 * 2);  // broadcasts, whose root lends
   }
 }
 

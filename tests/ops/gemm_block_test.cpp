@@ -10,21 +10,15 @@
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "tests/ops/isas.hpp"
+#include "tests/ops/one_by_one.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
-using velo::core::parallel;
 using velo::simd::bf16;
 using velo::testing::isa_count;
+using velo::testing::one_by_one;
 
 namespace {
-
-struct serial {
-  static void run(void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
-    for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
-  }
-  static parallel as_parallel() { return {nullptr, run, 1}; }
-};
 
 // Memory that begins at a line.
 class lines {
@@ -72,7 +66,7 @@ struct ranked {
         pack(k_, n_, type(), on_),
         packed(pack.bytes()) {
     pack.place(packed.data());
-    pack.update(weight.data(), n, false, serial::as_parallel());
+    pack.update(weight.data(), n, false, one_by_one());
   }
   static constexpr element_type type() {
     return sizeof(T) == 2 ? element_type::bf16 : element_type::f32;
@@ -89,7 +83,7 @@ struct ranked {
       if (p.twin != nullptr && !p.twin_is_block)
         part.twin = static_cast<T*>(p.twin) + first * p.ldc;
       lines scratch(gemm_scratch_bytes(part, true, 1, on));
-      gemm(part, &pack, serial::as_parallel(), scratch.data(), on);
+      gemm(part, &pack, one_by_one(), scratch.data(), on);
     }
   }
 };
@@ -110,7 +104,7 @@ void check_twins(const ranked<T>& one, gemm_problem p, const std::vector<T>& x,
     lines rows(static_cast<std::size_t>(one.m) * row);
     std::memset(rows.data(), 0x5a, static_cast<std::size_t>(one.m) * row);
     copy_rows({block.data(), one.m, one.n, one.pack.panel(), one.type()}, rows.data(), ld,
-              serial::as_parallel(), one.on);
+              one_by_one(), one.on);
     bool same = true, kept = true;
     for (std::int64_t i = 0; i < one.m; ++i) {
       const unsigned char* at = rows.data() + static_cast<std::size_t>(i) * row;

@@ -9,22 +9,15 @@
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "tests/ops/isas.hpp"
+#include "tests/ops/one_by_one.hpp"
 
 using namespace velo::ops;
 using velo::core::isa;
-using velo::core::parallel;
 using velo::simd::bf16;
 using velo::testing::isa_count;
+using velo::testing::one_by_one;
 
 namespace {
-
-// Tasks as of so many threads, one after the other.
-parallel one_by_one(int threads) {
-  const auto run = [](void*, std::int64_t tasks, parallel::task_fn fn, void* user) {
-    for (std::int64_t task = 0; task < tasks; ++task) fn(user, task, 0);
-  };
-  return {nullptr, run, threads};
-}
 
 struct line {
   alignas(64) unsigned char bytes[64];
