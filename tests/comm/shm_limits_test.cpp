@@ -189,7 +189,8 @@ TEST_CASE("groups need nothing of a /dev/shm that is full") {
           mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
           mount("full", "/dev/shm", "tmpfs", 0, "size=4096") != 0)
         return none;
-      const int file = open("/dev/shm/filler", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+      const std::string filler = "/dev/shm/filler-" + std::to_string(getpid());
+      const int file = open(filler.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
       char page[4096] = {};
       while (write(file, page, sizeof page) > 0) {
       }
@@ -281,13 +282,14 @@ TEST_CASE("a folder of sockets that belongs to another user is refused") {
     return;
   }
   const uid_t user = 64100 + static_cast<uid_t>(getpid() % 1000);
+  const std::string name = processes::name();
   REQUIRE(mkdir(folder_of(user).c_str(), 0700) == 0);  // root's, where the user's should be
   processes ranks;
   ranks.start([&] {
     if (setresgid(user, user, user) != 0 || setresuid(user, user, user) != 0) return ending();
     velo_group_desc desc = group_desc();
     desc.transport = VELO_TRANSPORT_SHM;
-    desc.name = "theirs";
+    desc.name = name.c_str();
     desc.rank = 0;
     desc.size = 2;
     return meet_under(RLIMIT_NOFILE, RLIM_INFINITY, desc);

@@ -1,5 +1,8 @@
 // The rows of groups: of one rank, and of two, the second of which calls first, on a queue.
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <iterator>
 
 #include "tests/faults/rows.hpp"
@@ -22,11 +25,14 @@ void open_one(world& w) {
   w.open();
   must(create_one(w));
 }
-// By way of a rendezvous, at which nobody else is awaited.
+// By way of a rendezvous, at which nobody else is awaited. The programs of this folder run at the
+// same time, so the name carries the process.
 velo_status create_met(world& w) {
+  char name[32];
+  std::snprintf(name, sizeof name, "faults-%d", static_cast<int>(getpid()));
   velo_group_desc desc = VELO_GROUP_DESC_INIT;
   desc.transport = VELO_TRANSPORT_SHM;
-  desc.name = "a-row-of-the-faults";
+  desc.name = name;
   desc.rank = 0;
   desc.size = 1;
   return velo_group_create(w.context, &desc, &w.groups[0]);

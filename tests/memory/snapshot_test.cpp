@@ -72,7 +72,7 @@ TEST_CASE("a snapshot is cut to the caller's buffer, and its size can be asked f
   }
   CHECK(velo_pool_snapshot(f.pool, VELO_SNAPSHOT_JSON, nullptr, 1, nullptr) == VELO_ERR_NULL);
   CHECK(velo_pool_snapshot(f.pool, 3, nullptr, 0, nullptr) == VELO_ERR_ARGUMENT);
-  CHECK(velo_pool_save(f.pool, -1, "/tmp/none") == VELO_ERR_ARGUMENT);
+  CHECK(velo_pool_save(f.pool, -1, "none") == VELO_ERR_ARGUMENT);
 }
 
 TEST_CASE("a snapshot goes to a file that its owner alone can read, and replaces an older one") {

@@ -7,7 +7,8 @@
 Rules: includes (who may include whom), external (which file may know which foreign header), sizes (line budgets), share (of
 generated and frozen lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
 helpers, common; nothing left to do), isas (operators' headers name no instruction set), snippets (code in README.md is cut from
-compiled examples), operators (README.md has them all), versions (CMakeLists.txt alone states the release).
+compiled examples), operators (README.md has them all), versions (CMakeLists.txt alone states the release), places (tests and
+benches that run at the same time do not share a name or a file).
 """
 import json
 import os
@@ -204,6 +205,21 @@ def rule_versions(root):
         yield f"CHANGELOG.md: begins with {titles[0]!r}, the release is {stated.group(1)}"
 
 
+def rule_places(root):
+    # Programs of several build folders run at the same time: a name at which ranks meet, a port and a file in a folder of all carry
+    # the process (the literal then ends with '-'), or come from mkdtemp.
+    shared = [(re.compile(r'\bdesc\.name\s*=\s*"'), "ranks of all processes meet at one name"),
+              (re.compile(r"""["'](/var/tmp|/tmp|/dev/shm)/(?![^"']*(XXXXXX|-["']))"""), "a file of all processes"),
+              (re.compile(r"""MASTER_PORT\W+["']?\d"""), "a port of all processes")]
+    for path in committed(root):
+        if not re.match(r"(tests|bench)/(?!tree/).*\.(c|cpp|hpp|py|sh)$", path):
+            continue
+        for number, line in enumerate(lines_of(root, path), 1):
+            for pattern, why in shared:
+                if pattern.search(line):
+                    yield f"{path}:{number}: {why}: {line.strip()[:60]}"
+
+
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
 
 # One violation of every rule: the rule that has to find it, then paths and contents.
@@ -237,6 +253,9 @@ PLANTED = [
     ("operators", "abi/spec/ops/extra.json", '{"ops": [{"name": "extra"}]}\n'),
     ("operators", "README.md", "## Operators\n`gone`\n## Next\n"),
     ("versions", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\nset(again 1.2.3)\n"),
+    ("places", "tests/comm/a.cpp", '// a\ndesc.name = "ours";\n'),
+    ("places", "bench/a.cpp", '// a\nauto file = open("/dev/shm/ours", O_CREAT);\n'),
+    ("places", "tests/hosts/a.py", '"""a"""\nos.environ.update(MASTER_PORT="29500")\n'),
     ("versions", "CHANGELOG.md", "# Changes\n## 1.1\n", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\n"),
 ]
 

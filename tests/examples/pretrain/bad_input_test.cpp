@@ -72,10 +72,10 @@ TEST_CASE("data that may not be read is refused") {
   workplace w;
   ::chmod(w.path.c_str(), 0755);
   ::chmod((w / "text").c_str(), 0);
-  refused(run_program({"--paths", w / "text", "--out", "/tmp/never"}, lay_down_powers),
+  refused(run_program({"--paths", w / "text", "--out", w / "never"}, lay_down_powers),
           "text: cannot open: Permission denied");
   ::mkdir((w / "closed").c_str(), 0);
-  refused(run_program({"--paths", w.path, "--out", "/tmp/never"}, lay_down_powers),
+  refused(run_program({"--paths", w.path, "--out", w / "never"}, lay_down_powers),
           "Permission denied");
   ::chmod((w / "closed").c_str(), 0700);
 }

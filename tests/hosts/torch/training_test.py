@@ -3,7 +3,7 @@
 The same steps with velo and without, on a model of norms, gated MLPs and attention; what was replaced must have run.
 """
 import os
-import socket
+import tempfile
 import unittest
 
 from enable_test import FROM_NINE, GatedMlp, RMSNorm, plain_gain
@@ -63,9 +63,8 @@ def ran(done):
             if word in entry.what}
 
 
-def rank(number, port, results):
-    os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(port))
-    torch.distributed.init_process_group("gloo", rank=number, world_size=RANKS)
+def rank(number, store, results):
+    torch.distributed.init_process_group("gloo", init_method="file://" + store, rank=number, world_size=RANKS)
     torch.set_num_threads(1)
     parallel = torch.nn.parallel.DistributedDataParallel
     stock, model = train(made(), parallel, seed=number), made()
@@ -91,12 +90,9 @@ class Training(Torch):
 
     @unittest.skipUnless(torch.distributed.is_available() and torch.distributed.is_gloo_available(), "this torch has no gloo")
     def test_ranks_that_share_their_gradients(self):
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            port = free.getsockname()[1]
-        with torch.multiprocessing.get_context("spawn").Manager() as manager:
+        with tempfile.TemporaryDirectory() as folder, torch.multiprocessing.get_context("spawn").Manager() as manager:
             results = manager.dict()
-            torch.multiprocessing.spawn(rank, (port, results), nprocs=RANKS)
+            torch.multiprocessing.spawn(rank, (os.path.join(folder, "store"), results), nprocs=RANKS)
             ranks = [results[number] for number in range(RANKS)]
         for stock, with_velo, words in ranks:
             self.near(with_velo, stock)
