@@ -38,11 +38,7 @@ inline graph training_step(int forward, bool branches, unsigned seed) {
   }
   std::vector<std::vector<std::int64_t>> parts(static_cast<std::size_t>(forward));
   for (int i = forward; i-- > 0;) {
-    graph_op op;
-    op.seconds = 2 * g[i].seconds;
-    op.bytes = i > 0 ? g[i].bytes : 10;
-    op.keep = i == 0;
-    op.inputs = g[i].inputs;
+    graph_op op{2 * g[i].seconds, i > 0 ? g[i].bytes : 10, g[i].inputs, i == 0};
     op.inputs.push_back(i);
     op.inputs.insert(op.inputs.end(), parts[i].begin(), parts[i].end());
     for (const std::int64_t from : g[i].inputs)
