@@ -100,13 +100,30 @@ std::shared_ptr<const comm::lent_files> lent_by(const velo_group_desc& desc) {
   return all;
 }
 
-std::unique_ptr<comm::transport> over_shm(const velo_group_desc& desc, const comm::launched& me) {
+// A line of the log about ranks that have not come yet.
+auto reminding(const core::context& owner, const velo_group_desc& desc, const comm::launched& me) {
+  return [&owner, label = settings_of(desc).label, size = me.size, name = me.name](
+             const comm::rank_set& missing, std::int64_t waited_ns) {
+    owner.log().write(VELO_LOG_WARN, "group", "%s: %s of %d not there at '%s' after %lld s",
+                      label.c_str(), missing.text().c_str(), size, name.c_str(),
+                      static_cast<long long>(waited_ns / 1000000000));
+  };
+}
+
+std::unique_ptr<comm::transport> over_shm(const core::context& owner, const velo_group_desc& desc,
+                                          const comm::launched& me) {
   if (me.here != me.size || me.size > comm::most_ranks)
     fail(VELO_ERR_UNSUPPORTED, "desc.size", text("at most %d ranks, of one host", comm::most_ranks),
          text("%d, of which %d are here", me.size, me.here));
   require_name(me.name.empty() ? nullptr : me.name.c_str());
-  return comm::make_shm(
-      {me.name, me.rank, me.size, desc.timeout_ns, slot_of(desc, me.size), {}, lent_by(desc)});
+  return comm::make_shm({me.name,
+                         me.rank,
+                         me.size,
+                         desc.timeout_ns,
+                         slot_of(desc, me.size),
+                         {},
+                         lent_by(desc),
+                         reminding(owner, desc, me)});
 }
 
 std::unique_ptr<comm::transport> over_host(const velo_group_desc& desc, const comm::launched& me) {
@@ -165,7 +182,7 @@ std::unique_ptr<comm::transport> transport_of(const core::context& owner,
   if (me.size == 1 && desc.transport != VELO_TRANSPORT_SHM)
     return std::make_unique<comm::self_transport>();
   if (!chosen && me.of_mpi && me.here != me.size) return over_mpi(owner, desc);
-  return over_shm(desc, me);
+  return over_shm(owner, desc, me);
 }
 
 }  // namespace velo::capi

@@ -17,6 +17,7 @@
 #include <utility>
 
 #include "comm/transport/shared_area.hpp"
+#include "core/clock.hpp"
 #include "core/failure.hpp"
 
 namespace velo::comm {
@@ -101,6 +102,27 @@ hello hello_of(const meeting_place& at) {
   return mine;
 }
 
+// When to tell of ranks that are missing.
+class reminder {
+ public:
+  explicit reminder(const meeting_place& at) : at_(at) {}
+
+  template <class Missing>
+  void look(Missing&& missing) {
+    const std::int64_t waited = core::now_ns() - begin_;
+    if (!at_.remind || waited < next_) return;
+    at_.remind(missing(), waited);
+    next_ += every_ns;
+  }
+
+ private:
+  static constexpr std::int64_t first_ns = 5'000'000'000, every_ns = 30'000'000'000;
+
+  const meeting_place& at_;
+  const std::int64_t begin_ = core::now_ns();
+  std::int64_t next_ = first_ns;
+};
+
 // Rank 0's files, for as long as it listens. The lock tells whether the socket's owner lives.
 class open_place {
  public:
@@ -148,7 +170,7 @@ class open_place {
 class host {
  public:
   explicit host(const meeting_place& at)
-      : at_(at), until_(deadline::after(at.timeout_ns, at.glance)) {
+      : at_(at), reminder_(at), until_(deadline::after(at.timeout_ns, [this] { glance(); })) {
     open_.emplace(at);
     for (int rank = 0; rank < at.size; ++rank) guests_.emplace_back();
     guests_[0].process = own_process();
@@ -176,7 +198,15 @@ class host {
     }
   }
 
+  host(const host&) = delete;  // the deadline knows where it is
+  host& operator=(const host&) = delete;
+
  private:
+  void glance() {
+    if (at_.glance) at_.glance();
+    reminder_.look([&] { return missing_ranks(); });
+  }
+
   struct guest {
     descriptor line, process;
     std::vector<descriptor> lent;
@@ -321,6 +351,7 @@ class host {
   }
 
   const meeting_place& at_;
+  reminder reminder_;
   const deadline until_;
   std::optional<open_place> open_;
   std::vector<guest> guests_;
@@ -331,13 +362,16 @@ class visitor {
  public:
   explicit visitor(const meeting_place& at)
       : at_(at),
-        until_(deadline::after(at.timeout_ns, at.glance)),
+        reminder_(at),
+        until_(deadline::after(at.timeout_ns, [this] { glance(); })),
         answered_by_(deadline::after(
             at.timeout_ns > INT64_MAX - patience_ns ? at.timeout_ns : at.timeout_ns + patience_ns)),
         path_(rendezvous_folder() + "/" + at.name + ".socket"),
         process_(own_process()) {
     missing_.add(0);
   }
+  visitor(const visitor&) = delete;  // the deadline knows where it is
+  visitor& operator=(const visitor&) = delete;
 
   company join() {
     welcome answer{};
@@ -366,6 +400,11 @@ class visitor {
   }
 
  private:
+  void glance() {
+    if (at_.glance) at_.glance();
+    reminder_.look([&] { return missing_; });
+  }
+
   void take_lent(company& all) {
     all.lent.resize(static_cast<std::size_t>(at_.size));
     all.lends = at_.lends != nullptr && !at_.lends->empty();
@@ -402,6 +441,7 @@ class visitor {
   }
 
   const meeting_place& at_;
+  reminder reminder_;
   // Once rank 0 has been reached, its word alone counts: it looks after the others, of whom some may
   // have been seated already, and have gone on and away, when their word reaches us.
   const deadline until_, answered_by_;

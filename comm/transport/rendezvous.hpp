@@ -27,6 +27,9 @@ struct meeting_place {
   std::uint64_t slot_bytes;           // rank 0's holds for all
   std::function<void()> glance = {};  // as of a deadline
   std::shared_ptr<const lent_files> lends = {};
+  // Called while ranks are missing, 5 s after the wait began and every 30 s from then on. A rank that
+  // has met rank 0 calls it no more: rank 0 knows of the others.
+  std::function<void(const rank_set& missing, std::int64_t waited_ns)> remind = {};
 };
 
 struct company {

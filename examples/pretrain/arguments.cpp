@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "failure.hpp"
+#include "launch.hpp"
 
 namespace pretrain {
 namespace {
@@ -82,6 +83,12 @@ void parse_arguments(const std::vector<std::string>& words, arguments& into) {
     into.checkpoint->require_model(saved.values.model, saved.values.data.sequence);
     if (into.resume || into.generate) {
       take(into.config);
+      // How a run was started is no part of it: who starts it now says how many ranks there are.
+      // A process that nobody started among others begins as many as there were.
+      const bool recut = std::any_of(given.settings.begin(), given.settings.end(),
+                                     [](const auto& each) { return each.first == "pp"; });
+      if (is_launched() || recut) into.config.reset("ranks");
+      if (is_launched()) into.config.reset("transport");
     } else {
       into.config.adopt(saved, "model");
     }

@@ -194,6 +194,14 @@ void configuration::adopt(const configuration& other, const std::string& section
   }
 }
 
+void configuration::reset(const char* name) {
+  const configuration untouched;
+  option& mine = *find(name);
+  const option& initial = untouched.at(name);
+  std::visit([&](auto* value) { *value = *std::get<decltype(value)>(initial.value); }, mine.value);
+  mine.origin = initial.origin;
+}
+
 void configuration::bound(const option& which, double number, const std::string& origin) {
   if (number >= which.low && number <= which.high) return;
   fail("%s: %s must be from %s to %s, not %s", origin.c_str(), which.name.c_str(),

@@ -35,6 +35,9 @@ class configuration {
   void set(const std::string& flag, const std::string& text);
   void adopt(const configuration& other, const std::string& section);
 
+  // Takes the default again, as if nobody had set it.
+  void reset(const char* name);
+
   // Refuses a flag that is neither a setting's nor one of `others`, and says what may be meant.
   void require_flag(const std::string& flag, const std::vector<std::string>& others = {}) const;
 

@@ -1,13 +1,24 @@
 // One context a program; VELO_ISA and the other keys may be set in the environment.
 #include "context.hpp"
 
+#include <cstdio>
+
 namespace pretrain {
+namespace {
+
+// What velo warns of: ranks that do not come, above all.
+void print_warning(void*, velo_log_level, const char*, const char* line) {
+  std::fprintf(stderr, "pretrain: %s\n", line);
+}
+
+}  // namespace
 
 velo::context make_context(const run_settings& run, const run_memory& memory) {
   velo_context_desc desc = VELO_CONTEXT_DESC_INIT;
   desc.threads = static_cast<std::int32_t>(run.threads);
   const velo_allocator allocator = memory.allocator();
   desc.allocator = &allocator;
+  desc.log = print_warning;
   return velo::context::create(desc);
 }
 

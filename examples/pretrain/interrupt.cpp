@@ -1,20 +1,58 @@
-// The one signal handler, for three signals.
+// The one signal handler, for three signals, and mpirun's warning before one of them.
 #include "interrupt.hpp"
+
+#include <unistd.h>
 
 #include <atomic>
 #include <csignal>
+#include <cstdlib>
 
 namespace pretrain {
 namespace {
 
 std::atomic<int> caught{0};  // read by the threads of several ranks
-static_assert(std::atomic<int>::is_always_lock_free);
+std::atomic<bool> ends{false};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+
+void end(int signal) {
+  constexpr char words[] = "pretrain: interrupted while it waited for the other ranks\n";
+  if (::write(2, words, sizeof words - 1) < 0) ::_exit(128 + signal);  // nobody reads them
+  ::_exit(128 + signal);
+}
+
+void take(int signal) {
+  if (ends.load(std::memory_order_relaxed)) end(signal);
+  caught.store(signal, std::memory_order_relaxed);
+}
+
+// Who is stopped and continued by hand hears of that from another process, or from an mpirun that was
+// told to forward it.
+void catch_warning_of_mpirun() {
+  if (!std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("OMPI_MCA_orte_forward_job_control"))
+    return;
+  struct sigaction action {};
+  action.sa_sigaction = [](int, siginfo_t* from, void*) {
+    if (from->si_code == SI_USER && from->si_pid == ::getppid()) take(SIGTERM);
+  };
+  action.sa_flags = SA_RESTART | SA_SIGINFO;
+  ::sigaction(SIGCONT, &action, nullptr);
+}
 
 }  // namespace
 
+ended_by_signals::ended_by_signals() {
+  ends = true;
+  if (caught != 0) end(caught);
+}
+
+ended_by_signals::~ended_by_signals() {
+  ends = false;
+}
+
 void catch_interrupts() {
+  catch_warning_of_mpirun();
   struct sigaction action {};
-  action.sa_handler = [](int signal) { caught.store(signal, std::memory_order_relaxed); };
+  action.sa_handler = take;
   action.sa_flags = SA_RESTART | static_cast<int>(SA_RESETHAND);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);

@@ -6,21 +6,31 @@
 #include <thread>
 
 #include "failure.hpp"
+#include "interrupt.hpp"
 #include "processes.hpp"
 
 namespace pretrain {
 namespace {
 
-// What velo_group_create looks at, too.
+const char* text_of(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != 0 ? value : nullptr;
+}
+
+// The rank that a launcher gave this process; nullptr: none did. What velo_group_create looks at, too,
+// which refuses a rank without a size, and a size without a rank.
 const char* launched_rank() {
-  const auto text_of = [](const char* variable) {
-    const char* value = std::getenv(variable);
-    return value != nullptr && *value != 0 ? value : nullptr;
-  };
   for (const auto& [rank, size] :
        {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), std::pair("RANK", "WORLD_SIZE")})
-    if (text_of(rank) && text_of(size)) return text_of(rank);
-  return nullptr;
+    if (text_of(rank) || text_of(size)) return text_of(rank) ? text_of(rank) : "0";
+  const char* task = text_of("SLURM_PROCID");
+  return task && text_of("SLURM_STEP_NUM_TASKS") ? task : nullptr;
+}
+
+// Slurm runs a batch script once, however many tasks it has: velo_group_create says so.
+bool is_batch_script_of_tasks() {
+  const char* tasks = text_of("SLURM_NTASKS");
+  return text_of("SLURM_PROCID") && tasks && std::atoi(tasks) > 1;
 }
 
 // Whose failure tells why: that of a rank that did not merely miss another.
@@ -69,7 +79,10 @@ int on_threads(const settings& values, std::int64_t ranks, const std::function<i
 int as_launched(const arguments& with, const char* rank, const std::function<int(member&)>& job) {
   const settings& values = with.config.values;
   member me(values, std::atoi(rank) == 0);
-  me.join(velo::group::create(me.context().get()));
+  {
+    const ended_by_signals while_waiting;
+    me.join(velo::group::create(me.context().get()));
+  }
   with.config.require_fit(me.ranks());
   try {
     return job(me);
@@ -84,9 +97,16 @@ int as_launched(const arguments& with, const char* rank, const std::function<int
 
 }  // namespace
 
+bool is_launched() {
+  return launched_rank() != nullptr;
+}
+
 int on_all_ranks(const arguments& with, const std::function<int(member&)>& job) {
   const settings& values = with.config.values;
   const char* rank = launched_rank();
+  if (rank == nullptr && values.run.ranks == 0 && values.parallel.pp == 1 &&
+      is_batch_script_of_tasks())
+    rank = "0";
   if (rank != nullptr && values.run.transport != "local") return as_launched(with, rank, job);
   if (rank != nullptr)
     with.config.refuse("transport", "has ranks that are threads, but a launcher started processes");

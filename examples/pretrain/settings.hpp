@@ -72,7 +72,7 @@ struct parallel_settings {
 struct run_settings {
   std::int64_t seed = 1;
   std::int64_t threads = 0;  // of a rank; 0: as many as the machine lends us, divided by the ranks
-  std::int64_t ranks = 0;    // 0: those that mpirun or torchrun started, else one
+  std::int64_t ranks = 0;    // 0: those that a launcher started, else one
   std::string transport = "auto";
   bool zero = false;  // each rank keeps its part of the optimizer's state
   std::string out = "runs/pretrain";

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -234,6 +235,10 @@ class run {
 
   void introduce_ranks() {
     if (rank_.ranks() == 1) return;
+    if (std::getenv("OMPI_COMM_WORLD_RANK") && !std::getenv("OMPI_MCA_odls_base_sigkill_timeout"))
+      console_.say(
+          "note   mpirun kills an interrupted run after 2 s; what takes longer to save\n"
+          "       needs OMPI_MCA_odls_base_sigkill_timeout=30 in its environment");
     const auto windows = static_cast<long long>(values_.data.batch / rank_.copies());
     if (rank_.stages() == 1) {
       console_.say("ranks  %d, each with %lld of a micro-batch's windows", rank_.ranks(), windows);
@@ -359,6 +364,7 @@ class run {
     }
     if (saved_ != trainer_.steps_done()) save();
     console_.say("interrupted; go on with --resume %s", values_.run.out.c_str());
+    rank_.barrier();  // launchers kill the others when a rank has ended
     return 128 + signal_;
   }
 

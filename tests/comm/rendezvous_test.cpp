@@ -97,3 +97,26 @@ TEST_CASE("who has reached rank 0 waits for its word, though others are seen to 
   CHECK(two.got.empty());
   for (const outcome& rank : {zero.said, one, two}) CHECK(rank.seated == size);
 }
+
+TEST_CASE("a rank that waits for others is told after five seconds who is missing") {
+  const std::string name = new_name(), nobody = new_name();
+  const auto wait = [](const std::string& at, int rank, std::vector<std::string>& told) {
+    // Rank 0 waits longest: when it gives up, those that it told call again, and are told, too.
+    const std::int64_t timeout_ns = rank == 0 ? 7000000000 : 6000000000;
+    comm::meeting_place place{at, rank, size, timeout_ns, comm::shared_area::least_slot(size)};
+    place.remind = [&told](const comm::rank_set& missing, std::int64_t waited_ns) {
+      told.push_back(missing.text() + (waited_ns < 5000000000 ? ", too soon" : ""));
+    };
+    try {
+      comm::rendezvous(place);
+    } catch (const comm::not_there&) {
+    }
+  };
+  std::vector<std::string> first, second, alone;
+  std::thread one([&] { wait(name, 0, first); }), other([&] { wait(name, 1, second); }),
+      lost([&] { wait(nobody, 1, alone); });
+  one.join(), other.join(), lost.join();
+  CHECK(first == std::vector<std::string>{"rank 2"});
+  CHECK(second.empty());  // rank 0 knows
+  CHECK(alone == std::vector<std::string>{"rank 0"});
+}

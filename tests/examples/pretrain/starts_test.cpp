@@ -1,0 +1,210 @@
+// Who starts the ranks of a run, and who goes on with it: each may be another. What ends a run that
+// somebody else started.
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+
+#include "workplace.hpp"
+
+using Catch::Matchers::Contains;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// Somebody who starts so many processes, and the flags that the program needs beside that.
+struct start {
+  std::string name;
+  int ranks;
+  std::vector<std::string> flags;
+  enum class by { itself, variables, slurm, mpirun } who = by::itself;
+};
+
+// In the child: the program becomes mpirun, which starts it.
+void become_mpirun(int ranks, std::vector<std::string> words) {
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+  words.insert(words.begin(),
+               {"mpirun", "--oversubscribe", "-n", std::to_string(ranks), PRETRAIN_PROGRAM});
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  ::execvp(pointers[0], pointers.data());
+  ::_exit(127);
+}
+
+bool has_mpirun() {
+  return std::system("command -v mpirun >/dev/null") == 0;
+}
+
+// All ranks' words, and the worst of their codes.
+outcome launch(const start& how, std::vector<std::string> words, const std::string& job) {
+  words.insert(words.end(), how.flags.begin(), how.flags.end());
+  if (how.who == start::by::itself) return run_program(words);
+  if (how.who == start::by::mpirun)
+    return run_program(words, [&] { become_mpirun(how.ranks, words); });
+  std::vector<std::unique_ptr<child>> all;
+  for (int rank = 0; rank < how.ranks; ++rank)
+    all.push_back(std::make_unique<child>(words, [&] {
+      const bool slurm = how.who == start::by::slurm;
+      ::setenv(slurm ? "SLURM_PROCID" : "RANK", std::to_string(rank).c_str(), 1);
+      ::setenv(slurm ? "SLURM_STEP_NUM_TASKS" : "WORLD_SIZE", std::to_string(how.ranks).c_str(), 1);
+      ::setenv(slurm ? "SLURM_JOB_ID" : "TORCHELASTIC_RUN_ID", job.c_str(), 1);
+    }));
+  outcome sum{0, ""};
+  for (const auto& each : all) {
+    const outcome one = each->finish();
+    sum.code = std::max(sum.code, one.code);
+    sum.text += one.text;
+  }
+  return sum;
+}
+
+std::vector<double> last_numbers(const std::string& losses) {
+  const std::size_t end = losses.find_last_not_of('\n');
+  const std::size_t begin = losses.rfind('\n', end);
+  return numbers(losses.substr(begin == std::string::npos ? 0 : begin + 1));
+}
+
+}  // namespace
+
+TEST_CASE("whoever started a run, anybody goes on with it") {
+  workplace w;
+  REQUIRE(w.run({"--dtype", "f32", "--log", w / "whole", "--out", w / "other"}).code == 0);
+  const std::vector<double> expected = last_numbers(w.losses("whole"));
+  REQUIRE(!expected.empty());
+
+  using by = start::by;
+  std::vector<start> begins = {{"one", 1, {}},
+                               {"processes", 2, {"--ranks", "2"}},
+                               {"threads", 2, {"--ranks", "2", "--transport", "local"}},
+                               {"stages", 2, {"--pp", "2"}},
+                               {"torchrun", 2, {}, by::variables},
+                               {"srun", 2, {}, by::slurm}};
+  std::vector<start> resumes = {{"plain", 0, {}},
+                                {"one", 1, {"--ranks", "1", "--pp", "1"}},
+                                {"threads", 2, {"--ranks", "2", "--transport", "local"}},
+                                {"processes", 4, {"--ranks", "4", "--transport", "shm"}},
+                                {"stages", 2, {"--pp", "2"}},
+                                {"torchrun", 4, {}, by::variables},
+                                {"srun", 2, {}, by::slurm}};
+  if (has_mpirun()) {
+    begins.push_back({"mpirun", 2, {}, by::mpirun});
+    resumes.push_back({"mpirun", 4, {}, by::mpirun});
+  } else {
+    WARN("no mpirun: not tested");
+  }
+  int job = 0;
+  const auto id = [&] { return w.path + std::to_string(++job); };
+  for (const start& first : begins) {
+    const std::string from = w / ("from-" + first.name);
+    INFO("begun by " << first.name);
+    const outcome begun =
+        launch(first, tiny(w.path, {"--dtype", "f32", "--stop_after", "2", "--out", from}), id());
+    INFO(begun.text);
+    REQUIRE(begun.code == 0);
+    for (const start& second : resumes) {
+      INFO("resumed by " << second.name);
+      const std::string copy = w / (first.name + "-" + second.name);
+      fs::copy(from, copy, fs::copy_options::recursive);
+      const std::string log = first.name + "-" + second.name + ".log";
+      const outcome done = launch(second, {"--resume", copy, "--log", w / log}, id());
+      INFO(done.text);
+      REQUIRE(done.code == 0);
+      const std::vector<double> found = last_numbers(w.losses(log));
+      REQUIRE(found.size() == expected.size());
+      for (std::size_t i = 0; i < found.size(); ++i)
+        CHECK(found[i] == Approx(expected[i]).epsilon(1e-5).margin(0));
+      // As many as are started now; without a word as many as there were, if nobody launched those.
+      const bool launched = first.who != by::itself;
+      const int ranks = second.ranks != 0 ? second.ranks : launched ? 1 : first.ranks;
+      if (ranks == 1) {
+        CHECK(done.text.find("ranks  ") == std::string::npos);
+      } else {
+        CHECK_THAT(done.text, Contains("ranks  " + std::to_string(ranks)));
+      }
+    }
+  }
+}
+
+TEST_CASE("half of a launcher's variables, and a batch script of several tasks, are refused") {
+  workplace w;
+  const auto refused = [&](const std::map<std::string, std::string>& variables, const char* why) {
+    const outcome done = run_program(tiny(w.path), [&] {
+      for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+    });
+    INFO(done.text);
+    CHECK(done.code == 1);
+    CHECK_THAT(done.text, Contains(why));
+  };
+  refused({{"WORLD_SIZE", "2"}}, "RANK: expected a value beside WORLD_SIZE = 2, got none");
+  refused({{"RANK", "0"}}, "WORLD_SIZE: expected a value beside RANK = 0, got none");
+  const std::map<std::string, std::string> batch = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "2"}};
+  refused(batch, "Slurm runs a batch script once");
+  const outcome told = run_program(tiny(w.path, {"--ranks", "2"}), [&] {
+    for (const auto& [name, value] : batch) ::setenv(name.c_str(), value.c_str(), 1);
+  });
+  INFO(told.text);
+  CHECK(told.code == 0);
+  CHECK_THAT(told.text, Contains("ranks  2"));
+}
+
+TEST_CASE("a rank that waits for others says who is missing, and ends at the first signal") {
+  workplace w;
+  const auto rank = [&](const char* number) {
+    return [&w, number] {
+      ::setenv("RANK", number, 1), ::setenv("WORLD_SIZE", "2", 1);
+      ::setenv("TORCHELASTIC_RUN_ID", (w.path + number).c_str(), 1);  // the other never comes
+    };
+  };
+  child first(tiny(w.path), rank("0")), second(tiny(w.path, {"--out", w / "two"}), rank("1"));
+  first.wait_for("rank 1 of 2 not there");
+  second.wait_for("rank 0 of 2 not there");
+  const auto begin = std::chrono::steady_clock::now();
+  first.send(SIGTERM), second.send(SIGINT);
+  const outcome one = first.finish(), two = second.finish();
+  INFO(one.text << two.text);
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+  CHECK(one.code == 128 + SIGTERM);
+  CHECK(two.code == 128 + SIGINT);
+  CHECK_THAT(one.text, Contains("after 5 s") && Contains("interrupted while it waited"));
+}
+
+TEST_CASE("an interrupt of mpirun saves") {
+  if (!has_mpirun()) {
+    WARN("no mpirun: not tested");
+    return;
+  }
+  for (const int signal : {SIGINT, SIGTERM}) {
+    workplace w;
+    const auto words = tiny(w.path, {"--steps", "400000", "--log_every", "100"});
+    child running(words, [&] { become_mpirun(2, words); });
+    running.wait_for("100/400000  ");
+    running.send(signal);
+    const outcome stopped = running.finish();
+    INFO(stopped.text.substr(0, 2000));
+    CHECK(fs::exists(w / "out/checkpoint/CHECKSUMS"));
+    CHECK(!fs::exists(w / "out/checkpoint.saving"));
+    CHECK_THAT(stopped.text, Contains("OMPI_MCA_odls_base_sigkill_timeout"));
+    CHECK(run_program({"--resume", w / "out", "--steps", "400001", "--stop_after", "1"}).code == 0);
+  }
+}
+
+TEST_CASE("what a killed save left half written is removed at the next start") {
+  workplace w;
+  REQUIRE(w.run({"--stop_after", "2"}).code == 0);
+  const auto half = [&] {
+    fs::create_directories(w / "out/checkpoint.saving");
+    put(w / "out/checkpoint.saving/model.safetensors", "half");
+  };
+  half();
+  REQUIRE(run_program({"--resume", w / "out", "--stop_after", "3"}).code == 0);
+  CHECK(!fs::exists(w / "out/checkpoint.saving"));
+  half();
+  REQUIRE(w.run({"--steps", "1", "--warmup", "0"}).code == 0);
+  CHECK(!fs::exists(w / "out/checkpoint.saving"));
+}
