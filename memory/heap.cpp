@@ -269,18 +269,22 @@ heap::stretch heap::move_one(std::uint64_t most, landing& to) noexcept {
   return {first, moved};
 }
 
-// What was not moved to was not touched either: no call gives it back.
+// What was not moved to was not touched either: no call gives it back. Where nothing was moved the
+// place for it may begin behind the growth, whose end alone counts then.
 void heap::shrink(block& grown, const growth& planned, std::uint64_t first,
                   const landing& filled) noexcept {
+  const bool moved = filled.next > first;
+  const std::uint64_t kept_from = moved ? first : planned.last;
+  const std::uint64_t kept_to = moved ? filled.next : planned.last;
   block& whole = give(grown);
   if (!can_split()) return;
-  if (planned.last > filled.next) {
-    drop(whole, filled.next, planned.last - filled.next);
-    reserved_ -= planned.last - filled.next;
+  if (planned.last > kept_to) {
+    drop(whole, kept_to, planned.last - kept_to);
+    reserved_ -= planned.last - kept_to;
   }
-  if (first > planned.first && can_split()) {
-    drop(whole, planned.first, first - planned.first);
-    reserved_ -= first - planned.first;
+  if (kept_from > planned.first && can_split()) {
+    drop(whole, planned.first, kept_from - planned.first);
+    reserved_ -= kept_from - planned.first;
   }
 }
 
