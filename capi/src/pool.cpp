@@ -63,12 +63,16 @@ __attribute__((always_inline)) inline std::uint64_t pair_at(const T& first) {
   return both;
 }
 
-// A request of this release with nothing but bytes and a purpose.
+// A request of this release with nothing but bytes and a purpose, which is read only where the
+// struct is known to hold it.
 __attribute__((always_inline)) inline bool is_plain(const velo_pool_request& r,
-                                                    std::uint64_t purpose_and_zero) {
-  return usual(pair_at(r.struct_size) == sizeof r) &&
-         usual(purpose_and_zero <= VELO_PURPOSE_INPUT) &&
-         usual(((r.alignment & ~memory::unit) | reinterpret_cast<std::uintptr_t>(r.stream)) == 0);
+                                                    std::uint64_t& purpose) {
+  if (!usual(r.struct_size == sizeof r)) return false;
+  purpose = pair_at(r.purpose);
+  const std::uint64_t others = (r.alignment & ~memory::unit) |
+                               static_cast<std::uint32_t>(r.lifetime) |
+                               reinterpret_cast<std::uintptr_t>(r.stream);
+  return usual(purpose <= VELO_PURPOSE_INPUT) && usual(others == 0);
 }
 
 // The whole of the two functions, for all that is not found at hand, wrong arguments too.
@@ -191,7 +195,7 @@ __attribute__((aligned(64))) velo_status velo_pool_allocate(velo_pool pool,
                                                             void** memory) {
   if (!usual(request != nullptr) || !usual(memory != nullptr))
     return allocate(pool, request, memory);
-  const std::uint64_t purpose = pair_at(request->purpose);
+  std::uint64_t purpose = 0;
   memory::thread_cache* mine = is_plain(*request, purpose) ? cache_of(pool) : nullptr;
   if (usual(mine != nullptr)) {
     if (!usual(memory::thread_cache::is_small(request->bytes)))
