@@ -3,6 +3,7 @@
 #include "memory/heap.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <new>
 
 #include "core/failure.hpp"
@@ -143,7 +144,7 @@ block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
 heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
   const std::uint64_t slack = alignment > unit ? alignment : 0;
   block* best = uncommitted_.find(size + slack);
-  if (best == nullptr || !can_split()) return {};
+  if (best == nullptr || !can_split(with_the_way_back)) return {};
   const growth there = growth_into(*best, size, alignment);
   if (best == last_ || !last_->is(block_state::uncommitted) || last_->size < size + slack)
     return there;
@@ -276,13 +277,13 @@ void heap::shrink(block& grown, const growth& planned, std::uint64_t first,
   const bool moved = filled.next > first;
   const std::uint64_t kept_from = moved ? first : planned.last;
   const std::uint64_t kept_to = moved ? filled.next : planned.last;
+  assert(can_split());
   block& whole = give(grown);
-  if (!can_split()) return;
   if (planned.last > kept_to) {
     drop(whole, kept_to, planned.last - kept_to);
     reserved_ -= planned.last - kept_to;
   }
-  if (kept_from > planned.first && can_split()) {
+  if (kept_from > planned.first) {
     drop(whole, planned.first, kept_from - planned.first);
     reserved_ -= kept_from - planned.first;
   }

@@ -131,7 +131,10 @@ class heap {
   void absorb(block& b) noexcept;                     // the block behind b becomes part of it
   __attribute__((always_inline)) void put_aside(block& gone, choice is_one) noexcept;
   block& merged(block& b) noexcept;  // with the neighbors of its state
-  bool can_split() const noexcept { return most_blocks_ - blocks_made_ + spares_ >= most_splits; }
+  // Whether descriptions are left for so many operations.
+  bool can_split(std::uint64_t operations = 1) const noexcept {
+    return most_blocks_ - blocks_made_ + spares_ >= operations * most_splits;
+  }
   __attribute__((always_inline)) block& new_block() noexcept;
   free_index& index_of(const block& b) noexcept;
 
@@ -147,6 +150,8 @@ class heap {
   static bool has_page(std::uint64_t bytes) noexcept { return bytes > fine - unit; }
 
   static constexpr std::uint64_t most_splits = 4;  // of one operation
+  // A growth needs two: itself, and what takes it back. Trims and moves between leave the second one.
+  static constexpr std::uint64_t with_the_way_back = 2;
 
   static constexpr int unit_bits = 6;
   static_assert(unit == 1 << unit_bits);
@@ -174,7 +179,7 @@ template <class F>
 std::uint64_t heap::trim(std::uint64_t bytes, block* but, F&& f) noexcept {
   if (but != nullptr) free_.remove(*but);
   std::uint64_t let_go = 0;
-  while (let_go < bytes && can_split()) {
+  while (let_go < bytes && can_split(with_the_way_back)) {
     stretch part;
     for (block *b = free_.large(), *next = nullptr; b != nullptr && part.bytes == 0; b = next) {
       next = b->right;  // of the same bin, in which a block stays that has nothing to let go
@@ -192,7 +197,7 @@ std::uint64_t heap::trim(std::uint64_t bytes, block* but, F&& f) noexcept {
 template <class F>
 std::uint64_t heap::move_out(std::uint64_t bytes, landing& to, F&& f) noexcept {
   std::uint64_t moved = 0;
-  while (moved < bytes && to.next < to.end && can_split()) {
+  while (moved < bytes && to.next < to.end && can_split(with_the_way_back)) {
     const stretch gone = move_one(bytes - moved, to);
     if (gone.bytes == 0) break;
     moved += gone.bytes;
