@@ -54,8 +54,10 @@ std::uint64_t resident_bytes() {
   return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
-// The first relation that counters of a limited pool break; empty: none. Catch's assertions are not
-// for several threads.
+const std::string none;  // no relation is broken
+
+// The first relation that counters of a limited pool break, or none. Catch's assertions are not for
+// several threads.
 std::string broken_relation(const velo_pool_stats& s) {
   const auto differ = [](const char* relation, std::uint64_t a, std::uint64_t b) {
     return std::string(relation) + ": " + std::to_string(a) + ", " + std::to_string(b);
@@ -78,7 +80,7 @@ std::string broken_relation(const velo_pool_stats& s) {
   for (const std::uint64_t live : s.purpose_live) of_purposes += live;
   if (of_purposes != s.bytes_live)
     return differ("sum of purposes = live", of_purposes, s.bytes_live);
-  return {};
+  return none;
 }
 
 struct workload {
@@ -88,7 +90,7 @@ struct workload {
   velo_lifetime longest = VELO_LIFETIME_DEFAULT;
 };
 
-// Carries a workload out; the first broken relation, or empty. step: called after every step with the
+// Carries a workload out; the first broken relation, or none. step: called after every step with the
 // bytes that the caller holds.
 template <class Step>
 std::string carry_out(const live_pool& pool, const workload& work, std::uint64_t seed,
@@ -140,7 +142,7 @@ velo_pool_desc limited(velo_pool_kind kind, std::int32_t checked) {
 void ends_empty(const live_pool& pool) {
   REQUIRE(velo_pool_trim(pool, 0, nullptr) == VELO_OK);
   const velo_pool_stats end = pool.stats();
-  CHECK(broken_relation(end) == "");
+  CHECK(broken_relation(end) == none);
   CHECK(end.bytes_live == 0);
   CHECK(end.bytes_reserved == 0);
   CHECK(end.bytes_cached == 0);
@@ -165,7 +167,7 @@ TEST_CASE("a pool stays within its limit after every refused request, whatever i
         return std::string("live is not what is held");
       return broken_relation(now);
     });
-    REQUIRE(broken == "");
+    REQUIRE(broken == none);
     CHECK(pool.stats().refused > 0);
     ends_empty(pool);
   }
@@ -186,7 +188,7 @@ TEST_CASE("resident memory stays within what a pool at its limit says it has res
                  : std::string();
     });
     INFO("kind " << kind << ", seed " << seed);
-    REQUIRE(broken == "");
+    REQUIRE(broken == none);
   }
 }
 
@@ -195,7 +197,7 @@ TEST_CASE("four threads together stay within the limit of their pool") {
   const auto checked = GENERATE(0, 1);
   const live_pool pool(limited(kind, checked));
   std::mutex lock;
-  std::vector<std::string> broken;
+  std::string broken = none;
   std::vector<std::thread> threads;
   for (std::uint64_t t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -208,11 +210,11 @@ TEST_CASE("four threads together stay within the limit of their pool") {
         return holds ? std::string() : "reserved " + std::to_string(now.bytes_reserved);
       });
       const std::lock_guard<std::mutex> guard(lock);
-      if (!first.empty()) broken.push_back(first);
+      if (broken == none) broken = first;
     });
   }
   for (std::thread& t : threads) t.join();
-  CHECK(broken == std::vector<std::string>{});
+  CHECK(broken == none);
   CHECK(pool.stats().refused > 0);
   ends_empty(pool);
 }
@@ -263,7 +265,7 @@ TEST_CASE("a pool below adaptors stays within its limit, and their counters foll
       REQUIRE(now.allocations - now.frees == held.size());
       REQUIRE(now.failures == failures);
     }
-    REQUIRE(broken_relation(pool.stats()) == "");
+    REQUIRE(broken_relation(pool.stats()) == none);
   }
   CHECK(failures > 0);
   for (const held_block& h : held) top.deallocate(top.user, h.memory, h.bytes, &cpu, nullptr);
