@@ -286,9 +286,9 @@ class _Function:
     def __init__(self, op, inputs, outputs, attributes):
         self.op, self.inputs, self.outputs, self.attributes = op, inputs, outputs, dict(attributes)
         self.__name__ = "velo_" + op.name
-        call = jax.custom_vjp(self._value)
-        call.defvjp(self._forward, self._backward, symbolic_zeros=True)
-        self.run = jax.jit(call, inline=True)
+        # The jit is inside: its cache of traces does not tell which inputs are perturbed, as symbolic zeros do.
+        self.run = jax.custom_vjp(jax.jit(self._value, inline=True))
+        self.run.defvjp(self._forward, self._backward, symbolic_zeros=True)
 
     def _value(self, *tensors):
         """Of the results those that are asked for, though the operator writes all it must, and what it is given to update."""
