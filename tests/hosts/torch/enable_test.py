@@ -348,6 +348,21 @@ class Enable(Torch):
             self.assertNotIn("Matmul", type(stack(x).grad_fn).__name__)
             self.assertEqual(sum("level 0" in why for _, why in done.left), 2)
 
+    def test_a_gradient_penalty_through_linear_layers(self):
+        stack, x = torch.nn.Sequential(torch.nn.Linear(512, 640), torch.nn.Tanh(), torch.nn.Linear(640, 512)), values(2, 64, 512)
+
+        def penalty():
+            y = stack(x)
+            slope, = torch.autograd.grad(y.square().sum(), x, create_graph=True)
+            return torch.autograd.grad((slope.norm(dim=-1) - 1).square().mean(), (x, *stack.parameters())), y
+
+        want, _ = penalty()
+        with velo.enable(stack):
+            got, y = penalty()
+            self.assertIn("Matmul", type(y.grad_fn).__name__)
+        for g, w in zip(got, want):
+            self.assertLessEqual(distance(g, w), 1e-4)
+
     def test_the_slow_way_is_said(self):
         """By ctypes everything works, a hundred microseconds a call: whoever reads the report learns why."""
         with tempfile.TemporaryDirectory() as folder:

@@ -8,7 +8,7 @@ import unittest
 from torch_case import BOUND, F, MODERN, TYPES, Torch, distance, torch, values, velo
 
 import velo.ctypes as velo_ctypes
-from velo.torch import dispatcher
+from velo.torch import dispatcher, irregular
 
 
 def gated(x):
@@ -208,6 +208,41 @@ class Operators(Torch):
         dx, = torch.autograd.grad(velo.rms_norm(*leaves).sum(), leaves[:1], create_graph=True)
         with self.assertRaisesRegex(RuntimeError, "rms_norm has a first derivative and no second"):
             torch.autograd.grad(dx.sum(), leaves)
+
+    def test_every_function_is_differentiated_twice_or_refused(self):
+        targets, ids, angle = torch.randint(0, 40, (30,)), torch.randint(0, 12, (3, 5)), torch.rand(1, 9, 1, 16)
+        qkv = [values(2, 9, 4, 16) for _ in range(3)]
+        every = {
+            "rms_norm": (velo.rms_norm, None, (values(4, 8), values(8))),
+            "swiglu": (velo.swiglu, None, (values(4, 8),)),
+            "rotary_position_embedding": (lambda x: velo.rotary_position_embedding(x, angle.cos(), angle.sin()), None, qkv[:1]),
+            "fusion_attention": (velo.fusion_attention, None, qkv),
+            "embedding": (lambda t: velo.embedding(ids, t), None, (values(12, 20),)),
+            "cross_entropy": (lambda x: velo.cross_entropy(x, targets), None, (values(30, 40),)),
+            "add": (velo.add, torch.add, (values(4, 8), values(4, 8))),
+            "cast": (lambda x: velo.cast(x, torch.float32), lambda x: x * 1, (values(4, 8),)),
+        }
+        for a, b in itertools.product((False, True), repeat=2):
+            every[f"matmul {a} {b}"] = (
+                lambda x, y, z, a=a, b=b: velo.matmul(x, y, z, transpose_a=a, transpose_b=b),
+                lambda x, y, z, a=a, b=b: (x.t() if a else x) @ (y.t() if b else y) + z,
+                (values(*((24, 7) if a else (7, 24))), values(*((10, 24) if b else (24, 10))), values(10)))
+        derived = {name for name, operator in velo.library().operators.items()
+                   if not operator.gradient_of and (operator.gradient or name in irregular.GRADIENTS)}
+        self.assertEqual({name.split()[0] for name in every}, derived)
+
+        def penalty(compute, leaves):
+            made = compute(*leaves)
+            slopes = torch.autograd.grad(made.sin().sum(), leaves, create_graph=True)
+            return torch.autograd.grad(sum(slope.square().sum() for slope in slopes), leaves)
+
+        for name, (ours, stock, leaves) in every.items():
+            if stock is None:
+                with self.assertRaisesRegex(RuntimeError, f"{name} has a first derivative and no second"):
+                    penalty(ours, leaves)
+            else:
+                for have, want in zip(penalty(ours, leaves), penalty(stock, leaves)):
+                    self.assertLessEqual(distance(have, want), 1e-4, name)
 
     @unittest.skipUnless(MODERN, "torch 1.13 mixes devices without a word")
     def test_devices_are_not_mixed(self):

@@ -32,7 +32,7 @@ class Cast(torch.autograd.Function):
 
 
 class Matmul(torch.autograd.Function):
-    """Each gradient is one more product, of the factors as they are stored."""
+    """Each gradient is one more product, of the factors as they are stored, which has gradients in turn where a graph is asked for."""
 
     @staticmethod
     def forward(ctx, a, b, bias, transpose_a, transpose_b, dtype):
@@ -47,10 +47,11 @@ class Matmul(torch.autograd.Function):
         exact, dc = dc, dc.to(a.dtype).contiguous()  # the product may be float32, of bfloat16 factors
         flat_a, flat_dc = a.reshape(-1, a.shape[-1]), dc.view(-1, dc.shape[-1])
         da = db = dbias = None
+        product = Matmul.apply if torch.is_grad_enabled() else _matmul
         if ctx.needs_input_grad[0]:
-            da = _matmul(b, dc, None, of_b, True, 0) if of_a else _matmul(dc, b, None, False, not of_b, 0)
+            da = product(b, dc, None, of_b, True, 0) if of_a else product(dc, b, None, False, not of_b, 0)
         if ctx.needs_input_grad[1]:
-            db = _matmul(flat_dc, flat_a, None, True, of_a, 0) if of_b else _matmul(flat_a, flat_dc, None, not of_a, False, 0)
+            db = product(flat_dc, flat_a, None, True, of_a, 0) if of_b else product(flat_a, flat_dc, None, not of_a, False, 0)
         if ctx.needs_input_grad[2]:
             dbias = exact.reshape(-1, exact.shape[-1]).sum(0, dtype=torch.float32).to(bias)
         return da, db, dbias, None, None, None
