@@ -74,6 +74,8 @@ meeting::places meeting::places_of(int by) const noexcept {
 }
 
 void meeting::pass() {
+  std::atomic_thread_fence(std::memory_order_acquire);  // the reads come first
+  raise_if_noted(at_);
   at_.area.post(rank, steps_of(rank), at_.steps + 1);
   await_steps(at_.steps + 1);
   ++at_.steps;

@@ -59,7 +59,9 @@ class meeting : public attendance {
   const char* out_of(int peer, std::int64_t bytes) const {
     return at_.lent->at(peer, places_of(peer).out, bytes);
   }
-  void pass();  // says that this rank has come so far, and waits until all have
+  // Says that this rank has read, and waits until all have. Throws PEER: the group had ended before, so a
+  // peer may have changed what was read.
+  void pass();
 
   // Meets, saying a number to all; then the steps: as many as the rank that needs most, but at least
   // one. write(step) before it is posted, read(step) when all have posted it. span: bytes of a slot
@@ -100,9 +102,12 @@ class meeting : public attendance {
   }
   void fetch(const char* from, void* to, std::int64_t bytes) const;
 
-  // What stands at sources().
+  // What stands at sources(). Throws PEER: the caller's function has ended the group, so nothing of what
+  // it left may reach a peer.
   void combine(void* out, std::int64_t n, bool bypass) const {
-    if (n > 0) what.combine({sources(), size, out, n, what.terms.scale, bypass});
+    if (n == 0) return;
+    what.combine({sources(), size, out, n, what.terms.scale, bypass});
+    if (what.custom != nullptr) raise_if_noted(at_);
   }
 
   // Makes what the next operation writes, if it is as short as this one, ours to write already: peers

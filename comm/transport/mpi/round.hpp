@@ -58,8 +58,11 @@ class mpi_round {
   }
 
   const void** sources() noexcept { return sources_.data(); }
+  // What stands at sources(). Throws PEER: the caller's function has ended the group.
   void combine(void* out, std::int64_t n) {
-    if (n > 0) what.combine({sources(), size, out, n, what.terms.scale, false, what.shares});
+    if (n == 0) return;
+    what.combine({sources(), size, out, n, what.terms.scale, false, what.shares});
+    if (what.custom != nullptr) link_.raise_if_failed();
   }
   // Ends the group: a rank has other terms than it should, which the terms cannot show.
   [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
