@@ -14,11 +14,50 @@ using core::text;
 using rows_of_actions = std::vector<std::vector<action>>;
 using places = std::vector<std::vector<std::int32_t>>;
 
-// Whether micro-batches come in from both ends, each end with stages of its own: stages are down the
-// ranks and up again, and the last rank begins with the first stage on the way up.
-bool has_two_chains(const shape& what, const places& stages, const rows_of_actions& rows) {
-  if (what.ranks == 0 || what.stages != 2 * what.ranks || rows.back().empty()) return false;
-  return rows.back()[0].stage == what.ranks && stages == place_in_v(what.ranks, 2);
+// Where a stage of a rank computes a micro-batch: the place of its forward and of its gradient, once each.
+struct turns {
+  std::vector<std::int64_t> forward, gradient;  // by micro-batch; missing: none, or more than one
+  static constexpr std::int64_t missing = -1;
+};
+
+turns turns_of(const std::vector<action>& row, std::int32_t stage, std::int32_t units) {
+  const std::vector<std::int64_t> none(static_cast<std::size_t>(units), turns::missing);
+  std::vector<std::int8_t> forwards(none.size()), gradients(none.size());
+  turns all{none, none};
+  const auto keep = [&](std::vector<std::int64_t>& at, std::vector<std::int8_t>& seen,
+                        std::int32_t unit, std::int64_t place) {
+    const auto i = static_cast<std::size_t>(unit);
+    at[i] = seen[i] == 0 ? place : turns::missing;
+    seen[i] = 1;
+  };
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const action& a = row[i];
+    const auto place = static_cast<std::int64_t>(i);
+    const bool fuses = a.kind == VELO_ACTION_FB;
+    if (has_forward(a.kind) && a.stage == stage) keep(all.forward, forwards, a.microbatch, place);
+    if (has_gradient(a.kind) && (fuses ? a.other_stage : a.stage) == stage)
+      keep(all.gradient, gradients, fuses ? a.other_microbatch : a.microbatch, place);
+  }
+  return all;
+}
+
+// Whether micro-batches come in from both ends, each end with stages of its own. Stages are down the
+// ranks and up again; the last rank holds the last stage of the way down and the first of the way up. In
+// one chain a micro-batch passes the first of them before the second, and its gradient the other way
+// round. So rows have two chains if of every micro-batch both directions are the reverse of that.
+bool has_two_chains(const shape& what, const places& stages, const rows_of_actions& rows,
+                    std::int32_t units) {
+  if (what.ranks == 0 || what.stages != 2 * what.ranks || stages != place_in_v(what.ranks, 2))
+    return false;
+  const turns down = turns_of(rows.back(), what.ranks - 1, units),
+              up = turns_of(rows.back(), what.ranks, units);
+  const auto reversed = [](std::int64_t first, std::int64_t second) {
+    return first != turns::missing && second != turns::missing && first < second;
+  };
+  for (std::size_t i = 0; i < down.forward.size(); ++i)
+    if (!reversed(up.forward[i], down.forward[i]) || !reversed(down.gradient[i], up.gradient[i]))
+      return false;
+  return units > 0;
 }
 
 // What is said, if it is not less than what the rows name.
@@ -94,7 +133,9 @@ schedule assemble(std::vector<std::vector<action>> rows, const said& beside) {
   require_size();
   places placement = beside.placement.empty() ? by_first_naming(what, rows) : beside.placement;
   require_places(what, placement, rows);
-  what.chains = beside.chains != 0 ? beside.chains : has_two_chains(what, placement, rows) ? 2 : 1;
+  what.chains = beside.chains != 0                             ? beside.chains
+                : has_two_chains(what, placement, rows, units) ? 2
+                                                               : 1;
   if (what.stages % what.chains != 0)
     fail(VELO_ERR_ARGUMENT, "text.chains", text("parts of %d stages alike", what.stages),
          text("%d", what.chains));
