@@ -8,6 +8,7 @@
 #   frozen.sh unit     FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   a C++ unit of then and a unit of now in one program
 #   frozen.sh locks    FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   every layout of then in the headers of now
 #   frozen.sh coverage FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   the client calls every function the release had
+#   frozen.sh kept     FROZEN_DIR SOURCE_DIR LIBRARY WORK_DIR   the frozen files are those that were frozen
 set -eu
 mode=$1 frozen=$2 source=$3 library=$4 work=$5/$1
 rm -rf "$work"
@@ -26,7 +27,10 @@ adapters_stub() {
 }
 
 client_objects() {
-  for part in client client_operators memory by_name behavior groups schedules tunings; do
+  local part
+  for part in "$frozen"/client/*.c; do
+    part=$(basename "$part" .c)
+    [ "$part" != adapters ] && [ "$part" != plugin ] || continue # programs of their own
     cc -std=c99 -O1 -Wall -Wextra -Werror -I"$frozen/include" -c "$frozen/client/$part.c" -o "$work/object_$part.o"
   done
 }
@@ -78,6 +82,12 @@ locks)
   printf '#include "%s"\n#undef VELO_ADAPTERS_H\n#include "%s"\n' "$source/capi/adapters/include/velo/adapters.h" \
     "$frozen/include/velo/adapters.h" | cc -std=c99 -Werror -fsyntax-only -I"$source/capi/include" -xc -
   [ $count -ge 2 ]
+  ;;
+kept)
+  cd "$frozen"
+  sha256sum --check --quiet --strict MANIFEST || { echo "FAILED: a frozen file was edited"; exit 1; }
+  diff <(find . -type f ! -name MANIFEST | LC_ALL=C sort) <(sed 's/^[0-9a-f]*  //' MANIFEST) ||
+    { echo "FAILED: a frozen file was added or removed"; exit 1; }
   ;;
 coverage)
   client_objects

@@ -7,9 +7,11 @@
 Wording may improve: texts (doc, source, remedy, bytes, the words of an error_bound) and examples are free; an error bound may only
 become narrower. Everything a program can depend on is not: names,
 types, order of fields and parameters, directions, ownership, values, thread classes, error sets, defaults. Lists grow at their
-end only, except the sets (errors, dtypes, aliases), which may gain members anywhere; defaults and bounds count as promises.
+end only, except the sets (errors, dtypes, aliases), which may gain members anywhere; defaults and bounds count as promises. An
+entry, a field or an enumerator that is added names a later release than the frozen one.
 """
 import copy
+import re
 import sys
 
 import spec_reader
@@ -32,7 +34,15 @@ def wider_bounds(frozen, current, path):
                 yield f"{path}.{dtype}.{part} was {old} and is {new if dtype in current else 'gone'}: bounds only become narrower"
 
 
-def differences(frozen, current, path):
+def too_early(added, release):
+    """Why an addition breaks the release: a program of the release would not find it in the first library of the release."""
+    since = added.get("since")
+    if since is None or [int(n) for n in since.split(".")] <= [int(n) for n in release.split(".")]:
+        return f"was added since {since or 'no release'}: {release} has shipped without it"
+    return None
+
+
+def differences(frozen, current, path, release):
     """Every way in which current breaks what frozen promised."""
     if path.endswith(".error_bound"):
         yield from wider_bounds(frozen, current, path)
@@ -47,7 +57,7 @@ def differences(frozen, current, path):
                 for missing in sorted(set(frozen[key]) - set(current[key])):
                     yield f"{where} no longer has {missing}"
             else:
-                yield from differences(frozen[key], current[key], where)
+                yield from differences(frozen[key], current[key], where, release)
     elif isinstance(frozen, list) and isinstance(current, list):
         if len(current) < len(frozen):
             yield f"{path} became shorter"
@@ -55,7 +65,10 @@ def differences(frozen, current, path):
             yield f"{path} became longer: a function's parameters never change"
         for index, (old, new) in enumerate(zip(frozen, current)):
             name = old.get("name", index) if isinstance(old, dict) else index
-            yield from differences(old, new, f"{path}[{name}]")
+            yield from differences(old, new, f"{path}[{name}]", release)
+        for added in current[len(frozen):]:
+            if isinstance(added, dict) and too_early(added, release) and re.search(r"\.(fields|values)$", path):
+                yield f"{path}[{added['name']}] {too_early(added, release)}"
     elif frozen != current:
         yield f"{path} was {frozen!r} and is {current!r}"
 
@@ -66,7 +79,10 @@ def broken_promises(frozen, current):
         if key not in current.entries:
             yield f"{name} was removed"
         else:
-            yield from differences(entry, current.entries[key], name)
+            yield from differences(entry, current.entries[key], name, frozen.release)
+    for key in current.entries.keys() - frozen.entries.keys():
+        if too_early(current.entries[key], frozen.release):
+            yield f"{key[0]} {key[1]} {too_early(current.entries[key], frozen.release)}"
     if current.slots[:len(frozen.slots)] != frozen.slots:
         yield "frozen slots moved: slots.json grows at its end only"
 
@@ -75,8 +91,11 @@ def self_test(folder):
     """One forbidden edit at a time on a copy of the entries."""
     frozen = spec_reader.load(folder)
     missed = []
+    tried = 0
 
     def expect(what, edit, refused=True):
+        nonlocal tried
+        tried += 1
         current = copy.deepcopy(frozen)
         edit(current.entries)
         if bool(list(broken_promises(frozen, current))) != refused:
@@ -85,10 +104,17 @@ def self_test(folder):
     function = ("functions", "velo_event_synchronize")
     struct = ("structs", "velo_context_stats")
     op = ("ops", "rms_norm")
+    enum = ("enums", "velo_capability")
     expect("no edit", lambda e: None, refused=False)
     expect("a better text", lambda e: e[function].update(doc="clearer"), refused=False)
-    expect("a new function", lambda e: e.update({("functions", "velo_new"): {"name": "velo_new"}}), refused=False)
-    expect("a field at the end", lambda e: e[struct]["fields"].append({"name": "more", "type": "uint64_t"}), refused=False)
+    expect("a new function", lambda e: e.update({("functions", "velo_new"): {"name": "velo_new", "since": "9.0"}}), refused=False)
+    expect("a new function of the frozen release",
+           lambda e: e.update({("functions", "velo_new"): {"name": "velo_new", "since": frozen.release}}))
+    later = {"name": "more", "type": "uint64_t", "since": "9.0"}
+    expect("a field at the end", lambda e: e[struct]["fields"].append(later), refused=False)
+    expect("a field at the end of no release", lambda e: e[struct]["fields"].append({"name": "more", "type": "uint64_t"}))
+    expect("an enumerator of the frozen release", lambda e: e[enum]["values"].append(
+        {"name": "VELO_CAP_MORE", "value": 99, "since": frozen.release, "doc": "more"}))
     expect("an error more", lambda e: e[function]["errors"].append("IO"), refused=False)
     expect("a removed function", lambda e: e.pop(function))
     expect("a parameter type", lambda e: e[function]["params"][1].update(type="int32_t"))
@@ -108,11 +134,12 @@ def self_test(folder):
     expect("a field less", lambda e: e[op]["fields"].pop())
     expect("an error code", lambda e: e[("errors", "VELO_ERR_SHAPE")].update(code=40))
 
+    tried += 1
     current = copy.deepcopy(frozen)
     current.slots[0], current.slots[1] = current.slots[1], current.slots[0]
     if not list(broken_promises(frozen, current)):
         missed.append("slots exchanged")
-    print("\n".join(f"not judged rightly: {what}" for what in missed) or "21 edits judged rightly")
+    print("\n".join(f"not judged rightly: {what}" for what in missed) or f"{tried} edits judged rightly")
     return 1 if missed else 0
 
 

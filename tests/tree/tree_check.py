@@ -5,10 +5,10 @@
     tree_check.py --self-test   plants one violation of every rule in a scratch tree and expects it to be found
 
 Rules: includes (who may include whom), external (which file may know which foreign header), sizes (line budgets), share (of
-generated and frozen lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
+generated lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
 helpers, common; nothing left to do), isas (operators' headers name no instruction set), snippets (code in README.md is cut from
-compiled examples), operators (README.md has them all), versions (CMakeLists.txt alone states the release), places (tests and
-benches that run at the same time do not share a name or a file).
+compiled examples), operators (README.md has them all), versions (CMakeLists.txt alone states the release), releases (each that has
+shipped is frozen in abi/, and no other), places (tests and benches that run at the same time do not share a name or a file).
 """
 import json
 import os
@@ -19,8 +19,9 @@ import tempfile
 
 SOURCE = re.compile(r"\.(c|h|cpp|hpp|inl|inc)$")
 SCRIPT = re.compile(r"(\.(sh|py|cmake)|CMakeLists\.txt|/run)$")
-# Written by the generator, or frozen copies of what once was released: their length and names are not ours to choose, how many
-# lines of the tree they are is.
+# Written by the generator: the length and names of these files are not ours to choose, how many lines of the tree they are is.
+# Frozen copies of a release that shipped are no part of the tree that is written and read: nobody edits them.
+FROZEN = re.compile(r"^abi/\d+\.\d+/")
 EXEMPT = re.compile(
     r"^(abi/generated/|capi/adapters/generated/|abi/\d+\.\d+/|capi/include/velo/(api|ops_\w+)\.h$|cpp/include/velo/ops\.hpp$|examples/python/velo/ctypes\.py$)")
 
@@ -116,8 +117,10 @@ def rule_sizes(root):
 
 def rule_share(root):
     lines = {path: len(lines_of(root, path)) for path in committed(root)}
-    written, whole = sum(n for path, n in lines.items() if EXEMPT.search(path)), sum(lines.values())
-    print(f"{written} of {whole} lines are generated or frozen")
+    frozen = sum(n for path, n in lines.items() if FROZEN.search(path))
+    whole = sum(lines.values()) - frozen
+    written = sum(n for path, n in lines.items() if EXEMPT.search(path)) - frozen
+    print(f"{written} of {whole} lines are generated; {frozen} lines of frozen releases are not counted")
     if 100 * written > 15 * whole:
         yield "too many: the limit is 15 %, what only a build needs is made there"
 
@@ -205,6 +208,18 @@ def rule_versions(root):
         yield f"CHANGELOG.md: begins with {titles[0]!r}, the release is {stated.group(1)}"
 
 
+def rule_releases(root):
+    # Without its frozen folder a release that has shipped would be held by nothing: the build would freeze the tree under test.
+    paths = committed(root)
+    titles = [line for line in lines_of(root, "CHANGELOG.md") if line.startswith("## ")] if "CHANGELOG.md" in paths else []
+    shipped = {title.group(1) for title in (re.match(r"## (\d+\.\d+)(?!.*candidate)", line) for line in titles) if title}
+    frozen = {path.split("/")[1] for path in paths if FROZEN.search(path)}
+    for release in sorted(shipped - frozen):
+        yield f"CHANGELOG.md: {release} is no candidate, so it is frozen in abi/{release}, which is not there"
+    for release in sorted(frozen - shipped):
+        yield f"abi/{release}: frozen, and CHANGELOG.md does not have it among the releases that have shipped"
+
+
 def rule_places(root):
     # Programs of several build folders run at the same time: a name at which ranks meet, a port and a file in a folder of all carry
     # the process (the literal then ends with '-'), or come from mkdtemp.
@@ -237,7 +252,9 @@ PLANTED = [
     ("external", "core/b.cpp", "// a\n#include <iostream>\n"),
     ("sizes", "core/a.cpp", "// a\n" * 801),
     ("sizes", "capi/include/velo/a.h", "/* a */\n" * 401),
-    ("share", "abi/1.0/include/velo/a.h", "/* a */\n" * 10),
+    ("share", "abi/generated/a.inc", "// a\n" * 10, "abi/1.0/include/velo/a.h", "/* a */\n" * 1000),
+    ("releases", "CHANGELOG.md", "# Changes\n## 1.1 (release candidate)\n## 1.0\n"),
+    ("releases", "abi/1.0/velo.map", "VELO_1.0 {};\n", "CHANGELOG.md", "# Changes\n## 1.0 (release candidate)\n"),
     ("share", "abi/generated/a.inc", "// a\n" * 10),
     ("openings", "core/a.cpp", "#include <vector>\n"),
     ("openings", "tests/a.sh", "#!/bin/sh\necho\n"),
