@@ -2,7 +2,8 @@
 """Breaks what velo promises, one way at a time, and expects a gate to turn red; changes what abi/README.md calls free to change, and
 expects all to stay green.
 
-    deliberate_breaks.py SOURCE_DIR BUILD_DIR FROZEN_DIR WORK_DIR
+    deliberate_breaks.py SOURCE_DIR BUILD_DIR FROZEN_DIR WORK_DIR [NAME..]   all of them, or those whose names hold one of the words
+    deliberate_breaks.py --list
 
 A break edits copies of a few files. Sources among them are compiled as the build compiled them and linked with the build's other
 objects; the gates are those of abi/checks, run over the broken library, headers and spec.
@@ -70,6 +71,53 @@ BREAKS = {
     "kinds of recomputing renumbered": [("capi/include/velo/recompute.h", "VELO_RECOMPUTE_SELECTIVE = 2", "VELO_RECOMPUTE_SELECTIVE = 32")],
     "a swap without checksums unless told": [("abi/spec/memory.json", '"doc": "disk tier: 1 = the CRC of every page is compared when it returns", "initial": 1',
                                               '"doc": "disk tier: 1 = the CRC of every page is compared when it returns", "initial": 0')],
+    # What only behaves: queues, flags, defaults, units.
+    "typed operators run before their turn": [
+        ("ops/call/call.cpp", "  if (stream.is_inline()) {\n    stream.run_inline([&](core::execution& on) {\n      if (problem.writes)",
+         "  if (true) {\n    stream.run_inline([&](core::execution& on) {\n      if (problem.writes)")],
+    "results that must be the same are not compared": [("comm/group.cpp", "if (set_.verifies && ", "if (false && ")],
+    "a flag of schedules reversed": [
+        ("sched/pipeline/generate.cpp", "wanted.overlap = (desc.flags & VELO_SCHEDULE_OVERLAP) != 0", "wanted.overlap = (desc.flags & VELO_SCHEDULE_OVERLAP) == 0")],
+    "flags of schedules exchanged": [
+        ("sched/pipeline/generate.cpp", "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) == 0",
+         "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) != 0")],
+    "the default order of a topology": [("comm/topology.cpp", '"tp-cp-ep-dp-pp"', '"cp-tp-ep-dp-pp"')],
+    "no memory cannot be freed": [("capi/src/pool.cpp", "if (memory != nullptr) free_in(", "free_in(")],
+    "a mailbox's timeout in microseconds": [
+        ("capi/src/executor.cpp", "sched::mailbox>(nullptr, ranks, timeout_ns)", "sched::mailbox>(nullptr, ranks, timeout_ns * 1000)")],
+    "a mailbox's timeout in picoseconds": [
+        ("capi/src/executor.cpp", "sched::mailbox>(nullptr, ranks, timeout_ns)", "sched::mailbox>(nullptr, ranks, timeout_ns / 1000)")],
+    "an event's timeout in microseconds": [
+        ("capi/src/event.cpp", "->wait(timeout_ns)", "->wait(timeout_ns * 1000)")],
+    "what is known and how many ranks there are swapped": [
+        ("sched/step_validation.cpp", "desc_.decide(user_, states_.data(), known, ranks_, &factor)",
+         "desc_.decide(user_, states_.data(), ranks_, known, &factor)")],
+    "what a rank gives and takes swapped": [
+        ("comm/transport/host/engine.cpp", "in(), gives.data(), out(), takes.data()", "in(), takes.data(), out(), gives.data()")],
+    # Names in texts.
+    "a key of a group's description renamed": [("comm/group.cpp", ',\\"finished\\":', ',\\"done\\":')],
+    "a key of a fault renamed": [("comm/group.cpp", '{\\"what\\":', '{\\"why\\":')],
+    "a key of a history renamed": [("comm/history.cpp", ',\\"begun_ns\\":', ',\\"begun\\":')],
+    "a key of a planned collective renamed": [("comm/planned.cpp", ',\\"started\\":', ',\\"starts\\":')],
+    "a key of a tuning renamed": [("sched/tune/write.cpp", '"step_seconds"', '"seconds"')],
+    "a column of a tuning renamed": [("sched/tune/write.cpp", 'code,reason', 'reason,text')],
+    "a key of planned swaps renamed": [("memory/swap_plan.cpp", ',\\"bytes_peak\\":', ',\\"peak\\":')],
+    "a key of a schedule renamed": [("sched/json.cpp", '\\"placement\\": [', '\\"places\\": [')],
+    "a configuration key renamed": [("core/config.cpp", '{"closures",', '{"closure",')],
+    "a configuration key takes other words": [("core/config.cpp", 'std::strcmp(value, "on") == 0', 'std::strcmp(value, "yes") == 0')],
+    "the queue holds one more than its key says": [("core/lane.cpp", "held < static_cast<std::uint64_t>(most)", "held <= static_cast<std::uint64_t>(most)")],
+    "a trace's columns renamed": [("memory/adaptor/trace.cpp", "Thread,Time,Action,Pointer,Size,Stream", "Thread,Time,Action,Address,Bytes,Stream")],
+    "a trace's columns swapped": [
+        ("memory/adaptor/trace.cpp", "lines.add(r.bytes);\n      lines.add(',');\n      lines.add(address(r.stream));",
+         "lines.add(address(r.stream));\n      lines.add(',');\n      lines.add(r.bytes);")],
+    "an argument named without its struct": [(CHECK, 'text("args.%s%s", field, part)', 'text("%s%s", field, part)')],
+    "a shape named without its struct": [("ops/operator/output_shapes.cpp", 'text("args.%s%s", field, part)', 'text("%s%s", field, part)')],
+    "the log sink's parameters swapped in the header alone": [
+        ("capi/include/velo/context.h", "const char* component,\n                            const char* line",
+         "const char* line,\n                            const char* component")],
+    "an allocator's parameters swapped in the header alone": [
+        ("capi/include/velo/context.h", "(*allocate)(void* user, uint64_t bytes, uint64_t alignment,",
+         "(*allocate)(void* user, uint64_t alignment, uint64_t bytes,")],
     # What was noticed from the start.
     "an error code renumbered": [("capi/include/velo/status.h", "VELO_ERR_RANK = 5", "VELO_ERR_RANK = 25")],
     "fields of a struct swapped": [
@@ -160,11 +208,17 @@ class Workplace:
 
 
 def main():
-    workplace = Workplace(*map(os.path.abspath, sys.argv[1:]))
+    if sys.argv[1:] == ["--list"]:
+        print("\n".join(BREAKS))
+        print(f"{len(BREAKS)} promises that are broken, {len(FREE)} free changes that are made")
+        return 0
+    workplace, words = Workplace(*map(os.path.abspath, sys.argv[1:5])), sys.argv[5:]
     shutil.rmtree(workplace.work, ignore_errors=True)
     wrong = 0
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         cases = {"nothing": [], **FREE, **BREAKS}
+        if words:
+            cases = {name: edits for name, edits in cases.items() if any(word in name for word in words)}
         results = {name: pool.submit(workplace.red, name, edits) for name, edits in cases.items()}
         for name, result in results.items():
             failed = result.result()
@@ -172,7 +226,7 @@ def main():
             wrong += not right
             said = "; ".join(f"{gate}: {line[-100:]}" for gate, line in failed) or "all gates green"
             print(f"{'' if right else 'WRONG: '}{name}: {said}", flush=True)
-    print(f"{len(BREAKS)} promises broken, {len(FREE)} free changes made, {wrong} judged wrongly")
+    print(f"{len(BREAKS.keys() & cases)} promises broken, {len(FREE.keys() & cases)} free changes made, {wrong} judged wrongly")
     return 1 if wrong else 0
 
 

@@ -9,7 +9,9 @@ A comment ends with two sentences in a fixed form; a remark in parentheses may f
     Thread class: any. Errors: NULL, HANDLE, STATE (never recorded).
     Thread class: per-handle.                       of a function that returns nothing
 The thread class, the codes in their order (`none` for none) and the names of the parameters are those of the spec, and the comment
-beside an error code is the code's doc; a struct that begins with its size has an _INIT macro that sets it. The generated headers say what the spec says because they are made from it.
+beside an error code is the code's doc; a struct that begins with its size has an _INIT macro that sets it. A callback, also as a member
+of a struct, has the spec's parameters by type and name in their order, since two of one type can change places unseen by any compiler.
+The generated headers say what the spec says because they are made from it.
 """
 import os
 import re
@@ -87,6 +89,25 @@ def differences(spec, headers):
         for struct in SIZED.findall(text):
             if not re.search(rf"#define {struct.upper()}_INIT\s*\\\s*\{{[\s\\]*sizeof\({struct}\),", text):
                 yield f"{header}: {struct} has no {struct.upper()}_INIT that begins with its size"
+    yield from callback_differences(spec, headers)
+
+
+def callback_differences(spec, headers):
+    """Callbacks and members that are functions, which are not declared in the spec's words."""
+    def words(text):  # `struct` is needed before a declaration alone
+        return " ".join(re.sub(r"/\*.*?\*/", " ", text, flags=re.S).split()).replace("struct velo_", "velo_")
+
+    plain = {name: words(text) for name, text in headers.items()}
+    for (kind, name), entry in spec.entries.items():
+        text = plain.get(entry.get("header"), "")
+        if kind == "callbacks" and "typedef " + words(entry["type"]).replace("(*)", f"(*{name})", 1) + ";" not in text:
+            yield f"{entry['header']}: {name} is not declared as the spec has it: {entry['type']}"
+        if kind != "structs" or not text:
+            continue
+        members = re.search(rf"{name} \{{(.*?)\}} {name};", text)
+        for field in (field for field in entry["fields"] if "(*)" in field["type"]):
+            if not members or words(field["type"]).replace("(*)", f"(*{field['name']})", 1) + ";" not in members.group(1):
+                yield f"{entry['header']}: {name}.{field['name']} is not declared as the spec has it: {field['type']}"
 
 
 def read_headers(folder):
@@ -115,6 +136,9 @@ def self_test(spec, headers):
         ("a function less", "pack.h", "VELO_API void velo_pack_destroy(velo_pack pack);", ""),
         ("a function more", "pack.h", "VELO_END_C", "/* New. */\nVELO_API void velo_pack_new(velo_pack pack);\nVELO_END_C"),
         ("a struct nobody can begin", "context.h", "#define VELO_ALLOCATOR_INIT", "#define VELO_ALLOCATOR_NULL"),
+        ("a callback's parameters swapped", "context.h", "const char* component,\n                            const char* line",
+         "const char* line,\n                            const char* component"),
+        ("a member function's parameters swapped", "context.h", "uint64_t bytes, uint64_t alignment", "uint64_t alignment, uint64_t bytes"),
         ("an error's meaning", "status.h", "/* a deadline passed */", "/* too late */"),
     ]
     missed = list(differences(spec, headers))

@@ -1,7 +1,7 @@
 /* What a program relies on that no type shows: alignment and pairing of memory, callbacks'
  * arguments in their order, the same bits for any number of threads, nothing written before the
- * indices are checked, calls that are queued and not run, the environment, the kernel every
- * operator has. */
+ * indices are checked, calls that are queued and not run, the unit of times, the environment, the
+ * kernel every operator has. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <time.h>
@@ -191,7 +191,13 @@ static void indices(velo_stream stream) {
   EXPECT(memcmp(out, bytes, sizeof out) == 0 && memcmp(lse, bytes, sizeof lse) == 0);
 }
 
-/* ---- streams: a call is queued, not run ---- */
+/* ---- streams: a call is queued, not run; times are nanoseconds ---- */
+
+double client_seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
 
 static volatile int may_end = 0, ended = 0;
 static void hold(const float* x, float* y) {
@@ -203,9 +209,16 @@ static void hold(const float* x, float* y) {
 
 static void queues(velo_context context) {
   const float one[1] = {1};
-  float out[1] = {0};
+  float out[1] = {0}, sum[1] = {-1}, third[1] = {-1};
   const velo_tensor x = TENSOR(one, VELO_DTYPE_FLOAT, 32, 1, 1);
   const velo_tensor y = TENSOR(out, VELO_DTYPE_FLOAT, 32, 1, 1);
+  const velo_tensor z = TENSOR(sum, VELO_DTYPE_FLOAT, 32, 1, 1);
+  const velo_tensor matrix = TENSOR(one, VELO_DTYPE_FLOAT, 32, 2, 1, 1);
+  const velo_tensor normed = TENSOR(third, VELO_DTYPE_FLOAT, 32, 2, 1, 1);
+  velo_event behind = NULL;
+  double before = 0;
+  velo_add_args add = VELO_ADD_ARGS_INIT;
+  velo_rms_norm_args norm = VELO_RMS_NORM_ARGS_INIT;
   const velo_named_value values[2] = {{"x", {VELO_VALUE_TENSOR, 0, {.tensor = &x}}},
                                       {"y", {VELO_VALUE_TENSOR, 0, {.tensor = &y}}}};
   velo_stream stream = NULL;
@@ -220,11 +233,27 @@ static void queues(velo_context context) {
   WORKS(velo_stream_create(context, &stream));
   WORKS(velo_op_call(stream, "client_hold", values, 2));
   EXPECT(!ended);
+  /* Called by its type, an operator waits for its turn behind it, too. */
+  add.a = add.b = &y, add.y = &z;
+  WORKS(velo_add(stream, &add));
+  norm.x = &matrix, norm.gamma = &x, norm.y = &normed;
+  WORKS(velo_rms_norm(stream, &norm));
+  EXPECT(sum[0] == -1 && third[0] == -1);
   WORKS(velo_stream_query(stream, &done));
   EXPECT(done == 0);
+  WORKS(velo_event_create(context, &behind));
+  WORKS(velo_event_record(behind, stream));
+  before = client_seconds();
+  EXPECT(velo_event_synchronize(behind, 50000000) == VELO_ERR_TIMEOUT); /* nanoseconds */
+  EXPECT(client_seconds() - before > 0.04 && client_seconds() - before < 5);
+  WORKS(velo_config_set(context, "queue", "4")); /* as many as it holds */
+  EXPECT(velo_add(stream, &add) == VELO_ERR_FULL);
+  WORKS(velo_config_set(context, "queue", "16384"));
   may_end = 1;
   WORKS(velo_stream_synchronize(stream));
-  EXPECT(ended && out[0] == 1);
+  EXPECT(ended && out[0] == 1 && sum[0] == 2);
+  velo_event_destroy(behind);
+  NEAR(third[0], 1);
   velo_stream_destroy(stream);
   velo_kernel_destroy(kernel);
 }

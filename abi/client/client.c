@@ -4,11 +4,12 @@
  *
  *   client PLUGIN.so
  *
- * This part: errors, tensors, contexts, configuration, streams, events, packs, topologies. memory.c has
- * pools, plans, recomputing and swaps, groups.c groups, buckets and a host's own collectives,
+ * This part: errors, tensors, contexts, configuration, streams, events, packs, topologies. memory.c
+ * has pools, plans, recomputing and swaps, groups.c groups, buckets and a host's own collectives,
  * schedules.c schedules, timelines, mailboxes and executors, tunings.c the search for layouts,
- * by_name.c what goes by name, behavior.c what no type shows; the calls of the operators follow from
- * the examples of abi/spec. adapters.c, plugin.c and unit.cpp are programs of their own. */
+ * by_name.c what goes by name, texts.c the keys and columns of texts, behavior.c what no type shows;
+ * the calls of the operators follow from the examples of abi/spec. adapters.c, plugin.c and unit.cpp
+ * are programs of their own. */
 #include "client.h"
 
 int client_checks = 0;
@@ -236,8 +237,25 @@ static void topologies(void) {
   EXPECT(place.group == 1 && place.position == 1);
   WORKS(velo_topology_get_group(topology, "ep", 1, ranks, 2, &count));
   EXPECT(count == 3 && ranks[0] == 1 && ranks[1] == 3 && ranks[2] == -1);
+  /* tp, cp, ep, dp, pp: the first next to each other, unless the order says something else. */
+  WORKS(velo_topology_get_group(topology, "dp", 1, ranks, 4, &count));
+  EXPECT(count == 3 && ranks[0] == 1 && ranks[1] == 3 && ranks[2] == 5);
   WORKS(velo_topology_write(topology, "tp-pp", VELO_TOPOLOGY_JSON, out, sizeof out, NULL));
   EXPECT(strcmp(out, "[[0, 1], [2, 3], [4, 5]]") == 0);
+  velo_topology_destroy(topology);
+  desc.ep = 1;
+  desc.cp = 2;
+  desc.dp = 2;
+  desc.pp = 2;
+  WORKS(velo_topology_create(&desc, &topology));
+  WORKS(velo_topology_write(topology, "tp", VELO_TOPOLOGY_JSON, out, sizeof out, NULL));
+  EXPECT(strncmp(out, "[[0, 1], ", 9) == 0);
+  WORKS(velo_topology_write(topology, "cp", VELO_TOPOLOGY_JSON, out, sizeof out, NULL));
+  EXPECT(strncmp(out, "[[0, 2], ", 9) == 0);
+  WORKS(velo_topology_write(topology, "dp", VELO_TOPOLOGY_JSON, out, sizeof out, NULL));
+  EXPECT(strncmp(out, "[[0, 4], ", 9) == 0);
+  WORKS(velo_topology_write(topology, "pp", VELO_TOPOLOGY_JSON, out, sizeof out, NULL));
+  EXPECT(strncmp(out, "[[0, 8], ", 9) == 0);
   velo_topology_destroy(topology);
   EXPECT(velo_topology_get_info(topology, &info) == VELO_ERR_HANDLE);
 }
@@ -265,6 +283,7 @@ int main(int count, char** words) {
   client_groups(stream, context);
   client_schedules(stream, context);
   client_tunings();
+  client_texts(stream, context);
   configuration(context);
   velo_context_destroy(context);
   velo_context_destroy(context); /* ignored and, with its context gone, logged nowhere */

@@ -51,6 +51,8 @@ void client_holds(const velo_tensor* got, client_bound bound, const double* want
   memcpy(field##_before, field##_data, sizeof field##_data)
 #define KEPT(field) EXPECT(memcmp(field##_before, field##_data, sizeof field##_data) == 0)
 
+double client_seconds(void); /* for differences */
+
 void client_operators(velo_stream stream); /* generated from the examples of abi/spec */
 void client_memory(velo_stream stream, velo_context context);
 void client_by_name(velo_stream stream, velo_context context, const char* plugin);
@@ -58,5 +60,6 @@ void client_behavior(velo_stream stream, velo_context context);
 void client_groups(velo_stream stream, velo_context context);
 void client_schedules(velo_stream stream, velo_context context);
 void client_tunings(void);
+void client_texts(velo_stream stream, velo_context context);
 
 #endif

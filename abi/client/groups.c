@@ -1,5 +1,8 @@
 /* This part: groups and their collectives, of one rank and of two, the second on a queue, and by
  * way of a host; buckets. */
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+
 #include "client.h"
 
 static void one_rank(velo_stream stream, velo_context context) {
@@ -115,6 +118,57 @@ static void alone(velo_stream stream, velo_context context) {
   EXPECT(out[0] == 2 && out[1] == 3 && out[2] == 3);
   EXPECT(velo_group_broadcast(stream, group, 1, &to) == VELO_ERR_ARGUMENT);
   velo_group_destroy(group);
+}
+
+/* Leaves each rank another result. */
+static void take_rank(void* user, const void* next, void* total, int64_t count,
+                      const velo_dtype* dtype) {
+  (void)next, (void)dtype;
+  for (int64_t i = 0; i < count; ++i) ((int32_t*)total)[i] = *(const int*)user;
+}
+
+/* Results that differ are found by a group that compares them; a wait has a length. */
+static void compared(velo_stream stream, velo_context context) {
+  velo_context contexts[2] = {context, NULL};
+  int ranks[2] = {0, 1};
+  int32_t zero[2] = {5, 5}, one[2] = {5, 5};
+  const velo_tensor x[2] = {TENSOR(zero, VELO_DTYPE_INT, 32, 1, 2),
+                            TENSOR(one, VELO_DTYPE_INT, 32, 1, 2)};
+  velo_stream queue = NULL;
+  velo_reduction own = VELO_REDUCTION_INIT;
+  WORKS(velo_context_create(NULL, &contexts[1]));
+  WORKS(velo_stream_create(contexts[1], &queue));
+  own.op = VELO_REDUCE_CUSTOM;
+  own.fn = take_rank;
+  for (int verify = 0; verify < 2; ++verify) {
+    velo_group groups[2] = {NULL, NULL};
+    velo_group_desc desc = VELO_GROUP_DESC_INIT;
+    desc.flags = verify ? VELO_GROUP_VERIFY : 0;
+    WORKS(velo_group_create_local(contexts, 2, &desc, groups));
+    own.user = &ranks[1];
+    WORKS(velo_group_all_reduce(queue, groups[1], &own, &x[1], &x[1]));
+    own.user = &ranks[0];
+    EXPECT(velo_group_all_reduce(stream, groups[0], &own, &x[0], &x[0]) ==
+           (verify ? VELO_ERR_PEER : VELO_OK));
+    EXPECT(velo_stream_synchronize(queue) == (verify ? VELO_ERR_PEER : VELO_OK));
+    velo_group_destroy(groups[0]);
+    velo_group_destroy(groups[1]);
+  }
+  {
+    velo_group groups[2] = {NULL, NULL};
+    velo_group_desc desc = VELO_GROUP_DESC_INIT;
+    double before = 0;
+    desc.timeout_ns = 50000000;
+    WORKS(velo_group_create_local(contexts, 2, &desc, groups));
+    before = client_seconds();
+    EXPECT(velo_group_barrier(stream, groups[0]) == VELO_ERR_PEER);
+    EXPECT(client_seconds() - before > 0.04 && client_seconds() - before < 5);
+    velo_group_destroy(groups[0]);
+    velo_group_destroy(groups[1]);
+  }
+  WORKS(velo_stream_clear(queue));
+  velo_stream_destroy(queue);
+  velo_context_destroy(contexts[1]);
 }
 
 static void two_ranks(velo_stream stream, velo_context context) {
@@ -243,10 +297,88 @@ static void over_a_host(velo_stream stream, velo_context context) {
   EXPECT(calls == 10102);
 }
 
+/* A host of two ranks, whose only function is an all_to_all: each rank's parts lie in the table
+ * until both ranks have come. The second rank is a thread. */
+static struct {
+  pthread_barrier_t both;
+  unsigned char part[2][2][4096];
+  int64_t bytes[2][2]; /* from, to */
+  velo_context context;
+  int rank[2], wrong[2];
+} table_of_two;
+
+static int64_t trade(void* user, const velo_host_call* call, const void* in,
+                     const int64_t* in_bytes, void* out, const int64_t* out_bytes) {
+  const int rank = *(const int*)user;
+  int64_t from = 0, to = 0;
+  if (call->timeout_ns < 1 || in_bytes[0] > 4096 || in_bytes[1] > 4096) return -1;
+  for (int peer = 0; peer < 2; from += in_bytes[peer++]) {
+    memcpy(table_of_two.part[rank][peer], (const unsigned char*)in + from, (size_t)in_bytes[peer]);
+    table_of_two.bytes[rank][peer] = in_bytes[peer];
+  }
+  pthread_barrier_wait(&table_of_two.both);
+  for (int peer = 0; peer < 2; to += out_bytes[peer++]) {
+    table_of_two.wrong[rank] += table_of_two.bytes[peer][rank] != out_bytes[peer];
+    memcpy((unsigned char*)out + to, table_of_two.part[peer][rank], (size_t)out_bytes[peer]);
+  }
+  pthread_barrier_wait(&table_of_two.both);
+  return to;
+}
+
+/* Rank 0 gives 1 and 2 elements and takes 1 and 3; rank 1 gives 3 and 1, and takes 2 and 1. */
+static int32_t exchanged(int rank, velo_stream stream, velo_context context) {
+  static const int64_t gives[2][2] = {{1, 2}, {3, 1}}, takes[2][2] = {{1, 3}, {2, 1}};
+  static const int32_t wanted[2][4] = {{10, 20, 21, 22}, {11, 12, 23, 0}};
+  velo_host_collectives table = VELO_HOST_COLLECTIVES_INIT;
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  velo_group group = NULL;
+  int32_t in[4] = {0}, out[4] = {0};
+  const velo_tensor from = TENSOR(in, VELO_DTYPE_INT, 32, 1, rank == 0 ? 3 : 4);
+  const velo_tensor to = TENSOR(out, VELO_DTYPE_INT, 32, 1, rank == 0 ? 4 : 3);
+  int32_t status = VELO_OK;
+  for (int i = 0; i < 4; ++i) in[i] = 10 * (rank + 1) + i;
+  desc.transport = VELO_TRANSPORT_HOST;
+  desc.host = &table;
+  desc.rank = rank;
+  desc.size = 2;
+  table.user = &table_of_two.rank[rank];
+  table.all_to_all = trade;
+  status = velo_group_create(context, &desc, &group);
+  if (status == VELO_OK)
+    status =
+        velo_group_all_to_all_v(stream, group, &from, gives[rank], NULL, takes[rank], NULL, &to);
+  table_of_two.wrong[rank] += memcmp(out, wanted[rank], sizeof out) != 0;
+  velo_group_destroy(group);
+  return status;
+}
+
+static void* second_rank(void* status) {
+  velo_stream stream = NULL;
+  *(int32_t*)status = velo_context_stream(table_of_two.context, &stream);
+  if (*(int32_t*)status == VELO_OK) *(int32_t*)status = exchanged(1, stream, table_of_two.context);
+  return NULL;
+}
+
+static void over_a_host_of_two(velo_stream stream, velo_context context) {
+  pthread_t thread;
+  int32_t status = -1;
+  table_of_two.rank[1] = 1;
+  EXPECT(pthread_barrier_init(&table_of_two.both, NULL, 2) == 0);
+  WORKS(velo_context_create(NULL, &table_of_two.context));
+  EXPECT(pthread_create(&thread, NULL, second_rank, &status) == 0);
+  WORKS(exchanged(0, stream, context));
+  EXPECT(pthread_join(thread, NULL) == 0 && status == VELO_OK);
+  EXPECT(table_of_two.wrong[0] == 0 && table_of_two.wrong[1] == 0);
+  velo_context_destroy(table_of_two.context);
+  pthread_barrier_destroy(&table_of_two.both);
+}
+
 void client_groups(velo_stream stream, velo_context context) {
   one_rank(stream, context);
   alone(stream, context);
   two_ranks(stream, context);
   buckets_of_one(stream, context);
+  compared(stream, context);
   over_a_host(stream, context);
+  over_a_host_of_two(stream, context);
 }

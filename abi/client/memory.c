@@ -84,6 +84,8 @@ static void pools(velo_stream stream) {
   EXPECT(velo_pool_free(pool, block, 999, stream) == VELO_ERR_ARGUMENT);
   WORKS(velo_pool_free(pool, block, 1000, stream));
   EXPECT(velo_pool_free(pool, block, 1000, stream) == VELO_ERR_ARGUMENT);
+  WORKS(velo_pool_free(pool, NULL, 0, NULL)); /* as free does */
+  WORKS(velo_pool_free(pool, NULL, 1000, stream));
   WORKS(velo_pool_set_limit(pool, 1 << 20));
   request.bytes = 1 << 21;
   EXPECT(velo_pool_allocate(pool, &request, &other) == VELO_ERR_MEMORY && other == block);

@@ -1,4 +1,8 @@
-/* This part: schedules, timelines, mailboxes, executors; orders, times and violations that are known. */
+/* This part: schedules, timelines, mailboxes, executors; orders, times and violations that are
+ * known; what each flag does. */
+#define _POSIX_C_SOURCE 200809L
+#include <pthread.h>
+
 #include "client.h"
 
 static int same(velo_action action, velo_action_kind kind, int32_t stage, int32_t microbatch) {
@@ -134,18 +138,21 @@ static void carried_out(velo_stream stream, velo_context context) {
   velo_group group = NULL;
   velo_executor executor = NULL;
   int counts[32] = {0}, number = 7, got = 0;
+  double before = 0;
   desc.kind = VELO_SCHEDULE_INTERLEAVED;
   desc.ranks = 1;
   desc.microbatches = 3;
   WORKS(velo_schedule_create(&desc, &schedule));
   REFUSES(velo_mailbox_create(1, 0, &mailbox), VELO_ERR_ARGUMENT);
-  WORKS(velo_mailbox_create(1, 1000000, &mailbox));
+  WORKS(velo_mailbox_create(1, 50000000, &mailbox)); /* nanoseconds */
   REFUSES(velo_mailbox_get_link(mailbox, 1, &link), VELO_ERR_ARGUMENT);
   WORKS(velo_mailbox_get_link(mailbox, 0, &link));
   WORKS(link.send(link.user, 0, &number, sizeof number));
   WORKS(link.receive(link.user, 0, &got, sizeof got));
   EXPECT(got == 7);
+  before = client_seconds();
   EXPECT(link.receive(link.user, 0, &got, sizeof got) == VELO_ERR_TIMEOUT);
+  EXPECT(client_seconds() - before > 0.04 && client_seconds() - before < 5);
   velo_mailbox_destroy(mailbox);
   EXPECT(velo_mailbox_get_link(mailbox, 0, &link) == VELO_ERR_HANDLE);
   WORKS(velo_group_create(context, NULL, &group));
@@ -173,25 +180,42 @@ static void carried_out(velo_stream stream, velo_context context) {
   EXPECT(velo_executor_run(stream, executor) == VELO_ERR_HANDLE);
 }
 
-/* A step whose norm is beyond its bound, of a rank that knows all when it steps. */
+/* A step whose norm is beyond its bound, of two ranks. The first knows its own norm when it steps,
+ * the second both. What callbacks are told is looked at when all is done: they run on other
+ * threads. */
+typedef struct {
+  int rank, forwards, backwards, decided_alone, decided, stepped, wrong;
+} told;
+
+static velo_status any_forward(void* user, velo_executor_call* call) {
+  told* rank = (told*)user;
+  ++*(call->action.kind == VELO_ACTION_F ? &rank->forwards : &rank->backwards);
+  rank->wrong += call->action.stage != rank->rank;
+  return VELO_OK;
+}
 static velo_status measured(void* user, velo_stream stream, void* state) {
-  (void)user;
-  (void)stream;
-  *(double*)state = 4;
+  told* rank = (told*)user;
+  rank->wrong += stream == NULL;
+  *(double*)state = 4 + rank->rank;
   return VELO_OK;
 }
 static velo_status clipped(void* user, const void* states, int32_t known, int32_t ranks,
                            double* factor) {
-  EXPECT(known == 1 && ranks == 1 && *(const double*)states == 4);
-  (void)user;
+  told* rank = (told*)user;
+  const double* norms = (const double*)states;
+  ++*(known == 1 ? &rank->decided_alone : &rank->decided);
+  rank->wrong += ranks != 2 || known < 1 || known > 2 || norms[0] != 4;
+  rank->wrong += known == 2 && norms[1] != 5;
   *factor = 0.5;
   return VELO_OK;
 }
 static velo_status stepped(void* user, velo_stream stream, const velo_action* action, double factor,
                            int32_t final) {
+  told* rank = (told*)user;
   (void)stream;
-  EXPECT(action->kind == VELO_ACTION_OPTIMIZER && factor == 0.5 && final == 1);
-  ++((int*)user)[VELO_ACTION_OPTIMIZER];
+  rank->wrong += action->kind != VELO_ACTION_OPTIMIZER || action->stage != rank->rank;
+  rank->wrong += factor != 0.5 || final != (rank->rank == 1);
+  ++rank->stepped;
   return VELO_OK;
 }
 static velo_status put_back(void* user, velo_stream stream) {
@@ -200,47 +224,133 @@ static velo_status put_back(void* user, velo_stream stream) {
   return VELO_ERR_IO;
 }
 
-static void validated(velo_stream stream, velo_context context) {
+/* A step of a rank, on its own thread; -1 = it was settled before settle. */
+typedef struct {
+  velo_stream stream;
+  velo_executor executor;
+  int32_t status;
+} run_of_rank;
+
+static void* run_rank(void* of) {
+  run_of_rank* rank = (run_of_rank*)of;
+  velo_executor_stats stats = VELO_EXECUTOR_STATS_INIT;
+  rank->status = velo_executor_run(rank->stream, rank->executor);
+  if (rank->status == VELO_OK) rank->status = velo_executor_get_stats(rank->executor, &stats);
+  if (rank->status == VELO_OK && stats.steps != 0) rank->status = -1;
+  if (rank->status == VELO_OK) rank->status = velo_executor_settle(rank->stream, rank->executor);
+  return NULL;
+}
+
+static void validated(velo_context context) {
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   velo_executor_desc part = VELO_EXECUTOR_DESC_INIT;
   velo_executor_validation late = VELO_EXECUTOR_VALIDATION_INIT;
   velo_executor_stats stats = VELO_EXECUTOR_STATS_INIT;
+  velo_link link = VELO_LINK_INIT;
   velo_schedule schedule = NULL;
-  velo_executor executor = NULL;
+  velo_mailbox mailbox = NULL;
+  velo_context contexts[2] = {context, NULL};
+  velo_executor refused = NULL;
+  run_of_rank runs[2] = {{NULL, NULL, -1}, {NULL, NULL, -1}};
+  pthread_t second;
+  told ranks[2];
   int64_t length = 0;
-  int counts[32] = {0};
+  int rank = 0;
+  memset(ranks, 0, sizeof ranks);
   desc.kind = VELO_SCHEDULE_1F1B;
-  desc.ranks = 1;
+  desc.ranks = 2;
   desc.microbatches = 2;
   desc.flags = VELO_SCHEDULE_OPTIMIZER;
   WORKS(velo_schedule_create(&desc, &schedule));
   WORKS(velo_schedule_get_length(schedule, 0, &length));
   EXPECT(length == 5);
+  WORKS(velo_context_create(NULL, &contexts[1]));
+  WORKS(velo_mailbox_create(2, INT64_C(20000000000), &mailbox));
   late.state_size = sizeof(double);
   late.measure = &measured;
   late.decide = &clipped;
   late.step = &stepped;
-  part.user = counts;
-  part.forward = part.backward = &counted;
+  part.forward = part.backward = &any_forward;
   part.validation = &late;
-  REFUSES(velo_executor_create(context, schedule, &part, &executor), VELO_ERR_NULL);
+  part.link = &link;
+  WORKS(velo_mailbox_get_link(mailbox, 0, &link));
+  REFUSES(velo_executor_create(context, schedule, &part, &refused), VELO_ERR_NULL);
   late.rollback = &put_back;
-  WORKS(velo_executor_create(context, schedule, &part, &executor));
-  WORKS(velo_executor_run(stream, executor));
-  WORKS(velo_executor_get_stats(executor, &stats));
-  EXPECT(stats.steps == 0);
-  WORKS(velo_executor_settle(stream, executor));
-  WORKS(velo_executor_get_stats(executor, &stats));
-  EXPECT(stats.steps == 1 && stats.rolled_back == 0 && stats.repeated == 0);
-  EXPECT(counts[VELO_ACTION_OPTIMIZER] == 1);
-  velo_executor_destroy(executor);
+  for (rank = 0; rank < 2; ++rank) {
+    ranks[rank].rank = part.rank = rank;
+    part.user = &ranks[rank];
+    WORKS(velo_mailbox_get_link(mailbox, rank, &link));
+    WORKS(velo_context_stream(contexts[rank], &runs[rank].stream));
+    WORKS(velo_executor_create(contexts[rank], schedule, &part, &runs[rank].executor));
+  }
+  EXPECT(pthread_create(&second, NULL, run_rank, &runs[1]) == 0);
+  run_rank(&runs[0]);
+  EXPECT(pthread_join(second, NULL) == 0);
+  for (rank = 0; rank < 2; ++rank) {
+    EXPECT(runs[rank].status == VELO_OK);
+    WORKS(velo_executor_get_stats(runs[rank].executor, &stats));
+    EXPECT(stats.steps == 1 && stats.rolled_back == 0 && stats.repeated == 0);
+    EXPECT(ranks[rank].forwards == 2 && ranks[rank].backwards == 2 && ranks[rank].stepped == 1);
+    EXPECT(ranks[rank].decided_alone == (rank == 0) && ranks[rank].decided == 1 + rank);
+    EXPECT(ranks[rank].wrong == 0);
+    velo_executor_destroy(runs[rank].executor);
+  }
+  velo_mailbox_destroy(mailbox);
   velo_schedule_destroy(schedule);
+  velo_context_destroy(contexts[1]);
+}
+
+/* What each flag does to the order of one of two ranks: how many of its actions are of a kind, and
+ * where the first of them is. */
+static const struct {
+  velo_schedule_kind kind;
+  uint32_t flag;
+  int32_t rank;
+  velo_action_kind action;
+  int without, at_without, with, at_with;
+} flags[] = {
+    {VELO_SCHEDULE_INTERLEAVED, VELO_SCHEDULE_EXTRA_WARMUP, 0, VELO_ACTION_B, 12, 5, 12, 6},
+    {VELO_SCHEDULE_INTERLEAVED, VELO_SCHEDULE_OVERLAP, 0, VELO_ACTION_FB, 0, -1, 7, 5},
+    {VELO_SCHEDULE_DUALPIPEV, VELO_SCHEDULE_NO_DW_DETACH, 0, VELO_ACTION_W, 3, 5, 1, 5},
+    {VELO_SCHEDULE_RIPIPE, VELO_SCHEDULE_IN_ADVANCE, 0, VELO_ACTION_RECOMPUTE, 2, 17, 12, 5},
+    {VELO_SCHEDULE_NANOPIPE, VELO_SCHEDULE_SWAP, 1, VELO_ACTION_OFFLOAD, 0, -1, 2, 4},
+    {VELO_SCHEDULE_1F1B, VELO_SCHEDULE_OPTIMIZER, 0, VELO_ACTION_OPTIMIZER, 0, -1, 1, 12},
+};
+
+static void flagged(void) {
+  velo_action actions[200];
+  size_t each = 0;
+  for (each = 0; each < sizeof flags / sizeof flags[0]; ++each) {
+    int with = 0, at[2] = {-1, -1}, count[2] = {0, 0};
+    for (with = 0; with < 2; ++with) {
+      velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
+      velo_schedule schedule = NULL;
+      int64_t length = 0, i = 0;
+      desc.kind = flags[each].kind;
+      desc.ranks = 2;
+      desc.microbatches = 6;
+      desc.flags = with ? flags[each].flag : 0;
+      WORKS(velo_schedule_create(&desc, &schedule));
+      WORKS(velo_schedule_get_length(schedule, flags[each].rank, &length));
+      EXPECT(length <= 200);
+      WORKS(velo_schedule_get_actions(schedule, flags[each].rank, 0, length, actions));
+      for (i = 0; i < length; ++i) {
+        if (actions[i].kind != flags[each].action) continue;
+        if (count[with]++ == 0) at[with] = (int)i;
+      }
+      velo_schedule_destroy(schedule);
+    }
+    client_report(count[0] == flags[each].without && at[0] == flags[each].at_without &&
+                      count[1] == flags[each].with && at[1] == flags[each].at_with,
+                  "a flag", "flagged", (int)each);
+  }
 }
 
 void client_schedules(velo_stream stream, velo_context context) {
   carried_out(stream, context);
-  validated(stream, context);
+  validated(context);
   generated();
+  flagged();
   described();
   read_from_text();
 }

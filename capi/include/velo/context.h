@@ -19,6 +19,8 @@
  * - closures: on | off; off makes closures from precompiled functions alone
  * - log: off | error | warn | info | debug; what reaches the sink (stderr when the host gave none);
  *   default off, or warn when the host gave a sink
+ * - plugin_path: folders, separated by ':', in which velo looks for its own plugins (libvelo_mpi.so)
+ *   before the folder of libvelo.so
  */
 #ifndef VELO_CONTEXT_H
 #define VELO_CONTEXT_H
