@@ -80,7 +80,7 @@ def broken_promises(frozen, current):
             yield f"{name} was removed"
         else:
             yield from differences(entry, current.entries[key], name, frozen.release)
-    for key in current.entries.keys() - frozen.entries.keys():
+    for key in sorted(current.entries.keys() - frozen.entries.keys()):
         if too_early(current.entries[key], frozen.release):
             yield f"{key[0]} {key[1]} {too_early(current.entries[key], frozen.release)}"
     if current.slots[:len(frozen.slots)] != frozen.slots:
