@@ -90,6 +90,7 @@ void over_a_host(int size, const std::function<void(const rank_of_group&)>& body
     body(me);
     return velo_status{VELO_OK};
   });
+  CHECK(host.await_released(size));  // a thread may still come to call a function
 }
 
 void over_mpi(int size, const std::function<void(const rank_of_group&)>& body) {
