@@ -7,7 +7,8 @@
 // memory works while the processor multiplies, and what is left is arithmetic, for a sum that all ranks
 // get a copy of it, where it cannot leave the registers for a peer's memory, and waiting for a rank that
 // is slower. The weight is packed once for all slices.
-// Bits are those of product and collective: sums are of rounded products, in the order of the ranks.
+// Bits are those of product and collective: sums are of rounded products, in the order of the ranks,
+// which share a host.
 #pragma once
 
 #include <vector>

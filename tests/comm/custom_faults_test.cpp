@@ -1,14 +1,12 @@
 // A custom reduction that ends its group, which is how it says that it cannot go on: the rank where it
 // did so fails, and no rank takes what was never combined for a result.
 #include "comm/host_ranks.hpp"
-#include "comm/ranks.hpp"
+#include "comm/mpi_threads.hpp"
 
 using namespace velo;
 using namespace velo::test;
 
 namespace {
-
-const std::string mpi_folder = std::string(VELO_TEST_MPI_PLUGINS) + "/threads";
 
 struct terms {
   velo_collective_kind kind;
@@ -94,22 +92,26 @@ void over_a_host(int size, const std::function<void(const rank_of_group&)>& body
 }
 
 void over_mpi(int size, const std::function<void(const rank_of_group&)>& body) {
-  static int job = 50;
-  ++job;
+  const int job = new_job();
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
-      const live_context context(
-          ("{\"plugin_path\": \"" + mpi_folder + "\", \"threads\": 1}").c_str());
-      velo_group_desc desc = group_desc();
-      desc.transport = VELO_TRANSPORT_MPI;
-      desc.communicator = 10000 * job + 100 * size + rank;
+      rank_over_mpi one;
       rank_of_group me;
-      me.stream = context.inline_stream(), me.rank = rank, me.size = size;
-      if (velo_group_create(context, &desc, &me.group) == VELO_OK) body(me);
-      velo_group_destroy(me.group);
+      const bool made = one.join(job, size, rank) == VELO_OK;
+      me.stream = one.stream, me.group = one.group, me.rank = rank, me.size = size;
+      if (made) body(me);
+      velo_group_destroy(one.group);
     });
   for (std::thread& one : threads) one.join();
+}
+
+void over_two_hosts(int size, const std::function<void(const rank_of_group&)>& body) {
+  ranks_on_hosts(std::string(at(size / 2), '0') + std::string(at(size - size / 2), '1'))
+      .require([&](const rank_of_group& me) {
+        body(me);
+        return velo_status{VELO_OK};
+      });
 }
 
 }  // namespace
@@ -119,10 +121,13 @@ TEST_CASE("a custom reduction that ends its group leaves no result that was neve
     const char* name;
     runner run;
     bool names_who_ended;
-  } transports[] = {
-      {"threads", over_threads, true}, {"mpi", over_mpi, true}, {"a host", over_a_host, false}};
+    std::vector<int> sizes = {2, 3, 4, 8};
+  } transports[] = {{"threads", over_threads, true},
+                    {"mpi", over_mpi, true},
+                    {"mpi, two hosts", over_two_hosts, true, {4}},
+                    {"a host", over_a_host, false}};
   for (const auto& over : transports)
-    for (const int size : {2, 3, 4, 8})
+    for (const int size : over.sizes)
       for (const velo_collective_kind kind :
            {VELO_COLLECTIVE_ALL_REDUCE, VELO_COLLECTIVE_REDUCE, VELO_COLLECTIVE_REDUCE_SCATTER})
         for (const std::int64_t count : {1, 100, 1000, 5000, 100000})

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/dtypes.hpp"
 #include "velo/velo.h"
 
 namespace velo::test {
@@ -29,9 +30,6 @@ inline velo_context new_context() {
   REQUIRE(velo_context_create(&one, &context) == VELO_OK);
   return context;
 }
-
-inline constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1}, f16{VELO_DTYPE_FLOAT, 16, 1},
-    bf16{VELO_DTYPE_BFLOAT, 16, 1}, i64{VELO_DTYPE_INT, 64, 1}, u8{VELO_DTYPE_UINT, 8, 1};
 
 // A tensor of numbers whose sums depend on their order; of bytes that differ everywhere.
 class numbers {
@@ -141,7 +139,7 @@ class every_collective {
     for (int op = VELO_REDUCE_SUM; op <= VELO_REDUCE_CUSTOM && done == VELO_OK; ++op) {
       velo_reduction how = VELO_REDUCTION_INIT;
       how.op = op;
-      if (op == VELO_REDUCE_CUSTOM) how.fn = fold, how.user = &odd_;
+      if (op == VELO_REDUCE_CUSTOM) how.fn = fold, how.user = &limit_;
       done = combine(how);
     }
     if (done == VELO_OK) done = move();
@@ -251,17 +249,20 @@ class every_collective {
     return done;
   }
 
-  // Depends on the order of the ranks, and on nothing else.
+  // Bytes as maps x -> a x + b of numbers below 16, one after the other: what comes out depends on the order
+  // of the ranks, and not on which neighbors are combined first, as those of a host are.
   static void fold(void* user, const void* next, void* total, std::int64_t count,
                    const velo_dtype* dtype) {
     const auto* from = static_cast<const unsigned char*>(next);
     auto* to = static_cast<unsigned char*>(total);
-    const int times = *static_cast<int*>(user);
-    for (std::int64_t i = 0; i < count * (dtype->bits / 8); ++i)
-      to[i] = static_cast<unsigned char>(to[i] * times + from[i]);
+    const int limit = *static_cast<int*>(user);
+    for (std::int64_t i = 0; i < count * (dtype->bits / 8); ++i) {
+      const int a = to[i] / limit, b = to[i] % limit, c = from[i] / limit, d = from[i] % limit;
+      to[i] = static_cast<unsigned char>(a * c % limit * limit + (c * b + d) % limit);
+    }
   }
 
-  int odd_ = 31;
+  int limit_ = 16;
   const rank_of_group& me_;
   const velo_dtype dtype_;
   const std::int64_t count_;

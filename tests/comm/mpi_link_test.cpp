@@ -1,81 +1,23 @@
 // Groups over MPI where what arrives, and when, is the test's: ranks are threads over a plugin of the
 // tests. Who is named, and which rank fails, whatever comes first.
-#include <dlfcn.h>
-
 #include <cstdlib>
 
-#include "comm/plugins/threads.hpp"
-#include "comm/ranks.hpp"
-#include "comm/transport/mpi/link.hpp"
+#include "comm/mpi_threads.hpp"
 
 using namespace velo::test;
 namespace comm = velo::comm;
 
 namespace {
 
-const std::string folder = std::string(VELO_TEST_MPI_PLUGINS) + "/threads";
-
 using comm::flow;
-int tag_of(flow kind) {  // in the first group of a job
-  return comm::mpi_hub::tag(0, static_cast<int>(kind));
-}
 constexpr int notice_tag = 0;  // of the hub
 
-int new_job() {
-  static int count = 0;
-  return ++count;
+velo_status sum(const rank_over_mpi& by, std::vector<float>& x) {
+  const auto size = static_cast<std::int64_t>(x.size());
+  const velo_tensor view{
+      x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
+  return velo_group_all_reduce(by.stream, by.group, nullptr, &view, &view);
 }
-
-// What a test decides, for as long as it lives.
-class scripted final : public mpi_script {
- public:
-  scripted() {
-    file_ = dlopen((folder + "/" + comm::mpi_plugin_file).c_str(), RTLD_NOW);
-    REQUIRE(file_ != nullptr);
-    set_ = reinterpret_cast<velo_test_script_fn>(dlsym(file_, "velo_test_script"));
-    REQUIRE(set_ != nullptr);
-    set_(this);
-  }
-  ~scripted() override {
-    set_(nullptr);
-    dlclose(file_);
-  }
-  void has_sent(int from, int tag) override {
-    if (tag == tag_of(flow::opening)) ++openings[from];
-  }
-  bool passes(int from, int to, int tag) override { return !holds || !holds(from, to, tag); }
-  void found_nothing(int to, int from, int tag) override {
-    if (looked) looked(to, from, tag);
-  }
-
-  std::function<bool(int from, int to, int tag)> holds;
-  std::function<void(int to, int from, int tag)> looked;
-  std::atomic<int> openings[8] = {};  // by who sent them; each rank has one for each other
-
- private:
-  void* file_;
-  velo_test_script_fn set_;
-};
-
-struct rank_over_mpi {
-  rank_over_mpi() : context(("{\"plugin_path\": \"" + folder + "\", \"threads\": 1}").c_str()) {}
-  velo_status join(int job, int size, int rank) {
-    velo_group_desc desc = group_desc();
-    desc.transport = VELO_TRANSPORT_MPI;
-    desc.communicator = 10000 * job + 100 * size + rank;
-    return velo_group_create(context, &desc, &group);
-  }
-  velo_status sum(std::vector<float>& x) const {
-    const auto size = static_cast<std::int64_t>(x.size());
-    const velo_tensor view{
-        x.data(), {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, &size, nullptr, 0};
-    return velo_group_all_reduce(stream, group, nullptr, &view, &view);
-  }
-
-  const live_context context;
-  const velo_stream stream = context.inline_stream();
-  velo_group group = nullptr;
-};
 
 }  // namespace
 
@@ -106,7 +48,7 @@ TEST_CASE("a rank that leaves behind a call has been in it, whoever reads that i
       ++met;
       while (met < 2 || (rank == 1 && !goes)) std::this_thread::yield();
       std::vector<float> x(10, 1.0f);
-      ends[rank] = ranks[rank].sum(x);
+      ends[rank] = sum(ranks[rank], x);
       if (rank == 0) return;
       velo_group_destroy(ranks[1].group);
       is_gone = true;
@@ -139,7 +81,7 @@ TEST_CASE("a group that one rank aborts while another still meets is made on all
       }
       while (!is_aborted) std::this_thread::yield();
       std::vector<float> x(10, 1.0f);
-      ends[rank] = told(ranks[rank].sum(x));
+      ends[rank] = told(sum(ranks[rank], x));
     });
   for (std::thread& one : threads) one.join();
   for (const int rank : {0, 1, 2}) {
@@ -169,18 +111,14 @@ TEST_CASE("a fault that reaches a rank by way of its host is the one that ended 
     };
     said ends[4];
     std::vector<std::thread> threads;
-    for (int rank = 0; rank < 4; ++rank) {
-      setenv("VELO_MPI_HOST", rank < 2 ? "one" : "two", 1);  // read before the first message
-      threads.emplace_back([&, rank] {
+    for (int rank = 0; rank < 4; ++rank)
+      threads.push_back(start_on_host(script, "0011", rank, [&, rank] {
         ends[rank] = told(ranks[rank].join(job, 4, rank));
         ++met;
         while (met < 4) std::this_thread::yield();
         std::vector<float> x(100000, 1.0f);
-        if (ends[rank].code == VELO_OK) ends[rank] = told(ranks[rank].sum(x));
-      });
-      while (script.openings[rank] < 3) std::this_thread::yield();
-    }
-    unsetenv("VELO_MPI_HOST");
+        if (ends[rank].code == VELO_OK) ends[rank] = told(sum(ranks[rank], x));
+      }));
     while (!waits) std::this_thread::yield();
     for (int rank = 0; rank < 4; ++rank)  // rank 3 gets all that it needs to go inside
       while (script.openings[rank] < 6) std::this_thread::yield();

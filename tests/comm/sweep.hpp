@@ -1,6 +1,7 @@
-// Every collective, of every dtype and reduction, on tensors that begin anywhere, against plain loops in
-// double: what a rank got wrong, and the first call of which it did. The numbers are whole and so small
-// that every dtype holds their sums: a result is right or wrong, whatever the order of the ranks.
+// Every collective, of every dtype and reduction, on tensors that begin anywhere, against plain loops that
+// combine in the order that group.h states: what a rank got wrong, and the first call of which it did.
+// Floating-point numbers are far apart, so that another order, or a rounding in between, shows in the bits;
+// integers are so small that every dtype holds their sums.
 //
 // Asserts nothing: ranks may be threads, or processes of their own.
 #pragma once
@@ -16,7 +17,19 @@ namespace velo::test {
 
 class sweep {
  public:
-  explicit sweep(const rank_of_group& me) : me_(me) {}
+  // hosts: a letter for the host of each rank, over and over; those of equal letters share one.
+  explicit sweep(const rank_of_group& me, const std::string& hosts = "0") : me_(me) {
+    std::string seen;
+    for (int rank = 0; rank < me.size; ++rank) {
+      const char host = host_of(rank, hosts);
+      if (seen.find(host) == std::string::npos) seen += host;
+      hosts_.resize(seen.size());
+      hosts_[seen.find(host)].push_back(rank);
+    }
+  }
+  static char host_of(int rank, const std::string& hosts) {
+    return hosts[static_cast<std::size_t>(rank) % hosts.size()];
+  }
 
   // VELO_SWEEP: all there is to try.
   static std::vector<int> rank_counts() {
@@ -34,6 +47,7 @@ class sweep {
       for (const std::int64_t size : sizes()) {
         dtype_ = d.dtype;
         name_ = d.name;
+        one_ = make_elements(dtype_, 1);
         rows_.clear();
         for (int r = 0; r < me_.size; ++r)
           rows_.emplace_back(dtype_, 2 * size + 30 * me_.size,
@@ -75,6 +89,7 @@ class sweep {
         std::memcpy(to.at(at), all_.at(from), static_cast<std::size_t>(n * size_));
       });
     }
+    double get(std::int64_t i) const { return all_.get(i); }  // i: below `period`
     // Elements [begin, begin + count) that are not those from `first` on.
     std::int64_t differ(const elements& got, std::int64_t begin, std::int64_t count,
                         std::int64_t first) const {
@@ -82,7 +97,9 @@ class sweep {
       each(begin, count, first, [&](std::int64_t at, std::int64_t from, std::int64_t n) {
         if (std::memcmp(got.at(at), all_.at(from), static_cast<std::size_t>(n * size_)) == 0)
           return;
-        for (std::int64_t i = 0; i < n; ++i) bad += got.get(at + i) != all_.get(from + i);
+        for (std::int64_t i = 0; i < n; ++i)
+          bad +=
+              std::memcmp(got.at(at + i), all_.at(from + i), static_cast<std::size_t>(size_)) != 0;
       });
       return bad;
     }
@@ -101,25 +118,39 @@ class sweep {
 
   static constexpr std::int64_t period = 8191;
   double element(int rank, std::int64_t i) const {
-    std::uint32_t x = static_cast<std::uint32_t>(i * 31 + rank) * 2654435761u;
-    x = (x ^ x >> 15) * 2246822519u;
-    const int value = static_cast<int>((x ^ x >> 13) % 31);
-    return dtype_.code == VELO_DTYPE_UINT ? value : value - 15;
+    std::uint64_t x = static_cast<std::uint64_t>(i * 64 + rank + 1) * 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    x ^= x >> 31;
+    const int whole = static_cast<int>(x % 31);
+    if (dtype_.code == VELO_DTYPE_UINT) return whole;
+    if (!is_float(dtype_)) return whole - 15;
+    return std::ldexp(static_cast<double>(static_cast<std::int64_t>(x) >> 10),
+                      -49 - static_cast<int>(x % 16));  // below 16, down to 2^-11 in size
   }
-  // What the ranks' elements become, in double but where the average of float32 is one.
+  // float32 where elements are combined in it.
+  double kept(double x) const {
+    return is_float(dtype_) && dtype_.bits < 64 ? static_cast<float>(x) : x;
+  }
+  double joined(velo_reduce_op op, double total, double next) const {
+    if (op == VELO_REDUCE_MIN) return std::min(total, next);
+    if (op == VELO_REDUCE_MAX) return std::max(total, next);
+    if (op != VELO_REDUCE_CUSTOM) return kept(total + next);
+    one_->set(0, difference(dtype_, next, total));
+    return one_->get(0);
+  }
+  // What the ranks' elements become: those of a host, and then the hosts', in float32 where they are
+  // combined in it, and otherwise in double, which holds all sums of integers.
   double combined(const reduction& how, std::int64_t i) const {
-    double all = element(0, i) * how.scale;
-    for (int r = 1; r < me_.size; ++r) {
-      const double next = element(r, i) * how.scale;
-      if (how.op == VELO_REDUCE_MIN) all = std::min(all, next);
-      if (how.op == VELO_REDUCE_MAX) all = std::max(all, next);
-      if (how.op == VELO_REDUCE_SUM || how.op == VELO_REDUCE_AVG) all += next;
-      if (how.op == VELO_REDUCE_CUSTOM) all = difference(dtype_, next, all);
+    const auto from = [&](int rank) { return kept(numbers_of(rank).get(i) * how.scale); };
+    double all = 0;
+    for (const std::vector<int>& host : hosts_) {
+      double near = from(host[0]);
+      for (std::size_t k = 1; k < host.size(); ++k) near = joined(how.op, near, from(host[k]));
+      all = &host == &hosts_[0] ? near : joined(how.op, all, near);
     }
     if (how.op != VELO_REDUCE_AVG) return all;
-    if (!is_float(dtype_)) return std::trunc(all / me_.size);
-    if (dtype_.bits == 64) return all / me_.size;
-    return static_cast<float>(all) / static_cast<float>(me_.size);
+    return is_float(dtype_) ? kept(all / me_.size) : std::trunc(all / me_.size);
   }
   static double difference(velo_dtype dtype, double next, double total) {
     const double d = next - total;
@@ -383,7 +414,9 @@ class sweep {
   }
 
   const rank_of_group me_;
+  std::vector<std::vector<int>> hosts_;  // the ranks of each
   velo_dtype dtype_{};
+  elements_ptr one_;  // through which numbers are rounded to the dtype
   const char* name_ = "";
   std::int64_t size_ = 0;
   std::deque<row> rows_;  // of each rank

@@ -1,5 +1,5 @@
-// Every collective of every dtype and reduction against sums in double: on threads and on processes, one
-// to eight of them. VELO_SWEEP: all numbers of ranks, and sizes up to 2^20.
+// Every collective of every dtype and reduction against plain loops, bit for bit: on threads and on
+// processes, one to eight of them. VELO_SWEEP: all numbers of ranks, and sizes up to 2^20.
 #include "comm/sweep.hpp"
 
 #include "comm/processes.hpp"
@@ -16,7 +16,7 @@ velo_group_desc small_slots() {
 
 }  // namespace
 
-TEST_CASE("threads: every collective, dtype and reduction is what sums in double say") {
+TEST_CASE("threads: every collective, dtype and reduction is what plain loops give") {
   for (const int count : sweep::rank_counts()) {
     INFO(count << " ranks");
     const local_ranks ranks(count, small_slots());
@@ -35,7 +35,7 @@ TEST_CASE("threads: every collective, dtype and reduction is what sums in double
   }
 }
 
-TEST_CASE("processes: every collective, dtype and reduction is what sums in double say") {
+TEST_CASE("processes: every collective, dtype and reduction is what plain loops give") {
   for (const int count : sweep::rank_counts()) {
     INFO(count << " ranks");
     processes ranks;

@@ -3,11 +3,10 @@
 
 #include <vector>
 
+#include "comm/dtypes.hpp"
 #include "comm/ranks.hpp"
 
 namespace velo::test {
-
-inline constexpr velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1}, bf16{VELO_DTYPE_BFLOAT, 16, 1};
 
 // A compact tensor of any shape, filled with numbers that a seed draws from [-1, 1].
 class matrix {

@@ -5,7 +5,8 @@
  * consecutive slices into buckets. When the last slice of a bucket is ready, its collective is called on
  * a stream of communication's own. All ranks send buckets off in the same order: the last first, until
  * the first step has shown rank 0 in which order they become ready; that is everybody's from the second
- * step on. Results are those of one collective over all gradients, bit for bit, in whatever buckets.
+ * step on. Results are those of one all_reduce over all gradients, bit for bit, in whatever buckets and in
+ * both modes, on one host or on several, unless a host's own all_reduce (host.h) makes them.
  *
  * A step:
  *

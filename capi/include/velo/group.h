@@ -13,18 +13,18 @@
  * The request of a collective is an event recorded behind it: velo_event_synchronize waits for it, as
  * long as it is told; whether it went well the stream says.
  *
- * Results are the same on all ranks, bit for bit, and from run to run: elements are combined in the
- * order of the ranks, float32 and narrower ones in float32, and rounded once. Sums of integers wrap;
- * their averages are of the exact sum, rounded towards zero. Least and largest are NaN where any rank
- * has NaN.
+ * Results are the same on all ranks, bit for bit, and from run to run: the group's ranks of each host are
+ * combined in their order, then the hosts' results, in that of the hosts' lowest ranks; on one host that
+ * is the order of the ranks. So it is for every reduction, collective and size. float32 and narrower
+ * elements are combined in float32, also between hosts, and rounded once. Sums of integers wrap; their
+ * averages are of the exact sum, rounded towards zero. Least and largest are NaN where any rank has NaN.
  *
- * Faults. Nothing waits for ever. When ranks have not come within the deadline, leave, or call
- * something else, every rank that waits gets VELO_ERR_PEER: the record's `rank` is the lowest of those
- * at fault, `got` names all. A rank that is waited for, but itself waits for another of the same group,
- * is not at fault (over HOST its functions say who is). A rank that has nothing to wait for, at times
- * the root of a broadcast, gets it from its next collective. The group has then ended: later
- * collectives fail with the same, outputs are undefined, and velo_group_describe tells all that is
- * known.
+ * Faults. Nothing waits for ever. When ranks have not come within the deadline, leave, or call something
+ * else, every rank that waits gets VELO_ERR_PEER: the record's `rank` is the lowest of those at fault,
+ * `got` names all. A rank that is waited for, but itself waits for another of the same group, is not at
+ * fault (over HOST its functions say who is). A rank that has nothing to wait for, at times the root of a
+ * broadcast, gets it from its next collective. The group has then ended: later collectives fail with the
+ * same, outputs are undefined, and velo_group_describe tells all that is known.
  */
 #ifndef VELO_GROUP_H
 #define VELO_GROUP_H
@@ -59,12 +59,12 @@ enum {
 };
 
 /* Combines `count` elements of the next rank with what those before it gave, into the same place; it is
- * called rank after rank, the first rank's elements being there already. Elements of a tensor come in
- * several calls, all on the thread that carries out the collective, and some of them on other ranks alone,
- * which pass on the result. It must call no collective. Over MPI and a host's functions, too, velo brings
- * the elements together and calls the function itself, with what this rank handed over as `user`. All
- * ranks of a group hand over functions that do the same, which nothing checks. A function that cannot go
- * on calls velo_group_abort, which ends the group for all. */
+ * called rank after rank, the first rank's elements being there already; over several hosts for the ranks
+ * of each, and then for the hosts' results, so it must be associative. Elements of a tensor come in
+ * several calls, all on the thread that carries out the collective, and some of them on other ranks
+ * alone, which pass on the result. It must call no collective. velo calls it itself over MPI and a host's
+ * functions, too, with what this rank handed over as `user`. All ranks of a group hand over functions
+ * that do the same, which nothing checks. One that cannot go on calls velo_group_abort. */
 typedef void (*velo_reduce_fn)(void* user, const void* next, void* total, int64_t count,
                                const velo_dtype* dtype);
 

@@ -4,8 +4,9 @@
  * The host fills a table with the functions that it has, and names it in the description of a group
  * with VELO_TRANSPORT_HOST. It must have one of all_gather, all_to_all, broadcast, or send and
  * receive; all collectives are made of what is there, on all ranks the same. Elements are combined by
- * velo, in the order of the ranks, unless all_reduce is there: what that does, and no other rounding,
- * is then the result of sums, averages, least and largest elements of one dtype without a scale.
+ * velo, in the order of the ranks, as if all were on one machine, unless all_reduce is there: what that
+ * does, and no other rounding, is then the result of an all_reduce or a reduce that is a sum, an average,
+ * least or largest elements, of one dtype without a scale.
  *
  * Calls. The functions are called one at a time, on a thread of the group's own, with memory of the
  * group's own. They are collective: all ranks make the same calls in the same order, but for send and

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/collective/slices.hpp"
 #include "comm/transport/shared_area.hpp"
 #include "comm/transport/shm.hpp"
 
@@ -13,38 +14,26 @@ namespace {
 // Times the link's deadline, which so is over first: it knows who is late.
 constexpr std::int64_t patience = 2;
 
-bool is_narrow(const operation& what) {
-  return what.terms.in_bits == 16 &&
-         (what.terms.in_code == VELO_DTYPE_FLOAT || what.terms.in_code == VELO_DTYPE_BFLOAT);
+std::vector<std::string> names_of(const mpi_link& link) {
+  std::vector<std::string> all;
+  for (const mpi_link::whereabouts& one : link.ranks()) all.push_back(one.host);
+  return all;
 }
 
-bool adds(const operation& what) {
-  return what.terms.reduction == VELO_REDUCE_SUM || what.terms.reduction == VELO_REDUCE_AVG;
-}
-
-bool is_float(const operation& what) {
-  return what.terms.in_code == VELO_DTYPE_FLOAT || what.terms.in_code == VELO_DTYPE_BFLOAT;
+// Elements of the largest part.
+std::int64_t largest_part(const operation& what, int ranks) {
+  std::int64_t most = 0;
+  for (int rank = 0; rank < ranks; ++rank) most = std::max(most, what.in_part(rank).count);
+  return most;
 }
 
 }  // namespace
 
-mpi_hosts::mpi_hosts(mpi_link& link, std::size_t buffer) : link_(link) {
-  const auto& all = link.ranks();
-  for (int rank = 0; rank < link.size(); ++rank) {
-    const auto name = [&](int of) -> const std::string& {
-      return all[static_cast<std::size_t>(of)].host;
-    };
-    auto at = std::find_if(hosts_.begin(), hosts_.end(),
-                           [&](const host& one) { return name(one.ranks[0]) == name(rank); });
-    if (at == hosts_.end()) at = hosts_.insert(at, host());
-    at->is_block = at->ranks.empty() || (at->is_block && at->ranks.back() == rank - 1);
-    at->ranks.push_back(rank);
-    if (rank == link.rank()) own_ = static_cast<std::size_t>(at - hosts_.begin());
-  }
-  pays_ = hosts_.size() > 1 && hosts_.size() < all.size();
-  const std::vector<int>& here = hosts_[own_].ranks;
-  if (!pays_ || here.size() == 1) return;
-  const std::uint64_t token = all[static_cast<std::size_t>(here[0])].token;
+mpi_hosts::mpi_hosts(mpi_link& link, std::size_t buffer)
+    : link_(link), order_(names_of(link)), own_(order_.host_of(link.rank())) {
+  const std::vector<int>& here = own();
+  if (!order_.matters() || here.size() == 1) return;
+  const std::uint64_t token = link.ranks()[static_cast<std::size_t>(here[0])].token;
   inside_ = make_shm({core::text("mpi-%016llx", static_cast<unsigned long long>(token)).buffer,
                       this->here(link.rank()), static_cast<int>(here.size()),
                       patience * std::min(link.timeout_ns(), INT64_MAX / patience),
@@ -53,7 +42,7 @@ mpi_hosts::mpi_hosts(mpi_link& link, std::size_t buffer) : link_(link) {
 }
 
 int mpi_hosts::here(int rank) const {
-  const std::vector<int>& all = hosts_[own_].ranks;
+  const std::vector<int>& all = own();
   const auto at = std::find(all.begin(), all.end(), rank);
   return at == all.end() ? 0 : static_cast<int>(at - all.begin());
 }
@@ -61,7 +50,7 @@ int mpi_hosts::here(int rank) const {
 // Who speaks for each host: the root for its own, so that nothing is moved twice.
 std::vector<int> mpi_hosts::speakers(int root) const {
   std::vector<int> all;
-  for (const host& one : hosts_) {
+  for (const host_order::host& one : hosts()) {
     const bool has = std::find(one.ranks.begin(), one.ranks.end(), root) != one.ranks.end();
     all.push_back(has ? root : one.ranks[0]);
   }
@@ -72,26 +61,28 @@ bool mpi_hosts::serves(const operation& what) const {
   switch (what.terms.kind) {
     case collective::all_reduce:
     case collective::reduce:
-      // Averages of integers are of their exact sum, and a caller's function sees all ranks at once.
-      return what.terms.reduction != VELO_REDUCE_CUSTOM && what.in_bytes() > mpi_round::room &&
-             (what.terms.reduction != VELO_REDUCE_AVG || is_float(what));
+      return is_split(what) && what.in_bytes() > mpi_round::room;
+    case collective::reduce_scatter:
+      return is_split(what) && largest_part(what, link_.size()) * what.in_size() > mpi_round::room;
     case collective::broadcast:
       return what.out_bytes() > mpi_round::room;
     case collective::all_gather:  // even: of the others' offsets nobody knows
       return what.out_parts.empty() && what.in_bytes() > mpi_round::room &&
-             std::all_of(hosts_.begin(), hosts_.end(), [](const host& h) { return h.is_block; });
+             std::all_of(hosts().begin(), hosts().end(),
+                         [](const host_order::host& h) { return h.is_block; });
     default:
       return false;
   }
 }
 
 bool mpi_hosts::carry_out(mpi_round& r) {
-  if (!pays_ || !serves(r.what)) return false;
+  if (!order_.matters() || !serves(r.what)) return false;
   r.meet();
   try {
     const int root = r.what.terms.root;
     if (r.what.terms.kind == collective::all_reduce) combine(r, -1);
     if (r.what.terms.kind == collective::reduce) combine(r, root);
+    if (r.what.terms.kind == collective::reduce_scatter) reduce_scatter(r);
     if (r.what.terms.kind == collective::broadcast) broadcast(r);
     if (r.what.terms.kind == collective::all_gather) all_gather(r);
   } catch (...) {
@@ -144,8 +135,8 @@ void mpi_hosts::look(std::int64_t waited_ns, const rank_set& awaited) {
 
 rank_set mpi_hosts::ranks_of(const rank_set& places) const {
   rank_set all;
-  for (std::size_t i = 0; i < hosts_[own_].ranks.size(); ++i)
-    if (places.has(static_cast<int>(i))) all.add(hosts_[own_].ranks[i]);
+  for (std::size_t i = 0; i < own().size(); ++i)
+    if (places.has(static_cast<int>(i))) all.add(own()[i]);
   return all;
 }
 
@@ -153,18 +144,9 @@ void mpi_hosts::combine(mpi_round& r, int for_rank) {
   const operation& what = r.what;
   const std::vector<int> all = speakers(for_rank);
   const bool speaks = all[own_] == r.rank;
-  const bool widens = adds(what) && is_narrow(what);
-  const reduction_kernels& kernels = reductions_for(r.state.isa);
-  const auto op = adds(what) ? std::uint8_t{VELO_REDUCE_SUM} : what.terms.reduction;
-
-  operation inside = what;
+  auto [inside, between] = split(what, r.size, reductions_for(r.state.isa));
   inside.terms.kind = collective::reduce;
   inside.terms.root = static_cast<std::uint16_t>(here(all[own_]));
-  inside.terms.reduction = op;
-  if (widens) inside.terms.out_code = VELO_DTYPE_FLOAT;
-  inside.terms.out_bits = widens ? std::uint8_t{32} : what.terms.in_bits;
-  if (!widens) inside.terms.out_code = what.terms.in_code;
-  inside.kernel = kernel_for(inside.terms, kernels);
   const bool gets = for_rank < 0 || for_rank == r.rank;
   const bool in_out = gets && inside.terms.out_bits == what.terms.out_bits;
   inside.out = nullptr;
@@ -174,21 +156,12 @@ void mpi_hosts::combine(mpi_round& r, int for_rank) {
   if (inside_ != nullptr) {
     run_inside(r, inside);
   } else {
-    inside.kernel({&what.in, 1, inside.out, what.count, what.terms.scale, false});
+    inside.combine({&what.in, 1, inside.out, what.count, what.terms.scale, false});
   }
 
   if (speaks) {
-    operation between = what;
     between.in = inside.out;
     between.out = gets ? what.out : nullptr;
-    between.terms.in_code = inside.terms.out_code;
-    between.terms.in_bits = inside.terms.out_bits;
-    between.terms.scale = 1;
-    between.shares = r.size;
-    const bool narrows = widens && what.terms.out_bits == 16;
-    const bool averages = what.terms.reduction == VELO_REDUCE_AVG;
-    between.kernel = narrows ? kernels.narrow[averages][what.terms.out_code == VELO_DTYPE_BFLOAT]
-                             : kernel_for(between.terms, kernels);
     mpi_round inner(r, between, all);
     int home = -1;
     for (std::size_t h = 0; for_rank >= 0 && h < all.size(); ++h)
@@ -217,6 +190,101 @@ void mpi_hosts::share(mpi_round& r, int from) {
   run_inside(r, all);
 }
 
+// Slice by slice of every rank's part: the ranks of a host combine what they have for each host, each of
+// them some of its ranks' parts, right where they are sent from; who gets what all hosts have for it
+// combines that. So a host sends each rank elsewhere its part once, and every rank sends. A slice is under
+// way while the next is combined: who waits inside for a rank of its host has sent what that one needs.
+class mpi_hosts::scattering {
+ public:
+  scattering(mpi_hosts& hosts, mpi_round& r)
+      : hosts_(hosts),
+        r_(r),
+        both_(split(r.what, r.size, reductions_for(r.state.isa))),
+        place_(static_cast<std::size_t>(hosts.here(r.rank))),
+        size_(both_.near.out_size()),
+        unit_(r.slot_bytes() / size_ / 64 * 64),
+        results_(hosts.hosts().size()) {
+    both_.near.in_parts.resize(hosts.own().size());
+    for (char*& one : own_)
+      one = r.state.scratch.take<char>(static_cast<std::size_t>(unit_ * size_));
+  }
+
+  void run() {
+    r_.steps(
+        slices_in(largest_part(r_.what, r_.size), unit_),
+        [this](std::int64_t step) { write(step); }, [this](std::int64_t step) { read(step); });
+  }
+
+ private:
+  using host = host_order::host;
+  part slice_for(int rank, std::int64_t step) const {
+    const part whole = r_.what.in_part(rank);
+    const slice s = slice_of(whole.count, unit_, step);
+    return {whole.begin + s.begin, s.bytes};
+  }
+  // Who of another host has what its ranks have for this one.
+  int giver(const host& of) const { return of.ranks[place_ % of.ranks.size()]; }
+
+  void write(std::int64_t step) {
+    const std::vector<host>& all = hosts_.hosts();
+    const std::int64_t comes = slice_for(r_.rank, step).count * size_;
+    for (std::size_t h = 0; h < all.size(); ++h)
+      if (h != hosts_.own_) r_.expect(giver(all[h]), comes);
+    for (std::size_t i = 1; i <= all.size(); ++i) {  // its own last, which nobody waits for
+      const host& of = all[(hosts_.own_ + i) % all.size()];
+      for (std::size_t first = 0; first < of.ranks.size(); first += hosts_.own().size())
+        combine_near(of, first, step);
+    }
+  }
+  // The parts of as many of a host's ranks as there are here.
+  void combine_near(const host& of, std::size_t first, std::int64_t step) {
+    operation& near = both_.near;
+    std::int64_t all = 0;
+    for (std::size_t i = 0; i < near.in_parts.size(); ++i) {
+      near.in_parts[i] = {};
+      if (first + i < of.ranks.size()) near.in_parts[i] = slice_for(of.ranks[first + i], step);
+      all += near.in_parts[i].count;
+    }
+    if (all == 0) return;
+    near.terms.count = all;
+    near.count = near.out_count = near.in_parts[place_].count;
+    const int taker = first + place_ < of.ranks.size() ? of.ranks[first + place_] : r_.rank;
+    near.out = taker == r_.rank ? own_[step % 2] : r_.to(taker);
+    if (hosts_.inside_ != nullptr) {
+      hosts_.run_inside(r_, near);
+    } else {
+      const void* in = static_cast<const char*>(near.in) + near.in_parts[0].begin * near.in_size();
+      near.combine({&in, 1, near.out, near.count, near.terms.scale, false});
+    }
+    if (taker != r_.rank) r_.give(taker, r_.to(taker), near.count * size_);
+  }
+
+  void read(std::int64_t step) {
+    const std::vector<host>& all = hosts_.hosts();
+    const part mine = slice_for(r_.rank, step);
+    if (mine.count == 0) return;
+    for (std::size_t h = 0; h < all.size(); ++h)
+      results_[h] = h == hosts_.own_ ? own_[step % 2] : r_.from(giver(all[h]));
+    const operation& far = both_.far;
+    char* out = static_cast<char*>(far.out) + step * unit_ * far.out_size();
+    far.combine(
+        {results_.data(), static_cast<int>(all.size()), out, mine.count, 1, false, r_.size});
+    if (far.custom != nullptr) r_.link_.raise_if_failed();
+  }
+
+  mpi_hosts& hosts_;
+  mpi_round& r_;
+  two_reductions both_;
+  const std::size_t place_;           // in this host
+  const std::int64_t size_, unit_;    // bytes of an element of a host's result; elements of a slice
+  std::vector<const void*> results_;  // of the hosts
+  char* own_[2];                      // of this one, in turn
+};
+
+void mpi_hosts::reduce_scatter(mpi_round& r) {
+  scattering(*this, r).run();
+}
+
 void mpi_hosts::broadcast(mpi_round& r) {
   const std::vector<int> all = speakers(r.what.terms.root);
   if (all[own_] == r.rank) {
@@ -236,14 +304,13 @@ void mpi_hosts::all_gather(mpi_round& r) {
   const std::int64_t size = what.in_size();
   char* out = static_cast<char*>(what.out);
   const auto block = [&](std::size_t of) {
-    const std::vector<int>& ranks = hosts_[of].ranks;
+    const std::vector<int>& ranks = hosts()[of].ranks;
     return part{ranks[0] * what.count, static_cast<std::int64_t>(ranks.size()) * what.count};
   };
   operation inside = what;
   inside.terms.kind = collective::gather;
   inside.terms.root = static_cast<std::uint16_t>(here(all[own_]));
-  for (const int rank : hosts_[own_].ranks)
-    inside.out_parts.push_back({rank * what.count, what.count});
+  for (const int rank : own()) inside.out_parts.push_back({rank * what.count, what.count});
   if (inside_ != nullptr) {
     run_inside(r, inside);
   } else if (what.in != out + block(own_).begin * size) {

@@ -1,17 +1,17 @@
 // Ranks of several hosts: what is large goes through shared memory inside a host, and between hosts
 // once, by way of one rank of each.
 //
-// Elements are combined in rank order inside a host, and then in the order of the hosts: those of their
-// lowest ranks. What is small, and what gains nothing (all_to_all, which sends every byte where it is
-// wanted as it is), goes from rank to rank. Invariant: whether an operation goes by way of hosts is the
-// same on all ranks; when it begins, all ranks are in it and agree. A rank that waits inside a
-// host also looks for faults on the link, which alone keeps the deadline: a rank here that waits for
-// another host is not to blame.
+// What is small, and what gains nothing (all_to_all, which sends every byte where it is wanted as it is),
+// goes from rank to rank, with the same bits (host_order.hpp). Invariant: whether an operation goes by way
+// of hosts is the same on all ranks; when it begins, all ranks are in it and agree. A rank that waits
+// inside a host also looks for faults on the link, which alone keeps the deadline: a rank here that waits
+// for another host is not to blame.
 #pragma once
 
 #include <memory>
 #include <vector>
 
+#include "comm/transport/mpi/host_order.hpp"
 #include "comm/transport/mpi/round.hpp"
 #include "comm/transport/transport.hpp"
 #include "comm/transport/waiting.hpp"
@@ -25,17 +25,18 @@ class mpi_hosts final : outside {
 
   // False: the operation goes from rank to rank. The ranks have not met yet.
   bool carry_out(mpi_round& r);
+  const host_order& order() const noexcept { return order_; }
   void fail(const fault& why) noexcept;
 
  private:
-  struct host {
-    std::vector<int> ranks;
-    bool is_block = true;  // ranks one behind the other
-  };
+  class scattering;
+  const std::vector<host_order::host>& hosts() const noexcept { return order_.hosts(); }
+  const std::vector<int>& own() const noexcept { return hosts()[own_].ranks; }
   bool serves(const operation& what) const;
   std::vector<int> speakers(int root) const;
   int here(int rank) const;  // its number in this host; 0 where it is of another
   void combine(mpi_round& r, int for_rank);
+  void reduce_scatter(mpi_round& r);
   void broadcast(mpi_round& r);
   void all_gather(mpi_round& r);
   void share(mpi_round& r, int from);
@@ -46,9 +47,8 @@ class mpi_hosts final : outside {
   void end_all();
 
   mpi_link& link_;
-  std::vector<host> hosts_;
-  std::size_t own_ = 0;
-  bool pays_ = false;                   // several hosts, and several ranks on one
+  const host_order order_;
+  const std::size_t own_;               // this rank's host
   std::unique_ptr<transport> inside_;   // none: a host of one rank
   fault doing_;                         // inside
   std::int64_t waited_ = 0, told_ = 0;  // there: how long, and when others were told

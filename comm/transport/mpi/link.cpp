@@ -78,7 +78,7 @@ mpi_link::mpi_link(setting set)
     hub_->add_part(number_, *this);
   }
   try {
-    meet(set.buffer, whole);
+    meet(set, whole);
   } catch (...) {
     hub_->remove(number_);
     throw;
@@ -102,15 +102,16 @@ void mpi_link::map(std::size_t buffer) {
   memory_.reset(static_cast<char*>(memory), [bytes](char* p) { munmap(p, bytes); });
 }
 
-void mpi_link::meet(std::size_t buffer, bool whole) {
+void mpi_link::meet(const setting& set, bool whole) {
   hello mine{};
   std::snprintf(mine.release, sizeof mine.release, "%s", VELO_RELEASE);
   name_host(mine.host);
   const char* place = std::getenv("VELO_MPI_HOST");  // one host's ranks as if of several
+  if (!whole) place = set.place.c_str();
   std::snprintf(mine.place, sizeof mine.place, "%s", place != nullptr ? place : mine.host);
   while (getrandom(&mine.token, sizeof mine.token, 0) < 0 && errno == EINTR) {
   }
-  mine.buffer = buffer;
+  mine.buffer = set.buffer;
   mine.process = getpid();
   batch all;
   all.opens();
@@ -148,14 +149,15 @@ void mpi_link::meet(std::size_t buffer, bool whole) {
     if (peer == 0) mine.buffer = theirs.buffer;
   }
   if (whole) hub_->watch(processes);
-  if (mine.buffer != buffer) map(mine.buffer);
+  if (mine.buffer != set.buffer) map(mine.buffer);
 }
 
 // A call that was given up has sent its number all the same, and what came for it too late is read
 // by the next one. That does no harm unless other parts were made in between: then ranks may take
 // different numbers, and do not meet by the deadline.
 mpi_link::setting mpi_link::part(const part_terms& of) {
-  setting made{hub_, of.timeout_ns, of.slot_bytes * 2, {}, hub_->next_part()};
+  setting made{hub_, of.timeout_ns,     of.slot_bytes * 2,
+               {},   hub_->next_part(), ranks_[static_cast<std::size_t>(rank_)].host};
   const auto count = of.ranks.size();
   const auto own = std::make_shared<std::uint64_t>(made.number);
   const auto theirs = std::make_shared<std::vector<std::uint64_t>>(count);

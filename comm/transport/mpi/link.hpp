@@ -32,6 +32,7 @@ class mpi_link final : public notice_reader {
     std::size_t buffer;        // bytes, rank 0's hold
     std::vector<int> members;  // ranks of the communicator; empty: all
     std::uint64_t number = 0;  // of a part
+    std::string place{};       // of a part: this rank's, as of whereabouts
   };
   // Meets the other ranks. Throws PEER, MEMORY, UNSUPPORTED.
   explicit mpi_link(setting set);
@@ -118,7 +119,7 @@ class mpi_link final : public notice_reader {
 
  private:
   struct hello;
-  void meet(std::size_t buffer, bool whole);
+  void meet(const setting& set, bool whole);
   void map(std::size_t buffer);
   void note(const fault& why) noexcept;
   void raise_if_unmade() const;

@@ -29,7 +29,7 @@ class mpi_transport final : public transport {
   void run(const operation& what, core::execution& state) override {
     link_.raise_if_failed();
     if (what.terms.kind >= collective::send) return messages_.run(what);
-    mpi_round round(link_, what, state, begun_.load(std::memory_order_relaxed) + 1);
+    mpi_round round(link_, hosts_.order(), what, state, begun_.load(std::memory_order_relaxed) + 1);
     begun_.fetch_add(1, std::memory_order_relaxed);
     if (!hosts_.carry_out(round)) comm::carry_out(round);
     done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_release);

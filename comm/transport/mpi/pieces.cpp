@@ -2,8 +2,8 @@
 //
 // Where data is only moved, a collective is pieces: what a rank gives to each and takes from each, the
 // number of elements of which the opening says. A piece that fits goes with the opening, a longer one
-// in slices. Reductions gather what belongs to an element from all ranks and combine it in their
-// order, as in shared memory, with the same bits: MPI's own reductions promise no order.
+// in slices. Reductions gather what belongs to an element from all ranks and combine it in the order of the
+// group (host_order.hpp): MPI's own reductions promise none.
 #include <algorithm>
 #include <cstring>
 #include <utility>

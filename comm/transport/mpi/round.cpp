@@ -22,13 +22,14 @@ opening read_opening(const char* from) {
 
 }  // namespace
 
-mpi_round::mpi_round(mpi_link& by, const operation& what, core::execution& state,
-                     std::uint64_t sequence)
+mpi_round::mpi_round(mpi_link& by, const host_order& order, const operation& what,
+                     core::execution& state, std::uint64_t sequence)
     : what(what),
       state(state),
       rank(by.rank()),
       size(by.size()),
       link_(by),
+      order_(order.matters() && is_split(what) ? &order : nullptr),
       sources_(static_cast<std::size_t>(size)) {
   doing_.sequence = sequence;
   doing_.terms = what.terms;
@@ -46,6 +47,7 @@ mpi_round::mpi_round(mpi_round& outer, const operation& what, const std::vector<
                             members.begin())),
       size(static_cast<int>(members.size())),
       link_(outer.link_),
+      order_(nullptr),
       inner_(true),
       members_(members),
       doing_(outer.doing_),
@@ -111,6 +113,16 @@ void mpi_round::expect(int peer, std::int64_t bytes) {
   if (bytes > 0)
     link_.receive(under_way_[turn_], flow::data, rank_of(peer), link_.slot_of(rank_of(peer), turn_),
                   bytes);
+}
+
+void mpi_round::combine(void* out, std::int64_t n) {
+  if (n == 0) return;
+  if (order_ != nullptr) {
+    order_->combine(what, sources(), out, n, state);
+  } else {
+    what.combine({sources(), size, out, n, what.terms.scale, false, what.shares});
+  }
+  if (what.custom != nullptr) link_.raise_if_failed();
 }
 
 void mpi_round::disagree(int with, std::int64_t wanted, std::int64_t got) {

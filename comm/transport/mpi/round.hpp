@@ -7,6 +7,7 @@
 // there and of one back, and of the data.
 #pragma once
 
+#include "comm/transport/mpi/host_order.hpp"
 #include "comm/transport/mpi/link.hpp"
 #include "core/context.hpp"
 
@@ -18,7 +19,8 @@ class mpi_round {
   static constexpr std::int64_t room = 1920;
   bool fits(std::int64_t bytes) const noexcept { return !inner_ && bytes <= room; }
 
-  mpi_round(mpi_link& by, const operation& what, core::execution& state, std::uint64_t sequence);
+  mpi_round(mpi_link& by, const host_order& order, const operation& what, core::execution& state,
+            std::uint64_t sequence);
   // Inside another, whose ranks have met: between some of them, in the order of `members`.
   mpi_round(mpi_round& outer, const operation& what, const std::vector<int>& members);
   ~mpi_round();
@@ -58,12 +60,9 @@ class mpi_round {
   }
 
   const void** sources() noexcept { return sources_.data(); }
-  // What stands at sources(). Throws PEER: the caller's function has ended the group.
-  void combine(void* out, std::int64_t n) {
-    if (n == 0) return;
-    what.combine({sources(), size, out, n, what.terms.scale, false, what.shares});
-    if (what.custom != nullptr) link_.raise_if_failed();
-  }
+  // What stands at sources(), one of each rank, in the order of the group (host_order.hpp). Throws PEER:
+  // the caller's function has ended the group.
+  void combine(void* out, std::int64_t n);
   // Ends the group: a rank has other terms than it should, which the terms cannot show.
   [[noreturn]] void disagree(int with, std::int64_t wanted, std::int64_t got);
 
@@ -76,6 +75,7 @@ class mpi_round {
   [[noreturn]] void end(const fault& why);
 
   mpi_link& link_;
+  const host_order* const order_;  // nullptr: that of the ranks
   const bool inner_ = false;
   const std::vector<int> members_;
   fault doing_;

@@ -8,8 +8,9 @@
 
 using namespace velo::test;
 
-// Sums of small whole numbers, which no order changes: with VELO_MPI_HOST ranks pretend to be of two
-// hosts. Of other numbers all ranks must have the same bits, and again the same the next time.
+// Sums of small whole numbers, which no order changes (sweep_test.cpp has others): with VELO_MPI_HOST ranks
+// pretend to be of two hosts. Of other numbers all ranks must have the same bits, and again the same the
+// next time.
 TEST_CASE("what goes by way of hosts is what threads get", "[hosts]") {
   setenv("VELO_MPI_HOST", std::atoi(std::getenv("OMPI_COMM_WORLD_RANK")) < 3 ? "one" : "two", 1);
   joined all;
@@ -185,6 +186,10 @@ TEST_CASE("ranks of two hosts get what threads get", "[two_hosts]") {
     mine.shape = &part;
     for (std::int64_t i = 0; i < large; ++i)
       x[static_cast<std::size_t>(i)] = static_cast<float>(me.rank + i % 7);
+    velo_tensor scattered = gathered;
+    scattered.shape = &part;
+    REQUIRE(velo_group_reduce_scatter(me.stream, me.group, nullptr, &whole, &scattered) == VELO_OK);
+    CHECK(parts[3] == static_cast<float>(6 + 4 * ((me.rank * part + 3) % 7)));
     REQUIRE(velo_group_all_reduce(me.stream, me.group, nullptr, &whole, &whole) == VELO_OK);
     CHECK(x[large - 2] == static_cast<float>(6 + 4 * ((large - 2) % 7)));
     x[0] = static_cast<float>(100 + me.rank);

@@ -54,8 +54,8 @@ check() { # check <way> <bytes> <least MiB of a round>
   echo "$1: $2 bytes in 10 rounds, at least $(($3 * mib)) ($((100 * $2 / ($3 * mib))) %)"
   [ "$2" -ge $(($3 * mib)) ] && [ "$2" -le $(($3 * mib * 11 / 10)) ] || status=1
 }
-# all_reduce of 4 MiB, 4 each way; all_gather of 1 MiB a rank, 2 each way; broadcast of 4 MiB from the first host; dispatch and combine of
-# 1 MiB a rank, which two ranks of the other host get, 2 each way and 2 back.
-check "to the second host" $((long_tx - short_tx)) 14
-check "to the first host" $((long_rx - short_rx)) 10
+# reduce_scatter of 4 MiB, 2 each way; all_reduce of 4 MiB, 4 each way; all_gather of 1 MiB a rank, 2 each way; broadcast of 4 MiB from the
+# first host; dispatch and combine of 1 MiB a rank, which two ranks of the other host get, 2 each way and 2 back.
+check "to the second host" $((long_tx - short_tx)) 16
+check "to the first host" $((long_rx - short_rx)) 12
 exit $status

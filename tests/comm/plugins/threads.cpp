@@ -63,7 +63,7 @@ bool send(mpi_line* by, const void* bytes, int count, int to, int tag, mpi_reque
   const std::lock_guard<std::mutex> lock(all().lock);
   all().under_way.push_back({static_cast<line*>(by)->job, by->rank, to, tag,
                              std::string(static_cast<const char*>(bytes), std::size_t(count))});
-  if (all().script != nullptr) all().script->has_sent(by->rank, tag);
+  if (all().script != nullptr) all().script->has_sent(by->rank, to, tag, count);
   return true;
 }
 

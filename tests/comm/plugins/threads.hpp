@@ -6,7 +6,7 @@ namespace velo::test {
 class mpi_script {
  public:
   virtual ~mpi_script() = default;
-  virtual void has_sent(int from, int tag) = 0;
+  virtual void has_sent(int from, int to, int tag, int bytes) = 0;
   // Whether a message may arrive now.
   virtual bool passes(int from, int to, int tag) = 0;
   // A rank has looked for a message, which is not there; from: -1 = of anybody.

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 
+#include "mpirun.hpp"
 #include "workplace.hpp"
 
 using Catch::Matchers::Contains;
@@ -23,23 +24,6 @@ struct start {
   std::vector<std::string> flags;
   enum class by { itself, variables, slurm, mpirun } who = by::itself;
 };
-
-// In the child: the program becomes mpirun, which starts it.
-void become_mpirun(int ranks, std::vector<std::string> words) {
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-  ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-  words.insert(words.begin(),
-               {"mpirun", "--oversubscribe", "-n", std::to_string(ranks), PRETRAIN_PROGRAM});
-  std::vector<char*> pointers;
-  for (std::string& word : words) pointers.push_back(word.data());
-  pointers.push_back(nullptr);
-  ::execvp(pointers[0], pointers.data());
-  ::_exit(127);
-}
-
-bool has_mpirun() {
-  return std::system("command -v mpirun >/dev/null") == 0;
-}
 
 // All ranks' words, and the worst of their codes.
 outcome launch(const start& how, std::vector<std::string> words, const std::string& job) {

@@ -1,0 +1,46 @@
+// Ranks on two hosts of two ranks each, as mpirun starts them: sums are in the order of the hosts, for all
+// that stands on them.
+#include <catch2/catch.hpp>
+
+#include "mpirun.hpp"
+#include "workplace.hpp"
+
+namespace {
+
+using words = std::vector<std::string>;
+
+// Two runs whose options differ: their losses and what they have learned must not.
+void require_alike(const char* hosts, const words& both, const words& first, const words& second) {
+  workplace w;
+  const auto run = [&](const std::string& name, const words& own) {
+    words all = {"--dtype", "f32",   "--steps", "6",     "--threads",
+                 "1",       "--log", w / name,  "--out", w / name + ".out"};
+    all.insert(all.end(), both.begin(), both.end());
+    all.insert(all.end(), own.begin(), own.end());
+    all = tiny(w.path, all);
+    const outcome done = run_program(all, [&] { become_mpirun(4, all, hosts); });
+    INFO(done.text);
+    REQUIRE(done.code == 0);
+  };
+  run("first", first);
+  run("second", second);
+  INFO("hosts " << hosts << ", " << first[1] << ", " << second[1]);
+  CHECK(w.losses("first") == w.losses("second"));
+  for (const char* file : {"model.safetensors", "training_state.safetensors"})
+    CHECK((get(w / "first.out/checkpoint/" + file) == get(w / "second.out/checkpoint/" + file)));
+}
+
+}  // namespace
+
+TEST_CASE("over two hosts a sharded optimizer and steps that do not wait have the bits of others") {
+  if (!has_mpirun()) {
+    WARN("no mpirun: not tested");
+    return;
+  }
+  for (const char* hosts : {"0011", "0101"}) {
+    require_alike(hosts, {}, {"--zero", "false"}, {"--zero", "true"});
+    require_alike(hosts, {"--pp", "2"}, {"--zero", "false"}, {"--zero", "true"});
+    require_alike(hosts, {"--pp", "2", "--zero", "true"}, {"--post_validation", "false"},
+                  {"--post_validation", "true"});
+  }
+}
