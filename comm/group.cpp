@@ -98,11 +98,22 @@ group::~group() {
   }
 }
 
+velo_group group::handle() const noexcept {
+  return core::handle_of(*this);
+}
+
 void group::raise_if_ended() const {
   if (!link_->has_failed()) return;
   fault known;
   link_->failed(known);
   known.raise();
+}
+
+// A call that is finished when it returns would wait for the one around it.
+void group::require_not_carrying() const {
+  if (core::is_inside(handle(), core::part::carries))
+    core::fail(VELO_ERR_STATE, "group", "a call from outside of the group's calls",
+               "one from a function that a call of the group runs");
 }
 
 void group::submit(core::stream& on, const operation& what) {
@@ -230,6 +241,7 @@ std::unique_ptr<transport> group::shrink(const part_terms& of) {
   fault known;
   if (!link_->failed(known))
     core::fail(VELO_ERR_STATE, "group", "a group that has ended", "one that works");
+  require_not_carrying();
   return size() == 1 ? std::make_unique<self_transport>() : link_->shrink(of);
 }
 

@@ -22,6 +22,7 @@
 #include "comm/history.hpp"
 #include "comm/transport/transport.hpp"
 #include "core/handle_kinds.hpp"
+#include "core/inside.hpp"
 #include "core/stream.hpp"
 
 namespace velo::comm {
@@ -103,7 +104,9 @@ class group {
     core::arena& scratch;
   };
 
+  velo_group handle() const noexcept;
   void raise_if_ended() const;
+  void require_not_carrying() const;  // throws STATE in a function that a call of ours runs
   void carry_out(const ticket& place, const operation& what, transport& link,
                  core::execution& state);
   void carry_out_again(const ticket& place, planned_operation& what, transport& link,
@@ -136,6 +139,7 @@ class group {
 template <class Queue>
 void group::enter(const core::stream& on, ticket& place, const operation& what, Queue&& queue) {
   raise_if_ended();
+  if (on.is_inline()) require_not_carrying();
   const std::lock_guard<std::mutex> lock(lock_);  // numbers and queue in one order
   make_room();
   place = {called_ + 1, on.is_inline() ? nullptr : &on, false};
@@ -154,6 +158,7 @@ template <class Body>
 void group::serve(const ticket& place, const operation& what, Body&& body) {
   try {
     if (!place.begun) await_turn(place.number);
+    const core::inside_scope here(handle(), core::part::carries);
     const scratch_reset after{scratch_};
     body(*link_, scratch_);
   } catch (...) {

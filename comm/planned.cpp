@@ -13,7 +13,7 @@ planned::planned(velo_group home, core::context& owner, operation what)
       all_(std::make_shared<planned_operation>(std::move(what), owner.memory())) {}
 
 void planned::start(core::stream& on) const {
-  core::resolve<group>(home_, "group").start(on, all_);
+  core::use<group>(home_, "group").start(on, all_);
 }
 
 std::string planned::describe() const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/failure.hpp"
+#include "core/inside.hpp"
 #include "core/record.hpp"
 #include "core/stream.hpp"
 
@@ -33,7 +34,7 @@ context::context(const context_options& options)
   config_.read_environment();
   log_.set_level(config_.now().log);
   if (options.parallel_for != nullptr)
-    host_ = std::make_unique<host_threads>(host_threads{*options.parallel_for, 1});
+    host_ = std::make_unique<host_threads>(host_threads{*options.parallel_for, 1, nullptr});
   start_threads();
   log_.write(VELO_LOG_INFO, "context", "created: isa %s, %d threads%s, level %d", isa_name(isa()),
              parallel_.threads(), host_ ? " of the host" : "", optimization());
@@ -85,6 +86,10 @@ bool context::working_here() const noexcept {
   return at != nullptr || turn_.held_by_me();
 }
 
+bool context::holds_up_others() const noexcept {
+  return turn_.held_by_me() || carries_for(handle());
+}
+
 const char* context::forced_kernel(const char* op) const noexcept {
   for (const settings::forced& f : config_.now().kernels)
     if (std::strcmp(f.op.c_str(), op) == 0) return f.kernel.empty() ? nullptr : f.kernel.c_str();
@@ -116,7 +121,11 @@ void context::fill(velo_context_stats& stats) const noexcept {
 
 void context::complete(stream& made) noexcept {
   inline_ = &made;
-  set_handle(handle_of(*this));
+  const void* const mine = handle_of(*this);
+  set_handle(mine);
+  log_.serve(mine);
+  memory_->serve(mine);
+  if (host_ != nullptr) host_->owner = mine;
 }
 
 context& make_context(const context_options& options) {

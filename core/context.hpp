@@ -103,6 +103,8 @@ class context : public handle_owner {
   }
 
   bool working_here() const noexcept;  // the caller is work of ours
+  // The caller is work that other work of ours waits for: it has the turn, or carries out a call.
+  bool holds_up_others() const noexcept;
 
  private:
   struct memory_release {

@@ -2,12 +2,14 @@
 // turns whatever is thrown (a failure, bad_alloc, any std::exception, an int from a host callback)
 // into a status and the thread's error record.
 //
-// A success leaves the record alone. Cost on success: that of `uncancelled`.
+// A success leaves the record alone. What an entry is given is in use until its guard ends (inside.hpp).
+// Cost on success: that of `uncancelled` and of a scope.
 #pragma once
 
 #include <utility>
 
 #include "core/host_call.hpp"
+#include "core/inside.hpp"
 #include "core/record.hpp"
 
 namespace velo::core {
@@ -34,6 +36,7 @@ velo_status guard(const char* function, F&& body, of_operator) noexcept {
 template <class F>
 velo_status guard(const char* function, F&& body) noexcept {
   const uncancelled here;
+  const inside_scope mine;
   return guard(function, std::forward<F>(body), of_operator{});
 }
 

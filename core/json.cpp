@@ -8,10 +8,30 @@
 #include <utility>
 
 #include "core/failure.hpp"
+#include "core/json_syntax.hpp"
 #include "core/memory.hpp"
 #include "core/utf8.hpp"
 
 namespace velo::core {
+
+namespace {
+
+// Where memory runs out jansson says nothing at all, or calls a token invalid that it could not keep.
+bool ran_out_of_memory(const json_error_t& error, const char* source) {
+  switch (json_error_code(&error)) {
+    case json_error_unknown:
+    case json_error_out_of_memory:
+      return true;
+    case json_error_invalid_syntax:
+    case json_error_premature_end_of_input:
+    case json_error_end_of_input_expected:
+      return is_json(source);
+    default:
+      return false;
+  }
+}
+
+}  // namespace
 
 // Read twice, because jansson drops characters of a string when memory runs out within it, and goes
 // on.
@@ -26,6 +46,7 @@ json json::parse(const char* source, const char* argument) {
     if (json_equal(first.node_, second.node_) == 0) throw std::bad_alloc();
     return first;
   }
+  if (ran_out_of_memory(error, source)) throw std::bad_alloc();
   fail(VELO_ERR_PARSE, argument, "JSON",
        text("line %d, column %d: %s", error.line, error.column, error.text));
 }

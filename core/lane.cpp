@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/context.hpp"
+#include "core/inside.hpp"
 
 namespace velo::core {
 namespace {
@@ -30,8 +31,8 @@ struct pass_marker final : work {
 
 }  // namespace
 
-lane::lane(context& owner, stream& on, const char* name)
-    : owner_(owner), on_(on), scratch_(owner.memory()) {
+lane::lane(context& owner, stream& on, const void* of, const char* name)
+    : owner_(owner), on_(on), of_(of), scratch_(owner.memory()) {
   thread_.start(name, &serve, this);
 }
 
@@ -46,6 +47,7 @@ lane::~lane() {
 
 void* lane::serve(void* argument) {
   auto& self = *static_cast<lane*>(argument);
+  const inside_scope mine(self.of_, part::given);
   while (work_ptr<work> piece = self.next_piece()) {
     try {
       self.process(*piece);

@@ -26,8 +26,9 @@ class stream;
 class lane {
  public:
   // on: what its work is told to call velo with; a lane that is no stream's names the inline
-  // stream. name: of the thread, at most 15 characters. Starts the thread.
-  lane(context& owner, stream& on, const char* name);
+  // stream. of: the handle of the object that the lane belongs to, which its work cannot destroy.
+  // name: of the thread, at most 15 characters. Starts the thread.
+  lane(context& owner, stream& on, const void* of, const char* name);
   ~lane();  // finishes the queued work
   lane(const lane&) = delete;
   lane& operator=(const lane&) = delete;
@@ -63,6 +64,7 @@ class lane {
 
   context& owner_;
   stream& on_;
+  const void* const of_;
   work_pool pool_;
   arena scratch_;  // of work that waits
   native_thread thread_;

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/host_call.hpp"
+#include "core/inside.hpp"
 
 namespace velo::core {
 namespace {
@@ -37,7 +38,9 @@ void logger::write(velo_log_level level, const char* component, const char* form
   std::vsnprintf(line, sizeof line, format, values);
   va_end(values);
   const uncancelled here;
-  if (sink_ == nullptr) return write_stderr(level, component, line);
+  if (sink_ == nullptr || is_inside(owner_, part::logs))
+    return write_stderr(level, component, line);
+  const inside_scope mine(owner_, part::logs);
   try {
     sink_(user_, level, component, line);
   } catch (...) {

@@ -1,7 +1,8 @@
 // Log lines of a context: a level, a component, one line. Silent unless asked.
 //
 // Lines go to the host's sink, or to stderr in one write when the host gave none. A line that the
-// level keeps out costs one load. A sink that throws is ignored: logging cannot fail.
+// level keeps out costs one load. A sink that throws is ignored: logging cannot fail. A line that the
+// sink itself causes goes to stderr, since the sink would cause it again.
 #pragma once
 
 #include <atomic>
@@ -14,6 +15,9 @@ class logger {
  public:
   logger(velo_log_fn sink, void* user) : sink_(sink), user_(user) {}
 
+  // owner: the handle of the object whose lines these are.
+  void serve(const void* owner) noexcept { owner_ = owner; }
+
   bool enabled(velo_log_level level) const noexcept {
     return level <= level_.load(std::memory_order_relaxed);
   }
@@ -25,6 +29,7 @@ class logger {
  private:
   velo_log_fn sink_;
   void* user_;
+  const void* owner_ = nullptr;
   std::atomic<velo_log_level> level_{VELO_LOG_OFF};
 };
 

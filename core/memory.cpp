@@ -8,6 +8,7 @@
 
 #include "core/failure.hpp"
 #include "core/host_call.hpp"
+#include "core/inside.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::core {
@@ -49,8 +50,10 @@ constexpr velo_allocator system_allocator = {sizeof(velo_allocator), 0, nullptr,
                                              system_deallocate};
 
 // A host's deallocate that throws cannot be told anybody: the memory counts as given back.
-void deallocate(const velo_allocator& to, void* memory, std::uint64_t bytes) noexcept {
+void deallocate(const velo_allocator& to, const void* owner, void* memory,
+                std::uint64_t bytes) noexcept {
   const uncancelled here;
+  const inside_scope mine(owner, part::given);
   try {
     to.deallocate(to.user, memory, bytes, &cpu, nullptr);
   } catch (...) {
@@ -59,7 +62,8 @@ void deallocate(const velo_allocator& to, void* memory, std::uint64_t bytes) noe
 }
 
 // A host's allocator in C++ says with bad_alloc what others say with NULL.
-void* ask(const velo_allocator& from, std::uint64_t bytes) {
+void* ask(const velo_allocator& from, const void* owner, std::uint64_t bytes) {
+  const inside_scope mine(owner, part::given);
   return call_host("allocator.allocate", [&]() -> void* {
     try {
       return from.allocate(from.user, bytes, alignment, &cpu, nullptr);
@@ -69,12 +73,12 @@ void* ask(const velo_allocator& from, std::uint64_t bytes) {
   });
 }
 
-void* allocate(const velo_allocator& from, std::uint64_t bytes) {
-  void* memory = ask(from, bytes);
+void* allocate(const velo_allocator& from, const void* owner, std::uint64_t bytes) {
+  void* memory = ask(from, owner, bytes);
   if (memory == nullptr)
     fail(VELO_ERR_MEMORY, "", text("%llu bytes", static_cast<unsigned long long>(bytes)), "none");
   if (reinterpret_cast<std::uintptr_t>(memory) % alignment != 0) {
-    deallocate(from, memory, bytes);
+    deallocate(from, owner, memory, bytes);
     fail(VELO_ERR_FOREIGN, "allocator.allocate", "memory aligned to 64 bytes", text("%p", memory));
   }
   return memory;
@@ -84,7 +88,7 @@ void* allocate(const velo_allocator& from, std::uint64_t bytes) {
 
 memory_source* memory_source::create(const velo_allocator* host) {
   const velo_allocator& from = host != nullptr ? *host : system_allocator;
-  auto* source = new (allocate(from, sizeof(memory_source))) memory_source(from);
+  auto* source = new (allocate(from, nullptr, sizeof(memory_source))) memory_source(from);
   source->count_taken(sizeof(memory_source));
   return source;
 }
@@ -96,8 +100,9 @@ void memory_source::retain() noexcept {
 void memory_source::release() noexcept {
   if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   const velo_allocator from = allocator_;
+  const void* const owner = owner_;
   this->~memory_source();
-  deallocate(from, this, sizeof(memory_source));
+  deallocate(from, owner, this, sizeof(memory_source));
 }
 
 bool heap_answers() noexcept {
@@ -107,14 +112,14 @@ bool heap_answers() noexcept {
 }
 
 void* memory_source::take(std::size_t bytes) {
-  void* memory = allocate(allocator_, bytes);
+  void* memory = allocate(allocator_, owner_, bytes);
   count_taken(bytes);
   return memory;
 }
 
 void memory_source::give(void* memory, std::size_t bytes) noexcept {
   if (memory == nullptr) return;
-  deallocate(allocator_, memory, bytes);
+  deallocate(allocator_, owner_, memory, bytes);
   live_.fetch_sub(bytes, std::memory_order_relaxed);
 }
 

@@ -21,6 +21,9 @@ class memory_source {
   // Starts with one reference. host may be nullptr; else it is copied. Throws VELO_ERR_MEMORY.
   static memory_source* create(const velo_allocator* host);
 
+  // owner: the handle of the context whose memory this is.
+  void serve(const void* owner) noexcept { owner_ = owner; }
+
   void retain() noexcept;
   void release() noexcept;
 
@@ -37,6 +40,7 @@ class memory_source {
   void count_taken(std::size_t bytes) noexcept;
 
   velo_allocator allocator_;
+  const void* owner_ = nullptr;
   std::atomic<std::uint32_t> references_{1};
   std::atomic<std::uint64_t> live_{0}, peak_{0}, count_{0};
 };

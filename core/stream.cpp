@@ -4,7 +4,7 @@
 namespace velo::core {
 
 stream::stream(context& owner, mode how) : owner_(owner) {
-  if (how == mode::queued) queue_.emplace(owner, *this, "velo/stream");
+  if (how == mode::queued) queue_.emplace(owner, *this, handle_of(*this), "velo/stream");
 }
 
 void stream::synchronize() {

@@ -24,6 +24,7 @@
 #include "core/float_mode.hpp"
 #include "core/futex.hpp"
 #include "core/host_call.hpp"
+#include "core/inside.hpp"
 
 namespace velo::core {
 namespace {
@@ -244,6 +245,7 @@ void run_on_host(void* self, std::int64_t tasks, parallel::task_fn fn, void* use
     return;
   }
   host_region region{fn, user, tasks, parts};
+  const inside_scope mine(host.owner, part::given);
   call_host("parallel_for.run",
             [&] { host.callback.run(host.callback.user, parts, &run_host_part, &region); });
 }

@@ -79,6 +79,7 @@ class thread_pool {
 struct host_threads {
   velo_parallel_for callback;
   int threads;
+  const void* owner = nullptr;  // the handle of the context
 
   parallel as_parallel();
 };

@@ -10,6 +10,7 @@
 
 #include "core/failure.hpp"
 #include "core/host_call.hpp"
+#include "core/inside.hpp"
 #include "core/process.hpp"
 #include "core/round_up.hpp"
 
@@ -112,6 +113,7 @@ void pool::thread_ends(void* cache) noexcept {
 void pool::serve(const void* handle) noexcept {
   const std::lock_guard<brief_lock> lock(lock_);
   handle_ = handle;
+  log_.serve(handle);
   set_apart(apart_.load(std::memory_order_relaxed));
 }
 
@@ -350,6 +352,10 @@ bool pool::wait_for_stream(std::unique_lock<brief_lock>& lock) {
 // elsewhere the pool cannot see: these may be a few.
 bool pool::host_helps(std::uint64_t bytes, int& in_vain, std::unique_lock<brief_lock>& lock) {
   if (pressure_ == nullptr || in_vain == most_in_vain) return false;
+  if (core::is_inside(handle_, core::part::carries))
+    fail(VELO_ERR_STATE, "pool", "a request that finds memory, in the pool's pressure function",
+         text("one of %llu bytes that would call it again", number(bytes)));
+  const core::inside_scope here(handle_, core::part::carries);
   const auto live = [&] { return sum([](const tally& t) { return t.bytes(purposes); }); };
   const std::int64_t before = live();
   lock.unlock();

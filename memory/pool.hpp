@@ -102,6 +102,10 @@ class pool {
 
   std::uint64_t trim(std::uint64_t keep) noexcept;  // until so many free bytes are left; let go
   void set_limit(std::uint64_t bytes) noexcept;
+  // The caller is the log function, called with the lock: no other call of the pool is possible.
+  bool logs_here() const noexcept {
+    return logging_.load(std::memory_order_relaxed) == pthread_self();
+  }
   void check() const;  // throws ARGUMENT naming the first damaged block
   void fill(velo_pool_stats& stats) noexcept;
   void fill(velo_stream of, velo_pool_stream_stats& stats) noexcept;
@@ -214,6 +218,7 @@ class pool {
   const velo_pool_pressure_fn pressure_;
   void* const pressure_user_;
   core::logger log_;
+  mutable std::atomic<pthread_t> logging_{0};  // the thread, which has the lock; no thread is 0
   pthread_key_t key_{};
   bool has_key_ = false;
   std::atomic<std::uint32_t> drains_{0};

@@ -21,7 +21,9 @@ unsigned long long number(std::uint64_t n) noexcept {
 // A sink of the host's may hold points at which a thread is cancelled; the pool has no others.
 void pool::report(velo_log_level level, const char* line) const noexcept {
   const core::uncancelled here;
+  logging_.store(pthread_self(), std::memory_order_relaxed);
   log_.write(level, "pool", "%s", line);
+  logging_.store(0, std::memory_order_relaxed);
 }
 
 bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {

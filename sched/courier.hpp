@@ -37,6 +37,7 @@ class courier {
   courier(const courier&) = delete;
   courier& operator=(const courier&) = delete;
 
+  const velo_link& link() const { return link_; }
   bool starts() const { return starts_; }
   // what: may be null, which is a message without tensors, as it is where `of` is void.
   void send(std::int32_t to, const label& of, const parcel* what);

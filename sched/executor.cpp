@@ -5,9 +5,12 @@
 
 #include "core/clock.hpp"
 #include "core/host_call.hpp"
+#include "core/inside.hpp"
 #include "core/record.hpp"
 #include "core/status.hpp"
+#include "sched/group_link.hpp"
 #include "sched/lower.hpp"
+#include "sched/mailbox.hpp"
 
 namespace velo::sched {
 
@@ -91,6 +94,11 @@ void executor::require_idle() const {
 void executor::cancel() noexcept {
   cancelled_.store(true, std::memory_order_relaxed);
   courier_.abort("cancelled");
+}
+
+void executor::note_link() const noexcept {
+  for (const void* of : {group_of_link(courier_.link()), mailbox_of_link(courier_.link())})
+    core::inside_scope::note(of, core::part::given);
 }
 
 void executor::run(core::stream& on) {

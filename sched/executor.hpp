@@ -40,8 +40,9 @@ class executor {
   void run(core::stream& on);
   void settle(core::stream& on);  // the step of the last run; throws STATE where none are validated
   void cancel() noexcept;         // from any thread
-  timeline gather();              // of all ranks, which call it together
-  void require_idle() const;      // throws STATE while it runs
+  void note_link() const noexcept;  // velo's own: in use by the entry that calls
+  timeline gather();                // of all ranks, which call it together
+  void require_idle() const;        // throws STATE while it runs
   const velo_executor_stats& stats() const;
 
  private:

@@ -10,8 +10,9 @@ namespace velo::sched {
 
 namespace {
 
+// user: the handle, so that calls after the group's end are seen.
 comm::group& group_of(void* user) {
-  return *static_cast<comm::group*>(user);
+  return core::resolve<comm::group>(static_cast<velo_group>(user), "link");
 }
 comm::caller caller_of(comm::group& of) {
   return {of.owner(), of.rank(), of.size()};
@@ -37,6 +38,10 @@ velo_status pass(const char* function, void* user, std::int32_t peer, void* byte
   });
 }
 
+velo_status send(void* user, std::int32_t to, const void* bytes, std::uint64_t size) {
+  return pass("velo_link.send", user, to, const_cast<void*>(bytes), size, comm::send_call);
+}
+
 velo_status borrow(void* user, std::int32_t from, std::uint64_t size, void** bytes) {
   return core::guard("velo_link.borrow", [&] {
     comm::group& of = group_of(user);
@@ -47,19 +52,27 @@ velo_status borrow(void* user, std::int32_t from, std::uint64_t size, void** byt
   });
 }
 
+bool lives(const void* user) noexcept {
+  return core::live_slot(user, core::kinds::group) != nullptr;
+}
+
 }  // namespace
+
+const void* group_of_link(const velo_link& link) noexcept {
+  return link.send == &send ? link.user : nullptr;
+}
 
 velo_link link_over(comm::group& of) {
   velo_link made = VELO_LINK_INIT;
   made.flags = VELO_LINK_WAITS;
-  made.user = &of;
-  made.send = [](void* user, int32_t to, const void* bytes, uint64_t size) {
-    return pass("velo_link.send", user, to, const_cast<void*>(bytes), size, comm::send_call);
-  };
+  made.user = core::handle_of(of);
+  made.send = &send;
   made.receive = [](void* user, int32_t from, void* bytes, uint64_t size) {
     return pass("velo_link.receive", user, from, bytes, size, comm::receive_call);
   };
-  made.abort = [](void* user, const char* why) { group_of(user).abort(why); };
+  made.abort = [](void* user, const char* why) {
+    if (lives(user)) group_of(user).abort(why);
+  };
   if (!of.starts_messages()) return made;
   made.start_send = [](void* user, int32_t to, const void* bytes, uint64_t size) {
     return pass("velo_link.start_send", user, to, const_cast<void*>(bytes), size, comm::start_call);
@@ -68,7 +81,9 @@ velo_link link_over(comm::group& of) {
     return core::guard("velo_link.finish", [&] { submit(group_of(user), comm::finish_call()); });
   };
   made.borrow = &borrow;
-  made.give_back = [](void*, void* bytes) { comm::lending::give_back(static_cast<char*>(bytes)); };
+  made.give_back = [](void* user, void* bytes) {  // gone with the group
+    if (lives(user)) comm::lending::give_back(static_cast<char*>(bytes));
+  };
   return made;
 }
 

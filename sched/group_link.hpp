@@ -13,6 +13,9 @@
 
 namespace velo::sched {
 
-velo_link link_over(comm::group& of);  // as long as the group
+// Once the group is destroyed its functions answer HANDLE.
+velo_link link_over(comm::group& of);
+// The handle of the group whose link it is; nullptr: of none.
+const void* group_of_link(const velo_link& link) noexcept;
 
 }  // namespace velo::sched

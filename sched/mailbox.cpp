@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <new>
 #include <thread>
 #include <utility>
@@ -39,6 +40,50 @@ struct alignas(64) segment {
   entry entries[segment_entries];
   segment* next;
 };
+
+}  // namespace
+
+// What a link's functions get, `user`, names the mailbox and the rank in one word, so that nothing has to
+// live as long as the link: a handle is a multiple of 64, and functions serve 64 ranks each.
+namespace {
+
+constexpr std::uintptr_t ranks_in_block = 64;
+
+velo_mailbox handle_of(void* user) noexcept {
+  return reinterpret_cast<velo_mailbox>(reinterpret_cast<std::uintptr_t>(user) &
+                                        ~(ranks_in_block - 1));
+}
+
+template <std::uintptr_t Block>
+struct end_of {
+  static std::int32_t rank(void* user) noexcept {
+    return static_cast<std::int32_t>(Block * ranks_in_block +
+                                     reinterpret_cast<std::uintptr_t>(user) % ranks_in_block);
+  }
+  static mailbox& box(void* user) { return core::resolve<mailbox>(handle_of(user), "link"); }
+
+  static velo_status send(void* user, std::int32_t to, const void* bytes, std::uint64_t size) {
+    return core::guard("velo_link.send", [&] { box(user).send(rank(user), to, bytes, size); });
+  }
+  static velo_status receive(void* user, std::int32_t from, void* bytes, std::uint64_t size) {
+    return core::guard("velo_link.receive",
+                       [&] { box(user).receive(rank(user), from, bytes, size); });
+  }
+  static void abort(void* user, const char* why) {
+    if (core::live_slot(handle_of(user), core::kinds::mailbox) != nullptr)
+      box(user).end(rank(user), why);
+  }
+};
+
+template <std::uintptr_t Block>
+velo_link link_of(void* user) {
+  velo_link made = VELO_LINK_INIT;
+  made.user = user;
+  made.send = &end_of<Block>::send;
+  made.receive = &end_of<Block>::receive;
+  made.abort = &end_of<Block>::abort;
+  return made;
+}
 
 }  // namespace
 
@@ -94,46 +139,38 @@ class mailbox::queue {
 };
 
 mailbox::mailbox(std::int32_t ranks, std::int64_t timeout_ns)
-    : timeout_ns_(timeout_ns),
+    : ranks_(ranks),
+      timeout_ns_(timeout_ns),
       spin_ns_(std::thread::hardware_concurrency() >= static_cast<unsigned>(ranks) ? spin_ns : 0),
       bells_(std::make_unique<bell[]>(static_cast<std::size_t>(ranks))),
       queues_(std::make_unique<std::atomic<queue*>[]>(static_cast<std::size_t>(ranks) *
-                                                      static_cast<std::size_t>(ranks))) {
-  for (std::int32_t rank = 0; rank < ranks; ++rank) ends_.push_back({this, rank});
-}
+                                                      static_cast<std::size_t>(ranks))) {}
 
 mailbox::~mailbox() {
-  for (std::size_t i = 0; i < ends_.size() * ends_.size(); ++i)
-    delete queues_[i].load(std::memory_order_relaxed);
+  const auto count = static_cast<std::size_t>(ranks_);
+  for (std::size_t i = 0; i < count * count; ++i) delete queues_[i].load(std::memory_order_relaxed);
 }
 
 velo_link mailbox::link(std::int32_t rank) {
-  velo_link made = VELO_LINK_INIT;
-  made.user = &ends_[static_cast<std::size_t>(rank)];
-  made.send = [](void* user, int32_t to, const void* bytes, uint64_t size) {
-    return core::guard("velo_link.send", [&] {
-      const auto& me = *static_cast<endpoint*>(user);
-      me.of->send(me.rank, to, bytes, size);
-    });
-  };
-  made.receive = [](void* user, int32_t from, void* bytes, uint64_t size) {
-    return core::guard("velo_link.receive", [&] {
-      const auto& me = *static_cast<endpoint*>(user);
-      me.of->receive(me.rank, from, bytes, size);
-    });
-  };
-  made.abort = [](void* user, const char* why) {
-    const auto& me = *static_cast<endpoint*>(user);
-    me.of->end(me.rank, why);
-  };
-  return made;
+  constexpr velo_link (*of_block[])(void*) = {&link_of<0>, &link_of<1>, &link_of<2>, &link_of<3>};
+  static_assert(std::size(of_block) * ranks_in_block == most_ranks);
+  const auto handle = reinterpret_cast<std::uintptr_t>(core::handle_of(*this));
+  const auto place = static_cast<std::uintptr_t>(rank);
+  return of_block[place / ranks_in_block](reinterpret_cast<void*>(handle | place % ranks_in_block));
+}
+
+const void* mailbox_of_link(const velo_link& link) noexcept {
+  const bool is_own = link.send == &end_of<0>::send || link.send == &end_of<1>::send ||
+                      link.send == &end_of<2>::send || link.send == &end_of<3>::send;
+  return is_own ? handle_of(link.user) : nullptr;
 }
 
 mailbox::queue& mailbox::between(std::int32_t from, std::int32_t to) {
   if (from < 0 || from >= ranks() || to < 0 || to >= ranks())
     fail(VELO_ERR_ARGUMENT, "rank", text("one of %d ranks", ranks()), text("%d to %d", from, to));
   std::atomic<queue*>& place =
-      queues_[static_cast<std::size_t>(from) * ends_.size() + static_cast<std::size_t>(to)];
+      queues_[static_cast<std::size_t>(from) * static_cast<std::size_t>(ranks_) +
+              static_cast<std::size_t>(to)];
   if (queue* there = place.load(std::memory_order_acquire)) return *there;
   const std::lock_guard<std::mutex> alone(lock_);
   if (place.load(std::memory_order_relaxed) == nullptr)

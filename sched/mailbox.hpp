@@ -30,8 +30,8 @@ class mailbox {
   mailbox(const mailbox&) = delete;
   mailbox& operator=(const mailbox&) = delete;
 
-  std::int32_t ranks() const { return static_cast<std::int32_t>(ends_.size()); }
-  velo_link link(std::int32_t rank);  // as long as the mailbox
+  std::int32_t ranks() const { return ranks_; }
+  velo_link link(std::int32_t rank);  // its functions answer HANDLE once the mailbox is destroyed
 
   void send(std::int32_t from, std::int32_t to, const void* bytes, std::uint64_t size);
   // Throws PEER where the mailbox has ended or the message has another size, TIMEOUT.
@@ -40,10 +40,6 @@ class mailbox {
 
  private:
   class queue;
-  struct endpoint {  // what a link's functions get
-    mailbox* of;
-    std::int32_t rank;
-  };
   struct alignas(64) bell {
     std::atomic<std::uint32_t> rung{0};
     std::atomic<std::uint32_t> sleeps{0};
@@ -55,9 +51,9 @@ class mailbox {
   void ring(bell& at) noexcept;
   [[noreturn]] void raise();
 
+  const std::int32_t ranks_;
   const std::int64_t timeout_ns_;
   const std::int64_t spin_ns_;
-  std::vector<endpoint> ends_;
   std::unique_ptr<bell[]> bells_;
   std::unique_ptr<std::atomic<queue*>[]> queues_;  // from * ranks + to; made when first used
   std::atomic<bool> ended_{false};
@@ -65,6 +61,9 @@ class mailbox {
   std::int32_t culprit_ = -1;  // who ended it, and why
   char cause_[256] = "";
 };
+
+// The handle of the mailbox whose link it is; nullptr: of none.
+const void* mailbox_of_link(const velo_link& link) noexcept;
 
 }  // namespace velo::sched
 

@@ -20,7 +20,7 @@ constexpr std::uint32_t stats_size = 48;
 static_assert(sizeof(velo_adaptor_desc) >= desc_size && sizeof(velo_adaptor_stats) >= stats_size);
 
 memory::adaptor& adaptor_of(velo_adaptor handle) {
-  return *core::resolve<memory::held_adaptor>(handle, "adaptor").what;
+  return *core::use<memory::held_adaptor>(handle, "adaptor").what;
 }
 
 std::unique_ptr<memory::adaptor> make(const velo_adaptor_desc& desc, const velo_allocator& below) {
@@ -43,11 +43,15 @@ std::unique_ptr<memory::adaptor> make(const velo_adaptor_desc& desc, const velo_
 // A call of what velo_adaptor_allocator gave out: f(adaptor). user: the handle, so that calls after
 // the adaptor's end are seen.
 template <class F>
-void call(const char* function, void* user, F&& f) {
+void call(const char* function, void* user, bool allocates, F&& f) {
   core::guard(
       function,
       [&] {
         auto& held = core::resolve<memory::held_adaptor>(static_cast<velo_adaptor>(user), "user");
+        if (allocates && held.calls_host && core::is_inside(user, core::part::carries))
+          fail(VELO_ERR_STATE, "user", "an adaptor that does not call the host on this thread",
+               "one whose call runs the function that makes this one");
+        const core::inside_scope mine(user, core::part::carries);
         if (!held.calls_host) return f(*held.what);
         const core::uncancelled here;
         f(*held.what);
@@ -58,7 +62,7 @@ void call(const char* function, void* user, F&& f) {
 void* allocate_through(void* user, uint64_t bytes, uint64_t alignment, const velo_device* device,
                        void* stream) {
   void* memory = nullptr;
-  call("velo_allocator.allocate", user, [&](memory::adaptor& through) {
+  call("velo_allocator.allocate", user, true, [&](memory::adaptor& through) {
     memory = through.allocate({bytes, alignment, device, stream});
   });
   return memory;
@@ -67,7 +71,7 @@ void* allocate_through(void* user, uint64_t bytes, uint64_t alignment, const vel
 void deallocate_through(void* user, void* memory, uint64_t bytes, const velo_device* device,
                         void* stream) {
   if (memory == nullptr) return;
-  call("velo_allocator.deallocate", user, [&](memory::adaptor& through) {
+  call("velo_allocator.deallocate", user, false, [&](memory::adaptor& through) {
     through.deallocate(memory, {bytes, 0, device, stream});
   });
 }

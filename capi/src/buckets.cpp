@@ -24,7 +24,7 @@ static_assert(sizeof(velo_buckets_desc) >= desc_size && sizeof(velo_buckets_info
               sizeof(velo_bucket) >= bucket_size);
 
 sched::buckets& buckets_of(velo_buckets handle) {
-  return core::resolve<sched::buckets>(handle, "buckets");
+  return core::use<sched::buckets>(handle, "buckets");
 }
 
 velo_buckets_desc read_desc(const velo_buckets_desc* given) {

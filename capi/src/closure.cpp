@@ -14,7 +14,7 @@ extern "C" {
 velo_status velo_closure_create(velo_stream stream, const char* op, const char* fields,
                                 void** function, velo_closure* closure) {
   return core::guard("velo_closure_create", [&] {
-    core::context& owner = core::resolve<core::stream>(stream, "stream").owner();
+    core::context& owner = core::use<core::stream>(stream, "stream").owner();
     capi::required(function, "function");
     capi::required(closure, "closure");
     const ops::closure& made = core::make_object<ops::closure>(&owner, owner, stream, op, fields);

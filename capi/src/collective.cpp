@@ -20,7 +20,7 @@ constexpr std::uint32_t desc_size = 88;
 static_assert(sizeof(velo_collective_desc) >= desc_size);
 
 comm::planned& planned_of(velo_collective handle) {
-  return core::resolve<comm::planned>(handle, "collective");
+  return core::use<comm::planned>(handle, "collective");
 }
 
 // Those that move elements, or combine them, among all.

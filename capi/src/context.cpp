@@ -81,24 +81,19 @@ velo_status velo_context_create(const velo_context_desc* desc, velo_context* con
 }
 
 void velo_context_destroy(velo_context context) {
-  capi::destroy<core::context>(
-      "velo_context_destroy", context, "context", [](const core::context& given) {
-        if (given.working_here())
-          fail(VELO_ERR_STATE, "context", "a context other than the one that calls",
-               "the context's own work");
-      });
+  capi::destroy<core::context>("velo_context_destroy", context, "context");
 }
 
 velo_status velo_context_stream(velo_context context, velo_stream* stream) {
   return core::guard("velo_context_stream", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     capi::required(stream, "stream") = core::handle_of(owner.inline_stream());
   });
 }
 
 velo_status velo_config_set(velo_context context, const char* key, const char* value) {
   return core::guard("velo_config_set", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     owner.configure(&capi::required(key, "key"), &capi::required(value, "value"));
   });
 }
@@ -106,7 +101,7 @@ velo_status velo_config_set(velo_context context, const char* key, const char* v
 velo_status velo_config_get(velo_context context, const char* key, char* buffer, uint64_t capacity,
                             uint64_t* needed, const char** origin) {
   return core::guard("velo_config_get", [&] {
-    const core::context& owner = core::resolve<core::context>(context, "context");
+    const core::context& owner = core::use<core::context>(context, "context");
     const core::config::value found = owner.configuration().get(&capi::required(key, "key"));
     capi::write_text(found.text.c_str(), buffer, capacity, needed);
     if (origin != nullptr) *origin = core::origin_name(found.from);
@@ -116,14 +111,14 @@ velo_status velo_config_get(velo_context context, const char* key, char* buffer,
 velo_status velo_config_list(velo_context context, char* buffer, uint64_t capacity,
                              uint64_t* needed) {
   return core::guard("velo_config_list", [&] {
-    const core::context& owner = core::resolve<core::context>(context, "context");
+    const core::context& owner = core::use<core::context>(context, "context");
     capi::write_text(owner.configuration().list().c_str(), buffer, capacity, needed);
   });
 }
 
 velo_status velo_context_get_stats(velo_context context, velo_context_stats* stats) {
   return core::guard("velo_context_get_stats", [&] {
-    const core::context& owner = core::resolve<core::context>(context, "context");
+    const core::context& owner = core::use<core::context>(context, "context");
     velo_context_stats now{};
     owner.fill(now);
     capi::write_struct(stats, stats_size, "stats", now);

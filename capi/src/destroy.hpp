@@ -1,11 +1,19 @@
 // What every destroy call does: NULL is ignored; what cannot be destroyed is refused, recorded and
-// logged, never returned.
+// logged, never returned. What an unfinished call of the thread uses cannot (core/inside.hpp).
 #pragma once
 
 #include "core/context.hpp"
 #include "core/guard.hpp"
+#include "core/inside.hpp"
 
 namespace velo::capi {
+
+// For what waits for queued work as it ends.
+inline void require_can_wait(const core::context& owner, const char* argument) {
+  if (owner.holds_up_others())
+    core::fail(VELO_ERR_STATE, argument, "a call from outside of work that others wait for",
+               "one from work of its context");
+}
 
 // check(object): throws when the object may not be destroyed by this call.
 template <class T, class Check>
@@ -14,7 +22,9 @@ void destroy(const char* function, typename core::handle_traits<T>::handle handl
   if (handle == nullptr) return;
   const velo_status status = core::guard(function, [&] {
     core::claim<T> mine(handle, argument);
+    core::require_outside(handle, argument);
     check(mine.object());
+    core::inside_scope::note(handle, core::part::given);
     mine.destroy();
   });
   if (status != VELO_OK) core::log_misuse(handle);

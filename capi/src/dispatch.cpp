@@ -15,8 +15,8 @@ template <class Call>
 velo_status submit(const char* function, velo_stream stream, velo_group inside, velo_group across,
                    Call&& call) {
   return core::guard(function, [&] {
-    comm::group& near = core::resolve<comm::group>(inside, "inside");
-    comm::group& far = core::resolve<comm::group>(across, "across");
+    comm::group& near = core::use<comm::group>(inside, "inside");
+    comm::group& far = core::use<comm::group>(across, "across");
     core::stream& on = capi::stream_of(stream, near.owner());
     comm::submit(on, call(near, far));
   });

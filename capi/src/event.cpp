@@ -10,7 +10,7 @@ using namespace velo;
 namespace {
 
 core::event& event_of(velo_event handle) {
-  return core::resolve<core::event>(handle, "event");
+  return core::use<core::event>(handle, "event");
 }
 
 }  // namespace
@@ -19,7 +19,7 @@ extern "C" {
 
 velo_status velo_event_create(velo_context context, velo_event* event) {
   return core::guard("velo_event_create", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     capi::required(event, "event");
     *event = core::handle_of(core::make_object<core::event>(&owner, owner));
   });
@@ -32,13 +32,16 @@ void velo_event_destroy(velo_event event) {
 velo_status velo_event_record(velo_event event, velo_stream stream) {
   return core::guard("velo_event_record", [&] {
     core::event& given = event_of(event);
-    core::resolve<core::stream>(stream, "stream").record(given);
+    core::use<core::stream>(stream, "stream").record(given);
   });
 }
 
 velo_status velo_event_synchronize(velo_event event, int64_t timeout_ns) {
   return core::guard("velo_event_synchronize", [&] {
-    if (event_of(event).last()->wait(timeout_ns)) return;
+    const core::event& given = event_of(event);
+    const std::shared_ptr<core::point> last = given.last();
+    if (timeout_ns < 0 && !last->passed()) capi::require_can_wait(given.owner(), "event");
+    if (last->wait(timeout_ns)) return;
     core::fail(VELO_ERR_TIMEOUT, "event",
                core::text("the event within %lld ns", static_cast<long long>(timeout_ns)),
                "work that is not done");

@@ -65,12 +65,19 @@ velo_executor_validation read_validation(const velo_executor_validation* given) 
   return read;
 }
 
+// An executor, and what velo's own link of it is over.
+sched::executor& in_use(velo_executor handle) {
+  auto& found = core::use<sched::executor>(handle, "executor");
+  found.note_link();
+  return found;
+}
+
 // work(executor, stream), where they are of one context.
 template <class Work>
 velo_status together(const char* function, velo_stream stream, velo_executor executor, Work work) {
   return core::guard(function, [&] {
-    auto& on = core::resolve<core::stream>(stream, "stream");
-    auto& what = core::resolve<sched::executor>(executor, "executor");
+    auto& on = core::use<core::stream>(stream, "stream");
+    auto& what = in_use(executor);
     if (&on.owner() != &what.owner())
       fail(VELO_ERR_ARGUMENT, "stream", "a stream of the executor's context",
            "one of another context");
@@ -101,7 +108,7 @@ void velo_mailbox_destroy(velo_mailbox mailbox) {
 
 velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, velo_link* link) {
   return core::guard("velo_mailbox_get_link", [&] {
-    auto& from = core::resolve<sched::mailbox>(mailbox, "mailbox");
+    auto& from = core::use<sched::mailbox>(mailbox, "mailbox");
     if (rank < 0 || rank >= from.ranks())
       fail(VELO_ERR_ARGUMENT, "rank", text("that of one of %d ranks", from.ranks()),
            text("%d", rank));
@@ -112,15 +119,15 @@ velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, velo_link*
 velo_status velo_group_get_link(velo_group group, velo_link* link) {
   return core::guard("velo_group_get_link", [&] {
     capi::write_struct(link, link_size, "link",
-                       sched::link_over(core::resolve<comm::group>(group, "group")));
+                       sched::link_over(core::use<comm::group>(group, "group")));
   });
 }
 
 velo_status velo_executor_create(velo_context context, velo_schedule schedule,
                                  const velo_executor_desc* desc, velo_executor* executor) {
   return core::guard("velo_executor_create", [&] {
-    auto& owner = core::resolve<core::context>(context, "context");
-    auto& of = core::resolve<sched::schedule_object>(schedule, "schedule");
+    auto& owner = core::use<core::context>(context, "context");
+    auto& of = core::use<sched::schedule_object>(schedule, "schedule");
     const velo_executor_desc given =
         capi::read_struct(desc, desc_size, "desc", velo_executor_desc VELO_EXECUTOR_DESC_INIT);
     capi::required(executor, "executor");
@@ -155,19 +162,18 @@ velo_status velo_executor_settle(velo_stream stream, velo_executor executor) {
 
 velo_status velo_executor_get_stats(velo_executor executor, velo_executor_stats* stats) {
   return core::guard("velo_executor_get_stats", [&] {
-    const auto& of = core::resolve<sched::executor>(executor, "executor");
+    const auto& of = in_use(executor);
     capi::write_struct(stats, stats_size, "stats", of.stats());
   });
 }
 
 velo_status velo_executor_cancel(velo_executor executor) {
-  return core::guard("velo_executor_cancel",
-                     [&] { core::resolve<sched::executor>(executor, "executor").cancel(); });
+  return core::guard("velo_executor_cancel", [&] { in_use(executor).cancel(); });
 }
 
 velo_status velo_executor_get_timeline(velo_executor executor, velo_timeline* timeline) {
   return core::guard("velo_executor_get_timeline", [&] {
-    auto& from = core::resolve<sched::executor>(executor, "executor");
+    auto& from = in_use(executor);
     capi::required(timeline, "timeline");
     *timeline = core::handle_of(core::make_object<sched::timeline>(nullptr, from.gather()));
   });

@@ -87,7 +87,7 @@ velo_group made_of(comm::group& parent, const velo_group_desc& desc,
 std::vector<core::context*> owners_of(const velo_context* contexts, std::int32_t count) {
   std::vector<core::context*> owners;
   for (std::int32_t i = 0; i < count; ++i) {
-    core::context& one = core::resolve<core::context>(contexts[i], text("contexts[%d]", i));
+    core::context& one = core::use<core::context>(contexts[i], text("contexts[%d]", i));
     for (std::size_t k = 0; k < owners.size(); ++k)
       if (owners[k] == &one)
         fail(VELO_ERR_ARGUMENT, text("contexts[%d]", i), "a context for each rank",
@@ -104,7 +104,7 @@ extern "C" {
 velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
                               velo_group* group) {
   return core::guard("velo_group_create", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     const velo_group_desc given = capi::read_group_desc(desc);
     capi::required(group, "group");
     *group = core::handle_of(core::make_object<comm::group>(
@@ -114,7 +114,7 @@ velo_status velo_group_create(velo_context context, const velo_group_desc* desc,
 
 velo_status velo_transport_query(velo_context context, velo_transport transport) {
   return core::guard("velo_transport_query", [&] {
-    const core::context& owner = core::resolve<core::context>(context, "context");
+    const core::context& owner = core::use<core::context>(context, "context");
     if (transport < VELO_TRANSPORT_AUTO || transport > VELO_TRANSPORT_HOST)
       fail(VELO_ERR_ARGUMENT, "transport", "a VELO_TRANSPORT", text("%d", transport));
     if (transport == VELO_TRANSPORT_SHM) comm::require_shm();
@@ -151,7 +151,7 @@ velo_status velo_group_create_local(const velo_context* contexts, int32_t count,
 velo_status velo_group_create_part(velo_group parent, const int32_t* ranks, int32_t count,
                                    const velo_group_desc* desc, velo_group* group) {
   return core::guard("velo_group_create_part", [&] {
-    comm::group& from = core::resolve<comm::group>(parent, "parent");
+    comm::group& from = core::use<comm::group>(parent, "parent");
     capi::required(ranks, "ranks");
     if (count < 1 || count > from.size())
       fail(VELO_ERR_ARGUMENT, "count", text("1 to %d", from.size()), text("%d", count));
@@ -182,6 +182,7 @@ void velo_group_destroy(velo_group group) {
     if (given.is_waited_for_here())
       fail(VELO_ERR_STATE, "group", "a call from outside of its streams",
            "one from the work of a stream with collectives of the group");
+    capi::require_can_wait(given.owner(), "group");
   });
 }
 

@@ -77,7 +77,7 @@ std::unique_ptr<comm::transport> over_mpi(const core::context& owner, const velo
 // A pool whose blocks other processes can map; nullptr: none is named.
 const memory::pool* pool_of(const velo_group_desc& desc) {
   if (desc.pool == nullptr) return nullptr;
-  const auto& found = core::resolve<memory::pool>(desc.pool, "desc.pool");
+  const auto& found = core::use<memory::pool>(desc.pool, "desc.pool");
   if (found.is_closed()) fail(VELO_ERR_HANDLE, "desc.pool", "a pool", "a destroyed pool");
   if (found.range(0).file() < 0)
     fail(VELO_ERR_ARGUMENT, "desc.pool", "a pool of the kind VELO_POOL_SHARED", "another kind");
@@ -95,7 +95,7 @@ std::shared_ptr<const comm::lent_files> lent_by(const velo_group_desc& desc) {
     if (!file)
       fail(VELO_ERR_IO, "desc.pool", "a descriptor for each file of the pool", "none",
            std::strerror(errno));
-    all->push_back({std::move(file), range.begin(), range.size()});
+    all->push_back({std::move(file), range.begin(), range.size(), desc.pool});
   }
   return all;
 }

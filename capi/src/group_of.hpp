@@ -8,12 +8,12 @@
 namespace velo::capi {
 
 inline comm::group& group_of(velo_group handle) {
-  return core::resolve<comm::group>(handle, "group");
+  return core::use<comm::group>(handle, "group");
 }
 
 // owner: of the group.
 inline core::stream& stream_of(velo_stream handle, const core::context& owner) {
-  auto& on = core::resolve<core::stream>(handle, "stream");
+  auto& on = core::use<core::stream>(handle, "stream");
   if (&on.owner() != &owner)
     core::fail(VELO_ERR_ARGUMENT, "stream", "a stream of the group's context",
                "one of another context");

@@ -135,7 +135,7 @@ velo_status velo_op_describe(const char* op, char* buffer, uint64_t capacity, ui
 velo_status velo_op_call(velo_stream stream, const char* op, const velo_named_value* values,
                          int64_t count) {
   return core::guard("velo_op_call", [&] {
-    const core::context& owner = core::resolve<core::stream>(stream, "stream").owner();
+    const core::context& owner = core::use<core::stream>(stream, "stream").owner();
     const ops::callee found(owner, op);
     ops::args_block block;
     const ops::field_set given = ops::assign(found.spec(), values, count, block);
@@ -146,7 +146,7 @@ velo_status velo_op_call(velo_stream stream, const char* op, const velo_named_va
 velo_status velo_op_infer(velo_context context, const char* op, const velo_named_value* values,
                           int64_t count, velo_shape* shapes, int64_t capacity, int64_t* outputs) {
   return core::guard("velo_op_infer", [&] {
-    const core::context& owner = core::resolve<core::context>(context, "context");
+    const core::context& owner = core::use<core::context>(context, "context");
     const ops::op_id found = ops::callee(owner, op).own();
     capi::required(outputs, "outputs");
     ops::args_block block;
@@ -166,7 +166,7 @@ velo_status velo_op_infer(velo_context context, const char* op, const velo_named
 velo_status velo_op_explain(velo_context context, const char* op, const velo_named_value* values,
                             int64_t count, char* buffer, uint64_t capacity, uint64_t* needed) {
   return core::guard("velo_op_explain", [&] {
-    const core::context& owner = core::resolve<core::context>(context, "context");
+    const core::context& owner = core::use<core::context>(context, "context");
     const ops::callee found(owner, op);
     ops::args_block block;
     ops::assign(found.spec(), values, count, block);

@@ -14,7 +14,7 @@ extern "C" {
 
 velo_status velo_pack_create(velo_context context, const velo_pack_desc* desc, velo_pack* pack) {
   return core::guard("velo_pack_create", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     const velo_pack_desc given = capi::read_struct<velo_pack_desc>(desc, sizeof(velo_pack_desc),
                                                                    "desc", VELO_PACK_DESC_INIT);
     capi::required(pack, "pack");
@@ -28,8 +28,8 @@ void velo_pack_destroy(velo_pack pack) {
 
 velo_status velo_pack_update(velo_stream stream, velo_pack pack, const velo_tensor* weight) {
   return core::guard("velo_pack_update", [&] {
-    core::stream& on = core::resolve<core::stream>(stream, "stream");
-    ops::weight_pack& given = core::resolve<ops::weight_pack>(pack, "pack");
+    core::stream& on = core::use<core::stream>(stream, "stream");
+    ops::weight_pack& given = core::use<ops::weight_pack>(pack, "pack");
     given.update(on, capi::required(weight, "weight"));
   });
 }

@@ -48,7 +48,7 @@ velo_plan_desc read_desc(const velo_plan_desc* given) {
   if (desc.capacity > most_bytes)
     fail(VELO_ERR_ARGUMENT, "desc.capacity", "less than 2^63",
          text("%llu", static_cast<unsigned long long>(desc.capacity)));
-  if (desc.pool != nullptr && core::resolve<memory::pool>(desc.pool, "desc.pool").is_closed())
+  if (desc.pool != nullptr && core::use<memory::pool>(desc.pool, "desc.pool").is_closed())
     fail(VELO_ERR_HANDLE, "desc.pool", "a pool", "a destroyed pool");
   return desc;
 }
@@ -247,6 +247,7 @@ velo_status velo_plan_allocate(velo_plan plan, const velo_pool_request* request,
       "velo_plan_allocate",
       [&] {
         memory::plan_steps& from = plan_of(plan).steps();
+        const core::inside_scope mine(plan, core::part::given);
         const memory::wanted what = capi::read_request(request);
         capi::required(memory, "memory");
         *memory = from.allocate(what);
@@ -259,6 +260,7 @@ velo_status velo_plan_free(velo_plan plan, void* memory, uint64_t bytes, velo_st
       "velo_plan_free",
       [&] {
         memory::plan_steps& from = plan_of(plan).steps();
+        const core::inside_scope mine(plan, core::part::given);
         if (memory != nullptr) from.free(memory, bytes, stream);
       },
       core::of_operator{});

@@ -89,7 +89,7 @@ extern "C" {
 velo_status velo_kernel_register(velo_context context, const velo_kernel_desc* desc,
                                  velo_kernel* kernel) {
   return core::guard("velo_kernel_register", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     const velo_kernel_desc complete = read_kernel(desc, "desc");
     capi::required(kernel, "kernel");
     *kernel = core::handle_of(core::make_object<ops::kernel_registration>(&owner, owner, complete));
@@ -103,7 +103,7 @@ void velo_kernel_destroy(velo_kernel kernel) {
 
 velo_status velo_plugin_load(velo_context context, const char* path) {
   return core::guard("velo_plugin_load", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     load(owner, &capi::required(path, "path"));
   });
 }
@@ -111,7 +111,7 @@ velo_status velo_plugin_load(velo_context context, const char* path) {
 velo_status velo_kernel_list(velo_context context, char* buffer, uint64_t capacity,
                              uint64_t* needed) {
   return core::guard("velo_kernel_list", [&] {
-    const core::context& owner = core::resolve<core::context>(context, "context");
+    const core::context& owner = core::use<core::context>(context, "context");
     capi::write_text(ops::describe_kernels(owner).c_str(), buffer, capacity, needed);
   });
 }

@@ -184,6 +184,7 @@ void velo_pool_destroy(velo_pool pool) {
   const velo_status status = core::guard("velo_pool_destroy", [&] {
     pool_of(pool);
     core::claim<memory::pool> mine(pool, "pool");
+    core::require_outside(pool, "pool");
     if (mine.object().close()) mine.destroy();
   });
   if (status != VELO_OK) core::log_misuse(pool);

@@ -36,11 +36,13 @@ constexpr std::int64_t most_modules = 1 << 20;
 constexpr std::int64_t most_values = 1 << 20;  // inputs or outputs of a region
 
 memory::regions& regions_of(velo_recompute handle) {
-  return core::resolve<memory::regions>(handle, "recompute");
+  auto& found = core::use<memory::regions>(handle, "recompute");
+  found.require_not_asking();
+  return found;
 }
 
 void require_stream(velo_stream stream) {
-  if (stream != nullptr) core::resolve<core::stream>(stream, "stream");
+  if (stream != nullptr) core::use<core::stream>(stream, "stream");
 }
 
 void require_list(const void* list, std::int64_t count, const char* field) {

@@ -28,7 +28,7 @@ static_assert(sizeof(velo_recompute_op) >= op_size &&
 constexpr std::int64_t most_inputs = 1 << 20;
 
 memory::recompute_plan& plan_of(velo_recompute_plan handle) {
-  return core::resolve<memory::recompute_plan>(handle, "plan");
+  return core::use<memory::recompute_plan>(handle, "plan");
 }
 
 velo_recompute_op read_op(const velo_recompute_op* given) {

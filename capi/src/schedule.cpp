@@ -34,10 +34,10 @@ static_assert(sizeof(velo_schedule_desc) >= desc_size && sizeof(velo_schedule_in
 constexpr double most_cost = 1e18;
 
 sched::schedule_object& schedule_of(velo_schedule handle) {
-  return core::resolve<sched::schedule_object>(handle, "schedule");
+  return core::use<sched::schedule_object>(handle, "schedule");
 }
 const sched::timeline& timeline_of(velo_timeline handle) {
-  return core::resolve<sched::timeline>(handle, "timeline");
+  return core::use<sched::timeline>(handle, "timeline");
 }
 
 void require_rank(std::int32_t rank, std::int32_t ranks) {

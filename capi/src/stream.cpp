@@ -11,7 +11,7 @@ using namespace velo;
 namespace {
 
 core::stream& stream_of(velo_stream handle) {
-  return core::resolve<core::stream>(handle, "stream");
+  return core::use<core::stream>(handle, "stream");
 }
 
 }  // namespace
@@ -20,7 +20,7 @@ extern "C" {
 
 velo_status velo_stream_create(velo_context context, velo_stream* stream) {
   return core::guard("velo_stream_create", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     capi::required(stream, "stream");
     *stream =
         core::handle_of(core::make_object<core::stream>(&owner, owner, core::stream::mode::queued));
@@ -31,14 +31,17 @@ void velo_stream_destroy(velo_stream stream) {
   capi::destroy<core::stream>("velo_stream_destroy", stream, "stream", [](core::stream& given) {
     if (given.is_inline())
       core::fail(VELO_ERR_HANDLE, "stream", "a created stream", "the inline stream of a context");
-    if (given.is_worker())
-      core::fail(VELO_ERR_STATE, "stream", "a stream other than the one that calls",
-                 "the stream's own work");
+    capi::require_can_wait(given.owner(), "stream");
   });
 }
 
 velo_status velo_stream_synchronize(velo_stream stream) {
-  return core::guard("velo_stream_synchronize", [&] { stream_of(stream).synchronize(); });
+  return core::guard("velo_stream_synchronize", [&] {
+    core::stream& given = stream_of(stream);
+    if (given.owner().holds_up_others() && !given.idle())
+      capi::require_can_wait(given.owner(), "stream");
+    given.synchronize();
+  });
 }
 
 velo_status velo_stream_query(velo_stream stream, int32_t* done) {
@@ -56,7 +59,7 @@ velo_status velo_stream_clear(velo_stream stream) {
 velo_status velo_stream_wait(velo_stream stream, velo_event event) {
   return core::guard("velo_stream_wait", [&] {
     core::stream& given = stream_of(stream);
-    given.wait(core::resolve<core::event>(event, "event"));
+    given.wait(core::use<core::event>(event, "event"));
   });
 }
 }

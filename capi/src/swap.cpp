@@ -25,15 +25,15 @@ constexpr int most_depth = 64;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 47;  // of addresses
 
 memory::swap& swap_of(velo_swap handle) {
-  return core::resolve<memory::swap>(handle, "swap");
+  return core::use<memory::swap>(handle, "swap");
 }
 
 core::stream& stream_of(velo_stream handle) {
-  return core::resolve<core::stream>(handle, "stream");
+  return core::use<core::stream>(handle, "stream");
 }
 
 core::event* event_of(velo_event handle) {
-  return handle == nullptr ? nullptr : &core::resolve<core::event>(handle, "event");
+  return handle == nullptr ? nullptr : &core::use<core::event>(handle, "event");
 }
 
 void require_range(std::int64_t value, int first, int last, const char* argument) {
@@ -49,7 +49,7 @@ void require_layer(std::int64_t layer) {
 
 void require_open(velo_pool pool, const char* argument) {
   if (pool == nullptr) return;
-  if (core::resolve<memory::pool>(pool, argument).is_closed())
+  if (core::use<memory::pool>(pool, argument).is_closed())
     fail(VELO_ERR_HANDLE, argument, "a pool", "a destroyed pool");
 }
 
@@ -78,7 +78,7 @@ extern "C" {
 
 velo_status velo_swap_create(velo_context context, const velo_swap_desc* desc, velo_swap* swap) {
   return core::guard("velo_swap_create", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     const velo_swap_desc given = read_desc(desc);
     capi::required(swap, "swap");
     *swap = core::handle_of(core::make_object<memory::swap>(&owner, owner, given));
@@ -86,8 +86,10 @@ velo_status velo_swap_create(velo_context context, const velo_swap_desc* desc, v
 }
 
 void velo_swap_destroy(velo_swap swap) {
-  capi::destroy<memory::swap>("velo_swap_destroy", swap, "swap",
-                              [](memory::swap& ending) { ending.require_idle(); });
+  capi::destroy<memory::swap>("velo_swap_destroy", swap, "swap", [](memory::swap& ending) {
+    ending.require_idle();
+    capi::require_can_wait(ending.owner(), "swap");
+  });
 }
 
 velo_status velo_swap_add(velo_swap swap, void* memory, uint64_t bytes, velo_swap_use use,

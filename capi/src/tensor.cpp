@@ -15,7 +15,7 @@ extern "C" {
 velo_status velo_tensor_create(velo_context context, const velo_dtype* dtype, int32_t ndim,
                                const int64_t* shape, velo_managed_tensor** tensor) {
   return core::guard("velo_tensor_create", [&] {
-    core::context& owner = core::resolve<core::context>(context, "context");
+    core::context& owner = core::use<core::context>(context, "context");
     capi::required(tensor, "tensor");
     *tensor = core::make_tensor(owner.memory(), capi::required(dtype, "dtype"), ndim, shape);
   });
@@ -24,7 +24,7 @@ velo_status velo_tensor_create(velo_context context, const velo_dtype* dtype, in
 velo_status velo_tensor_import(velo_context context, velo_managed_tensor* managed,
                                velo_tensor* view) {
   return core::guard("velo_tensor_import", [&] {
-    const core::context& owner = core::resolve<core::context>(context, "context");
+    const core::context& owner = core::use<core::context>(context, "context");
     const velo_managed_tensor& given = capi::required(managed, "managed");
     capi::required(view, "view");
     if (given.version.major != 1) {

@@ -28,7 +28,7 @@ static_assert(sizeof(velo_topology_traffic) >= traffic_size &&
 constexpr std::int64_t most_levels = 64;
 
 const comm::topology& topology_of(velo_topology handle) {
-  return core::resolve<comm::topology>(handle, "topology");
+  return core::use<comm::topology>(handle, "topology");
 }
 
 const comm::family& family_of(const comm::topology& from, const char* name, comm::family& made) {

@@ -26,7 +26,7 @@ static_assert(sizeof(velo_tune_desc) >= desc_size && sizeof(velo_tuning_info) >=
               sizeof(velo_tuning_rejection) >= rejection_size);
 
 const tuning& tuning_of(velo_tuning handle) {
-  return core::resolve<tuning>(handle, "tuning");
+  return core::use<tuning>(handle, "tuning");
 }
 
 template <class Row>

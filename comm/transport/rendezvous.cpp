@@ -154,8 +154,10 @@ class open_place {
              text("'%s', at which rank 0 of others waits", at.name.c_str()));
       struct stat held {
       }, named{};
-      if (fstat(file.get(), &held) == 0 && stat(file_.c_str(), &named) == 0 &&
-          held.st_ino == named.st_ino) {
+      if (fstat(file.get(), &held) != 0) fail_io("the number of a lock's file", errno);
+      const bool is_named = stat(file_.c_str(), &named) == 0;
+      if (!is_named && errno != ENOENT) fail_io("the number of a lock's file", errno);
+      if (is_named && held.st_ino == named.st_ino) {
         lock_ = std::move(file);
         return;
       }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/failure.hpp"
+#include "core/handle_kinds.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {
@@ -39,7 +40,8 @@ windows::place windows::find(const void* data, std::int64_t bytes) const noexcep
     const lent_file& file = (*own_)[i];
     const auto offset =
         reinterpret_cast<std::uintptr_t>(data) - reinterpret_cast<std::uintptr_t>(file.begin);
-    if (offset < file.bytes && static_cast<std::uint64_t>(bytes) <= file.bytes - offset)
+    if (offset < file.bytes && static_cast<std::uint64_t>(bytes) <= file.bytes - offset &&
+        (file.pool == nullptr || core::live_slot(file.pool, core::kinds::pool) != nullptr))
       return offset << offset_shift | i << 1 | 1;
   }
   return nowhere;

@@ -21,6 +21,8 @@ struct lent_file {
   descriptor file;
   const char* begin;
   std::uint64_t bytes;
+  const void* pool =
+      nullptr;  // its handle: when that ends, the bytes are others'; nullptr: they stay
 };
 using lent_files = std::vector<lent_file>;  // at most most_lent_files
 

@@ -23,6 +23,18 @@ long long number(std::int64_t value) {
   return value;
 }
 
+// Counts a call of the allocator for as long as it lives.
+class asking {
+ public:
+  explicit asking(int& count) noexcept : count_(count) { ++count_; }
+  ~asking() { --count_; }
+  asking(const asking&) = delete;
+  asking& operator=(const asking&) = delete;
+
+ private:
+  int& count_;
+};
+
 }  // namespace
 
 class regions::hold {
@@ -294,10 +306,17 @@ void regions::require_idle() const {
     fail(VELO_ERR_STATE, "recompute", "no restore in progress", "a call from the host's function");
 }
 
+void regions::require_not_asking() const {
+  if (asks_ > 0)
+    fail(VELO_ERR_STATE, "recompute", "a call from outside of the allocator's functions",
+         "one from within");
+}
+
 // All outputs or none.
 void regions::allocate(std::vector<block>& outputs, velo_stream stream) {
   for (block& b : outputs) {
     try {
+      const asking here(asks_);
       b.memory = core::call_host("desc.allocator.allocate", [&]() -> void* {
         try {
           return from_.allocate(from_.user, b.bytes, alignment, &cpu, stream);
@@ -318,7 +337,8 @@ void regions::allocate(std::vector<block>& outputs, velo_stream stream) {
 }
 
 void regions::let_go(std::vector<block>& outputs, velo_stream stream) noexcept {
-  const core::uncancelled here;
+  const core::uncancelled uncancelled;
+  const asking here(asks_);
   for (block& b : outputs) {
     if (b.memory == nullptr) continue;
     try {

@@ -42,6 +42,7 @@ class regions {
 
   // Throws STATE while a host's function runs.
   void require_idle() const;
+  void require_not_asking() const;  // throws STATE in a function of the allocator that we call
 
  private:
   enum class state { present, released, restoring };
@@ -86,6 +87,7 @@ class regions {
   std::map<std::int64_t, std::unique_ptr<region>> all_;  // by index, also those that have ended
   std::int64_t next_ = 0;
   int restoring_ = 0;
+  int asks_ = 0;  // calls of the allocator under way
   velo_recompute_stats counted_{};
 };
 

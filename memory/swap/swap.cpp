@@ -67,8 +67,8 @@ swap::swap(core::context& owner, const velo_swap_desc& desc)
       limit_(desc.limit),
       minimum_(desc.minimum),
       tier_(make_tier(owner, desc)) {
-  out_.emplace(owner, owner.inline_stream(), "velo/swap_out");
-  in_.emplace(owner, owner.inline_stream(), "velo/swap_in");
+  out_.emplace(owner, owner.inline_stream(), core::handle_of(*this), "velo/swap_out");
+  in_.emplace(owner, owner.inline_stream(), core::handle_of(*this), "velo/swap_in");
 }
 
 swap::~swap() {

@@ -38,6 +38,8 @@ class swap {
   swap(const swap&) = delete;
   swap& operator=(const swap&) = delete;
 
+  core::context& owner() const noexcept { return owner_; }
+
   std::uint64_t add(void* memory, std::uint64_t bytes, bool cold);
   void drop(std::uint64_t id, velo_stream stream);
   void out(std::uint64_t id, core::stream& after, core::event* end);

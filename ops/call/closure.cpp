@@ -79,6 +79,7 @@ core::word closure::enter(void* argument, const core::word* words) noexcept {
   const op_spec& spec = self.callee_.spec();
   core::word result{};
   result.i64 = core::guard(spec.function, [&] {
+    core::inside_scope::note(core::handle_of(self), core::part::given);
     args_block block;
     set_defaults(spec, block);
     for (int i = 0; i < self.parameters_.count; ++i)

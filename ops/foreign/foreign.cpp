@@ -78,12 +78,13 @@ class foreign_kernel::running {
            text("\"%s\", destroyed", kernel_->name()));
     ++kernel_->running_;
   }
+  running(running&&) = default;
   ~running() {
+    if (kernel_ == nullptr) return;  // moved from
     const std::lock_guard<std::mutex> lock(kernel_->lock_);
     if (--kernel_->running_ == 0) kernel_->ended_.notify_all();
   }
-  running(const running&) = delete;
-  running& operator=(const running&) = delete;
+  running& operator=(running&&) = delete;
 
   const foreign_kernel& kernel() const { return *kernel_; }
 
@@ -100,7 +101,11 @@ class foreign_kernel::queued_call final : public core::work {
     function = "velo_op_call";
     std::memcpy(words_, words, sizeof words_);
   }
-  void run(core::execution&) override { running_.kernel().run(words_); }
+  // Ends the call with its function, not with this piece of work: a failure is told meanwhile.
+  void run(core::execution&) override {
+    const running call(std::move(running_));
+    call.kernel().run(words_);
+  }
 
  private:
   running running_;

@@ -3,7 +3,9 @@
 // Leading dimensions of `a` fold into its rows; what cannot fold is refused. matmul_add_fp32 is the
 // engine's product with a transposed A that adds to a float32 C.
 #include <algorithm>
+#include <optional>
 
+#include "core/inside.hpp"
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/gemm_plan.hpp"
@@ -191,6 +193,18 @@ const packed_matrix* live_pack_of(const velo_matmul_add_fp32_args&) {
   return nullptr;
 }
 
+// Keeps a pack from being destroyed by what a call makes the host do. Nothing for a call without one.
+class use_of_pack {
+ public:
+  explicit use_of_pack(const velo_matmul_args& a) {
+    if (a.packed != nullptr) here_.emplace(a.packed, core::part::given);
+  }
+  explicit use_of_pack(const velo_matmul_add_fp32_args&) {}
+
+ private:
+  std::optional<core::inside_scope> here_;
+};
+
 // The ISA the engine runs at for a candidate. float32 kernels of one vector width are the same, and
 // those of the highest ISA may know of larger caches.
 core::isa isa_for(const gemm_kernels& candidate, bool f32_inputs, core::isa highest) {
@@ -203,6 +217,7 @@ void run(const Args& a, const matmul_problem& problem, const gemm_kernels& kerne
          core::execution& on) {
   const gemm_problem p = placed(a, problem, on);
   const packed_matrix* pack = live_pack_of(a);
+  const use_of_pack mine(a);
   if (kernels.plain()) return gemm_reference(p, pack, on.threads);
   const core::isa isa = isa_for(kernels, p.type == element_type::f32, on.isa);
   void* scratch =

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "core/inside.hpp"
 #include "core/tensor.hpp"
 #include "ops/operator/output_shapes.hpp"
 
@@ -80,19 +81,21 @@ void weight_pack::check(const velo_tensor& weight) const {
   }
 }
 
-// An update in a stream's order; the pack must live until it is done, as the header says.
+// An update in a stream's order. A pack that is destroyed before fails it.
 class weight_pack::queued_update final : public core::work {
  public:
-  queued_update(weight_pack& pack, const void* weight, std::int64_t ld)
+  queued_update(velo_pack pack, const void* weight, std::int64_t ld)
       : pack_(pack), weight_(weight), ld_(ld) {
     function = "velo_pack_update";
   }
   void run(core::execution& on) override {
-    pack_.matrix_.update(weight_, ld_, pack_.transposed_, on.threads);
+    auto& pack = core::resolve<weight_pack>(pack_, "pack");
+    const core::inside_scope mine(pack_, core::part::given);
+    pack.matrix_.update(weight_, ld_, pack.transposed_, on.threads);
   }
 
  private:
-  weight_pack& pack_;
+  const velo_pack pack_;
   const void* weight_;
   std::int64_t ld_;
 };
@@ -108,7 +111,7 @@ void weight_pack::update(core::stream& stream, const velo_tensor& weight) {
     stream.run_inline(
         [&](core::execution& on) { matrix_.update(from, ld, transposed_, on.threads); });
   } else {
-    stream.enqueue(stream.make<queued_update>(*this, from, ld));
+    stream.enqueue(stream.make<queued_update>(core::handle_of(*this), from, ld));
   }
 }
 

@@ -169,6 +169,7 @@ void gather_tables(const velo_rotary_position_embedding_backward_args& a, const 
   const std::int64_t* kept = a.cos->shape;
   const strides4 x(*a.x);
   const std::int64_t rotated = kept[3];
+  if (rotated == 0) return;
   const bool empty = product(size, 4) == 0;  // and then sizes may be anything
   on.threads(kept[0] * kept[1] * kept[2], [&](std::int64_t row, int) {
     float* dcos = data<float>(a.dcos) + row * rotated;

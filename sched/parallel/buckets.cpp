@@ -74,10 +74,10 @@ buckets::buckets(velo_stream on, velo_group among, const velo_tensor* gradients,
 }
 
 core::stream& buckets::link() const {
-  return core::resolve<core::stream>(stream_, "buckets");
+  return core::use<core::stream>(stream_, "buckets");
 }
 comm::group& buckets::peers() const {
-  return core::resolve<comm::group>(group_, "buckets");
+  return core::use<comm::group>(group_, "buckets");
 }
 
 void buckets::cut(const comm::buffer& all, const std::int64_t* counts, std::int64_t count,

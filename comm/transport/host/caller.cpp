@@ -4,6 +4,7 @@
 
 #include "comm/transport/host/engine.hpp"
 #include "comm/transport/waiting.hpp"
+#include "core/inside.hpp"
 
 namespace velo::comm {
 namespace {
@@ -33,6 +34,7 @@ struct host_caller::state {
   std::mutex lock;  // guards what follows
   std::condition_variable moved;
   work next;
+  core::inside_scope::list notes{};  // of the thread whose call it is
   bool busy = false, ended = false, stopping = false, aborts = false;
   bool failed = false;
   host_failure said;
@@ -75,6 +77,7 @@ void* host_caller::serve(void* kept) {
     with.moved.wait(lock, [&] { return with.stopping || with.busy; });
     if (!with.busy) return nullptr;
     work what = std::move(with.next);
+    core::inside_scope::take_over(with.notes);
     with.engine->until_ns_ = now_ns() + with.engine->timeout_ns;
     lock.unlock();
     host_failure said;
@@ -91,6 +94,7 @@ void* host_caller::serve(void* kept) {
     lock.lock();
     with.failed = failed, with.said = said;
     if (with.aborts) with.abort(lock, group_ended);
+    core::inside_scope::take_over({});
     with.busy = with.aborts = false;
     with.moved.notify_all();
   }
@@ -104,6 +108,7 @@ void host_caller::run(work what) {
   if (state_->ended) fail_with(group_ended);
   if (state_->busy) fail_late(timeout_ns);
   state_->next = std::move(what);
+  state_->notes = core::inside_scope::notes();
   state_->busy = true;
   state_->moved.notify_all();
   const bool in_time =
@@ -121,6 +126,7 @@ void host_caller::end(work last, const char* why) noexcept {
     state_->abort(lock, why);
   } else {
     state_->next = std::move(last);
+    state_->notes = core::inside_scope::notes();
     state_->busy = state_->aborts = true;
   }
   state_->moved.notify_all();

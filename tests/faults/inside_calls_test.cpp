@@ -1,0 +1,143 @@
+// Calls that a function of the host makes on the object that calls it: those that would call it again,
+// or wait for the call around them, are refused with VELO_ERR_STATE, and the call around them goes on.
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <cstring>
+
+#include "tests/faults/inside_parts.hpp"
+
+using namespace velo::testing;
+
+namespace {
+
+struct said {
+  velo_status status = VELO_OK;
+  std::string argument;
+};
+
+// A row's call, in whose function inner() is made; what that said.
+template <class Inner>
+said within(const char* callback, const char* how, Inner&& inner) {
+  for (const inside_row& row : inside_rows()) {
+    if (row.callback != callback || row.how != how) continue;
+    scene all;
+    said heard;
+    bool ran = false;
+    meddling = [&] {
+      heard.status = inner(all);
+      velo_error_info record = VELO_ERROR_INFO_INIT;
+      velo_last_error(&record);
+      heard.argument = record.argument;
+      ran = true;
+    };
+    CHECK(row.run(all) == row.status);
+    CHECK(ran);
+    return heard;
+  }
+  FAIL("no such row");
+  return {};
+}
+
+velo_status allocate(velo_pool pool, std::uint64_t bytes) {
+  velo_pool_request request = VELO_POOL_REQUEST_INIT;
+  request.bytes = bytes;
+  void* memory = nullptr;
+  const velo_status status = velo_pool_allocate(pool, &request, &memory);
+  if (status == VELO_OK) velo_pool_free(pool, memory, bytes, nullptr);
+  return status;
+}
+
+}  // namespace
+
+TEST_CASE("a pressure function is not called by its own requests, which may find memory") {
+  const auto inner = [](std::uint64_t bytes) {
+    return within("velo_pool_pressure_fn", "by a pool",
+                  [bytes](scene& s) { return allocate(s.pool, bytes); });
+  };
+  CHECK(inner(64).status == VELO_OK);
+  CHECK(inner(too_much).status == VELO_ERR_STATE);
+  CHECK(inner(too_much).argument == "pool");
+}
+
+TEST_CASE("an event's function allocates from elsewhere, and may free") {
+  const said heard = within("velo_memory_event_fn", "of an adaptor", [](scene& s) -> velo_status {
+    velo_allocator through = VELO_ALLOCATOR_INIT;
+    must(velo_adaptor_allocator(s.adaptor, &through));
+    const velo_device cpu = {VELO_DEVICE_CPU, 0};
+    through.deallocate(through.user, std::aligned_alloc(64, 64), 64, &cpu, nullptr);
+    CHECK(through.allocate(through.user, 64, 64, &cpu, nullptr) == nullptr);
+    velo_error_info record = VELO_ERROR_INFO_INIT;
+    velo_last_error(&record);
+    return record.code;
+  });
+  CHECK(heard.status == VELO_ERR_STATE);
+}
+
+TEST_CASE("a pool's log function makes no calls of the pool that need its lock") {
+  const said heard =
+      within("velo_log_fn", "of a pool", [](scene& s) { return velo_pool_check(s.pool); });
+  CHECK(heard.status == VELO_ERR_STATE);
+  CHECK(heard.argument == "pool");
+}
+
+TEST_CASE("a log function that causes a line is not called again for it") {
+  const said heard = within("velo_log_fn", "of a context", [](scene& s) -> velo_status {
+    meddling = [] { FAIL("called for its own line"); };
+    velo_context_destroy(s.context);
+    meddling = nullptr;
+    return VELO_ERR_STATE;
+  });
+  CHECK(heard.argument == "context");
+}
+
+TEST_CASE("a reduction calls no collective of its group that would wait for its own") {
+  for (const char* how : {"inline", "queued", "planned"}) {
+    INFO(how);
+    const said heard = within("velo_reduce_fn", how,
+                              [](scene& s) { return velo_group_barrier(s.now, s.groups[0]); });
+    CHECK(heard.status == VELO_ERR_STATE);
+  }
+}
+
+TEST_CASE("work that has the context's turn waits for no queued work") {
+  const said heard = within("a foreign kernel", "inline", [](scene& s) -> velo_status {
+    static float y[4] = {1};
+    static const std::int64_t four[] = {4};
+    const velo_tensor x = {y, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, four, nullptr, 0};
+    velo_named_value value{};
+    value.name = "y";
+    value.value.kind = VELO_VALUE_TENSOR;
+    value.value.as.tensor = &x;
+    must(velo_op_call(s.queue, "of_host", &value, 1));  // waits for the turn
+    must(velo_event_record(s.event, s.queue));
+    CHECK(velo_event_synchronize(s.event, -1) == VELO_ERR_STATE);
+    return velo_stream_synchronize(s.queue);
+  });
+  CHECK(heard.status == VELO_ERR_STATE);
+}
+
+TEST_CASE("an allocator's functions make no calls of the recompute that allocates") {
+  static velo_recompute all = nullptr;
+  static velo_status heard = VELO_OK;
+  const velo_allocator asks = {
+      sizeof asks, 0, nullptr,
+      [](void*, std::uint64_t bytes, std::uint64_t, const velo_device*, void*) {
+        velo_recompute_stats stats = VELO_RECOMPUTE_STATS_INIT;
+        heard = velo_recompute_get_stats(all, &stats);
+        return std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+      },
+      [](void*, void* memory, std::uint64_t, const velo_device*, void*) { std::free(memory); }};
+  velo_recompute_desc desc = VELO_RECOMPUTE_DESC_INIT;
+  desc.allocator = &asks;
+  REQUIRE(velo_recompute_create(&desc, &all) == VELO_OK);
+  const std::uint64_t bytes[] = {64};
+  velo_recompute_region region = VELO_RECOMPUTE_REGION_INIT;
+  region.name = "region";
+  region.restore = [](void*, const velo_recompute_call*) -> velo_status { return VELO_OK; };
+  region.output_bytes = bytes;
+  region.output_count = 1;
+  std::int64_t index = -1;
+  CHECK(velo_recompute_add(all, &region, nullptr, &index) == VELO_OK);
+  CHECK(heard == VELO_ERR_STATE);
+  velo_recompute_destroy(all);
+}
