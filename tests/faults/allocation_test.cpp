@@ -1,5 +1,5 @@
-// Memory running out in every function of the API: the n-th allocation of a call fails, by itself
-// or with all that follow, for n = 1, 2, .. until a call asks for fewer. Each time the status is
+// Memory running out in every function of the API: the n-th allocation of a call fails, by itself,
+// with all that follow or with each n-th, for n = 1, 2, .. until a call asks for fewer. Each time the status is
 // VELO_ERR_MEMORY, the same call then succeeds as if nothing had been, and nothing is lost.
 //
 // A program of its own, because it stands in for malloc: it counts blocks, and fails on demand, for
@@ -16,9 +16,10 @@
 
 namespace {
 
-enum class shape { never, once, from_then_on };
+enum class shape { never, once, from_then_on, each };
 std::atomic<shape> failing{shape::never};
 std::atomic<int> remaining{0};  // allocations until the one that fails
+std::atomic<int> period{0};     // between those that fail
 std::atomic<bool> failed{false};
 std::atomic<std::int64_t> blocks{0};
 
@@ -27,6 +28,7 @@ bool fails_now() {
   if (how == shape::never) return false;
   const int left = remaining.fetch_sub(1);
   if (left > 1 || (left < 1 && how == shape::once)) return false;
+  if (how == shape::each) remaining = period.load();
   failed = true;
   errno = ENOMEM;
   return true;
@@ -105,7 +107,7 @@ struct outcome {
 outcome round_of(const entry& row, shape how, int n) {
   world w(&host);
   row.begin(w);
-  remaining = n;
+  remaining = period = n;
   failed = false;
   failing = how;
   outcome seen{row.call(w), VELO_OK, false, ""};
@@ -170,10 +172,13 @@ TEST_CASE("an allocation that fails is a status in every function, changes and l
       INFO(row.name);
       REQUIRE(first.status == VELO_OK);
     }
-    for (const shape how : {shape::once, shape::from_then_on}) {
+    for (const shape how : {shape::once, shape::from_then_on, shape::each}) {
       bool more = true;
       for (int n = 1; more; ++n) {
-        INFO(row.name << ", allocation " << n << (how == shape::once ? "" : " and all later"));
+        INFO(row.name << ", allocation " << n
+                      << (how == shape::once   ? ""
+                          : how == shape::each ? " and each as many later"
+                                               : " and all later"));
         const std::int64_t before = blocks, bytes = host_bytes;
         const outcome seen = round_of(row, how, n);
         const std::int64_t lost = blocks - before;
