@@ -3,9 +3,11 @@
 
 #include <dlfcn.h>
 
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "core/failure.hpp"
 #include "core/memory.hpp"
@@ -16,8 +18,12 @@ std::shared_ptr<const library> library::open(const char* path, const char* argum
   if (path != nullptr && *path == 0)  // to the loader the process itself, as NULL is
     fail(VELO_ERR_ARGUMENT, argument, "the path of a library", "an empty text");
   const auto made = std::make_shared<library>(nullptr);
-  made->loaded_ = again_with_memory([&] { return dlopen(path, RTLD_NOW | RTLD_LOCAL); });
+  made->loaded_ = again_with_memory([&] {
+    errno = 0;
+    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+  });
   if (made->loaded_ == nullptr) {
+    if (errno == ENOMEM) throw std::bad_alloc();
     const char* message = dlerror();
     fail(VELO_ERR_IO, argument, "a library the loader can open", text("\"%s\"", path),
          message == nullptr ? "" : message);
