@@ -33,7 +33,9 @@ enum {
 };
 
 /* Told of each call after it was made, a free before it is. stream is the velo_stream the memory is
- * for, or NULL. Returns 0 but for VELO_MEMORY_FAILED. Called from any thread. */
+ * for, or NULL. Returns 0 but for VELO_MEMORY_FAILED. Called from any thread. In use meanwhile
+ * (types.h): the adaptor. Allocating through it gives NULL, with VELO_ERR_STATE in the record;
+ * freeing works. */
 typedef int32_t (*velo_memory_event_fn)(void* user, velo_memory_event event, void* memory,
                                         uint64_t bytes, void* stream);
 
@@ -57,7 +59,8 @@ typedef struct velo_adaptor_desc {
  * ARGUMENT (kind), UNSUPPORTED (a field of newer headers), IO (path), MEMORY. */
 VELO_API velo_status velo_adaptor_create(const velo_adaptor_desc* desc, velo_adaptor* adaptor);
 
-/* Ends an adaptor, and writes what is left of its trace. NULL is ignored.
+/* Ends an adaptor, and writes what is left of its trace. NULL is ignored, and so is (with a log
+ * line) a call from inside one through it (types.h).
  * Thread class: per-handle. */
 VELO_API void velo_adaptor_destroy(velo_adaptor adaptor);
 

@@ -33,7 +33,7 @@ VELO_BEGIN_C
 /* Where velo gets memory. Both functions may be called from any thread; alignment is a power of two
  * >= 64. allocate returns NULL on failure. device lives until the call returns; stream is the
  * velo_stream the memory is for, or NULL. An exception of allocate is VELO_ERR_FOREIGN, bad_alloc
- * VELO_ERR_MEMORY; one of deallocate is ignored. */
+ * VELO_ERR_MEMORY; one of deallocate is ignored. In use meanwhile (types.h): what allocates. */
 typedef struct velo_allocator {
   uint32_t struct_size;
   uint32_t reserved;
@@ -49,7 +49,7 @@ typedef struct velo_allocator {
 
 /* The host's threads. run calls task(task_user, i) for every i in [0, tasks), possibly at once on
  * `threads` threads, and returns when all are done. Calls do not nest. An exception, thrown when no
- * task is running any more, is VELO_ERR_FOREIGN. */
+ * task is running any more, is VELO_ERR_FOREIGN. In use meanwhile (types.h): what the work uses. */
 typedef struct velo_parallel_for {
   uint32_t struct_size;
   int32_t threads; /* how many tasks may run at once, >= 1 */
@@ -71,7 +71,9 @@ enum {
 };
 
 /* Receives log lines: component ("context", "norm"), and one UTF-8 line without its end. Called
- * from any thread. */
+ * from any thread. In use meanwhile (types.h): the context or pool whose line it is. A line that
+ * the function itself causes goes to stderr. Inside a pool's, calls of the pool may return
+ * VELO_ERR_STATE. */
 typedef void (*velo_log_fn)(void* user, velo_log_level level, const char* component,
                             const char* line);
 
@@ -98,7 +100,7 @@ VELO_API velo_status velo_context_create(const velo_context_desc* desc, velo_con
 
 /* Waits for the context's streams, stops its threads and frees what it owns. Streams, events,
  * packs, kernels, closures, swaps, groups and executors of the context become destroyed handles.
- * NULL is ignored, and so is (with a log line) a call from inside the context's own work.
+ * NULL is ignored, and so is (with a log line) a call from inside one that uses it (types.h).
  * Thread class: per-handle; no other call may use the context at the same time. */
 VELO_API void velo_context_destroy(velo_context context);
 

@@ -48,7 +48,11 @@ enum {
   VELO_EXECUTOR_TENSORS = 16 /* the most that cross between two stages at once */
 };
 
-/* Gives `size` bytes to a rank; when it returns they may be overwritten. It must not wait for the
+/* The functions of a link and of an executor are called inside of velo_executor_run,
+ * velo_executor_settle, velo_executor_cancel or velo_executor_get_timeline. In use meanwhile
+ * (types.h): the executor, the stream of the run, and the mailbox or group whose link it has.
+ *
+ * Gives `size` bytes to a rank; when it returns they may be overwritten. It must not wait for the
  * other rank, unless the link says so, or rows have SEND and RECV. */
 typedef velo_status (*velo_link_send_fn)(void* user, int32_t to, const void* bytes, uint64_t size);
 
@@ -243,20 +247,21 @@ typedef struct velo_executor_desc {
  * Thread class: any. Errors: NULL, ARGUMENT (ranks: 1 to 256; timeout_ns: 1 or more), MEMORY. */
 VELO_API velo_status velo_mailbox_create(int32_t ranks, int64_t timeout_ns, velo_mailbox* mailbox);
 
-/* Ends a mailbox and its links; no run over them may be under way. NULL is ignored.
+/* Ends a mailbox: functions of its links return VELO_ERR_HANDLE. No run over them may be under way
+ * on another thread. NULL is ignored, and so is (with a log line) a call from inside such a run
+ * (types.h).
  * Thread class: per-handle. */
 VELO_API void velo_mailbox_destroy(velo_mailbox mailbox);
 
-/* The link of a rank, valid until the mailbox is destroyed. link: receives it, at most
- * link->struct_size bytes.
+/* The link of a rank. link: receives it, at most link->struct_size bytes.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such rank), STATE. */
 VELO_API velo_status velo_mailbox_get_link(velo_mailbox mailbox, int32_t rank, velo_link* link);
 
-/* The link of a group's rank, valid until the group is destroyed: its messages are those of the group,
- * which ends when a run fails. The group's ranks are the schedule's. Where ranks share memory (LOCAL,
- * SHM) it starts sends, and each rank lends up to 32 times the group's buffer, at most 256 MiB, to those
- * who receive: messages of 16 KiB and more that find room there are copied once, others twice. link:
- * receives it, at most link->struct_size bytes.
+/* The link of a group's rank. Its messages are those of the group, which ends when a run fails;
+ * once it is destroyed they are VELO_ERR_HANDLE. The group's ranks are the schedule's. Where ranks
+ * share memory (LOCAL, SHM) it starts sends, and each rank lends up to 32 times the group's buffer,
+ * at most 256 MiB, to those who receive: messages of 16 KiB and more that find room there are
+ * copied once, others twice. link: receives it, at most link->struct_size bytes.
  * Thread class: any. Errors: NULL, HANDLE, STRUCT, STATE. */
 VELO_API velo_status velo_group_get_link(velo_group group, velo_link* link);
 
@@ -269,7 +274,8 @@ VELO_API velo_status velo_group_get_link(velo_group group, velo_link* link);
 VELO_API velo_status velo_executor_create(velo_context context, velo_schedule schedule,
                                           const velo_executor_desc* desc, velo_executor* executor);
 
-/* Ends an executor. NULL is ignored, and so is (with a log line) a call while it runs.
+/* Ends an executor. NULL is ignored, and so is (with a log line) a call while it runs, or from
+ * inside one that uses it (types.h).
  * Thread class: per-handle. */
 VELO_API void velo_executor_destroy(velo_executor executor);
 

@@ -58,11 +58,12 @@ enum {
   VELO_REDUCE_CUSTOM = 4 /* what a function makes of them */
 };
 
-/* Combines `count` elements of the next rank with what those before it gave, into the same place; it is
+/* Combines `count` elements of the next rank with what those before it gave, into the same place. It is
  * called rank after rank, the first rank's elements being there already; over several hosts for the ranks
  * of each, and then for the hosts' results, so it must be associative. Elements of a tensor come in
  * several calls, all on the thread that carries out the collective, and some of them on other ranks
- * alone, which pass on the result. It must call no collective. velo calls it itself over MPI and a host's
+ * alone, which pass on the result. A collective of the group that it calls on an inline stream is
+ * VELO_ERR_STATE. In use meanwhile (types.h): stream and group. velo calls it itself over MPI and a host's
  * functions, too, with what this rank handed over as `user`. All ranks of a group hand over functions
  * that do the same, which nothing checks. One that cannot go on calls velo_group_abort. */
 typedef void (*velo_reduce_fn)(void* user, const void* next, void* total, int64_t count,
@@ -194,7 +195,7 @@ VELO_API velo_status velo_group_shrink(velo_group group, const velo_group_desc* 
 
 /* Finishes the rank's collectives that were called, each within its deadline, and leaves the group.
  * NULL is ignored, and so is (with a log line) a call from the work of a stream that has collectives
- * of the group queued.
+ * of the group queued, or from inside one that uses the group (types.h).
  * Thread class: per-handle. */
 VELO_API void velo_group_destroy(velo_group group);
 

@@ -9,10 +9,11 @@
  * least or largest elements, of one dtype without a scale.
  *
  * Calls. The functions are called one at a time, on a thread of the group's own, with memory of the
- * group's own. They are collective: all ranks make the same calls in the same order, but for send and
- * receive. Each returns the bytes that it sent (send), or put into `data` or `out`; anything else is a
- * failure: fewer bytes, a negative number of the host's, an exception. It says in call->why what
- * happened, if it can.
+ * group's own. They are collective: all ranks make the same calls in the same order, but for send
+ * and receive. Each returns the bytes that it sent (send), or put into `data` or `out`; anything
+ * else is a failure: fewer bytes, a negative number of the host's, an exception. It says in
+ * call->why what happened, if it can. In use meanwhile (types.h), though the thread is another one:
+ * what the call of velo that waits for the function uses.
  *
  * Faults. A function is to return within call->timeout_ns. When it fails, or a tenth of a second later
  * has not returned, the group has ended with VELO_ERR_PEER, and the record's cause names the function

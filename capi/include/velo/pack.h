@@ -32,7 +32,8 @@ typedef struct velo_pack_desc {
 VELO_API velo_status velo_pack_create(velo_context context, const velo_pack_desc* desc,
                                       velo_pack* pack);
 
-/* Frees a pack; NULL is ignored. No queued call may still use it.
+/* Frees a pack; NULL is ignored, and so is (with a log line) a call from inside one that uses it
+ * (types.h). Queued calls that use it fail with VELO_ERR_HANDLE; none may be running.
  * Thread class: per-handle. */
 VELO_API void velo_pack_destroy(velo_pack pack);
 

@@ -75,6 +75,8 @@ typedef struct velo_plugin_desc {
 #define VELO_PLUGIN_DESC_INIT \
   { sizeof(velo_plugin_desc), VELO_TARGET_ABI, 0, 0, 0 }
 
+/* What a plugin library exports under the name velo_plugin_query. In use meanwhile (types.h): the
+ * context. */
 typedef velo_status (*velo_plugin_query_fn)(uint32_t host_abi, const velo_plugin_desc** desc);
 
 /* Opens a plugin library and registers all its kernels in the context, or none. They live until the
@@ -104,7 +106,8 @@ VELO_API velo_status velo_kernel_list(velo_context context, char* buffer, uint64
 VELO_API velo_status velo_closure_create(velo_stream stream, const char* op, const char* fields,
                                          void** function, velo_closure* closure);
 
-/* Frees the function pointer, which must not be running. NULL is ignored.
+/* Frees the function pointer, which must not be running on another thread. NULL is ignored, and so is
+ * (with a log line) a call from inside it (types.h).
  * Thread class: per-handle. */
 VELO_API void velo_closure_destroy(velo_closure closure);
 

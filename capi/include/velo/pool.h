@@ -73,8 +73,9 @@ enum {
 
 /* Called when a request of `bytes` finds no memory within the limit: 1 = some was freed or trimmed,
  * try again; 0 = let the request fail. After 16 answers of 1 in a row in which no block of the pool
- * was freed it fails, too. The callback may call the pool, but must not allocate from it. Called
- * from the thread that allocates; an exception or another answer is VELO_ERR_FOREIGN. */
+ * was freed it fails, too. The callback may call the pool; a request of its own that finds no
+ * memory is VELO_ERR_STATE. In use meanwhile (types.h): the pool, and what allocates. Called from
+ * the thread that allocates; an exception or another answer is VELO_ERR_FOREIGN. */
 typedef int32_t (*velo_pool_pressure_fn)(void* user, uint64_t bytes);
 
 typedef struct velo_pool_desc {
@@ -112,7 +113,8 @@ typedef struct velo_pool_request {
 VELO_API velo_status velo_pool_create(const velo_pool_desc* desc, velo_pool* pool);
 
 /* Gives all memory and addresses back to the system, but those of blocks in use: these stay mapped,
- * and a line goes to the log. NULL is ignored. No thread that has used the pool may end meanwhile.
+ * and a line goes to the log. NULL is ignored, and so is (with a log line) a call from inside one
+ * that uses the pool (types.h). No thread that has used the pool may end meanwhile.
  * Thread class: per-handle. */
 VELO_API void velo_pool_destroy(velo_pool pool);
 

@@ -221,7 +221,9 @@ typedef struct velo_recompute_call {
   { sizeof(velo_recompute_call), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills the outputs of a region as its forward pass did. Anything but VELO_OK fails the call that
- * needed it with VELO_ERR_FOREIGN, which names the region; it stays released then. */
+ * needed it with VELO_ERR_FOREIGN, which names the region; it stays released then. In use meanwhile
+ * (types.h): the velo_recompute. From inside its allocator's functions every call of it is
+ * VELO_ERR_STATE. */
 typedef velo_status (*velo_recompute_fn)(void* user, const velo_recompute_call* call);
 
 typedef struct velo_recompute_input {

@@ -26,14 +26,15 @@ VELO_BEGIN_C
 VELO_API velo_status velo_stream_create(velo_context context, velo_stream* stream);
 
 /* Finishes the queued work, then frees the stream. NULL is ignored, and so are (with a log line)
- * the inline stream and a call from the stream's own work.
+ * the inline stream and a call from inside its own work, or work that others wait for (types.h).
  * Thread class: per-handle. */
 VELO_API void velo_stream_destroy(velo_stream stream);
 
 /* Waits until all work queued so far is done and returns the first failure the stream holds, if
  * any; the codes behind STATE are such failures.
- * Thread class: any. Errors: NULL, HANDLE, STATE (called by the stream's own work), ARGUMENT (an
- * index out of its range), MEMORY, IO, PEER, FOREIGN, INTERNAL. */
+ * Thread class: any. Errors: NULL, HANDLE, STATE (called by the stream's own work; while it is not
+ * done, by work that it waits for), ARGUMENT (an index out of its range), MEMORY, IO, PEER,
+ * FOREIGN, INTERNAL. */
 VELO_API velo_status velo_stream_synchronize(velo_stream stream);
 
 /* *done = 1 when no work is queued or running, else 0.
@@ -62,7 +63,8 @@ VELO_API void velo_event_destroy(velo_event event);
 VELO_API velo_status velo_event_record(velo_event event, velo_stream stream);
 
 /* Waits on the calling thread until the recorded point has passed. timeout_ns < 0 waits for ever.
- * Thread class: any. Errors: NULL, HANDLE, STATE (never recorded), TIMEOUT. */
+ * Thread class: any. Errors: NULL, HANDLE, STATE (never recorded; for ever, by work that the
+ * event's stream may wait for), TIMEOUT. */
 VELO_API velo_status velo_event_synchronize(velo_event event, int64_t timeout_ns);
 
 /* *done = 1 when the recorded point has passed, else 0.

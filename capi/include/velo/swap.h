@@ -110,7 +110,8 @@ typedef struct velo_swap_object {
 /* Updates a slice of several objects in place. user: as given. offset, bytes: the slice, counted in
  * every object from its start. slices: of each object, in the order of the call, where its slice is
  * now, aligned to 64 bytes. 0 = go on; anything else ends the update with VELO_ERR_FOREIGN, as an
- * exception does. It may call velo, but not with these objects. */
+ * exception does. It may call velo, but not with these objects. In use meanwhile (types.h): the
+ * swap. */
 typedef int32_t (*velo_swap_update_fn)(void* user, uint64_t offset, uint64_t bytes,
                                        void* const* slices);
 
@@ -122,8 +123,9 @@ typedef int32_t (*velo_swap_update_fn)(void* user, uint64_t offset, uint64_t byt
 VELO_API velo_status velo_swap_create(velo_context context, const velo_swap_desc* desc,
                                       velo_swap* swap);
 
-/* Finishes what is queued and ends the swap with all its objects; what was out is lost. Its context's
- * end ends it, too. NULL is ignored, and so is (with a log line) a call while velo_swap_update runs.
+/* Finishes what is queued and ends the swap with all its objects; what was out is lost. Its
+ * context's end ends it, too. NULL is ignored, and so is (with a log line) a call while
+ * velo_swap_update runs, or from inside one that uses the swap (types.h).
  * Thread class: per-handle. */
 VELO_API void velo_swap_destroy(velo_swap swap);
 

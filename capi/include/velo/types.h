@@ -23,6 +23,16 @@
  * refused with VELO_ERR_HANDLE, for as long as the process lives; with any other pointer value
  * behavior is undefined. Destroy calls, which return nothing, ignore what they refuse, and warn the
  * log sink of the context it belongs or belonged to while that lives.
+ *
+ * Inside. A function of the host (an allocator, a log function, a reduction, an executor's function
+ * ..) runs inside the call of velo that needs it, which goes on when the function returns. Until
+ * then these objects are in use: those that the call was given, the stream or swap whose queued
+ * work it is, an executor's mailbox or group, a pool or adaptor that asks, and the contexts of all
+ * of these. From inside, destroy calls refuse objects in use, with VELO_ERR_STATE in the record;
+ * anything else may be destroyed. They also refuse a stream, swap or group of a context from inside
+ * its work that computes, and from inside a collective: such an object ends when its queued work
+ * has, which would wait for the call around it. A call that returns a status, and would wait for
+ * the call around it or call the same function again, returns VELO_ERR_STATE.
  */
 #ifndef VELO_TYPES_H
 #define VELO_TYPES_H
