@@ -1,6 +1,7 @@
 // The grammar of RFC 8259, a function for each rule that nests or repeats.
 #include "core/json_syntax.hpp"
 
+#include <cstdlib>
 #include <cstring>
 
 namespace velo::core {
@@ -70,12 +71,27 @@ class checker {
       if (*at_ != '\\') continue;
       ++at_;
       if (*at_ == 0 || std::strchr("\"\\/bfnrtu", *at_) == nullptr) return false;
-      if (*at_ != 'u') continue;
-      if (std::strspn(at_ + 1, "0123456789abcdefABCDEF") < 4) return false;
-      at_ += 4;
+      if (*at_ == 'u' && !character()) return false;
     }
     ++at_;
     return true;
+  }
+  // From the u of an escape to its last digit; of a pair, those of both.
+  bool character() {
+    const int first = hexadecimal();
+    if (first < 0 || is_low(first)) return false;
+    if (first < 0xd800 || first > 0xdfff) return true;
+    if (at_[1] != '\\' || at_[2] != 'u') return false;
+    at_ += 2;
+    return is_low(hexadecimal());
+  }
+  static bool is_low(int code) { return code >= 0xdc00 && code <= 0xdfff; }
+  int hexadecimal() {
+    if (std::strspn(at_ + 1, "0123456789abcdefABCDEF") < 4) return -1;
+    char digits[5] = {};
+    std::memcpy(digits, at_ + 1, 4);
+    at_ += 4;
+    return static_cast<int>(std::strtol(digits, nullptr, 16));
   }
 
   bool number() {

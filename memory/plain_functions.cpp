@@ -16,7 +16,9 @@ core::signature shape_of(core::passing result, std::initializer_list<core::passi
 
 // Looks at the pool's handle as the other entries do, which a child of a fork is refused.
 pool& pool_of(void* of) {
-  return core::resolve<pool>(core::handle_of(*static_cast<pool*>(of)), "pool");
+  auto& found = core::resolve<pool>(core::handle_of(*static_cast<pool*>(of)), "pool");
+  found.require_not_logging();
+  return found;
 }
 
 core::word allocate(void* of, const core::word* words) noexcept {

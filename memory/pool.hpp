@@ -102,9 +102,10 @@ class pool {
 
   std::uint64_t trim(std::uint64_t keep) noexcept;  // until so many free bytes are left; let go
   void set_limit(std::uint64_t bytes) noexcept;
-  // The caller is the log function, called with the lock: no other call of the pool is possible.
-  bool logs_here() const noexcept {
-    return logging_.load(std::memory_order_relaxed) == pthread_self();
+  // Throws STATE in the log function, which is called with the lock.
+  void require_not_logging() const {
+    if (__builtin_expect(logging_.load(std::memory_order_relaxed) == pthread_self(), 0))
+      refuse_in_log();
   }
   void check() const;  // throws ARGUMENT naming the first damaged block
   void fill(velo_pool_stats& stats) noexcept;
@@ -177,6 +178,7 @@ class pool {
   }
   bool free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, core::stream* on,
                    velo_stream handle);
+  [[noreturn]] __attribute__((cold)) static void refuse_in_log();
   [[noreturn]] void refuse(const void* memory, const block* found) const;  // with the lock
   void check_block(const block& b, std::uint64_t bytes) const;
   void retire(block& b) noexcept;

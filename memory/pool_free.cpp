@@ -26,6 +26,10 @@ void pool::report(velo_log_level level, const char* line) const noexcept {
   logging_.store(0, std::memory_order_relaxed);
 }
 
+void pool::refuse_in_log() {
+  fail(VELO_ERR_STATE, "pool", "a call from outside of the pool's log function", "one from within");
+}
+
 bool pool::free(void* memory, std::uint64_t bytes, velo_stream stream) {
   core::stream* on = queued_stream(stream, "stream");
   thread_cache* mine = cache_here();

@@ -156,8 +156,9 @@ void deallocate_for_context(void* user, void* memory, uint64_t bytes, const velo
       "velo_allocator.deallocate",
       [&] {
         if (memory == nullptr) return;
-        free_in(handle, core::resolve<memory::pool>(handle, "user"), memory, bytes,
-                static_cast<velo_stream>(stream));
+        auto& from = core::resolve<memory::pool>(handle, "user");
+        from.require_not_logging();
+        free_in(handle, from, memory, bytes, static_cast<velo_stream>(stream));
       },
       core::of_operator{});
 }

@@ -12,9 +12,7 @@ __attribute__((always_inline)) inline memory::pool& pool_of(velo_pool handle) {
   auto& found = core::resolve<memory::pool>(handle, "pool");
   if (__builtin_expect(found.is_closed(), 0))
     core::fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
-  if (__builtin_expect(found.logs_here(), 0))
-    core::fail(VELO_ERR_STATE, "pool", "a call from outside of the pool's log function",
-               "one from within");
+  found.require_not_logging();
   return found;
 }
 

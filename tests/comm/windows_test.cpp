@@ -312,6 +312,20 @@ TEST_CASE("a pool that is not shared, or is no pool, makes no group") {
   CHECK(one.value == VELO_ERR_HANDLE);
 }
 
+TEST_CASE("addresses of a pool that was destroyed are no place in its file") {
+  velo_pool_desc desc = VELO_POOL_DESC_INIT;
+  desc.kind = VELO_POOL_SHARED;
+  velo_pool pool = nullptr;
+  REQUIRE(velo_pool_create(&desc, &pool) == VELO_OK);
+  static const char bytes[4096] = {};
+  auto own = std::make_shared<velo::comm::lent_files>();
+  own->push_back({velo::comm::descriptor(), bytes, sizeof bytes, pool});
+  const velo::comm::windows all(own, {});
+  CHECK(all.find(bytes, 64) != velo::comm::windows::nowhere);
+  velo_pool_destroy(pool);
+  CHECK(all.find(bytes, 64) == velo::comm::windows::nowhere);
+}
+
 TEST_CASE("a window grows with what is read through it, and places outside of a file are none") {
   using velo::comm::descriptor;
   using velo::comm::windows;
