@@ -25,21 +25,17 @@ enum class part : std::uintptr_t {
 
 class inside_scope {
  public:
-  inside_scope() noexcept : before_(here.count) { ++here.open; }
-  inside_scope(const void* handle, part how) noexcept : inside_scope() { note(handle, how); }
+  inside_scope() noexcept : of_(here), before_(of_.count) { ++of_.open; }
+  inside_scope(const void* handle, part how) noexcept : inside_scope() { note(of_, handle, how); }
   ~inside_scope() {
-    here.count = before_;
-    --here.open;
+    of_.count = before_;
+    --of_.open;
   }
   inside_scope(const inside_scope&) = delete;
   inside_scope& operator=(const inside_scope&) = delete;
 
   // For the innermost scope; nothing where none is open or the handle is nullptr.
-  static void note(const void* handle, part how) noexcept {
-    if (here.open == 0 || handle == nullptr) return;
-    if (here.count < most) here.notes[here.count] = word_of(handle, how);
-    ++here.count;
-  }
+  static void note(const void* handle, part how) noexcept { note(here, handle, how); }
 
   // The notes of a thread, for another one that carries out its call.
   static constexpr std::uint32_t most = 32;
@@ -60,8 +56,15 @@ class inside_scope {
     return reinterpret_cast<std::uintptr_t>(handle) | static_cast<std::uintptr_t>(how);
   }
 
+  static void note(list& of, const void* handle, part how) noexcept {
+    if (of.open == 0 || handle == nullptr) return;
+    if (of.count < most) of.notes[of.count] = word_of(handle, how);
+    ++of.count;
+  }
+
   static __thread list here;
 
+  list& of_;  // the thread's, found once
   const std::uint32_t before_;
 };
 

@@ -235,7 +235,7 @@ TEST_CASE("points are used again once nobody holds them") {
 TEST_CASE("a lane beside the streams is ordered with them by points") {
   made_context made;
   stream& compute = made.queue();
-  lane beside(made.owner, made.now(), "velo/test");
+  lane beside(made.owner, made.now(), nullptr, "velo/test");
   const auto back = std::make_shared<point>();
   point peer;
   std::string order;
