@@ -81,7 +81,12 @@ velo_status velo_context_create(const velo_context_desc* desc, velo_context* con
 }
 
 void velo_context_destroy(velo_context context) {
-  capi::destroy<core::context>("velo_context_destroy", context, "context");
+  capi::destroy<core::context>(
+      "velo_context_destroy", context, "context", [](const core::context& given) {
+        if (given.working_here())
+          fail(VELO_ERR_STATE, "context", "a call from outside of the context's work",
+               "one from within");
+      });
 }
 
 velo_status velo_context_stream(velo_context context, velo_stream* stream) {

@@ -9,7 +9,6 @@
 #include <string>
 #include <thread>
 
-#include "core/inside.hpp"
 #include "core/stream.hpp"
 #include "tests/core/fails.hpp"
 
@@ -164,7 +163,6 @@ TEST_CASE("work that waits may compute, and may not destroy its context") {
   const velo_context handle = handle_of(made.owner);
   bool working_outside = made.owner.working_here(), working_inside = false;
   int computed = 0;
-  const inside_scope entry(handle, part::given);  // as an entry notes what it is given
   made.now().run_waiting([&](execution& on) {
     working_inside = on.context.working_here();
     on.stream.run_inline([&](execution&) { ++computed; });
