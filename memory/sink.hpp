@@ -7,6 +7,8 @@
 #include <memory>
 #include <string>
 
+#include "core/new_file.hpp"
+
 namespace velo::memory {
 
 class sink {
@@ -59,22 +61,20 @@ class buffer_sink final : public sink {
   std::uint64_t written_ = 0;
 };
 
-// Writes beside the path under a name of its own, readable by the owner alone, and takes the path's
-// place when all is there. A failure leaves what was at the path before. Refuses a path where
-// something else than an ordinary file lies, a symbolic link too. Throws IO.
+// To a file that is there whole or not at all (core/new_file.hpp). Throws IO.
 class file_sink final : public sink {
  public:
-  explicit file_sink(const char* path);
-  ~file_sink() override;
+  explicit file_sink(const char* path) : file_(path, "path") {}
 
-  void finish();
+  void finish() {
+    empty();
+    file_.finish();
+  }
 
  private:
-  void write(const char* bytes, std::size_t count) override;
-  [[noreturn]] void refuse(const char* what, int error) const;
+  void write(const char* bytes, std::size_t count) override { file_.write(bytes, count); }
 
-  std::string path_, written_as_;
-  int file_ = -1;
+  core::new_file file_;
 };
 
 }  // namespace velo::memory

@@ -20,7 +20,7 @@
  * the rest stays. Build it against an installed velo with:
  * cc pipeline.c $(pkg-config --cflags --libs velo) -pthread
  */
-#define _POSIX_C_SOURCE 200809L /* clock_gettime */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime, mkstemp */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -254,15 +254,20 @@ static int together(void) {
 
 static int save(velo_timeline from, velo_timeline_format format, const char* folder,
                 const char* name) {
-  char path[4096], *text;
+  char path[4096], beside[4104], *text;
   uint64_t size;
   FILE* file;
+  int made;
   snprintf(path, sizeof path, "%s/%s", folder, name);
+  snprintf(beside, sizeof beside, "%s.XXXXXX", path);
   TRY(velo_timeline_write(from, format, NULL, 0, &size));
   if ((text = malloc(size)) == NULL) abort();
   TRY(velo_timeline_write(from, format, text, size, NULL));
-  file = fopen(path, "w");
-  if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0) return perror(path), 1;
+  /* A new file takes the place of an older one, and never writes through a link. */
+  if ((made = mkstemp(beside)) < 0) return perror(beside), 1;
+  file = fdopen(made, "w");
+  if (file == NULL || fputs(text, file) < 0 || fclose(file) != 0 || rename(beside, path) != 0)
+    return perror(path), remove(beside), 1;
   free(text);
   return printf("%s\n", path) < 0;
 }

@@ -107,7 +107,7 @@ std::string beginning_if_any(const std::string& path, std::size_t most) {
 
 durable_file::durable_file(std::string path)
     : path_(std::move(path)),
-      file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666)) {
+      file_(::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600)) {
   if (file_.get() < 0) refused(path_, "create");
 }
 

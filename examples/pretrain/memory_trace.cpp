@@ -2,7 +2,9 @@
 #include "memory_trace.hpp"
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <stdexcept>
 
 #include "failure.hpp"
 #include "file.hpp"
@@ -14,27 +16,31 @@ constexpr const char* header = "Thread,Time,Action,Pointer,Size,Stream";
 
 }  // namespace
 
-memory_trace::memory_trace(const std::string& path) : file_(nullptr, std::fclose), path_(path) {
+memory_trace::memory_trace(const std::string& path) : path_(path) {
   const std::string first_line = std::string(header) + '\n';
   const std::string before = beginning_if_any(path, first_line.size());
   if (!before.empty() && before != first_line)
     fail("%s: exists and is not a trace of memory; it is left as it is", path.c_str());
-  file_.reset(std::fopen(path.c_str(), "we"));
-  if (!file_) fail("%s: cannot write the trace: %s", path.c_str(), std::strerror(errno));
-  std::fprintf(file_.get(), "%s\n", header);
+  try {
+    file_ = std::make_unique<examples::new_file>(path);
+    std::fputs(first_line.c_str(), file_->stream());
+    file_->put_in_place();
+  } catch (const std::runtime_error& reason) {
+    fail("%s: cannot write the trace: %s", path.c_str(), reason.what());
+  }
 }
 
 void memory_trace::add(const char* action, const void* memory, std::int64_t bytes) {
   const std::lock_guard<std::mutex> lock(lock_);
   if (!file_) return;
-  std::fprintf(file_.get(), "1,%lld,%s,%p,%lld,0\n", time_++, action, memory,
+  std::fprintf(file_->stream(), "1,%lld,%s,%p,%lld,0\n", time_++, action, memory,
                static_cast<long long>(bytes));
 }
 
 std::string memory_trace::finish() {
   const std::lock_guard<std::mutex> lock(lock_);
   if (!file_) return "";
-  const bool whole = std::fflush(file_.get()) == 0 && !std::ferror(file_.get());
+  const bool whole = std::fflush(file_->stream()) == 0 && !std::ferror(file_->stream());
   const std::string why = whole ? "" : path_ + ": cannot write the trace: " + std::strerror(errno);
   file_.reset();
   return why;

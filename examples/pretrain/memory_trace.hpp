@@ -5,10 +5,11 @@
 // write that fails ends the trace, and the run goes on; its exit code tells.
 #pragma once
 
-#include <cstdio>
 #include <memory>
 #include <mutex>
 #include <string>
+
+#include "examples/new_file.hpp"
 
 namespace pretrain {
 
@@ -23,7 +24,7 @@ class memory_trace {
 
  private:
   std::mutex lock_;  // packs and scratch may be any thread's
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  std::unique_ptr<examples::new_file> file_;
   std::string path_;
   long long time_ = 0;
 };

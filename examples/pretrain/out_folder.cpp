@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -29,10 +30,14 @@ out_folder::out_folder(const std::string& path) : path_(path) {
 
 void out_folder::lock() {
   const std::string name = path_ + "/.lock";
-  lock_ = descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666));
+  lock_ = descriptor(::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (lock_.get() < 0 && errno == ELOOP)
     fail("%s: exists and is no regular file; the run's lock is to be there", name.c_str());
   if (lock_.get() < 0) fail("%s: cannot create: %s", name.c_str(), std::strerror(errno));
+  struct stat there {};
+  if (::fstat(lock_.get(), &there) != 0 || !S_ISREG(there.st_mode) || there.st_nlink > 1)
+    fail("%s: exists and is no regular file of one name; the run's lock is to be there",
+         name.c_str());
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) fail("%s: cannot lock: %s", name.c_str(), std::strerror(errno));
     const std::string process = read_whole_file(name);

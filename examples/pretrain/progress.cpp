@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <stdexcept>
 
 #include "failure.hpp"
 #include "file.hpp"
@@ -96,7 +97,7 @@ std::string row(std::int64_t steps, const step_report& r, const step_work& work,
 
 progress::progress(console& to, const step_range& range, const step_work& work,
                    const std::string& log)
-    : console_(to), range_(range), work_(work), log_path_(log), log_(nullptr, std::fclose) {
+    : console_(to), range_(range), work_(work), log_path_(log) {
   if (!log.empty()) open_log();
 }
 
@@ -106,6 +107,11 @@ void progress::open_log() {
   std::string kept, line;
   if (const std::string before = beginning_if_any(log_path_, 2); !before.empty() && before != "{\"")
     fail("%s: exists and is not a log; it is left as it is", log_path_.c_str());
+  try {
+    log_ = std::make_unique<examples::new_file>(log_path_);
+  } catch (const std::runtime_error& reason) {
+    fail("%s: cannot write the log: %s", log_path_.c_str(), reason.what());
+  }
   if (std::ifstream before(log_path_); range_.done > 0 && before) {
     long long step;
     while (std::getline(before, line) &&
@@ -116,10 +122,12 @@ void progress::open_log() {
       if (elapsed != std::string::npos) elapsed_ = std::atof(&line[elapsed + sizeof key - 1]);
     }
   }
-  log_.reset(std::fopen(log_path_.c_str(), "we"));
-  if (!log_) fail("%s: cannot write the log: %s", log_path_.c_str(), std::strerror(errno));
-  std::fputs(kept.c_str(), log_.get());
-  flush_log();
+  try {
+    std::fputs(kept.c_str(), log_->stream());
+    log_->put_in_place();
+  } catch (const std::runtime_error& reason) {
+    fail("%s: cannot write the log: %s", log_path_.c_str(), reason.what());
+  }
 }
 
 void progress::step(const step_report& r) {
@@ -146,7 +154,7 @@ void progress::step(const step_report& r) {
 void progress::log_step(const step_report& r) {
   if (!log_) return;
   const double flops_per_s = work_.flops / r.seconds;
-  std::fprintf(log_.get(),
+  std::fprintf(log_->stream(),
                "{\"step\": %lld, \"loss\": %s, \"lr\": %s, \"grad_norm\": %s, \"tokens_per_s\": "
                "%.1f, \"flops_per_s\": %.6g, \"mfu\": %s, \"roofline\": %s, \"elapsed_s\": "
                "%.3f}\n",
@@ -160,14 +168,14 @@ void progress::log_step(const step_report& r) {
 
 void progress::validation(std::int64_t step, double bits_per_byte) {
   if (!log_) return;
-  std::fprintf(log_.get(), "{\"step\": %lld, \"val_bits_per_byte\": %s}\n",
+  std::fprintf(log_->stream(), "{\"step\": %lld, \"val_bits_per_byte\": %s}\n",
                static_cast<long long>(step), json_number(bits_per_byte).c_str());
   flush_log();
 }
 
 void progress::finish(double val_bits_per_byte, double zlib_bits_per_byte) {
   if (!log_) return;
-  std::fprintf(log_.get(), "{\"val_bits_per_byte\": %s, \"zlib_bits_per_byte\": %s}\n",
+  std::fprintf(log_->stream(), "{\"val_bits_per_byte\": %s, \"zlib_bits_per_byte\": %s}\n",
                json_number(val_bits_per_byte).c_str(), json_number(zlib_bits_per_byte).c_str());
   flush_log();
 }
@@ -184,7 +192,7 @@ std::string progress::speed() const {
 
 // Training is worth more than its log.
 void progress::flush_log() {
-  if (std::fflush(log_.get()) == 0 && !std::ferror(log_.get())) return;
+  if (std::fflush(log_->stream()) == 0 && !std::ferror(log_->stream())) return;
   console_.say("%s: cannot write the log: %s; the run goes on without it", log_path_.c_str(),
                std::strerror(errno));
   log_.reset();

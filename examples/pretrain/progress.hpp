@@ -17,6 +17,7 @@
 #include <string>
 
 #include "console.hpp"
+#include "examples/new_file.hpp"
 
 namespace pretrain {
 
@@ -81,7 +82,7 @@ class progress {
   std::int64_t since_row_ = 0;  // steps, and their seconds
   double row_seconds_ = 0;
   std::string log_path_;
-  std::unique_ptr<std::FILE, int (*)(std::FILE*)> log_;
+  std::unique_ptr<examples::new_file> log_;
 };
 
 }  // namespace pretrain

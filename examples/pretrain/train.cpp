@@ -8,11 +8,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "baseline.hpp"
 #include "console.hpp"
 #include "context.hpp"
+#include "examples/new_file.hpp"
 #include "failure.hpp"
 #include "flops.hpp"
 #include "generate.hpp"
@@ -43,10 +45,11 @@ bool is_picture(const std::string& path) {
 }
 
 void write_anew(const std::string& path, const std::string& text) {
-  ::unlink(path.c_str());
-  durable_file file(path);
-  file.write(text);
-  file.finish();
+  try {
+    examples::write_new_file(path, text);
+  } catch (const std::runtime_error& reason) {
+    fail("%s: cannot write: %s", path.c_str(), reason.what());
+  }
 }
 
 class run {

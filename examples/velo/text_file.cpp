@@ -6,8 +6,10 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <stdexcept>
 
 #include "commands.hpp"
+#include "examples/new_file.hpp"
 #include "messages.hpp"
 
 namespace command {
@@ -15,20 +17,20 @@ namespace {
 
 using open_file = std::unique_ptr<FILE, int (*)(FILE*)>;
 
-[[noreturn]] void refuse(const std::string& file, const char* what) {
-  throw input_error(file + ": cannot be " + what + ": " + std::strerror(errno));
+[[noreturn]] void refuse(const std::string& file) {
+  throw input_error(file + ": cannot be read: " + std::strerror(errno));
 }
 
 }  // namespace
 
 std::string read_file(const std::string& file) {
   const open_file in(std::fopen(file.c_str(), "rb"), &std::fclose);
-  if (in == nullptr) refuse(file, "read");
+  if (in == nullptr) refuse(file);
   std::string all;
   char part[1 << 16];
   for (std::size_t n = 0; (n = std::fread(part, 1, sizeof part, in.get())) > 0;)
     all.append(part, n);
-  if (std::ferror(in.get()) != 0) refuse(file, "read");
+  if (std::ferror(in.get()) != 0) refuse(file);
   return all;
 }
 
@@ -52,10 +54,11 @@ void refuse_text(const std::string& file, const velo::error& failure) {
 }
 
 void write_file(const std::string& file, const std::string& text) {
-  open_file out(std::fopen(file.c_str(), "wb"), &std::fclose);
-  if (out == nullptr) refuse(file, "written");
-  const bool whole = std::fwrite(text.data(), 1, text.size(), out.get()) == text.size();
-  if (std::fclose(out.release()) != 0 || !whole) refuse(file, "written");
+  try {
+    examples::write_new_file(file, text);
+  } catch (const std::runtime_error& reason) {
+    throw input_error(file + ": cannot be written: " + reason.what());
+  }
 }
 
 }  // namespace command

@@ -1,16 +1,15 @@
 // Writes each call as a line of RMM's log. Calls are kept as records and formatted when 256 are
 // together, so that a call costs a lock and a copy; a write that fails is kept and said by flush,
 // and the calls it lost are no more.
-#include <fcntl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <mutex>
 
 #include "core/host_call.hpp"
+#include "core/new_file.hpp"
 #include "core/process.hpp"
 #include "memory/adaptor/adaptor.hpp"
 #include "memory/brief_lock.hpp"
@@ -122,17 +121,12 @@ class line_writer {
 class trace final : public adaptor {
  public:
   trace(const velo_allocator& upstream, const char* path)
-      : adaptor(upstream),
-        file_(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600)) {
-    if (file_ < 0)
-      core::fail(VELO_ERR_IO, "desc.path", "a file to write", path, std::strerror(errno));
+      : adaptor(upstream), file_(path, "desc.path") {
     constexpr char header[] = "Thread,Time,Action,Pointer,Size,Stream\n";
-    write_out(header, sizeof header - 1);
+    file_.write(header, sizeof header - 1);
+    file_.put_in_place();  // at once: flush says that the calls so far are at the path
   }
-  ~trace() override {
-    write_records();
-    close(file_);
-  }
+  ~trace() override { write_records(); }
 
   void* allocate(const memory_request& what) override {
     void* memory = ask(what);
@@ -189,20 +183,11 @@ class trace final : public adaptor {
       lines.add(address(r.stream));
       lines.add('\n');
     }
-    write_out(text, static_cast<std::size_t>(lines.end() - text));
+    if (failed_ == 0) failed_ = file_.try_write(text, static_cast<std::size_t>(lines.end() - text));
     count_ = 0;
   }
 
-  void write_out(const char* text, std::size_t length) noexcept {
-    while (length > 0 && failed_ == 0) {
-      const ssize_t done = write(file_, text, length);
-      if (done < 0 && errno == EINTR) continue;
-      if (done < 0) failed_ = errno;
-      if (done > 0) text += done, length -= static_cast<std::size_t>(done);
-    }
-  }
-
-  const int file_;
+  core::new_file file_;
   brief_lock lock_;
   record records_[most];
   int count_ = 0;

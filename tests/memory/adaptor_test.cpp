@@ -14,6 +14,7 @@
 
 #include "memory/allocator_conformance.hpp"
 #include "memory/pools.hpp"
+#include "memory/system.hpp"
 
 using namespace velo::test;
 
@@ -261,14 +262,46 @@ TEST_CASE("a trace names the thread of each call, in a child of a fork too") {
 }
 
 TEST_CASE("a trace that cannot be written says so, and allocations go on") {
+  const scratch_file file;
   const live_pool pool;
-  const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, of_pool(pool), "/dev/full"));
+  const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, of_pool(pool), file.path));
   const velo_allocator a = trace.allocator();
+  calls().write_error = ENOSPC;
   void* block = take(a, 100);
-  REQUIRE(block != nullptr);
+  CHECK(block != nullptr);
   give(a, block, 100);
-  CHECK(velo_adaptor_flush(trace.handle) == VELO_ERR_IO);
+  const velo_status flushed = velo_adaptor_flush(trace.handle);
+  calls().write_error = 0;
+  CHECK(flushed == VELO_ERR_IO);
   CHECK(last_failure().cause == std::string("No space left on device"));
+}
+
+TEST_CASE("a trace takes the place of an ordinary file alone, and fills no other link of it") {
+  const scratch_file file;
+  const live_pool pool;
+  const velo_allocator below = of_pool(pool);
+  const std::string other = file.folder + "/other", pipe = file.folder + "/pipe";
+  std::ofstream(file.path) << "older";
+  REQUIRE(chmod(file.path.c_str(), 0666) == 0);
+  REQUIRE(link(file.path.c_str(), other.c_str()) == 0);
+  {
+    const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, below, file.path));
+    CHECK(lines_of(other) == std::vector<std::string>{"older"});
+    CHECK(lines_of(file.path).size() == 1);
+    struct stat facts {};
+    REQUIRE(stat(file.path.c_str(), &facts) == 0);
+    CHECK((facts.st_mode & 0777) == 0600);
+  }
+  REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+  for (const std::string& path : {pipe, file.folder, std::string("/dev/null")}) {
+    CAPTURE(path);
+    const velo_adaptor_desc desc = desc_of(VELO_ADAPTOR_TRACE, below, path);
+    velo_adaptor none = nullptr;
+    CHECK(velo_adaptor_create(&desc, &none) == VELO_ERR_IO);
+    CHECK(last_failure().argument == std::string("desc.path"));
+    CHECK(last_failure().expected == std::string("an ordinary file, or none yet"));
+  }
+  unlink(pipe.c_str()), unlink(other.c_str());
 }
 
 TEST_CASE("a callback hears of every call, and of a failure until it has no help left") {
@@ -336,7 +369,8 @@ TEST_CASE("what is no adaptor is named; after its end nothing goes through") {
   refused(desc, VELO_ERR_NULL, "desc.upstream.deallocate");
   velo_allocator gone = VELO_ALLOCATOR_INIT;
   {
-    const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, below, "/dev/null"));
+    const scratch_file file;
+    const live_adaptor trace(desc_of(VELO_ADAPTOR_TRACE, below, file.path));
     velo_adaptor_stats stats = VELO_ADAPTOR_STATS_INIT;
     CHECK(velo_adaptor_get_stats(trace.handle, &stats) == VELO_ERR_UNSUPPORTED);
     gone = trace.allocator();

@@ -8,7 +8,7 @@ Rules: includes (who may include whom), external (which file may know which fore
 generated lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
 helpers, common; nothing left to do), isas (operators' headers name no instruction set), snippets (code in README.md is cut from
 compiled examples), operators (README.md has them all), versions (CMakeLists.txt alone states the release), releases (each that has
-shipped is frozen in abi/, and no other), places (tests and benches that run at the same time do not share a name or a file).
+shipped is frozen in abi/, and no other), outputs (files are written in one way), places (tests and benches that run at the same time do not share a name or a file).
 """
 import json
 import os
@@ -235,6 +235,23 @@ def rule_places(root):
                     yield f"{path}:{number}: {why}: {line.strip()[:60]}"
 
 
+# Files that callers and users name are written by core/new_file.hpp, in examples by examples/new_file.hpp. These open files otherwise:
+# a file without a name, locks, new files in folders of their own, and an example of one file.
+WRITERS = re.compile(r"(core/new_file\.cpp|examples/(new_file\.hpp|c/pipeline\.c|python/velo/mindspore\.py)|memory/swap/disk_file\.cpp"
+                     r"|comm/transport/open_place\.cpp|examples/pretrain/(file|out_folder)\.cpp)$")
+OPENS_TO_WRITE = re.compile(r"""\b(f|fre)open\([^;]*,\s*"[^"]*[wa+]|\b(ofstream|fstream|filebuf)\b(?!>)|\bcreat\(|\bmko?s?temps?\("""
+                            r"""|\bO_(WRONLY|RDWR|CREAT|TRUNC|TMPFILE|APPEND)\b|\bopen\([^#]*,\s*["'][rbt]*[wax+]|\.write_(text|bytes)\(""")
+
+
+def rule_outputs(root):
+    for path in committed(root):
+        if not re.match(r"(core|memory|ops|comm|sched|capi|cpp|examples)/.*\.(c|h|cpp|hpp|inl|py|lua)$", path) or WRITERS.match(path):
+            continue
+        for number, line in enumerate(lines_of(root, path), 1):
+            if OPENS_TO_WRITE.search(line) and not re.match(r"\s*#\s*include", line):
+                yield f"{path}:{number}: files are written by new_file.hpp alone: {line.strip()[:60]}"
+
+
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
 
 # One violation of every rule: the rule that has to find it, then paths and contents.
@@ -270,6 +287,12 @@ PLANTED = [
     ("operators", "abi/spec/ops/extra.json", '{"ops": [{"name": "extra"}]}\n'),
     ("operators", "README.md", "## Operators\n`gone`\n## Next\n"),
     ("versions", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\nset(again 1.2.3)\n"),
+    ("outputs", "memory/a.cpp", '// a\nint to = open(path, O_WRONLY | O_CREAT, 0600);\n'),
+    ("outputs", "core/a.cpp", '// a\nstd::FILE* to = std::fopen(path, "we");\n'),
+    ("outputs", "sched/a.cpp", '// a\nstd::ofstream to(path);\n'),
+    ("outputs", "examples/velo/a.cpp", '// a\nint to = ::mkostemp(path, 0);\n'),
+    ("outputs", "examples/jax/a.py", '"""a"""\nwith open(path, "w", encoding="utf-8") as to: pass\n'),
+    ("outputs", "examples/python/velo/a.py", '"""a"""\npathlib.Path(path).write_text(text)\n'),
     ("places", "tests/comm/a.cpp", '// a\ndesc.name = "ours";\n'),
     ("places", "bench/a.cpp", '// a\nauto file = open("/dev/shm/ours", O_CREAT);\n'),
     ("places", "tests/hosts/a.py", '"""a"""\nos.environ.update(MASTER_PORT="29500")\n'),

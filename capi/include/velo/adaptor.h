@@ -54,7 +54,8 @@ typedef struct velo_adaptor_desc {
 
 /* Makes an adaptor; destroy it with velo_adaptor_destroy. A trace is a CSV file with the columns of
  * RMM's log, Thread,Time,Action,Pointer,Size,Stream: Time counts calls, Action is allocate, free or
- * allocate failure. A path that is a symbolic link is refused.
+ * allocate failure. The file is new, and takes the place of an ordinary file at the path; a link, a
+ * FIFO, a device or a folder there is refused.
  * Thread class: any. Errors: NULL (desc, adaptor, upstream or its functions, path, event), STRUCT,
  * ARGUMENT (kind), UNSUPPORTED (a field of newer headers), IO (path), MEMORY. */
 VELO_API velo_status velo_adaptor_create(const velo_adaptor_desc* desc, velo_adaptor* adaptor);

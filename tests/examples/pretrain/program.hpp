@@ -2,10 +2,13 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
@@ -75,6 +78,18 @@ class child {
 inline outcome run_program(
     const std::vector<std::string>& words, const std::function<void()>& prepare = [] {}) {
   return child(words, prepare).finish();
+}
+
+// For `prepare`: the folder is a disk of one page for this child alone; without `room` it is full.
+// The child ends with 77 where the system lets nobody mount.
+inline std::function<void()> small_disk(const std::string& folder, bool room) {
+  return [=] {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", folder.c_str(), "tmpfs", 0, "size=4k") != 0)
+      ::_exit(77);
+    if (!room) std::ofstream(folder + "/all") << std::string(4096, 'x');
+  };
 }
 
 // A model that trains in a blink, on a text of its own; what the machine can do is measured where a

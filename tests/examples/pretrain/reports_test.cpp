@@ -1,9 +1,11 @@
 // The log's keys and the curve's text.
 #include <fcntl.h>
 #include <jansson.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <catch2/catch.hpp>
+#include <csignal>
 #include <limits>
 
 #include "failure.hpp"
@@ -76,8 +78,17 @@ TEST_CASE("a log that cannot be opened is refused; one that cannot be written en
   console screen;
   CHECK_THROWS_WITH(progress(screen, {1, 0, 1, 1}, one, "/nonexistent/log"),
                     Contains("/nonexistent/log"));
-  progress full(screen, {1, 0, 1, 1}, one, "/dev/full");
+  const temporary t;
+  progress full(screen, {1, 0, 1, 1}, one, t / "log");
+  const auto before = ::signal(SIGXFSZ, SIG_IGN);
+  rlimit limit{};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &limit) == 0);
+  const rlimit none{0, limit.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_FSIZE, &none) == 0);
   CHECK_NOTHROW(full.step({1, 1, 1, 1, 1}));
+  ::setrlimit(RLIMIT_FSIZE, &limit);
+  ::signal(SIGXFSZ, before);
+  CHECK(get(t / "log").empty());
 }
 
 TEST_CASE("rows stand under their heading and fit a terminal, whatever the numbers") {

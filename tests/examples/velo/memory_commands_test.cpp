@@ -152,7 +152,8 @@ TEST_CASE("bad input ends with 1 and is named with file, line and column") {
 TEST_CASE("place says when it cannot write what it found") {
   const folder in;
   CHECK(velo(in, "place " + in.write(rows) + " --capacity 192 -o /dev/full").code == 1);
-  CHECK(in.read("errors").find("/dev/full: cannot be written") != std::string::npos);
+  CHECK(in.read("errors").find("/dev/full: cannot be written: exists and is no regular file") !=
+        std::string::npos);
   CHECK(velo(in, "place " + in.write(rows) + " --capacity 192 > /dev/full").code == 1);
 }
 
