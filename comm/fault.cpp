@@ -49,6 +49,8 @@ std::string fault::got() const {
       return who + " with " + other.text();
     case how::differ:
       return who + " with another result";
+    case how::corrupt:
+      return who + " with what no rank writes into shared memory";
     case how::host:
       return who + " whose host failed";
     default:

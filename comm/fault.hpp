@@ -36,7 +36,8 @@ struct fault {
     disagree,  // another operation, or the same with other terms
     dropped,   // could not carry out its part
     host,      // a function of its host failed
-    differ     // has another result than the others
+    differ,    // has another result than the others
+    corrupt    // memory that ranks share holds, as its word, what no rank writes
   };
 
   how kind = how::none;
@@ -55,7 +56,7 @@ struct fault {
   [[noreturn]] void raise() const;  // VELO_ERR_PEER
 
   // Of ranks that disagree those are right whose terms most have, of equal numbers those of the
-  // lowest rank. terms_of(rank): which must not all be the same.
+  // lowest rank. No culprits: all are the same by now.
   template <class TermsOf>
   void set_disagreement(int ranks, TermsOf&& terms_of);
 };
@@ -73,7 +74,7 @@ void fault::set_disagreement(int ranks, TermsOf&& terms_of) {
     if (signature(peer) != signature(right)) culprits.add(peer);
   kind = how::disagree;
   terms = terms_of(right);
-  other = terms_of(culprits.lowest());
+  if (culprits.lowest() >= 0) other = terms_of(culprits.lowest());
 }
 
 }  // namespace velo::comm

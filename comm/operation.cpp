@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "core/failure.hpp"
@@ -60,8 +61,10 @@ void require_custom(const terms& what) {
 
 }  // namespace
 
+// Terms come from peers, too: a number that none of them knows has a text.
 const char* name_of(collective kind) noexcept {
-  return collectives[static_cast<int>(kind)];
+  const auto number = static_cast<std::size_t>(kind);
+  return number < std::size(collectives) ? collectives[number] : "an unknown operation";
 }
 
 std::uint16_t step_of(collective whole, bool weighted) noexcept {
@@ -109,7 +112,8 @@ std::string terms::text() const {
   }
   if (kind == collective::all_reduce || kind == collective::reduce ||
       kind == collective::reduce_scatter) {
-    all += std::string(", ") + reductions[reduction];
+    all += std::string(", ") +
+           (reduction < std::size(reductions) ? reductions[reduction] : "unknown reduction");
     if (scale != 1) all += core::text(" scaled by %g", scale);
   }
   if (counts > 1) all += core::text(", counts %016llx", static_cast<unsigned long long>(counts));

@@ -181,6 +181,19 @@ void exchange(transport& link, core::execution& on, const routes& call, const co
   what.count = what.terms.count = 1;
   what.out_count = link.size();
   link.run(what, on);
+  // Counts of peers, which become sizes here: none beyond what an address space holds.
+  const std::int64_t row = call.row_bytes() + 8 * call.each + 8,
+                     most = (std::int64_t{1} << 47) / row / link.size();
+  for (int rank = 0; rank < link.size(); ++rank) {
+    const std::int64_t rows = out[static_cast<std::size_t>(rank)];
+    if (rank == link.rank() || (rows >= 0 && rows <= most)) continue;
+    fault why;
+    why.kind = fault::how::corrupt;
+    why.terms = what.terms;
+    why.culprits.add(rank);
+    link.fail(why);
+    why.raise();
+  }
 }
 
 void exchange(transport& link, core::execution& on, const routes& call, velo_dtype dtype,

@@ -200,7 +200,9 @@ class traffic {
   bool put(const message& m, bool is_started) {
     channel& c = at_.area.way(at_.rank, m.peer);
     const std::uint64_t number = c.put.load(std::memory_order_relaxed);
-    if (number - taken_of(m) == shared_area::channel_slots) return false;
+    const std::uint64_t full = number - taken_of(m);
+    if (full > shared_area::channel_slots) end_as_corrupt(at_, m.peer, fault_of(m));
+    if (full == shared_area::channel_slots) return false;
     char* slot = at_.area.channel_slot(at_.rank, m.peer, number);
     char* block = nullptr;
     if (m.moved < 0) {
@@ -223,7 +225,9 @@ class traffic {
   bool take(const message& m) {
     channel& c = at_.area.way(m.peer, at_.rank);
     const std::uint64_t number = c.taken.load(std::memory_order_relaxed);
-    if (c.put.load(std::memory_order_acquire) == number) return false;
+    const std::uint64_t full = c.put.load(std::memory_order_acquire) - number;
+    if (full > shared_area::channel_slots) end_as_corrupt(at_, m.peer, fault_of(m));
+    if (full == 0) return false;
     const char* slot = at_.area.channel_slot(m.peer, at_.rank, number);
     char* block = m.moved < 0 ? begin(m, slot) : nullptr;
     m.lent = m.borrows ? block : nullptr;
@@ -247,8 +251,12 @@ class traffic {
   char* begin(const message& m, const char* slot) const {
     message_head head;
     std::memcpy(&head, slot, sizeof head);
-    if (m.terms.has_elements_of(head.terms))
-      return head.lent == 0 ? nullptr : at_.area.lending(m.peer) + (head.lent - 1);
+    if (m.terms.has_elements_of(head.terms)) {
+      if (head.lent == 0) return nullptr;
+      if (!lending::is_block(head.lent - 1, m.bytes, at_.area.lending_bytes()))
+        end_as_corrupt(at_, m.peer, fault_of(m));
+      return at_.area.lending(m.peer) + (head.lent - 1);
+    }
     fault why = fault_of(m);
     why.kind = fault::how::disagree;
     why.other = head.terms;

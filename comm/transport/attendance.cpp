@@ -20,7 +20,19 @@ void attendance::meet() {
   fault why;
   why.sequence = sequence_;
   why.set_disagreement(size, [this](int peer) { return box(peer).terms; });
+  if (why.culprits.lowest() < 0) blame_signatures(why);
   end_group(at_, why);
+}
+
+// Terms agree, and what ranks wrote beside them does not.
+void attendance::blame_signatures(fault& why) const noexcept {
+  why.kind = fault::how::corrupt;
+  rank_set others;
+  for (int peer = 0; peer < size; ++peer) {
+    if (box(peer).signature != box(peer).terms.signature()) why.culprits.add(peer);
+    if (peer != rank) others.add(peer);
+  }
+  if (why.culprits.lowest() < 0) why.culprits = others;
 }
 
 void attendance::leave() {

@@ -38,13 +38,15 @@ class attendance {
     if ((this->*by)(peer).load(std::memory_order_acquire) < wanted) wait_longer(peer, by, wanted);
   }
 
+  fault fault_now() const;
+
   place& at_;
   const std::uint64_t sequence_;
 
  private:
   void wait_longer(int peer, word by, std::uint64_t wanted);
   rank_set late_ranks(word by, std::uint64_t wanted) const noexcept;
-  fault fault_now() const;
+  void blame_signatures(fault& why) const noexcept;
 
   const comm::terms& terms_;
 };

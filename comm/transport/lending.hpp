@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 namespace velo::comm {
@@ -19,6 +20,11 @@ class lending {
 
   // memory: `size` bytes that all ranks see. nullptr: no room.
   char* take(char* memory, std::size_t size, std::size_t bytes);
+  // Whether a block of so many bytes may lie `offset` behind the beginning of memory of `size` bytes.
+  static bool is_block(std::uint64_t offset, std::int64_t bytes, std::size_t size) noexcept {
+    return offset >= alignment && offset % alignment == 0 && offset <= size &&
+           static_cast<std::uint64_t>(bytes) <= size - offset;
+  }
   static void give_back(char* block) noexcept;  // by the reader, or the owner
 
  private:

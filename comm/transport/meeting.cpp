@@ -1,6 +1,8 @@
 // Mailboxes and steps.
 #include "comm/transport/meeting.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -37,8 +39,21 @@ std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
   meet();
   at_.posted = at_.steps + 1;
   if (given_span_ >= peer_writer::judged_from && at_.writer.peers().wants_look()) look_at_peers();
-  for (int peer = 0; peer < size; ++peer) steps = std::max(steps, opening_of(peer).steps());
-  return steps;
+  std::int64_t all = steps;
+  for (int peer = 0; peer < size; ++peer) {
+    const std::int64_t theirs = opening_of(peer).steps();
+    if (peer != rank && !may_take(theirs, steps)) end_as_corrupt(at_, peer, fault_now());
+    if (peer != rank) all = std::max(all, theirs);
+  }
+  return all;
+}
+
+// Where terms tell all, ranks need the same number of steps. Else no rank needs more than carry the
+// machine's memory, four times over: what it has may be mapped more than once.
+bool meeting::may_take(std::int64_t theirs, std::int64_t ours) const noexcept {
+  if (what.terms.counts == 0) return theirs == ours;
+  static const std::int64_t memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+  return theirs >= 0 && theirs <= 4 * memory / (slot_bytes() / size) + 1;
 }
 
 // Their counters of steps, which they wrote right before they came. Of more than two ranks another may
@@ -65,6 +80,12 @@ bool meeting::meet_in_place(const lying& in, const lying& out) {
   }
   at_.area.state(rank).in_place.fetch_add(1, std::memory_order_relaxed);
   return true;
+}
+
+const char* meeting::lying_at(int peer, windows::place where, std::int64_t bytes) const {
+  const char* found = at_.lent->at(peer, where, bytes);
+  if (found == nullptr) end_as_corrupt(at_, peer, fault_now());
+  return found;
 }
 
 meeting::places meeting::places_of(int by) const noexcept {

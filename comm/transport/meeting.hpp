@@ -54,10 +54,10 @@ class meeting : public attendance {
   };
   bool meet_in_place(const lying& in, const lying& out = {nullptr, 0});
   const char* in_of(int peer, std::int64_t bytes) const {
-    return at_.lent->at(peer, places_of(peer).in, bytes);
+    return lying_at(peer, places_of(peer).in, bytes);
   }
   const char* out_of(int peer, std::int64_t bytes) const {
-    return at_.lent->at(peer, places_of(peer).out, bytes);
+    return lying_at(peer, places_of(peer).out, bytes);
   }
   // Says that this rank has read, and waits until all have. Throws PEER: the group had ended before, so a
   // peer may have changed what was read.
@@ -132,7 +132,9 @@ class meeting : public attendance {
     windows::place in, out;
   };
   places places_of(int by) const noexcept;
+  const char* lying_at(int peer, windows::place where, std::int64_t bytes) const;
   std::int64_t meet_for(std::int64_t steps, std::int64_t saying);
+  bool may_take(std::int64_t theirs, std::int64_t ours) const noexcept;
 
   static constexpr std::int64_t least_in_place = 16 << 10;  // less is staged while ranks come
 

@@ -1,7 +1,7 @@
 // System calls, tried again when a signal interrupts them.
 #include "comm/transport/packet.hpp"
 
-#include <poll.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -33,24 +33,16 @@ bool address_of(const std::string& path, sockaddr_un& address) noexcept {
   return true;
 }
 
-descriptor new_socket() noexcept {
-  return descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+descriptor new_socket(int more = 0) noexcept {
+  return descriptor(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | more, 0));
 }
 
-// Whether there is something to read before the deadline. Who sent it may be gone since: a glance
-// counts only if there is still nothing.
+// Whether there is something to read before the deadline.
 bool readable_by(int line, const deadline& until) {
   while (true) {
     pollfd one{line, POLLIN, 0};
-    const int ready = poll(&one, 1, until.left_ms());
-    if (ready > 0) return true;
-    if (ready == 0 ? until.is_over() : errno != EINTR) return false;
-    try {
-      until.glance();
-    } catch (...) {
-      if (poll(&one, 1, 0) > 0) return true;
-      throw;
-    }
+    if (await_readable(&one, 1, until) > 0) return true;
+    if (until.is_over()) return false;
   }
 }
 
@@ -98,24 +90,39 @@ descriptor listen_at(const std::string& path) noexcept {
   return made;
 }
 
-descriptor accept_by(int listening, const deadline& until) {
-  while (readable_by(listening, until)) {
-    descriptor coming(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
-    if (coming) return coming;
-    if (errno != EINTR && errno != ECONNABORTED && errno != EAGAIN) break;
+int await_readable(pollfd* lines, std::size_t count, const deadline& until) {
+  const int ready = poll(lines, count, until.left_ms());
+  if (ready > 0) return ready;
+  try {
+    until.glance();
+  } catch (...) {
+    // Who sent something may be gone since: a glance counts only if there is still nothing.
+    const int late = poll(lines, count, 0);
+    if (late > 0) return late;
+    throw;
   }
-  return descriptor();
+  return 0;
 }
 
-descriptor connect_by(const std::string& path, const deadline& until) {
-  sockaddr_un address;
-  if (!address_of(path, address)) return descriptor();
+descriptor accept_now(int listening) noexcept {
+  return descriptor(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
+}
+
+// A listener with a full queue is tried again: a blocking attempt would not end by a deadline.
+descriptor connect_by(const std::function<std::vector<std::string>()>& paths,
+                      const deadline& until) {
   std::int64_t pause_ns = 200000;
   while (true) {
-    descriptor made = new_socket();
-    if (!made) return made;
-    if (connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+    for (const std::string& path : paths()) {
+      sockaddr_un address;
+      if (!address_of(path, address)) continue;
+      descriptor made = new_socket(SOCK_NONBLOCK);
+      if (!made) return made;
+      if (connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+        continue;
+      fcntl(made.get(), F_SETFL, 0);
       return made;
+    }
     if (until.is_over()) return descriptor();
     until.glance();
     const timespec pause{
@@ -159,7 +166,7 @@ bool send_packet(int line, const void* bytes, std::size_t size, const int* descr
 }
 
 bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& handed,
-             const deadline& until, std::size_t least) {
+             const deadline& until, std::size_t least, bool* lost) {
   if (!readable_by(line, until)) return false;
   iovec body{bytes, size};
   alignas(cmsghdr) char control[CMSG_SPACE(most_descriptors * sizeof(int))] = {};
@@ -172,6 +179,7 @@ bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& h
   while ((got = recvmsg(line, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
   }
   if (got < 0) return false;
+  if (lost != nullptr) *lost = (message.msg_flags & MSG_CTRUNC) != 0;
   for (cmsghdr* head = CMSG_FIRSTHDR(&message); head != nullptr;
        head = CMSG_NXTHDR(&message, head)) {
     if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) continue;

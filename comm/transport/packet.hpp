@@ -1,6 +1,7 @@
 // Sockets between processes of one host that carry descriptors, with a deadline on every wait.
 #pragma once
 
+#include <poll.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -46,18 +47,22 @@ class deadline {
 inline constexpr std::size_t most_descriptors = 128;  // in one packet
 
 descriptor listen_at(const std::string& path) noexcept;  // none: errno says why
-// None when the deadline comes first.
-descriptor accept_by(int listening, const deadline& until);
-descriptor connect_by(const std::string& path, const deadline& until);
+// Waits for whatever may be read of these, until the next glance at most; how many may be.
+int await_readable(pollfd* lines, std::size_t count, const deadline& until);
+descriptor accept_now(int listening) noexcept;  // none: errno says why
+// At the first of the paths, which are asked for anew before each attempt, that is listened at. None when
+// the deadline comes first, or there is no socket to be had.
+descriptor connect_by(const std::function<std::vector<std::string>()>& paths,
+                      const deadline& until);
 bool is_own_user(int line) noexcept;
 bool is_closed(int line) noexcept;  // by the other side
 
 bool send_packet(int line, const void* bytes, std::size_t size, const int* descriptors,
                  std::size_t count) noexcept;
 // Of at least `least` bytes, 0: of `size`; of a longer one the first `size`. False: the other side is gone, it
-// said less, or the deadline came first.
+// said less, or the deadline came first. lost: whether descriptors that it handed over found no place here.
 bool receive(int line, void* bytes, std::size_t size, std::vector<descriptor>& handed,
-             const deadline& until, std::size_t least = 0);
+             const deadline& until, std::size_t least = 0, bool* lost = nullptr);
 
 int open_process(pid_t process) noexcept;  // a descriptor; -1: errno says why
 bool has_ended(int process) noexcept;      // of such a descriptor

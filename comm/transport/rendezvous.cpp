@@ -2,7 +2,6 @@
 #include "comm/transport/rendezvous.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -16,6 +15,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "comm/transport/open_place.hpp"
+#include "comm/transport/rendezvous_folder.hpp"
 #include "comm/transport/shared_area.hpp"
 #include "core/clock.hpp"
 #include "core/failure.hpp"
@@ -64,10 +65,6 @@ constexpr std::int64_t patience_ns = 100000000;
 
 constexpr std::uint64_t layout =
     sizeof(rank_state) << 40 | sizeof(channel) << 20 | (sizeof(area_head) + sizeof(message_head));
-
-[[noreturn]] void fail_io(const char* what, int error) {
-  fail(VELO_ERR_IO, "desc.name", what, "another answer of the system", std::strerror(error));
-}
 
 [[noreturn]] void fail_peer(int rank, const char* expected, const char* got) {
   core::failure f;
@@ -123,57 +120,12 @@ class reminder {
   std::int64_t next_ = first_ns;
 };
 
-// Rank 0's files, for as long as it listens. The lock tells whether the socket's owner lives.
-class open_place {
- public:
-  explicit open_place(const meeting_place& at)
-      : socket_(rendezvous_folder() + "/" + at.name + ".socket"),
-        file_(rendezvous_folder() + "/" + at.name + ".lock") {
-    take_lock(at);
-    unlink(socket_.c_str());
-    listening_ = listen_at(socket_);
-    if (!listening_) fail_io("a socket in the rendezvous folder", errno);
-  }
-  ~open_place() {
-    unlink(socket_.c_str());
-    unlink(file_.c_str());
-  }
-  open_place(const open_place&) = delete;
-  open_place& operator=(const open_place&) = delete;
-
-  int listening() const { return listening_.get(); }
-
- private:
-  // A lock on a file that somebody takes away meanwhile is none.
-  void take_lock(const meeting_place& at) {
-    while (true) {
-      descriptor file(open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-      if (!file) fail_io("a lock in the rendezvous folder", errno);
-      if (flock(file.get(), LOCK_EX | LOCK_NB) != 0)
-        fail(VELO_ERR_STATE, "desc.name", "a name at which nobody is met now",
-             text("'%s', at which rank 0 of others waits", at.name.c_str()));
-      struct stat held {
-      }, named{};
-      if (fstat(file.get(), &held) != 0) fail_io("the number of a lock's file", errno);
-      const bool is_named = stat(file_.c_str(), &named) == 0;
-      if (!is_named && errno != ENOENT) fail_io("the number of a lock's file", errno);
-      if (is_named && held.st_ino == named.st_ino) {
-        lock_ = std::move(file);
-        return;
-      }
-    }
-  }
-
-  const std::string socket_, file_;
-  descriptor lock_, listening_;
-};
-
 // Rank 0: all who came.
 class host {
  public:
   explicit host(const meeting_place& at)
       : at_(at), reminder_(at), until_(deadline::after(at.timeout_ns, [this] { glance(); })) {
-    open_.emplace(at);
+    open_.emplace(at.name);
     for (int rank = 0; rank < at.size; ++rank) guests_.emplace_back();
     guests_[0].process = own_process();
   }
@@ -215,15 +167,47 @@ class host {
     bool has_gone() const { return line && is_closed(line.get()); }
   };
 
+  // Somebody who connected and has not said who it is. A rank that is stopped meanwhile comes again.
+  struct stranger {
+    descriptor line;
+    std::int64_t until_ns;
+  };
+  static constexpr std::int64_t greeting_ns = 1'000'000'000;
+  static constexpr std::size_t most_strangers = 256;
+
   void await_all() {
     rank_set missing = missing_ranks();
     while (missing.lowest() >= 0) {
-      descriptor coming = accept_by(open_->listening(), until_);
-      if (!coming && !until_.is_over()) fail_io("the next rank", errno);
-      if (!coming) throw not_there{missing};
-      admit(std::move(coming));
+      std::vector<pollfd> lines{{open_->listening(), POLLIN, 0}};
+      for (const stranger& one : strangers_) lines.push_back({one.line.get(), POLLIN, 0});
+      const bool some = await_readable(lines.data(), lines.size(), until_) > 0;
+      if (!some && until_.is_over()) throw not_there{missing};
+      for (std::size_t i = strangers_.size(); some && i-- > 0;)
+        if (lines[i + 1].revents != 0) admit(forget_stranger(i));
+      if (lines[0].revents != 0) accept_next();
+      while (!strangers_.empty() && strangers_.front().until_ns <= core::now_ns())
+        forget_stranger(0);
       missing = missing_ranks();
     }
+    strangers_.clear();
+  }
+
+  // Descriptors that silent strangers hold are taken back where they are needed.
+  void accept_next() {
+    descriptor coming = accept_now(open_->listening());
+    const bool full = !coming && (errno == EMFILE || errno == ENFILE);
+    if (full && strangers_.empty()) fail_io("the next rank", errno);
+    if (!coming && !full && errno != EINTR && errno != ECONNABORTED && errno != EAGAIN)
+      fail_io("the next rank", errno);
+    if (full || strangers_.size() == most_strangers) forget_stranger(0);
+    if (coming && is_own_user(coming.get()))
+      strangers_.push_back({std::move(coming), core::now_ns() + greeting_ns});
+  }
+
+  descriptor forget_stranger(std::size_t at) {
+    descriptor line = std::move(strangers_[at].line);
+    strangers_.erase(strangers_.begin() + static_cast<std::ptrdiff_t>(at));
+    return line;
   }
 
   // Those that have not come, or have gone again since they waited no longer. Of a process that ended
@@ -237,28 +221,36 @@ class host {
     return missing;
   }
 
-  // A stranger is sent away; a rank of ours that is not as it should be ends the rendezvous for all.
+  // Who says nothing that a rank says is sent away; a rank of ours that is not as it should be ends the
+  // rendezvous for all. No number is repeated to others before it is known to be one of a rank.
   void admit(descriptor line) {
     hello theirs{};
     std::vector<descriptor> handed;
-    if (!is_own_user(line.get()) ||
-        !receive(line.get(), &theirs, sizeof theirs, handed, until_, least_hello) ||
+    bool lost = false;
+    if (!receive(line.get(), &theirs, sizeof theirs, handed, until_, least_hello, &lost) ||
         std::memcmp(theirs.magic, magic, sizeof magic) != 0)
       return;
     theirs.release[sizeof theirs.release - 1] = 0;
+    if (theirs.size < 1 || theirs.size > most_ranks || theirs.rank < 0 ||
+        theirs.rank >= theirs.size)
+      return refuse(line.get(), -1, text("a rank of 1 to %d ranks", most_ranks),
+                    text("rank %d of %d", theirs.rank, theirs.size));
     if (std::strcmp(theirs.release, release) != 0 || theirs.layout != layout)
       end_by(line, theirs.rank, text("ranks of velo %s", release),
              text("rank %d with velo %s", theirs.rank, theirs.release));
-    if (theirs.size != at_.size || theirs.rank < 1 || theirs.rank >= at_.size)
+    if (theirs.size != at_.size || theirs.rank < 1)
       end_by(line, theirs.rank, text("ranks 1 to %d of %d", at_.size - 1, at_.size),
              text("rank %d of %d", theirs.rank, theirs.size));
+    const bool no_room = lost && handed.size() < 1 + theirs.lends;
+    if (theirs.lends > most_lent_files || (!no_room && handed.size() != 1 + theirs.lends))
+      return refuse(line.get(), theirs.rank,
+                    "a descriptor of its process, and of each file it lends",
+                    text("%zu descriptors", handed.size()));
     guest& place = guests_[static_cast<std::size_t>(theirs.rank)];
-    if (place.process && !place.has_gone()) {
-      refuse(line.get(), theirs.rank, "each rank once", text("rank %d again", theirs.rank));
-      return;
-    }
+    if (place.process && !place.has_gone())
+      return refuse(line.get(), theirs.rank, "each rank once", text("rank %d again", theirs.rank));
     place.line = std::move(line);
-    if (theirs.lends > most_lent_files || handed.size() != 1 + theirs.lends)
+    if (no_room)
       fail_io("a descriptor of each rank's process, and of each file that it lends", EMFILE);
     place.process = std::move(handed[0]);
     handed.erase(handed.begin());
@@ -357,6 +349,7 @@ class host {
   const deadline until_;
   std::optional<open_place> open_;
   std::vector<guest> guests_;
+  std::vector<stranger> strangers_;  // in the order in which they came
 };
 
 // Any other rank.
@@ -368,7 +361,6 @@ class visitor {
         until_(deadline::after(at.timeout_ns, [this] { glance(); })),
         answered_by_(deadline::after(
             at.timeout_ns > INT64_MAX - patience_ns ? at.timeout_ns : at.timeout_ns + patience_ns)),
-        path_(rendezvous_folder() + "/" + at.name + ".socket"),
         process_(own_process()) {
     missing_.add(0);
   }
@@ -381,10 +373,13 @@ class visitor {
     while (!knock(answer, handed))
       if (until_.is_over()) throw not_there{missing_};
     answer.expected[sizeof answer.expected - 1] = answer.got[sizeof answer.got - 1] = 0;
-    if (answer.refused != 0) fail_peer(answer.rank, answer.expected, answer.got);
+    if (answer.refused != 0)
+      fail_peer(answer.rank >= 0 && answer.rank < most_ranks ? answer.rank : -1, answer.expected,
+                answer.got);
     company all;
     if (handed.empty()) fail_io("a descriptor of the group's memory", EMFILE);
     all.memory = std::move(handed[0]);
+    require_area(all.memory, answer.slot_bytes);
     all.slot_bytes = answer.slot_bytes;
     all.identity = answer.identity;
     const auto size = static_cast<std::size_t>(at_.size);
@@ -407,6 +402,21 @@ class visitor {
     reminder_.look([&] { return missing_; });
   }
 
+  // That every place of the area is there, and stays.
+  void require_area(const descriptor& memory, std::uint64_t slot_bytes) const {
+    constexpr std::uint64_t most = std::uint64_t{1} << 40;
+    struct stat is {};
+    const bool fits =
+        slot_bytes % page == 0 && slot_bytes <= most &&
+        slot_bytes >= shared_area::least_slot(at_.size) && fstat(memory.get(), &is) == 0 &&
+        static_cast<std::uint64_t>(is.st_size) == shared_area::bytes_for(at_.size, slot_bytes) &&
+        (fcntl(memory.get(), F_GET_SEALS) & F_SEAL_SHRINK) != 0;
+    if (!fits)
+      fail_peer(0, "memory of the size that rank 0 names, which stays so",
+                text("slots of %llu in %lld bytes", static_cast<unsigned long long>(slot_bytes),
+                     static_cast<long long>(is.st_size)));
+  }
+
   void take_lent(company& all) {
     all.lent.resize(static_cast<std::size_t>(at_.size));
     all.lends = at_.lends != nullptr && !at_.lends->empty();
@@ -426,7 +436,12 @@ class visitor {
 
   // False: rank 0 is not there, gave up, or was of another rendezvous that is over.
   bool knock(welcome& answer, std::vector<descriptor>& handed) {
-    line_ = connect_by(path_, until_);
+    const auto paths = [this] {
+      std::vector<std::string> all = rendezvous_folders();
+      for (std::string& folder : all) folder += "/" + at_.name + ".socket";
+      return all;
+    };
+    line_ = connect_by(paths, until_);
     if (!line_ && !until_.is_over()) fail_io("a socket", errno);
     if (!line_) throw not_there{missing_};
     const hello mine = hello_of(at_);
@@ -438,7 +453,11 @@ class visitor {
         !receive(line_.get(), &answer, sizeof answer, handed, answered_by_, least_welcome))
       return false;
     if (answer.missing.lowest() < 0) return true;
-    missing_ = answer.missing;
+    rank_set told;
+    for (int rank = 0; rank < at_.size; ++rank)
+      if (answer.missing.has(rank)) told.add(rank);
+    if (told.lowest() < 0) told.add(0);
+    missing_ = told;
     return false;
   }
 
@@ -447,25 +466,12 @@ class visitor {
   // Once rank 0 has been reached, its word alone counts: it looks after the others, of whom some may
   // have been seated already, and have gone on and away, when their word reaches us.
   const deadline until_, answered_by_;
-  const std::string path_;
   const descriptor process_;
   descriptor line_;
   rank_set missing_;  // as far as this rank knows
 };
 
 }  // namespace
-
-std::string rendezvous_folder() {
-  std::string folder = "/tmp/velo-" + std::to_string(geteuid());
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) fail_io("a folder for sockets", errno);
-  struct stat is {};
-  if (lstat(folder.c_str(), &is) != 0) fail_io("a folder for sockets", errno);
-  if (!S_ISDIR(is.st_mode) || is.st_uid != geteuid() || (is.st_mode & 077) != 0)
-    fail(VELO_ERR_IO, "desc.name", text("%s, a folder that is this user's alone", folder.c_str()),
-         text("mode %o of user %u", static_cast<unsigned>(is.st_mode),
-              static_cast<unsigned>(is.st_uid)));
-  return folder;
-}
 
 company rendezvous(const meeting_place& at) {
   return at.rank == 0 ? host(at).gather() : visitor(at).join();

@@ -6,11 +6,17 @@
 
 #include <algorithm>
 #include <climits>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
 
+#include "core/clock.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {
 namespace {
+
+static_assert(std::is_trivially_copyable_v<fault> && std::is_standard_layout_v<fault>);
 
 constexpr std::size_t head_bytes = core::round_up(sizeof(area_head), line);
 
@@ -137,8 +143,10 @@ void shared_area::wake_all() const noexcept {
 void shared_area::note(int rank, const fault& why) const noexcept {
   fault_note& own = state(rank).note;
   if (own.taken.exchange(1, std::memory_order_acquire) != 0) {
-    while (!is_noted()) sched_yield();  // another thread of this rank writes one down
-    return;
+    // Another thread of this rank writes one down, which takes microseconds; or the word is corrupt.
+    const std::int64_t until = core::now_ns() + 1000000000;
+    while (!is_noted() && core::now_ns() < until) sched_yield();
+    if (is_noted()) return;
   }
   own.what = why;
   std::uint64_t none = 0;
@@ -147,10 +155,30 @@ void shared_area::note(int rank, const fault& why) const noexcept {
     wake_all();
 }
 
-bool shared_area::noted(fault& why) const noexcept {
+// Nothing of a note is taken unchecked. Where nobody can be blamed, all others are.
+bool shared_area::noted(int rank, fault& why) const noexcept {
   const std::uint64_t first = head_->first_fault.load(std::memory_order_seq_cst);
   if (first == 0) return false;
-  why = states_[first - 1].note.what;
+  const bool is_rank = first <= static_cast<std::uint64_t>(ranks_);
+  alignas(fault) char copy[sizeof(fault)] = {};
+  if (is_rank) std::memcpy(copy, &states_[first - 1].note.what, sizeof copy);
+  copy[offsetof(fault, is_outer)] &= 1;
+  copy[offsetof(fault, cause) + sizeof why.cause - 1] = 0;
+  std::memcpy(&why, copy, sizeof copy);
+  rank_set known;
+  for (int peer = 0; peer < ranks_; ++peer)
+    if (why.culprits.has(peer)) known.add(peer);
+  if (!why.is_outer) why.culprits = known;
+  if (why.found_by < -1 || why.found_by >= ranks_) why.found_by = -1;
+  const bool makes_sense = why.kind > fault::how::none && why.kind <= fault::how::corrupt;
+  if (is_rank && makes_sense) {
+    if (why.culprits.lowest() < 0) why.culprits.add(static_cast<int>(first) - 1);
+    return true;
+  }
+  why.kind = fault::how::corrupt;
+  why.culprits = rank_set();
+  for (int peer = 0; peer < ranks_; ++peer)
+    if (is_rank ? peer == static_cast<int>(first) - 1 : peer != rank) why.culprits.add(peer);
   return true;
 }
 

@@ -99,6 +99,10 @@ class peer_watch {
 };
 
 // The area as one rank sees it: its address differs between processes, its contents do not.
+//
+// A rank may write anything anywhere in it. So no number from it is an index, an offset, a count or a
+// bound of a loop before it was copied and checked; one that no rank writes ends the group as a fault of
+// the rank whose word it is (fault::how::corrupt).
 class shared_area {
  public:
   static constexpr int slots = 2;          // of a staging place, used in turn
@@ -175,7 +179,7 @@ class shared_area {
 
   // rank: of the caller. The first fault stays; when it returns, one is noted.
   void note(int rank, const fault& why) const noexcept;
-  bool noted(fault& why) const noexcept;
+  bool noted(int rank, fault& why) const noexcept;
   bool is_noted() const noexcept { return head_->first_fault.load(std::memory_order_seq_cst) != 0; }
   void wake_all() const noexcept;
 

@@ -39,7 +39,7 @@ survey look(const place& at, std::uint64_t attempt, const fault& why) {
 // Of an attempt, the ranks that go on.
 rank_set agree(const place& at, std::uint64_t attempt, std::int64_t timeout_ns) {
   fault why;
-  at.area.noted(why);
+  at.area.noted(at.rank, why);
   rank_state& me = at.area.state(at.rank);
   std::atomic<std::uint64_t>& decided = at.area.decided();
   me.shrinks.store(attempt, std::memory_order_release);
@@ -57,6 +57,7 @@ rank_set agree(const place& at, std::uint64_t attempt, std::int64_t timeout_ns) 
   }
   if (word >> rank_bits > attempt) return rank_set();  // they are further
   const auto decider = static_cast<int>(word & ((1u << rank_bits) - 1)) - 1;
+  if (decider < 0 || decider >= at.area.ranks()) return rank_set();  // nobody's word
   return at.area.state(decider).proposed[attempt % 2];
 }
 

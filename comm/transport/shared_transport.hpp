@@ -47,7 +47,7 @@ class shared_transport final : public transport {
   void settle() noexcept override;
   void fail(const fault& why) noexcept override { at_.area.note(at_.rank, why); }
   bool has_failed() const noexcept override { return at_.area.is_noted(); }
-  bool failed(fault& why) const noexcept override { return at_.area.noted(why); }
+  bool failed(fault& why) const noexcept override { return at_.area.noted(at_.rank, why); }
   std::unique_ptr<transport> part(const part_terms& of) override;
   std::unique_ptr<transport> shrink(const part_terms& of) override;
   std::uint64_t in_place() const noexcept override {

@@ -10,6 +10,7 @@
 #include <new>
 #include <utility>
 
+#include "comm/transport/rendezvous_folder.hpp"
 #include "comm/transport/shared_transport.hpp"
 
 namespace velo::comm {

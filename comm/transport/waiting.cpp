@@ -5,14 +5,20 @@ namespace velo::comm {
 
 void end_group(const place& at, fault why) {
   at.area.note(at.rank, why);
-  at.area.noted(why);  // another's, if that came first
+  at.area.noted(at.rank, why);  // another's, if that came first
   why.raise();
+}
+
+void end_as_corrupt(const place& at, int peer, fault why) {
+  why.kind = fault::how::corrupt;
+  why.culprits.add(peer);
+  end_group(at, why);
 }
 
 void raise_if_noted(const place& at) {
   if (!at.area.is_noted()) return;
   fault known;
-  if (at.area.noted(known)) known.raise();
+  if (at.area.noted(at.rank, known)) known.raise();
 }
 
 void raise_if_gone(const place& at, int peer, std::int64_t waited_ns, const fault& why) {

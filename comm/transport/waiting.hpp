@@ -79,6 +79,9 @@ void wait_until(const place& at, There&& there, Around&& around, Sleep&& sleep) 
 // Ends the group, unless another fault came first; raises the one that holds.
 [[noreturn]] void end_group(const place& at, fault why);
 
+// The same: a word of `peer` in shared memory is none that a rank writes.
+[[noreturn]] void end_as_corrupt(const place& at, int peer, fault why);
+
 // Raise what ended the group: a fault somebody noted; `peer` that left or a process that is gone, in
 // the operation of which `why` tells.
 void raise_if_noted(const place& at);

@@ -42,7 +42,7 @@ class windows {
   windows& operator=(const windows&) = delete;
 
   place find(const void* data, std::int64_t bytes) const noexcept;
-  // Throws std::bad_alloc, and INTERNAL for a place in a file that its rank does not lend.
+  // nullptr: no bytes of a file that the rank lends. Throws std::bad_alloc.
   const char* at(int peer, place where, std::int64_t bytes);
 
  private:
@@ -50,6 +50,7 @@ class windows {
     descriptor file;
     char* begin = nullptr;
     std::uint64_t bytes = 0;
+    std::uint64_t there = 0;  // bytes of the file, when last looked
   };
 
   const std::shared_ptr<const lent_files> own_;

@@ -9,6 +9,7 @@
 #include <random>
 
 #include "comm/processes.hpp"
+#include "comm/transport/rendezvous_folder.hpp"
 
 using namespace velo::test;
 
@@ -214,7 +215,7 @@ TEST_CASE("groups come and go, also with ranks killed or aborted, and nothing is
   CHECK(one.code == VELO_OK);
   CHECK(one.value == 0);
   CHECK(one.at_ns == 0);  // holdings
-  CHECK(entries_of("/tmp/velo-" + std::to_string(geteuid()), name) == 0);
+  CHECK(entries_of(velo::comm::rendezvous_folder(), name) == 0);
 }
 
 TEST_CASE("all_to_all_v of any counts and places, over and over") {

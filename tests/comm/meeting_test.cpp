@@ -330,7 +330,7 @@ TEST_CASE("a fault is there for every rank that noted one, however many note at 
         mine.sequence = static_cast<std::uint64_t>(rank) + 1;
         meet(arrived, round, rank * (round % 100));
         area.note(rank, mine);
-        unseen += !area.noted(known);
+        unseen += !area.noted(0, known);
         std::uint64_t none = 0;
         if (!first[round].compare_exchange_strong(none, known.sequence))
           others += none != known.sequence;
@@ -355,7 +355,7 @@ TEST_CASE("threads of one rank that note at once leave one fault, there for all 
         mine.kind = comm::fault::how::aborted;
         meet(arrived, round, i * (round % 100));
         area.note(1, mine);
-        unseen += !area.noted(known) || known.kind != mine.kind;
+        unseen += !area.noted(0, known) || known.kind != mine.kind;
       }
     });
   for (std::thread& one : threads) one.join();
@@ -368,6 +368,6 @@ TEST_CASE("a rank that dies while it notes a fault hides no other's") {
   comm::fault mine, known;
   mine.kind = comm::fault::how::ended;
   area.at(1).area.note(1, mine);
-  REQUIRE(area.at(1).area.noted(known));
+  REQUIRE(area.at(1).area.noted(0, known));
   CHECK(known.kind == comm::fault::how::ended);
 }

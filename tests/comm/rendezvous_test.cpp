@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "comm/ranks.hpp"
+#include "comm/transport/rendezvous_folder.hpp"
 #include "comm/transport/shared_area.hpp"
 
 using namespace velo::test;

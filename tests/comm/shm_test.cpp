@@ -10,13 +10,14 @@
 
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
+#include "comm/transport/rendezvous_folder.hpp"
 
 using namespace velo::test;
 
 namespace {
 
 std::string folder() {
-  return "/tmp/velo-" + std::to_string(geteuid());
+  return velo::comm::rendezvous_folder();
 }
 
 velo_status sum(const member& me, std::vector<float>& x) {

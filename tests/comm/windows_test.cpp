@@ -350,7 +350,11 @@ TEST_CASE("a window grows with what is read through it, and places outside of a 
     same = same && *all.at(1, all.find(begin + at, 4096), 4096) == begin[at];
   CHECK(same);
   const windows::place known = all.find(begin, 4096);
-  CHECK_THROWS(all.at(1, known | 2, 4096));  // the second file, of a rank that lends one
-  CHECK_THROWS(all.at(0, known, 4096));      // of a rank that lends none
+  CHECK(all.at(1, known | 2, 4096) == nullptr);  // the second file, of a rank that lends one
+  CHECK(all.at(0, known, 4096) == nullptr);      // of a rank that lends none
+  CHECK(all.at(1, windows::unread, 4096) == nullptr);
+  const windows::place last = all.find(begin + size - 4096, 4096);
+  CHECK(all.at(1, last, 4097) == nullptr);  // beyond what the file has
+  CHECK(all.at(1, ~windows::place{0} << 2 | 1, 4096) == nullptr);
   munmap(begin, size);
 }

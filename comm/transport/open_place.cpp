@@ -1,0 +1,67 @@
+// The lock, then the socket.
+#include "comm/transport/open_place.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "comm/transport/rendezvous_folder.hpp"
+#include "core/failure.hpp"
+
+namespace velo::comm {
+
+void fail_io(const char* expected, int error) {
+  core::fail(VELO_ERR_IO, "desc.name", expected, "another answer of the system",
+             std::strerror(error));
+}
+
+// A lock on a file that somebody takes away meanwhile is none.
+open_place::claim::claim(const std::string& folder, const std::string& name)
+    : file_(folder + "/" + name + ".lock") {
+  while (!lock_) {
+    descriptor made(open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!made) fail_io("a lock in the rendezvous folder", errno);
+    if (flock(made.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK) fail_io("a lock in the rendezvous folder", errno);
+      core::fail(VELO_ERR_STATE, "desc.name", "a name at which nobody is met now",
+                 core::text("'%s', at which rank 0 of others waits", name.c_str()));
+    }
+    struct stat held {
+    }, named{};
+    if (fstat(made.get(), &held) != 0) {
+      const int error = errno;
+      unlink(file_.c_str());
+      fail_io("the number of a lock's file", error);
+    }
+    const bool is_named = stat(file_.c_str(), &named) == 0;
+    if (!is_named && errno != ENOENT) fail_io("the number of a lock's file", errno);
+    if (is_named && held.st_ino == named.st_ino) lock_ = std::move(made);
+  }
+}
+
+open_place::claim::~claim() {
+  unlink(file_.c_str());
+}
+
+open_place::open_place(const std::string& name) : open_place(rendezvous_folder(), name) {}
+
+open_place::open_place(const std::string& folder, const std::string& name)
+    : claim_(folder, name), socket_(folder + "/" + name + ".socket") {
+  unlink(socket_.c_str());
+  listening_ = listen_at(socket_);
+  if (listening_) return;
+  const int error = errno;
+  unlink(socket_.c_str());
+  fail_io("a socket in the rendezvous folder", error);
+}
+
+open_place::~open_place() {
+  unlink(socket_.c_str());
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,347 @@
+// Processes of the same user, and of others, that keep ranks from meeting, or write anything into the
+// memory that ranks share: whatever they do, ranks end with a status, and in time.
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <random>
+
+#include "comm/board.hpp"
+#include "comm/every_call.hpp"
+#include "comm/processes.hpp"
+#include "comm/transport/rendezvous_folder.hpp"
+#include "comm/transport/shared_area.hpp"
+
+using namespace velo::test;
+namespace comm = velo::comm;
+
+namespace {
+
+velo_group_desc rank_of_two(const std::string& name, int rank, std::int64_t timeout_ms = 20000) {
+  velo_group_desc desc = group_desc(timeout_ms);
+  desc.transport = VELO_TRANSPORT_SHM;
+  desc.name = name.c_str();
+  desc.rank = rank;
+  desc.size = 2;
+  return desc;
+}
+
+ending meets(const member& me) {
+  return ending_of(velo_group_barrier(me.stream, me.group));
+}
+
+int connect_to(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  while (true) {
+    const int line = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (connect(line, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0)
+      return line;
+    close(line);
+    pause_ms(1);
+  }
+}
+
+// As a rank begins to greet (rendezvous.cpp).
+struct greeting {
+  char magic[8] = {'v', 'e', 'l', 'o', ' ', 's', 'h', 'm'};
+  char release[24] = {};
+  std::int32_t rank = 1, size = 2;
+  std::uint64_t more[2] = {};
+};
+
+std::vector<std::string> entries_of(const std::string& folder, const std::string& beginning) {
+  std::vector<std::string> all;
+  DIR* entries = opendir(folder.c_str());
+  while (const dirent* one = entries != nullptr ? readdir(entries) : nullptr)
+    if (std::strncmp(one->d_name, beginning.c_str(), beginning.size()) == 0)
+      all.push_back(one->d_name);
+  if (entries != nullptr) closedir(entries);
+  return all;
+}
+
+bool become(uid_t user) {
+  return setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0;
+}
+
+// Two ranks of a user, where `prepare` has run; how they ended.
+std::vector<ending> met_as(
+    uid_t user, const std::function<void()>& prepare = [] {}, int timeout_ms = 5000) {
+  const std::string name = processes::name();
+  processes ranks;
+  for (int rank = 0; rank < 2; ++rank)
+    ranks.start([&, rank] {
+      if (!become(user)) return ending();
+      prepare();
+      velo_context context = nullptr;
+      velo_group group = nullptr;
+      const velo_group_desc desc = rank_of_two(name, rank, timeout_ms);
+      velo_status done = velo_context_create(nullptr, &context);
+      if (done == VELO_OK) done = velo_group_create(context, &desc, &group);
+      const ending all = ending_of(done);
+      velo_context_destroy(context);
+      return all;
+    });
+  return ranks.wait();
+}
+
+struct shared_memory {
+  char* begin = nullptr;
+  std::size_t bytes = 0;
+};
+
+// Of this process's group, the only one.
+shared_memory mapped_area() {
+  shared_memory found;
+  std::FILE* maps = std::fopen("/proc/self/maps", "re");
+  char line[512];
+  while (std::fgets(line, sizeof line, maps) != nullptr) {
+    unsigned long begin, end;
+    if (std::strstr(line, "/memfd:velo (deleted)") == nullptr ||
+        std::sscanf(line, "%lx-%lx", &begin, &end) != 2)
+      continue;
+    if (found.begin == nullptr) found.begin = reinterpret_cast<char*>(begin);
+    found.bytes = static_cast<std::size_t>(reinterpret_cast<char*>(end) - found.begin);
+  }
+  std::fclose(maps);
+  return found;
+}
+
+// Writes words that no rank writes, most of them where ranks keep what they say of themselves.
+class scribbler {
+ public:
+  scribbler(unsigned seed, int ranks)
+      : random_(seed),
+        area_(mapped_area()),
+        control_(comm::shared_area::needed_for(ranks, comm::shared_area::slot_for(0, ranks)) / 8) {}
+
+  void write() {
+    const std::size_t words = random_() % 4 != 0 ? control_ : area_.bytes / 8;
+    const std::size_t at = random_() % 2 != 0 ? random_() % (control_ / 8) : random_() % words;
+    const std::uint64_t values[] = {0,
+                                    ~std::uint64_t{0},
+                                    random_() % 16,
+                                    std::uint64_t{1} << random_() % 64,
+                                    std::uint64_t{random_()} << 32 | random_(),
+                                    random_() % 100000,
+                                    INT64_MAX,
+                                    0x0101010101010101u * (random_() % 256)};
+    const std::uint64_t value = values[random_() % std::size(values)];
+    std::memcpy(area_.begin + at * 8 + (random_() % 4 == 0 ? random_() % 8 : 0), &value,
+                at * 8 + 16 <= area_.bytes ? 8 : 1);
+  }
+
+ private:
+  std::mt19937 random_;
+  const shared_memory area_;
+  const std::size_t control_;
+};
+
+}  // namespace
+
+TEST_CASE("processes that connect and say nothing, half, or nonsense hold no ranks") {
+  const std::string name = processes::name();
+  const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
+  processes ranks;
+  ranks.start_rank(rank_of_two(name, 0), meets);
+  std::vector<int> lines;
+  for (int i = 0; i < 40; ++i) lines.push_back(connect_to(path));
+  const auto say = [&](int line, const void* bytes, std::size_t size) {
+    send(line, bytes, size, MSG_NOSIGNAL);
+  };
+  greeting good, other;
+  say(lines[1], &good, 20);  // half of a greeting
+  say(lines[2], "GET / HTTP/1.1\r\n\r\n", 18);
+  const std::int32_t odd[][2] = {{-5, 2}, {1 << 30, INT32_MAX},  {2, 2}, {0, 0},
+                                 {1, -1}, {INT32_MIN, INT32_MIN}};
+  for (std::size_t i = 0; i < std::size(odd); ++i) {
+    other.rank = odd[i][0], other.size = odd[i][1];
+    say(lines[3 + i], &other, sizeof other);
+  }
+  const std::int64_t begin = monotonic_ns();
+  ranks.start_rank(rank_of_two(name, 1), meets);
+  const std::vector<ending> all = ranks.wait();
+  for (const ending& one : all) {
+    INFO(one.expected << ": " << one.got);
+    CHECK(one.code == VELO_OK);
+    CHECK(one.at_ns - begin < 5000000000);  // not the deadline, nor a second for each
+  }
+  for (const int line : lines) close(line);
+}
+
+TEST_CASE("a silent process makes a rank that does not come no later to be named") {
+  const std::string name = processes::name();
+  const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
+  processes ranks;
+  ranks.start_rank(rank_of_two(name, 0, 1500), meets);
+  const int line = connect_to(path);
+  const ending one = ranks.wait()[0];
+  CHECK(one.code == VELO_ERR_PEER);
+  CHECK(one.rank == 1);
+  char closed;
+  CHECK(recv(line, &closed, 1, MSG_DONTWAIT) == 0);  // sent away
+  close(line);
+}
+
+TEST_CASE("a rank 0 without descriptors leaves no file at the rendezvous") {
+  const std::string name = processes::name();
+  for (int free = 0; free < 8; ++free) {
+    processes ranks;
+    ranks.start([&] {
+      velo_context context = nullptr;
+      velo_group group = nullptr;
+      const velo_group_desc desc = rank_of_two(name, 0, 50);
+      if (velo_context_create(nullptr, &context) != VELO_OK) return ending();
+      int lowest = dup(0);
+      close(lowest);
+      rlimit limit{};
+      getrlimit(RLIMIT_NOFILE, &limit);
+      const rlimit few{static_cast<rlim_t>(lowest + free), limit.rlim_max};
+      setrlimit(RLIMIT_NOFILE, &few);
+      const ending all = ending_of(velo_group_create(context, &desc, &group));
+      setrlimit(RLIMIT_NOFILE, &limit);
+      velo_context_destroy(context);
+      return all;
+    });
+    const ending one = ranks.wait()[0];
+    INFO(free << " descriptors: " << one.expected << ": " << one.got << " " << one.cause);
+    CHECK((one.code == VELO_ERR_IO || one.code == VELO_ERR_PEER));
+    CHECK(entries_of(comm::rendezvous_folder(), name).empty());
+  }
+}
+
+TEST_CASE("another user who takes the name of the folder keeps nobody from meeting") {
+  if (geteuid() != 0) {
+    WARN("only root can become another user: not tested");
+    return;
+  }
+  const uid_t user = 65000 + static_cast<uid_t>(getpid() % 500);
+  const std::string usual = "velo-" + std::to_string(user), folder = "/tmp/" + usual;
+  processes other;
+  other.start([&] {
+    ending all;
+    all.code = become(65534) && mkdir(folder.c_str(), 0700) == 0 ? VELO_OK : VELO_ERR_IO;
+    return all;
+  });
+  REQUIRE(other.wait()[0].code == VELO_OK);
+  for (int again = 0; again < 2; ++again)
+    for (const ending& one : met_as(user)) {
+      INFO(one.expected << ": " << one.got);
+      CHECK(one.code == VELO_OK);
+    }
+  CHECK(rmdir(folder.c_str()) == 0);
+  const std::vector<std::string> own = entries_of("/tmp", usual);
+  CHECK(own.size() == 1);  // made once
+  for (const std::string& one : own) {
+    struct stat is {};
+    REQUIRE(lstat(("/tmp/" + one).c_str(), &is) == 0);
+    CHECK(is.st_uid == user);
+    CHECK((is.st_mode & 07777) == 0700);
+    CHECK(rmdir(("/tmp/" + one).c_str()) == 0);  // empty
+  }
+}
+
+TEST_CASE("a folder of the user's that others can enter is refused, with what was found") {
+  if (geteuid() != 0) {
+    WARN("only root can become another user: not tested");
+    return;
+  }
+  const uid_t user = 65000 + static_cast<uid_t>(getpid() % 500);
+  const std::string folder = "/tmp/velo-" + std::to_string(user);
+  const auto open_to_all = [&] {
+    mkdir(folder.c_str(), 0700);
+    chmod(folder.c_str(), 0755);
+  };
+  const ending zero = met_as(user, open_to_all, 300)[0];
+  CHECK(zero.code == VELO_ERR_IO);
+  CHECK(zero.got == folder + ": mode 40755 of user " + std::to_string(user));
+  CHECK(rmdir(folder.c_str()) == 0);
+}
+
+TEST_CASE(
+    "ranks meet in the folder that the system made for the user, if nobody else can enter it") {
+  char runtime[] = "/tmp/velo-run-XXXXXX";
+  REQUIRE(mkdtemp(runtime) != nullptr);
+  const std::string own = std::string(runtime) + "/velo";
+  const auto folder_with = [&](mode_t mode) {
+    REQUIRE(chmod(runtime, mode) == 0);
+    const std::string found = comm::rendezvous_folder();
+    rmdir(own.c_str());
+    return found;
+  };
+  const char* told = std::getenv("XDG_RUNTIME_DIR");
+  const std::string before = told != nullptr ? told : "";
+  REQUIRE(setenv("XDG_RUNTIME_DIR", runtime, 1) == 0);
+  CHECK(folder_with(0700) == own);
+  CHECK(folder_with(0755) != own);
+  // A rank that is not told finds rank 0 in the shared folder, and the other way round.
+  REQUIRE(chmod(runtime, 0700) == 0);
+  const std::string name = processes::name();
+  processes ranks;
+  unsetenv("XDG_RUNTIME_DIR");
+  ranks.start_rank(rank_of_two(name, 0), meets);
+  REQUIRE(setenv("XDG_RUNTIME_DIR", runtime, 1) == 0);
+  ranks.start_rank(rank_of_two(name, 1), meets);
+  for (const ending& one : ranks.wait()) CHECK(one.code == VELO_OK);
+  told != nullptr ? setenv("XDG_RUNTIME_DIR", before.c_str(), 1) : unsetenv("XDG_RUNTIME_DIR");
+  rmdir(own.c_str());
+  CHECK(rmdir(runtime) == 0);
+}
+
+// Every collective and messages go on until one fails. A rank writes into the area meanwhile, from
+// another thread of it or instead of taking part.
+TEST_CASE("a rank that writes anything into shared memory crashes and holds no other") {
+  const char* asked = std::getenv("VELO_SCRIBBLES");
+  const unsigned rounds = asked != nullptr ? static_cast<unsigned>(std::atoi(asked)) : 24;
+  const std::vector<named_call> calls = every_call();
+  int failed = 0, named = 0;
+  for (unsigned seed = 1; seed <= rounds; ++seed) {
+    const int size = 3, culprit = static_cast<int>(seed % 3);
+    const bool takes_part = seed % 2 == 0;
+    processes ranks;
+    ranks.start_all(size, group_desc(300), [&](const member& me) {
+      alarm(30);
+      call_tensors v(seed % 4 == 0 ? 100000 : 1000, size);
+      std::atomic<bool> over{false};
+      std::thread writes;
+      const auto scribble = [&] {
+        scribbler one(seed, size);
+        for (int i = 0; i < 3000 && !over; ++i) {
+          one.write();
+          if (i % 16 == 0) pause_ms(1);
+        }
+      };
+      velo_status done = velo_group_barrier(me.stream, me.group);
+      if (me.rank == culprit && !takes_part) {
+        scribble();
+        return ending_of(done);
+      }
+      if (me.rank == culprit) writes = std::thread(scribble);
+      std::mt19937 random(seed);  // the same calls on all ranks
+      for (int i = 0; i < 2000 && done == VELO_OK; ++i)
+        done = calls[random() % calls.size()].call({me.stream, me.group, me.rank}, v);
+      const ending all = ending_of(done);
+      over = true;
+      if (writes.joinable()) writes.join();
+      return all;
+    });
+    const std::vector<ending> all = ranks.wait();
+    for (int rank = 0; rank < size; ++rank) {
+      const ending& one = all[static_cast<std::size_t>(rank)];
+      INFO("seed " << seed << ", rank " << rank << ": " << one.expected << ": " << one.got);
+      CHECK(one.code != -1);
+      CHECK((one.code == VELO_OK || one.code == VELO_ERR_PEER));
+      failed += one.code == VELO_ERR_PEER;
+      named += one.code == VELO_ERR_PEER && one.rank >= 0 && one.rank < size;
+    }
+  }
+  CHECK(named == failed);
+  CHECK(failed > 0);
+}
