@@ -18,8 +18,8 @@ namespace {
 constexpr std::chrono::milliseconds glance{50};  // between looks at whether the group has ended
 
 constexpr const char* transports[] = {"auto", "self", "local", "shm", "mpi", "host"};
-constexpr const char* kinds_of_fault[] = {"none",     "late",    "ended", "left",  "aborted",
-                                          "disagree", "dropped", "host",  "differ"};
+constexpr const char* kinds_of_fault[] = {"none",     "late",    "ended", "left",   "aborted",
+                                          "disagree", "dropped", "host",  "differ", "corrupt"};
 
 bool leaves_the_same(collective kind) {
   return kind == collective::all_reduce || kind == collective::broadcast ||
@@ -368,11 +368,11 @@ std::string group::describe() const {
   all += ",\"in_place\":" + std::to_string(link_->in_place()) + ",\"fault\":";
   fault known;
   if (link_->failed(known)) {
-    const std::int64_t bytes = known.terms.count * known.terms.in_bits / 8;
+    const std::uint64_t bits = std::uint64_t{known.terms.in_bits} * known.terms.count;
     all += std::string("{\"what\":\"") + kinds_of_fault[static_cast<int>(known.kind)] + "\"";
     all += std::string(",\"operation\":\"") + name_of(known.terms.kind) + "\"";
     all += ",\"sequence\":" + std::to_string(known.sequence);
-    all += ",\"bytes\":" + std::to_string(bytes) + ",\"ranks\":[";
+    all += ",\"bytes\":" + std::to_string(bits / 8) + ",\"ranks\":[";
     const char* comma = "";
     for (int rank = 0; rank < info.size; ++rank) {
       if (!known.culprits.has(rank)) continue;

@@ -12,6 +12,7 @@
 #include "core/failure.hpp"
 #include "core/json.hpp"
 #include "core/log.hpp"
+#include "core/utf8.hpp"
 
 namespace velo::core {
 namespace {
@@ -194,6 +195,7 @@ void config::change(const char* key, const char* value, origin from, const char*
   const std::size_t i = find_row(key);
   const char* op = i < rows ? nullptr : operator_of(key);
   if (i == rows && op == nullptr) unknown_key(key, "key");
+  require_text(value, argument);
   settings next = now();
   if (op != nullptr) {
     change_kernel(next, op, value, from, argument);

@@ -3,6 +3,7 @@
 
 #include <jansson.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <new>
 #include <utility>
@@ -49,6 +50,15 @@ json json::parse(const char* source, const char* argument) {
   if (ran_out_of_memory(error, source)) throw std::bad_alloc();
   fail(VELO_ERR_PARSE, argument, "JSON",
        text("line %d, column %d: %s", error.line, error.column, error.text));
+}
+
+json json::parse(std::string_view source, const char* argument) {
+  const std::size_t zero = source.find('\0');
+  if (zero == std::string_view::npos) return parse(std::string(source).c_str(), argument);
+  const std::string_view before = source.substr(0, zero);
+  fail(VELO_ERR_PARSE, argument, "JSON",
+       text("line %td, column %zu: a zero byte", std::count(before.begin(), before.end(), '\n') + 1,
+            zero - (before.rfind('\n') + 1) + 1));
 }
 
 json::json(const json& other) : node_(json_incref(other.node_)) {}

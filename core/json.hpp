@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 struct json_t;  // jansson's node
 
@@ -18,6 +19,8 @@ class json {
 
   // argument: what the text is called in a failure, "desc.config_json".
   static json parse(const char* text, const char* argument);
+  // The same of a text that may hold zero bytes, which are malformed.
+  static json parse(std::string_view text, const char* argument);
 
   json(const json& other);
   json& operator=(const json& other);

@@ -1,7 +1,14 @@
-// UTF-8 as texts of others must be before they reach records, logs and JSON.
+// The one check of texts that others give: UTF-8 without zero bytes, before they are kept, or reach
+// records, logs, JSON and tables.
+//
+// A text that was checked is written as it was read: nothing that writes cuts it at a zero byte or puts
+// a question mark in it. Cost: a pass over the text.
 #pragma once
 
 #include <cstddef>
+#include <string_view>
+
+#include "velo/status.h"
 
 namespace velo::core {
 
@@ -23,5 +30,13 @@ inline std::size_t utf8_character(const char* at) noexcept {
     if ((byte(i) & 0xc0u) != 0x80u) return 0;
   return length;
 }
+
+// Where a text stops being UTF-8 without zero bytes; npos: nowhere.
+std::size_t find_no_text(std::string_view all) noexcept;
+
+// Throw a failure of the argument where a text is none. Of one with lines the argument has the place:
+// "text, line 2, column 5".
+void require_text(std::string_view all, const char* argument);
+void require_lines(std::string_view all, const char* argument);
 
 }  // namespace velo::core

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "core/failure.hpp"
+#include "core/utf8.hpp"
 
 namespace velo::memory {
 namespace {
@@ -132,6 +133,15 @@ std::int64_t number(const field& at, std::int64_t least, std::int64_t most) {
   return value;
 }
 
+// Control characters would end a row, or be seen by nobody who reads it.
+void require_name(const field& at, const char* expected) {
+  const bool odd = std::any_of(at.text.begin(), at.text.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 32 || byte == 127;
+  });
+  if (odd || at.text.empty()) refuse(at, expected);
+}
+
 // Sizes so far; what they come to must stay a number.
 class sum {
  public:
@@ -150,6 +160,7 @@ class sum {
 }  // namespace
 
 void read_placement(string_view text, std::int64_t most, plan_table& table) {
+  core::require_lines(text, "text");
   rows from(text);
   enum { id, lower, upper, size };
   const header columns(from, {"id", "lower", "upper", "size"}, {"offset"},
@@ -159,7 +170,7 @@ void read_placement(string_view text, std::int64_t most, plan_table& table) {
   for (std::vector<field> row; from.next(row);) {
     columns.check(row);
     const field& name = columns.of(row, id);
-    if (name.text.empty()) refuse(name, "an id");
+    require_name(name, "an id of characters that are seen");
     if (!seen.emplace(name.text).second) refuse(name, "an id that is not there before");
     lifetime b{};
     b.lower = number(columns.of(row, lower), lowest, highest);
@@ -173,6 +184,7 @@ void read_placement(string_view text, std::int64_t most, plan_table& table) {
 }
 
 void read_rmm_log(string_view text, std::int64_t most, plan_table& table) {
+  core::require_lines(text, "text");
   rows from(text);
   enum { action, pointer, size };
   const header columns(from, {"Action", "Pointer", "Size"}, {"Thread", "Time", "Stream"},
@@ -185,6 +197,7 @@ void read_rmm_log(string_view text, std::int64_t most, plan_table& table) {
     columns.check(row);
     const field& act = columns.of(row, action);
     const field& name = columns.of(row, pointer);
+    require_name(name, "a pointer");
     const std::int64_t bytes = number(columns.of(row, size), 0, most);
     if (act.text == "allocate failure") continue;
     if (act.text != "allocate" && act.text != "free")
@@ -211,11 +224,19 @@ void read_rmm_log(string_view text, std::int64_t most, plan_table& table) {
     table.buffers[i].upper = std::min(table.buffers[i].upper, event);
 }
 
+// A pointer that a log allocates twice, and an index that was read as an id before, get a number behind
+// them, so that the text can be read again.
 std::string write_placement(const plan_table& table, const std::vector<std::int64_t>& offsets) {
   std::string out = "id,lower,upper,size,offset\n";
+  const std::unordered_set<string_view> taken(table.names.begin(), table.names.end());
+  std::unordered_map<string_view, std::size_t> written;  // how often
   for (std::size_t i = 0; i < table.buffers.size(); ++i) {
     const lifetime& b = table.buffers[i];
     out += table.names[i];
+    if (std::size_t& times = written[table.names[i]]; times++ > 0) {
+      while (taken.count(table.names[i] + "#" + std::to_string(times)) != 0) ++times;
+      out += "#" + std::to_string(times);
+    }
     for (const std::int64_t value : {b.lower, b.upper, b.size, offsets[i]}) {
       char digits[24];
       const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;

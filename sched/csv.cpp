@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/failure.hpp"
+#include "core/utf8.hpp"
 #include "sched/assemble.hpp"
 
 namespace velo::sched {
@@ -65,6 +66,7 @@ std::vector<list> read_rows(std::string_view left) {
 }  // namespace
 
 schedule read_csv(std::string_view text) {
+  core::require_lines(text, "text");
   return assemble(read_rows(text));
 }
 

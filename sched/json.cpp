@@ -126,10 +126,7 @@ void append_list(std::string& to, const numbers& all) {
 }  // namespace
 
 schedule read_json(std::string_view source) {
-  const std::size_t zero = source.find('\0');
-  if (zero != std::string_view::npos)
-    fail(VELO_ERR_PARSE, "text", "JSON", text("a zero byte at %zu", zero));
-  const json all = json::parse(std::string(source).c_str(), "text");
+  const json all = json::parse(source, "text");
   require(all, json::type::object, "text", "an object");
   document read;
   all.each([&](const char* key, const json& value) { read_member(key, value, read); });

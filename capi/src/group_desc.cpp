@@ -15,6 +15,7 @@
 #include "comm/transport/self.hpp"
 #include "comm/transport/shared_area.hpp"
 #include "comm/transport/shm.hpp"
+#include "core/utf8.hpp"
 #include "memory/pool.hpp"
 #include "velo/host.h"
 
@@ -152,6 +153,7 @@ velo_group_desc read_group_desc(const velo_group_desc* given) {
   if (desc.buffer < least_buffer || desc.buffer > most_buffer)
     fail(VELO_ERR_ARGUMENT, "desc.buffer", "8192 to 4294967296",
          text("%llu", static_cast<unsigned long long>(desc.buffer)));
+  if (desc.label != nullptr) core::require_text(desc.label, "desc.label");
   if (desc.flags > VELO_GROUP_VERIFY)
     fail(VELO_ERR_ARGUMENT, "desc.flags", "bits of VELO_GROUP_VERIFY", text("%u", desc.flags));
   pool_of(desc);

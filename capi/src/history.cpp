@@ -27,15 +27,9 @@ void require_format(velo_snapshot_format format) {
 
 void require_text(const char* given) {
   if (given == nullptr) fail(VELO_ERR_NULL, "text", "a text", "NULL");
-  std::size_t length = 0;
-  while (given[length] != 0) {
-    const std::size_t bytes = core::utf8_character(given + length);
-    if (bytes == 0)
-      fail(VELO_ERR_ARGUMENT, "text", "UTF-8", text("something else at byte %zu", length));
-    length += bytes;
-    if (length > memory::longest_note)
-      fail(VELO_ERR_ARGUMENT, "text", text("at most %u bytes", memory::longest_note), "more");
-  }
+  if (strnlen(given, memory::longest_note + 1) > memory::longest_note)
+    fail(VELO_ERR_ARGUMENT, "text", text("at most %u bytes", memory::longest_note), "more");
+  core::require_text(given, "text");
 }
 
 void write(const memory::snapshot& what, velo_snapshot_format format, memory::sink& to) {

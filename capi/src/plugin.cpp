@@ -10,6 +10,7 @@
 #include "core/handle.hpp"
 #include "core/invoke.hpp"
 #include "core/library.hpp"
+#include "core/utf8.hpp"
 #include "ops/foreign/foreign.hpp"
 
 using namespace velo;
@@ -78,6 +79,7 @@ void load(core::context& context, const char* path) {
     fail(VELO_ERR_ABI, "path",
          text("a plugin for ABI %u.%u", capi::api_table().abi / 100, capi::api_table().abi % 100),
          text("one for ABI %u.%u", plugin.abi / 100, plugin.abi % 100), path);
+  if (plugin.name != nullptr) core::require_text(plugin.name, "desc.name");
   ops::register_plugin(context, library, plugin.name == nullptr ? path : plugin.name,
                        read_kernels(plugin));
 }

@@ -8,6 +8,7 @@
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
 #include "core/stream.hpp"
+#include "core/utf8.hpp"
 #include "memory/recompute/adaptive.hpp"
 #include "memory/recompute/layers.hpp"
 #include "memory/recompute/regions.hpp"
@@ -58,6 +59,7 @@ velo_recompute_region read_region(const velo_recompute_region* given) {
   const velo_recompute_region defaults = VELO_RECOMPUTE_REGION_INIT;
   const velo_recompute_region region = capi::read_struct(given, region_size, "region", defaults);
   if (region.name == nullptr) fail(VELO_ERR_NULL, "region.name", "a name", "NULL");
+  core::require_text(region.name, "region.name");
   if (region.restore == nullptr) fail(VELO_ERR_NULL, "region.restore", "a function", "NULL");
   require_list(region.inputs, region.input_count, "input");
   require_list(region.output_bytes, region.output_count, "output");

@@ -355,13 +355,7 @@ space read_space(section from, const job& what, std::int32_t keep) {
 
 // A text that may hold anything, zeros too.
 json parse(const char* source, std::uint64_t length, const char* argument) {
-  const std::string whole(source, length);
-  const std::size_t zero = whole.find('\0');
-  if (zero != std::string::npos) {
-    const auto line = std::count(whole.begin(), whole.begin() + static_cast<long>(zero), '\n');
-    fail(VELO_ERR_PARSE, argument, "JSON", text("line %td: a zero byte", line + 1));
-  }
-  json read = json::parse(whole.c_str(), argument);
+  json read = json::parse(std::string_view(source, length), argument);
   if (read.kind() != json::type::object)
     fail(VELO_ERR_ARGUMENT, argument, "an object", read.kind_name());
   return read;

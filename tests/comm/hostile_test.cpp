@@ -67,6 +67,8 @@ std::vector<std::string> entries_of(const std::string& folder, const std::string
   return all;
 }
 
+const std::string shared = std::string("/tmp") + "/";  // names in it carry this process's user
+
 bool become(uid_t user) {
   return setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0;
 }
@@ -223,7 +225,7 @@ TEST_CASE("another user who takes the name of the folder keeps nobody from meeti
     return;
   }
   const uid_t user = 65000 + static_cast<uid_t>(getpid() % 500);
-  const std::string usual = "velo-" + std::to_string(user), folder = "/tmp/" + usual;
+  const std::string usual = "velo-" + std::to_string(user), folder = shared + usual;
   processes other;
   other.start([&] {
     ending all;
@@ -241,10 +243,10 @@ TEST_CASE("another user who takes the name of the folder keeps nobody from meeti
   CHECK(own.size() == 1);  // made once
   for (const std::string& one : own) {
     struct stat is {};
-    REQUIRE(lstat(("/tmp/" + one).c_str(), &is) == 0);
+    REQUIRE(lstat((shared + one).c_str(), &is) == 0);
     CHECK(is.st_uid == user);
     CHECK((is.st_mode & 07777) == 0700);
-    CHECK(rmdir(("/tmp/" + one).c_str()) == 0);  // empty
+    CHECK(rmdir((shared + one).c_str()) == 0);  // empty
   }
 }
 

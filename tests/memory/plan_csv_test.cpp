@@ -90,10 +90,11 @@ TEST_CASE("bytes that cannot be seen are told by their numbers") {
   const auto got = [](const std::string& field) {
     return std::string(failure_of([&] { placement_of(head + "a,0," + field + ",1\n"); }).got);
   };
-  CHECK(got(std::string("5\0x", 3)) == "5\\x00x");
+  CHECK(got(std::string("5\0x", 3)) == "a zero byte");
+  CHECK(got("5\x02x") == "5\\x02x");
   CHECK(got("5\r") == "5\\x0d");
   CHECK(got("\x1b[2J\x7f") == "\\x1b[2J\\x7f");
-  CHECK(got(std::string(5000, '\0')).substr(0, 8) == "\\x00\\x00");
+  CHECK(got(std::string(5000, '\x02')).substr(0, 8) == "\\x02\\x02");
 }
 
 TEST_CASE("every time that a number can say is read, written and drawn") {

@@ -281,7 +281,7 @@ TEST_CASE("what is wrong in a text is named by its place") {
   malformed("\"layers\": 8", "\"layers\": 99999999999999999999", "line 1, column");
   malformed("\"search\": {", "\"search\": {\n\n!", "line 3, column");
   malformed("\"search\": {", "\"search\": {\"tp\": " + std::string(100000, '['), "line 1, column");
-  malformed("\"search\": {", std::string("\"search\": {\n\0", 13), "line 2: a zero byte");
+  malformed("\"search\": {", std::string("\"search\": {\n\0", 13), "line 2, column 1: a zero byte");
   malformed("\"search\": {", "\"search\": {\"\xff\": 1", "line 1, column");
   velo_tune_desc nothing = VELO_TUNE_DESC_INIT;
   velo_tuning none = nullptr;

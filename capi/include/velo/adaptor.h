@@ -57,7 +57,7 @@ typedef struct velo_adaptor_desc {
  * allocate failure. The file is new, and takes the place of an ordinary file at the path; a link, a
  * FIFO, a device or a folder there is refused.
  * Thread class: any. Errors: NULL (desc, adaptor, upstream or its functions, path, event), STRUCT,
- * ARGUMENT (kind), UNSUPPORTED (a field of newer headers), IO (path), MEMORY. */
+ * ARGUMENT (kind; an empty path), UNSUPPORTED (a field of newer headers), IO (path), MEMORY. */
 VELO_API velo_status velo_adaptor_create(const velo_adaptor_desc* desc, velo_adaptor* adaptor);
 
 /* Ends an adaptor, and writes what is left of its trace. NULL is ignored, and so is (with a log

@@ -141,7 +141,9 @@ VELO_API velo_status velo_plan_add(velo_plan plan, int64_t lower, int64_t upper,
                                    int64_t* index);
 
 /* Adds the buffers of a text, all of them or, on failure, none. text: `length` bytes, copied. Of
- * the CSV ids must differ from each other and from those there are (of velo_plan_add: the index).
+ * the CSV ids must differ from each other and from those there are (of velo_plan_add: the index); they
+ * are UTF-8 without control characters. Of a pointer that a log allocates again, and of an index that was
+ * an id before, the CSV that is written has the id with a number behind it, so that it can be read again.
  * Of a log a buffer lives from the place of its allocation among the rows to that of its free, or
  * to the end. Addresses found before are gone.
  * Thread class: per-handle. Errors: NULL, HANDLE, ARGUMENT (format; what makes no sense in the
