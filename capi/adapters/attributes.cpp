@@ -133,8 +133,10 @@ attribute read_value(reader& in) {
       if (item.type != attribute::kind::integer) in.wrong("an integer");
       out.list.push_back(item.integer);
     }
-  } else if (in.take_word("true") || in.take_word("false")) {
-    out.type = attribute::kind::integer;
+  } else if (in.peek() == 't' || in.peek() == 'f') {
+    out.type = attribute::kind::boolean;
+    out.integer = in.take_word("true") ? 1 : 0;
+    if (out.integer == 0 && !in.take_word("false")) in.wrong("a value");
   } else {
     out = in.number();
   }
@@ -157,9 +159,7 @@ attribute_set read_attributes(const op_info& op, const char* json) {
     seen.push_back(name);
     in.expect(':');
     if (in.take_word("null")) continue;
-    const bool yes = in.peek() == 't';
     attribute value = read_value(in);
-    if (yes) value.integer = 1;
     if (name == "fields") {
       if (value.type != attribute::kind::string) in.wrong("\"fields\" to be a string");
       out.fields = value.text;
@@ -182,6 +182,9 @@ void attribute_set::put(call& made) const {
     switch (a.type) {
       case attribute::kind::integer:
         made.integer(a.field, a.integer);
+        break;
+      case attribute::kind::boolean:
+        made.boolean(a.field, a.integer != 0);
         break;
       case attribute::kind::real:
         made.real(a.field, a.real);

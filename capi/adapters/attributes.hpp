@@ -1,7 +1,7 @@
 // Attributes of a slot: one flat JSON object, read once when the slot is bound.
 //
-// Numbers, true and false, strings and lists of integers; null leaves a field at its default. The
-// key "fields" names the tensors. The reader exists because this library needs nothing but libvelo;
+// Numbers, true and false (of flags), strings and lists of integers; null leaves a field at its
+// default. The key "fields" names the tensors. The reader exists because this library needs nothing but libvelo;
 // it takes all of JSON that an attribute can be and refuses the rest by column.
 #pragma once
 
@@ -13,10 +13,10 @@
 namespace velo::adapters {
 
 struct attribute {
-  enum class kind { integer, real, string, list };
+  enum class kind { integer, boolean, real, string, list };
   int field;
   kind type;
-  std::int64_t integer;
+  std::int64_t integer;  // of a boolean: 0 or 1
   double real;
   std::string text;
   std::vector<std::int64_t> list;

@@ -57,6 +57,11 @@ void call::integer(int f, std::int64_t number) {
   value.as.i = number;
 }
 
+void call::boolean(int f, bool truth) {
+  if (op_.fields[f].kind != field_kind::boolean) wrong_kind(f, "a boolean");
+  integer(f, truth ? 1 : 0);
+}
+
 void call::real(int f, double number) {
   if (op_.fields[f].kind != field_kind::f64) wrong_kind(f, "a real number");
   velo_value& value = value_of(f);

@@ -30,6 +30,7 @@ class call {
   void tensor(int f, const velo_tensor& view);
   void tensors(int f, const velo_tensor* views, std::int64_t count);
   void integer(int f, std::int64_t value);  // of a handle: as a number
+  void boolean(int f, bool value);          // of a flag alone: elsewhere it is a slip of the caller
   void real(int f, double value);
   void string(int f, std::string_view value);  // a text or an enumerator, copied
   void list(int f, const std::int64_t* data, std::int64_t count);

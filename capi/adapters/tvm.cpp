@@ -9,9 +9,9 @@
 // - a tensor is a DLTensor* or a tensor object: any strides, on the CPU; whatever an operator does
 //   not take it refuses by name. Nothing is copied.
 // - a list of tensors is an Array of them.
-// - an attribute is an integer, a boolean, a real, or a string for an enumerator or a text; a list
-//   of integers is a Shape, an Array of integers, or a one-dimensional compact int64 tensor; a
-//   handle is an opaque pointer or its number.
+// - an attribute is an integer, a real, a boolean (of a flag alone), or a string for an enumerator
+//   or a text; a list of integers is a Shape, an Array of integers, or a one-dimensional compact
+//   int64 tensor; a handle is an opaque pointer or its number.
 // - the result is None. Failures are raised through TVMFFIErrorSetRaisedFromCStr, looked for in the
 //   process when the first one happens: TypeError for dtypes and kinds, ValueError for values and
 //   shapes, RuntimeError else; without tvm-ffi in the process the entry returns -1 and logs.
@@ -122,8 +122,9 @@ void put(call& made, int f, const tvm::value& given, gathered& lists) {
     case tvm::type_none:
       return;
     case tvm::type_int:
-    case tvm::type_bool:
       return made.integer(f, given.integer);
+    case tvm::type_bool:
+      return made.boolean(f, given.integer != 0);
     case tvm::type_float:
       return made.real(f, given.real);
     case tvm::type_opaque_pointer:

@@ -5,11 +5,11 @@
 // - arguments are the operator's inputs, results its outputs, compact, in field order; which
 //   optional ones are there follows from their numbers, or is named by the attribute
 //   fields="x,gamma->y,rstd" (placement.hpp has the rule). Their shapes come from velo_op_infer.
-// - attributes come by name and typed: any integer, boolean or real, a string for an enumerator or
-//   a text, an array of int32 or int64 for a list of integers, a handle as an int64 (a pack of any
-//   context; updates run on its own, so no call may use it meanwhile). A list of tensors needs
-//   `fields`, which says its length. An attribute that is no
-//   field of the operator is refused. Those left out keep their defaults.
+// - attributes come by name and typed: any integer or real, a boolean for a flag, a string for an
+//   enumerator or a text, an array of int32 or int64 for a list of integers, a handle as an int64 (a
+//   pack of any context; updates run on its own, so no call may use it meanwhile). A list of tensors
+//   needs `fields`, which says its length. An attribute that is no field of the operator is refused.
+//   Those left out keep their defaults.
 // - a tensor that is read and written is an argument and a result; with jax's input_output_aliases
 //   they share their buffer, else the argument is copied first. Nothing else is.
 // - only the execute stage does anything. A metadata request is answered with version 0.1, the
@@ -91,9 +91,6 @@ void read_buffers(const char* name, const xla::buffer_list& list, velo_tensor* o
 // Integers of any width; XLA aligns scalars to their size.
 bool read_integer(std::int32_t type, const void* at, std::int64_t& out) {
   switch (type) {
-    case xla::type_pred:
-      out = *static_cast<const bool*>(at);
-      return true;
     case xla::type_s8:
       out = std::int64_t{*static_cast<const std::int8_t*>(at)};
       return true;
@@ -122,6 +119,7 @@ bool read_integer(std::int32_t type, const void* at, std::int64_t& out) {
 }
 
 void put_scalar(call& made, int f, const xla::scalar& given) {
+  if (given.dtype == xla::type_pred) return made.boolean(f, *static_cast<const bool*>(given.value));
   std::int64_t number = 0;
   if (read_integer(given.dtype, given.value, number)) return made.integer(f, number);
   if (given.dtype == xla::type_f64) return made.real(f, *static_cast<const double*>(given.value));

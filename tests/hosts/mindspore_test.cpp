@@ -259,6 +259,24 @@ TEST_CASE("attributes are read as JSON is written: numbers, names and bytes") {
           "column 13");
 }
 
+TEST_CASE("a boolean is taken for a flag alone, in a slot's attributes") {
+  const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
+  const auto bind = adapters.function<decltype(velo_ms_slot_bind)>("velo_ms_slot_bind");
+  for (const std::string& op : operator_names()) {
+    for (const field& f : fields_of(op)) {
+      INFO(op << "." << f.name);
+      for (const char* value : {"true", "false"}) {
+        const std::string json = "{\"" + f.name + "\": " + value + "}";
+        const velo_status status = bind(126, op.c_str(), json.c_str(), nullptr);
+        CHECK(status == (f.kind == "bool" ? VELO_OK : VELO_ERR_ARGUMENT));
+        if (status != VELO_OK) CHECK_THAT(last_error(adapters), Contains(", got a boolean"));
+      }
+    }
+  }
+  CHECK(bind(126, "matmul", "{\"transpose_a\": yes}", nullptr) == VELO_ERR_PARSE);
+  CHECK(bind(126, "matmul", "{\"transpose_a\": tru}", nullptr) == VELO_ERR_PARSE);
+}
+
 TEST_CASE("what MindSpore gets wrong is said whole, and outputs stay untouched") {
   const library adapters(path, RTLD_LAZY | RTLD_LOCAL);
   log_sink log(adapters);

@@ -392,6 +392,10 @@ std::vector<field> fields_of(const std::string& op) {
   return out;
 }
 
+bool holds_tensors(const field& f) {
+  return f.kind == "tensor" || f.kind == "tensors";
+}
+
 std::int64_t enumerator(const std::string& op, const attribute& a) {
   if (a.kind != VELO_VALUE_STRING) return a.integer;
   json_t* root = described(op);

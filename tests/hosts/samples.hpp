@@ -30,7 +30,7 @@ struct named_array {
 
 struct attribute {
   std::string name;
-  velo_value_kind kind = VELO_VALUE_NONE;
+  velo_value_kind kind = VELO_VALUE_NONE;  // NONE: a boolean, which velo's values do not have
   std::int64_t integer = 0;
   double real = 0;
   std::string text;
@@ -70,6 +70,7 @@ struct field {
   bool read = false, written = false, optional = false;
 };
 std::vector<field> fields_of(const std::string& op);  // in the order of the args struct
+bool holds_tensors(const field& f);
 std::vector<std::string> operator_names();
 std::int64_t enumerator(const std::string& op, const attribute& a);  // an attribute as a number
 

@@ -53,6 +53,7 @@ class tvm_arguments {
  public:
   void none() { add(0).integer = 0; }
   void integer(std::int64_t value) { add(1).integer = value; }
+  void boolean(bool value) { add(2).integer = value ? 1 : 0; }
   void real(double value) { add(3).real = value; }
   void bare_tensor(const velo_tensor& view) {
     bare_.push_back(view);

@@ -169,6 +169,21 @@ TEST_CASE("what tvm-ffi's users get wrong becomes their exception") {
   CHECK(same_bits(outputs, blank));
 }
 
+TEST_CASE("a boolean is taken for a flag alone, from tvm-ffi") {
+  for (const std::string& op : operator_names()) {
+    const tvm_function f(path, "velo_" + op);
+    const std::vector<field> fields = fields_of(op);
+    for (std::size_t at = 0; at < fields.size(); ++at) {
+      INFO(op << "." << fields[at].name);
+      tvm_arguments args;
+      for (std::size_t before = 0; before < at; ++before) args.none();
+      args.boolean(true);
+      const std::string failure = failure_of(f, args).what();
+      CHECK((failure.find(", got a boolean") == std::string::npos) == (fields[at].kind == "bool"));
+    }
+  }
+}
+
 TEST_CASE("10000 tvm-ffi calls leak nothing") {
   const sample s = sample_of("rms_norm");
   const tvm_function f(path, "velo_rms_norm");

@@ -171,7 +171,7 @@ struct buffers {
   }
 };
 
-// Attributes sorted by name, in the types jax gives them: int64, float64, string, int64 array.
+// Attributes sorted by name, in the types jax gives them: int64, float64, pred, string, int64 array.
 struct typed_attributes {
   std::map<std::string, attribute> sorted;
   std::deque<span> texts;
@@ -201,7 +201,8 @@ struct typed_attributes {
       items.push_back(&arrays.back());
     } else {
       const bool real = a.kind == VELO_VALUE_FLOAT;
-      scalars.push_back({real ? 12 : 5, real ? static_cast<void*>(&a.real) : &a.integer});
+      const int dtype = real ? 12 : a.kind == VELO_VALUE_NONE ? 1 : 5;
+      scalars.push_back({dtype, real ? static_cast<void*>(&a.real) : &a.integer});
       types.push_back(3);
       items.push_back(&scalars.back());
     }

@@ -138,6 +138,28 @@ TEST_CASE("what XLA gets wrong becomes its error, with velo's sentence") {
   CHECK(xla_handler::live_errors == 0);
 }
 
+TEST_CASE("a boolean is taken for a flag alone, from XLA") {
+  for (const std::string& op : operator_names()) {
+    const sample s = sample_of(op);
+    const xla_handler handler(path, "velo_xla_" + op);
+    for (const field& f : fields_of(op)) {
+      if (holds_tensors(f)) continue;
+      INFO(op << "." << f.name);
+      std::string failure;
+      auto outputs = s.blank_outputs();
+      try {
+        handler.execute(s.inputs, outputs, {{f.name, VELO_VALUE_NONE, 1, 0, "", {}}}, s.fields(),
+                        nullptr);
+      } catch (const host_error& error) {
+        failure = error.what();
+      }
+      const std::string refusal = ", got a boolean";
+      CHECK((failure.find(refusal) == std::string::npos) == (f.kind == "bool"));
+    }
+  }
+  CHECK(xla_handler::live_errors == 0);
+}
+
 TEST_CASE("10000 XLA calls, failing ones among them, leak nothing") {
   const sample s = sample_of("rms_norm");
   const xla_handler handler(path, "velo_xla_rms_norm");

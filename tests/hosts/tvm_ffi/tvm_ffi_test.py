@@ -82,6 +82,12 @@ class TvmFfi(unittest.TestCase):
             velo.velo_rms_norm(x, torch.ones(7), torch.empty(4, 8))
         with self.assertRaisesRegex(TypeError, r"args\.x\.dtype: expected float32 or bfloat16, got float64"):
             velo.velo_swiglu(x.double(), torch.empty(4, 4).double())
+        q = torch.randn(1, 3, 2, 8)
+        for value, got in ((True, "a boolean"), (2.0, "a real number")):
+            with self.assertRaisesRegex(ValueError, rf"velo_fusion_attention: layout: expected an enumerator, got {got}"):
+                velo.velo_fusion_attention(q, q, q, torch.empty_like(q), None, None, value)
+        with self.assertRaisesRegex(ValueError, r"velo_rms_norm: epsilon: expected a real, got a boolean"):
+            velo.velo_rms_norm(x, torch.ones(8), torch.empty(4, 8), None, True)
         with self.assertRaisesRegex(ValueError, r"args\.x\.strides"):
             velo.velo_rms_norm(torch.randn(1, 8).expand(4, 8), torch.ones(8), torch.empty(4, 8))
 
