@@ -84,6 +84,42 @@ class Compile(Torch):
                 self.assertLessEqual(distance(got, right), 1e-5)
             self.assertTrue(any(e.called for e in done.entries if e.what == "rms_norm"), str(done))
 
+    @unittest.skipUnless(FAKES, "this torch has no register_fake")
+    def test_a_length_binds_an_enabled_model_to_nothing(self):
+        """Layers that compare a size when they run leave it alone when torch traces: as many graphs as stock, and an export for any
+        length. Width 512, from which on gated MLPs and linear layers are replaced."""
+        LlamaConfig, LlamaForCausalLM = (getattr(transformers(), name) for name in ("LlamaConfig", "LlamaForCausalLM"))
+        model = LlamaForCausalLM(LlamaConfig(vocab_size=512, hidden_size=512, intermediate_size=1504, num_hidden_layers=1,
+                                             num_attention_heads=4, num_key_value_heads=2, use_cache=False)).eval()
+
+        class Logits(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.model = model
+
+            def forward(self, ids):
+                return self.model(input_ids=ids).logits
+
+        def compilations():
+            graphs = []
+            torch._dynamo.reset()
+            compiled = torch.compile(model, backend=lambda graph, inputs: graphs.append(graph) or aot_eager(graph, inputs))
+            for batch, length in ((2, 8), (2, 16), (2, 100), (4, 200)):
+                with torch.no_grad():
+                    compiled(input_ids=torch.randint(0, 512, (batch, length)))
+            return len(graphs)
+
+        stock, ids = compilations(), torch.randint(0, 512, (3, 40))
+        want = Logits()(ids)
+        with velo.enable(model) as done:
+            self.assertLessEqual({"matmul for large float32 products", "gate and up into one buffer, swiglu"},
+                                 {what for _, what in done.replaced})
+            self.assertEqual(compilations(), stock)
+            sizes = {"ids": {0: torch.export.Dim("batch", max=64), 1: torch.export.Dim("length", min=2, max=512)}}
+            for strict in (False, True):
+                program = torch.export.export(Logits(), (ids[:2, :16].clone(),), dynamic_shapes=sizes, strict=strict)
+                self.assertLessEqual(distance(program.module()(ids), want), 1e-5)
+
     @unittest.skipUnless(hasattr(torch.library, "get_kernel"), "this torch has no get_kernel")
     def test_attention_answers_in_the_strides_that_compiled_code_counts_on(self):
         forward, backward = (getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu" + end) for end in ("", "_backward"))

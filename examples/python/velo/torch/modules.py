@@ -3,6 +3,7 @@
 Names say only what a module may be. What it is, numbers say: a trial copy, its parameters other than they are, computes the same
 as velo's function of it, in training and in evaluation, for large inputs and for ones so small that the epsilon decides. Modules
 of one kind are tried once. A module that is none of these, or whose forward somebody else has replaced, is left, and why is said.
+Where torch traces (compiling()), no size decides: a comparison would bind the trace to one side of it.
 """
 import copy
 import itertools
@@ -12,7 +13,7 @@ import torch
 
 from . import costs, gated
 from .functions import FUNCTIONS
-from .plain import autocast, compiling, own_forward, plain, plain_linear
+from .plain import autocast, compiling, own_forward, plain, plain_linear, why_not_plain
 
 F = torch.nn.functional
 rms_norm, matmul = FUNCTIONS["rms_norm"], FUNCTIONS["matmul"]
@@ -91,8 +92,10 @@ def _norm_of(epsilon, gain):
 def norm(module):
     """(what, compute) of an RMS norm, or why there is none."""
     weight = getattr(module, "weight", None)
-    if not isinstance(weight, torch.Tensor) or weight.dim() != 1 or not plain(weight):
-        return "no gain of one dimension in float32 or bfloat16 on the CPU"
+    if not isinstance(weight, torch.Tensor) or weight.dim() != 1:
+        return "no gain of one dimension"
+    if not plain(weight):
+        return f"its gain is {why_not_plain(weight)}"
     trial = trial_of(module)
     inputs = [numbers(*rows, len(weight), dtype=weight.dtype, scale=scale)  # of more ranks, for a norm of another dimension
               for rows, scale in (((3,), 1.0), ((3,), 1e-3), ((2, 3), 300.0), ((2, 3, 2), 1.0))]
@@ -116,12 +119,12 @@ def _is_silu(activation):
 
 def _two_products(smallest):
     def compute(self, x):
-        if x.numel() < smallest:
+        if compiling() or x.numel() < smallest:
             return None
         gate, up = self.gate_proj, self.up_proj
-        if compiling() or autocast() or not (plain_linear(gate) and plain_linear(up) and gate.bias is None and up.bias is None
-                                             and _is_silu(_activation(self)) and gate.weight.shape == up.weight.shape
-                                             and plain(x, gate.weight, up.weight)):
+        if autocast() or not (plain_linear(gate) and plain_linear(up) and gate.bias is None and up.bias is None
+                              and _is_silu(_activation(self)) and gate.weight.shape == up.weight.shape
+                              and plain(x, gate.weight, up.weight)):
             return None
         return self.down_proj(gated.product(x, gate.weight, up.weight))
 
@@ -130,7 +133,7 @@ def _two_products(smallest):
 
 def _one_product(smallest):
     def compute(self, x):
-        if x.numel() < smallest or compiling() or not (_is_silu(_activation(self)) and plain(x)):
+        if compiling() or x.numel() < smallest or not (_is_silu(_activation(self)) and plain(x)):
             return None
         both = self.gate_up_proj(x)
         return self.down_proj(FUNCTIONS["swiglu"](both)) if plain(both) else None
@@ -148,8 +151,11 @@ def gated_mlp(module):
         return f"its activation is {type(_activation(module)).__name__}, and velo has SiLU"
     together = hasattr(module, "gate_up_proj")
     layers = [getattr(module, name) for name in (("gate_up_proj",) if together else ("gate_proj", "up_proj"))]
-    if not all(isinstance(layer, torch.nn.Linear) and layer.weight.dim() == 2 and plain(layer.weight) for layer in layers):
-        return "its layers are no linear ones in float32 or bfloat16 on the CPU"
+    if not all(isinstance(layer, torch.nn.Linear) and layer.weight.dim() == 2 for layer in layers):
+        return "its layers are no linear ones"
+    why = next(filter(None, (why_not_plain(layer.weight) for layer in layers)), "")
+    if why:
+        return f"a weight of its layers is {why}"
     form, what = (_one_product, "swiglu") if together else (_two_products, "gate and up into one buffer, swiglu")
     weight = layers[0].weight
     inner = weight.shape[0] // (2 if together else 1)
@@ -173,10 +179,10 @@ def _always(compute):
 
 def _product(smallest):
     def compute(self, x):
-        if x.numel() < smallest:  # before anything else: in decoding this is all that velo adds
+        if compiling() or x.numel() < smallest:  # in decoding this is all that velo adds
             return None
         weight, bias = self.weight, self.bias
-        if not costs.linear(x, weight) or autocast() or compiling() or not plain(x, *((weight,) if bias is None else (weight, bias))):
+        if not costs.linear(x, weight) or autocast() or not plain(x, *((weight,) if bias is None else (weight, bias))):
             return None
         return matmul(x, weight, bias, transpose_b=True)
 
@@ -185,7 +191,7 @@ def _product(smallest):
 
 def linear(module):
     if not plain(module.weight):
-        return "not in float32 or bfloat16 on the CPU"
+        return f"its weight is {why_not_plain(module.weight)}"
     if module.weight.dtype == torch.bfloat16:
         return "torch's own bfloat16 products are as fast"
     if not costs.could_pay_linear(module.weight):

@@ -32,7 +32,7 @@ except ImportError:  # torch 1.13
 
 
 def plain(first, *others):
-    """Whether velo takes these, all of the first one's dtype."""
+    """Whether velo takes these, all of the first one's dtype; `why_not_plain` says why not, in the same order."""
     dtype = first.dtype
     if _forked or _transformed() or forward_ad._current_level >= 0 or dtype not in (torch.float32, torch.bfloat16):
         return False
@@ -43,12 +43,29 @@ def plain(first, *others):
     return True
 
 
+def why_not_plain(tensor):
+    """What the tensor is that velo does not take it for: a text, "" where it is plain."""
+    if _forked or _transformed() or forward_ad._current_level >= 0:
+        return ("seen in a process forked from one that used velo" if _forked else
+                "seen inside of torch.func or of forward-mode differentiation")
+    if type(tensor) not in _CLASSES:
+        return f"a {type(tensor).__name__}, and velo computes on tensors of torch's own class"
+    if tensor.device.type == "meta":
+        return "on the meta device: call enable() again when it has its values"
+    if tensor.device.type != "cpu":
+        return f"on {tensor.device}, and velo computes on the CPU"
+    if tensor.layout is not torch.strided or tensor.is_nested:
+        return "nested or sparse, and velo computes on dense tensors"
+    if tensor.dtype not in (torch.float32, torch.bfloat16):
+        return f"in {tensor.dtype}, and velo computes in float32 and bfloat16"
+    return ""
+
+
 def autocast():
     return torch.is_autocast_enabled("cpu") if hasattr(torch, "get_autocast_dtype") else torch.is_autocast_cpu_enabled()
 
 
-def compiling():
-    return hasattr(torch, "compiler") and torch.compiler.is_compiling()
+compiling = torch.compiler.is_compiling if hasattr(torch, "compiler") else bool  # torch 1.13 and 2.0 have no way to ask
 
 
 def own_forward(module):
