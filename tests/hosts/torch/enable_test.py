@@ -373,10 +373,101 @@ class Enable(Torch):
         self.assertRegex(done.stdout, "torch's dispatcher: every call goes by ctypes.*libvelo_adapters.so.1")
 
     def test_nonsense_is_refused(self):
-        with self.assertRaisesRegex(ValueError, "level"):
-            velo.enable(level=3)
-        with self.assertRaisesRegex(TypeError, "model must be a torch.nn.Module or None, got 'Llama'"):
-            velo.enable("Llama")
+        """Before anything is replaced: what follows finds torch as it was."""
+        adamw, optimizer = torch.optim.AdamW, torch.optim.SGD([torch.ones(1)])
+        for arguments, text in (({"level": 3}, "level must be 0, 1 or 2, got 3"), ({"level": True}, "level must be .*, got True"),
+                                ({"level": 1.0}, "level must be .*, got 1.0"), ({"level": "2"}, "level must be .*, got '2'"),
+                                ({"model": "Llama"}, "model must be a torch.nn.Module or None, got 'Llama'"),
+                                ({"optimizer": optimizer}, "optimizer must be True or False, got SGD"),
+                                ({"optimizer": None}, "optimizer must be True or False, got None")):
+            with self.assertRaisesRegex((TypeError, ValueError), f"enable: {text}"):
+                velo.enable(**arguments)
+            self.assertIs(torch.optim.AdamW, adamw)
+            with velo.enable(level=1):
+                pass
+        self.assertEqual(velo.library().get("level"), "2")
+
+    def test_a_level_that_one_context_refuses_leaves_nothing_behind(self):
+        library = velo.library()
+        contexts, adamw, set_key = [library.context()[0], *library.contexts_of_adapter()], torch.optim.AdamW, library.c.velo_config_set
+        for refusing in contexts:
+
+            def refuse(context, key, value, refusing=refusing):
+                return 4 if value == b"1" and context.value == refusing.value else set_key(context, key, value)
+
+            with unittest.mock.patch.object(library.c, "velo_config_set", refuse), self.assertRaises(velo.VeloError):
+                velo.enable(level=1)
+            self.assertEqual([library._value(context, b"level") for context in contexts], [b"2"] * len(contexts))
+            with velo.enable(level=0):
+                self.assertEqual(library.get("level"), "0")
+            self.assertEqual((library.get("level"), torch.optim.AdamW), ("2", adamw))
+
+    def test_one_undo_that_fails_keeps_no_other_from_being_done(self):
+        model, adamw = block(), torch.optim.AdamW
+        done = velo.enable(model, level=1)
+
+        def fail():
+            raise RuntimeError("no way back")
+
+        done._undo.insert(1, fail)
+        done._undo.append(fail)
+        with self.assertRaisesRegex(RuntimeError, "no way back"):
+            done.disable()
+        self.assertFalse(any("forward" in m.__dict__ for m in model.modules()))
+        self.assertEqual((torch.optim.AdamW, velo.library().get("level")), (adamw, "2"))
+        with velo.enable(model):
+            pass
+
+    def test_the_report_says_what_a_parameter_is(self):
+        class Quantized(torch.Tensor):
+            pass
+
+        kinds = {"0": (lambda m: m.double(), "in torch.float64"), "1": (lambda m: m.to("meta"), "on the meta device: call enable() again")}
+        if MODERN:
+            kinds["2"] = (lambda m: self.with_weights(m, lambda w: w.as_subclass(Quantized)), "a Quantized, and velo computes on tensors")
+            kinds["3"] = (lambda m: self.with_weights(m, self.distributed), "a DTensor, and velo computes on tensors")
+        for make, subject in ((lambda: RMSNorm(gain=plain_gain), "its gain is"), (lambda: torch.nn.Linear(512, 640), "its weight is"),
+                              (GatedMlp, "a weight of its layers is")):
+            model = torch.nn.Sequential(*(change(make()) for change, _ in kinds.values()))
+            with velo.enable(model) as done:
+                left = dict(done.left)
+                for where, (_, text) in kinds.items():
+                    self.assertIn(f"{subject} {text}", left[where])
+
+    @staticmethod
+    def with_weights(module, change):
+        for part in module.modules():
+            for name, weight in list(part.named_parameters(recurse=False)):
+                del part._parameters[name]
+                part.__dict__[name] = change(weight.detach())
+        return module
+
+    def distributed(self, weight):
+        from torch.distributed.tensor import distribute_tensor
+        return distribute_tensor(weight, self.mesh())
+
+    def mesh(self):
+        if not torch.distributed.is_initialized():
+            torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+            self.addCleanup(torch.distributed.destroy_process_group)
+        return torch.distributed.device_mesh.init_device_mesh("cpu", (1,))
+
+    @unittest.skipUnless(MODERN, "torch 1.13 makes no layers on a device given by a with statement")
+    def test_a_model_on_meta_is_enabled_again_when_it_has_values(self):
+        with torch.device("meta"):
+            model = block()
+        with velo.enable(model) as first:
+            self.assertEqual([where for where, _ in first.replaced if where in ("0", "1")], [])
+            self.assertIn("on the meta device: call enable() again", str(first))
+            model.to_empty(device="cpu")
+            with torch.no_grad():
+                for parameter in model.parameters():
+                    parameter.copy_(torch.rand(parameter.shape) + 0.5)
+            x = torch.randn(4, 16)
+            want = model(x)
+            with velo.enable(model) as again:
+                self.assertLessEqual(distance(model(x), want), 1e-5)
+                self.assertEqual({where for where, _ in again.replaced if where in ("0", "1")}, {"0", "1"})
 
     def test_an_interrupted_enable_leaves_nothing_behind(self):
         class Interrupting(torch.nn.Module):

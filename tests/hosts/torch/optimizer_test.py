@@ -178,6 +178,26 @@ class Optimizer(Torch):
                 a.step(), b.step()
             self.assertLessEqual(distance(ours, theirs), 1e-6)
 
+    def test_expanded_parameters_are_refused_as_torch_refuses_them(self):
+        """Also of torch's fused step, which would write past their end; no other parameter of the step has changed."""
+        for options in ({}, {"foreach": False}, {"amsgrad": True}, *([{"fused": True}] if MODERN else [])):
+            plain, expanded = torch.nn.Parameter(torch.ones(4)), torch.nn.Parameter(torch.linspace(-1, 1, 4).expand(3, 4))
+            optimizer, before = velo.AdamW([plain, expanded], **options), expanded.detach().clone()
+            plain.grad, expanded.grad = torch.ones(4), torch.ones(3, 4)
+            with self.assertRaisesRegex(RuntimeError, "more than one element of the written-to tensor"):
+                optimizer.step()
+            self.assertTrue(torch.equal(plain, torch.ones(4)) and torch.equal(expanded, before), options)
+        alone = torch.nn.Parameter(torch.ones(3).as_strided((1, 3), (0, 1)))
+        optimizer = velo.AdamW([alone], lr=0.1, weight_decay=0.0)
+        alone.grad = torch.ones(3).expand(1, 3)
+        optimizer.step()
+        self.assertLessEqual(distance(alone, torch.full((1, 3), 0.9)), 1e-6)
+
+    def test_a_norm_to_clip_at_is_a_number(self):
+        for norm in (True, -1.0, float("nan")):
+            with self.assertRaisesRegex(ValueError, "AdamW: max_norm must be a number >= 0, got"):
+                velo.AdamW([torch.nn.Parameter(torch.ones(2))], max_norm=norm)
+
     def test_copies_and_pickles_go_on(self):
         ours = torch.nn.Parameter(torch.linspace(-1, 1, 20).bfloat16())
         first = velo.AdamW([ours], lr=1e-2, max_norm=0.25)

@@ -141,15 +141,25 @@ class Library:
         key, value = key.encode(), str(value).encode()
         self.context()
         with _lock:
-            for context in [context for context, _ in self.opened.values()] + self.contexts_of_adapter():
-                self.check(self.c.velo_config_set(context, key, value))
+            contexts = [context for context, _ in self.opened.values()] + self.contexts_of_adapter()
+            before = [self._value(context, key) for context in contexts]
+            try:
+                for context in contexts:
+                    self.check(self.c.velo_config_set(context, key, value))
+            except VeloError:  # none of them is left with a value that the others have not
+                for context, kept in zip(contexts, before):
+                    self.c.velo_config_set(context, key, kept)
+                raise
             self.configured[key] = value
+
+    def _value(self, context, key):
+        text, size = ctypes.create_string_buffer(256), ctypes.c_uint64()
+        self.check(self.c.velo_config_get(context, key, text, len(text), size, None))
+        return text.value
 
     def get(self, key):
         """A key's value, as text."""
-        text, size = ctypes.create_string_buffer(256), ctypes.c_uint64()
-        self.check(self.c.velo_config_get(self.context()[0], key.encode(), text, len(text), size, None))
-        return text.value.decode()
+        return self._value(self.context()[0], key.encode()).decode()
 
 
 _lock = threading.Lock()
@@ -167,25 +177,36 @@ def library():
 
 # ---- values: a field's number, a tensor's view
 
+def _known(operator, field, value):
+    """The refusal's sentence: what the attribute may be, and what came."""
+    known = "True or False" if field.kind == "bool" else ", ".join(field.enumerators) or "an integer"
+    return f"velo_{operator.name}: {field.name} is {known}; got {value!r}"
+
+
 def number_of(operator, field, value):
-    """The integer behind an attribute: itself, an enumerator's, named by text or (of element types) by a torch dtype."""
+    """The integer behind an attribute: itself, an enumerator's, named by text or (of element types) by a torch dtype. True and False
+    are for flags alone: in place of a number they were meant for another argument."""
     name = str(value).rsplit(".", 1)[-1] if isinstance(value, torch.dtype) else value
     if isinstance(name, str):
         if name not in field.enumerators:
-            known = ", ".join(field.enumerators) or "an integer"
-            raise ValueError(f"velo_{operator.name}: {field.name} is {known}; got {value!r}")
+            raise ValueError(_known(operator, field, value))
         return field.enumerators[name]
     try:
         number = python_operator.index(value)
     except TypeError:
-        raise TypeError(f"velo_{operator.name}: {field.name} is an integer; got {value!r}") from None
+        raise TypeError(_known(operator, field, value)) from None
+    flag = field.kind == "bool"
+    if isinstance(value, bool) and not flag:
+        raise TypeError(_known(operator, field, value))
+    if flag and number not in (0, 1):
+        raise ValueError(_known(operator, field, value))
     if not -(2**63) <= number < 2**63:
         raise ValueError(f"velo_{operator.name}: {field.name} is an integer of 64 bits; got {value!r}")
     return number
 
 
 def real_of(operator, field, value):
-    if isinstance(value, str) or not hasattr(value, "__float__"):
+    if isinstance(value, (bool, str)) or not hasattr(value, "__float__"):
         raise TypeError(f"velo_{operator.name}: {field.name} is a number; got {value!r}")
     return float(value)
 

@@ -1,4 +1,5 @@
 """enable(): lets velo do what it does faster, in a model and in the process, and undoes itself."""
+import numbers
 import sys
 
 import torch
@@ -67,10 +68,12 @@ def enable(model=None, level=2, optimizer=True):
     and float32 linear layers in `model`. level: 0 velo's reference kernels, 1 fused kernels, 2 everything. Returns a
     Replacement: print it to see what was replaced, what has not run, what was left and why. Call it, and disable(), while no
     other thread computes: torch's dispatcher gives its kernels no turn."""
-    if level not in (0, 1, 2):
-        raise ValueError(f"enable: level must be 0, 1 or 2, got {level!r}")
+    if isinstance(level, bool) or not isinstance(level, numbers.Integral) or level not in (0, 1, 2):
+        raise ValueError(f"enable: level must be 0, 1 or 2, got {level!r}"[:200])
     if not (model is None or isinstance(model, torch.nn.Module)):
         raise TypeError(f"enable: model must be a torch.nn.Module or None, got {model!r}"[:200])
+    if not isinstance(optimizer, bool):
+        raise TypeError(f"enable: optimizer must be True or False, got {optimizer!r}"[:200])
     done = Replacement(level)
     try:
         _replace_in_process(done, optimizer)

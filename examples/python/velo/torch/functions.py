@@ -6,6 +6,7 @@ gradient (gradient_of), it is one autograd.Function: its tensors are forward inp
 neither, the gradient of the first result; `d<input>` of its results is the gradient of that input. The gradient has no gradient of
 its own, and differentiating twice says so. The functions make a layout that the operator does not take contiguous first.
 """
+import functools
 import typing
 
 import torch
@@ -145,6 +146,10 @@ def _parameters(operator):
     return ", ".join(parts)
 
 
+def _no_tensor(operator, name, value):
+    raise TypeError(f"velo_{operator}: {name} is a torch.Tensor; got {value!r}"[:200])
+
+
 _SOURCE = """
 def {name}({parameters}):
     {ready}
@@ -158,14 +163,16 @@ def _function(operator):
     """The function of an operator, written out so that Python binds its arguments: a tenth of what a generic one would cost."""
     function = irregular.GRADIENTS.get(operator.name) or (_derived(operator) if operator.gradient else None)
     run = overload(operator.name)
-    ready = [f"{f.name} = {f.name} if {f.name} is None else ready_{f.name}({f.name})" if f.optional
-             else f"{f.name} = ready_{f.name}({f.name})" for f in operator.reads if f not in operator.mutable]
+    ready = [f"{f.name} = ready_{f.name}({f.name}) if isinstance({f.name}, Tensor) else " +
+             (f"None if {f.name} is None else " if f.optional else "") + f"refuse({f.name!r}, {f.name})"
+             for f in operator.reads if f not in operator.mutable]
     ready += [f"{f.name} = ready_{f.name}({f.name})" for f in operator.attributes]
     requires = " or ".join(f"{f.name} is not None and {f.name}.requires_grad" if f.optional else f"{f.name}.requires_grad"
                            for f in operator.reads if {"f32", "bf16"} & set(f.dtypes)) if function else "False"
     scope = {f"ready_{f.name}": _ready(f) for f in operator.reads}
     scope.update({f"ready_{f.name}": _attribute(operator, f) for f in operator.attributes})
-    scope.update(grad_enabled=torch.is_grad_enabled, forward_ad=forward_ad, run=run, apply=function.apply if function else run)
+    scope.update(grad_enabled=torch.is_grad_enabled, forward_ad=forward_ad, run=run, apply=function.apply if function else run,
+                 Tensor=torch.Tensor, refuse=functools.partial(_no_tensor, operator.name))
     source = _SOURCE.format(name=operator.name, parameters=_parameters(operator), ready="; ".join(ready),
                             requires=requires, arguments=", ".join(f.name for f in operator.arguments))
     exec(compile(source, f"velo.torch.{operator.name}", "exec"), scope)

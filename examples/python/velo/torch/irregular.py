@@ -64,6 +64,8 @@ ATTRIBUTES = {("embedding_backward", "rows"): lambda ids, table: table.shape[0]}
 def _fusion_attention(derived):
     def fusion_attention(query, key, value, causal=False, scale=None, **fields):
         """[B, S, N, D] tensors, strided if need be; key and value may have fewer heads. causal: row i sees keys j <= i."""
+        if not isinstance(causal, bool):
+            raise TypeError(f"velo_fusion_attention: causal is True or False; got {causal!r}"[:200])
         fields.setdefault("sparse_mode", "left_up_causal" if causal else "full")
         return derived(query, key, value, scale=query.shape[-1] ** -0.5 if scale is None else scale, **fields)
 

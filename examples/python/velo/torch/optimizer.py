@@ -26,6 +26,8 @@ class AdamW(_Stock):
 
     def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
                  max_norm=0.0, **options):
+        if isinstance(max_norm, bool) or not float(max_norm) >= 0:
+            raise ValueError(f"AdamW: max_norm must be a number >= 0, got {max_norm!r}")
         self.max_norm, self._written = max_norm, {}
         super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize, **options)
         self._step_supports_amp_scaling = False  # a GradScaler divides the gradients itself
@@ -45,7 +47,7 @@ class AdamW(_Stock):
                 loss = closure()
         groups = [(group, [p for p in group["params"] if p.grad is not None]) for group in self.param_groups]
         ours = [(p, group) for group, parameters in groups for p in parameters if self._takes(p, group)]
-        theirs = [{**group, "params": [p for p in parameters if not self._takes(p, group)]} for group, parameters in groups]
+        theirs = [self._group_of_torch(group, [p for p in parameters if not self._takes(p, group)]) for group, parameters in groups]
         for parameter, group in ours:
             self._check(parameter, group)
         if self.max_norm > 0 and any(group["params"] for group in theirs):
@@ -63,6 +65,13 @@ class AdamW(_Stock):
     @staticmethod
     def _takes(parameter, group):
         return (plain(parameter) and parameter.is_contiguous() and plain(parameter.grad) and not group.get("differentiable"))
+
+    @staticmethod
+    def _group_of_torch(group, parameters):
+        """The group with these of its parameters. torch refuses to write to a parameter that is expanded (stride 0), but for its fused
+        kernel, which writes past the end of it."""
+        expanded = any(stride == 0 and size > 1 for p in parameters for size, stride in zip(p.shape, p.stride()))
+        return {**group, "params": parameters, **({"fused": False} if expanded and group.get("fused") else {})}
 
     def _check(self, parameter, group):
         """Refuses what a step of this parameter would refuse."""

@@ -4,8 +4,10 @@ A module's forward is replaced by a bound method in the module's own __dict__: a
 attributes at each call, so that deepcopy binds it to the copy, pickle stores the class's own forward, and weights, layers and
 hooks put in later are seen. What one process has once (an operator's kernel, a function of another module, the name
 torch.optim.AdamW) is shared: installed with the first Replacement that wants it, taken out with the last. A disabled Replacement
-is inert, also where somebody has kept or wrapped what it put in place; order does not matter.
+is inert, also where somebody has kept or wrapped what it put in place; order does not matter. What undoes a replacement is kept before
+the replacement is made, so that one interrupted in between is undone, too; an undo that fails keeps no other from being done.
 """
+import contextlib
 import threading
 import types
 
@@ -50,7 +52,10 @@ class Shared:
             self.users.append(entry)
 
     def drop(self, entry):
+        """Of an entry that was never added, nothing is to be taken out."""
         with _turn:
+            if entry not in self.users:
+                return
             entry.end()
             self.users.remove(entry)
             if not self.users:
@@ -84,9 +89,10 @@ class Replacement:
     def __init__(self, level):
         self.entries, self.left, self.active, self.level, self._undo = [], [], True, level, []
         with _turn:
-            library().level_before = library().level_before if _active else library().get("level")
-            _active.append(self)
+            before = library().level_before if _active else library().get("level")
             library().configure("level", level)
+            library().level_before = before
+            _active.append(self)
 
     @property
     def replaced(self):
@@ -101,9 +107,9 @@ class Replacement:
 
     def share(self, shared, where, what):
         entry = Entry(where, what, shared.count)
+        self._undo.append(lambda: shared.drop(entry))
         shared.add(entry)
         self.entries.append(entry)
-        self._undo.append(lambda: shared.drop(entry))
 
     def forward(self, module, where, what, compute):
         """Lets compute(module, *arguments) run for the module's forward; where it gives None, the class's own runs."""
@@ -119,25 +125,26 @@ class Replacement:
 
         forward.by_velo = self
         bound = types.MethodType(forward, module)
-        module.__dict__["forward"] = bound
 
         def undo():
             if module.__dict__.get("forward") is bound:
                 del module.__dict__["forward"]
 
-        self.entries.append(entry)
         self._undo.append(undo)
+        module.__dict__["forward"] = bound
+        self.entries.append(entry)
 
     def disable(self):
         with _turn:
             if not self.active:
                 return
             self.active = False
-            for undo in reversed(self._undo):
-                undo()
-            self._undo = []
             _active.remove(self)
-            library().configure("level", _active[-1].level if _active else library().level_before)
+            with contextlib.ExitStack() as undoing:  # which goes on behind an undo that raises, and raises it at the end
+                undoing.callback(library().configure, "level", _active[-1].level if _active else library().level_before)
+                for undo in self._undo:
+                    undoing.callback(undo)
+            self._undo = []
 
     def __enter__(self):
         return self
