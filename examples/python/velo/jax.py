@@ -19,6 +19,7 @@ XLA's error when it runs. Both name the operator.
 """
 import functools
 import inspect
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -348,6 +349,8 @@ def _signature(op):
 
 
 def _as_array(op, name, value):
+    if isinstance(value, (bool, int, float, complex)):  # a number in a tensor's place was meant for an attribute behind it
+        raise TypeError(f"velo_{op.name}: args.{name}: expected an array, got {value!r}")
     try:
         return jnp.asarray(value)
     except (TypeError, ValueError) as refused:
@@ -390,12 +393,32 @@ def _split(op, given):
         attributes["accumulate"] = 1
     elif attributes.get("accumulate"):
         raise TypeError(f"velo_{op.name}: args.accumulate: expected the sum so far, by the name of its output, got none")
-    return arrays, op.attributes(attributes)
+    checked = op.attributes(attributes)
+    for name in checked:
+        if name + "_tensor" in op.inputs:
+            _count_programs(op, name, checked[name])
+    return arrays, checked
+
+
+_values = {}  # (operator, attribute that may be an array): the Python values that came, None once it has been said
+
+
+def _count_programs(op, name, value):
+    """Warns once of an attribute that changes from call to call, for which there is a tensor: each value is a program of its own. A count
+    (step) changes in training alone; several rates may belong to groups of parameters."""
+    seen = _values.setdefault((op.name, name), set())
+    if seen is None:
+        return
+    seen.add(value)
+    if len(seen) > (8 if isinstance(value, float) else 2):
+        _values[op.name, name] = None
+        warnings.warn(f"velo_{op.name}: args.{name}: each Python number is compiled as a program of its own, and {len(seen)} have come; "
+                      f"an array ({name}=jnp.asarray({name})) is one program for all", stacklevel=4)
 
 
 def _outputs(op, asked, tensors):
     always = tuple(name for name in op.outputs if name in op.required_outputs or name in tensors)
-    names = always if asked is None else (asked,) if isinstance(asked, str) else tuple(asked)
+    names = always if asked is None else (asked,) if isinstance(asked, str) or not hasattr(asked, "__iter__") else tuple(asked)
     for name in names:
         if name not in op.outputs:
             raise TypeError(f"velo_{op.name}: outputs: expected names of {', '.join(op.outputs)}, got {name!r}")

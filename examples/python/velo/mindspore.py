@@ -239,7 +239,9 @@ _USUAL = {"matmul": ("a", "b")}
 # ---- operators as cells
 
 def _names(given, otherwise):
-    return tuple(otherwise) if given is None else tuple(given.split(",")) if isinstance(given, str) else tuple(given)
+    if given is None:
+        return tuple(otherwise)
+    return tuple(given.split(",")) if isinstance(given, str) else tuple(given) if hasattr(given, "__iter__") else (given,)
 
 
 class _Cell(nn.Cell):

@@ -34,6 +34,11 @@ def context():
     return handle
 
 
+def _is_flag(value):
+    """Whether a value is True or False, Python's or numpy's."""
+    return isinstance(value, bool) or type(value).__module__ == "numpy" and type(value).__name__ in ("bool", "bool_")
+
+
 class Field:
     """A field of an operator: a tensor that is read, written or both, or an attribute with its default, whose value `check` takes."""
 
@@ -48,20 +53,21 @@ class Field:
                        "f64": self._real, "ints": self._integers, "text": self._text}.get(self.kind)
 
     def check(self, value):
-        """The value as a plain int, float, str or tuple of int; ValueError with what was expected and what came."""
+        """The value as a plain int, float, str or tuple of int; ValueError with what was expected and what came. True and False are for
+        flags alone: in place of a number they were meant for another argument."""
         return self._check(value)
 
     def _refuse(self, expected, value):
         raise ValueError(f"args.{self.name}: expected {expected}, got {value!r}")
 
     def _integer(self, value, expected="an integer"):
-        if not hasattr(value, "__index__"):
+        if not hasattr(value, "__index__") or isinstance(value, bool):
             self._refuse(expected, value)
         number = value.__index__()
         return number if -2**63 <= number < 2**63 else self._refuse(expected + " of 64 bits", value)
 
     def _flag(self, value):
-        number = self._integer(value, "0 or 1")
+        number = int(value) if _is_flag(value) else self._integer(value, "0 or 1")
         return number if number in (0, 1) else self._refuse("0 or 1", value)
 
     def _choice(self, value):
@@ -73,7 +79,7 @@ class Field:
         return names[0] if names else self._refuse(expected, value)
 
     def _real(self, value):
-        if isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
+        if _is_flag(value) or isinstance(value, (str, bytes)) or not (hasattr(value, "__float__") or hasattr(value, "__index__")):
             self._refuse("a number", value)
         try:
             number = float(value)

@@ -10,6 +10,7 @@ import resource
 import subprocess
 import sys
 import unittest
+import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 EXAMPLES = os.path.join(HERE, "..", "..", "..", "examples")
@@ -214,7 +215,10 @@ class Jax(unittest.TestCase):
                            (lambda: velo.cast(x, "float8"), r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", got .float8'),
                            (lambda: velo.rms_norm(x, gain, "small"), r"velo_rms_norm: args\.epsilon: expected a number, got 'small'"),
                            (lambda: velo.rms_norm("x", gain), r"velo_rms_norm: args\.x: expected an array, got str"),
+                           (lambda: velo.rms_norm(x, 1e-6), r"velo_rms_norm: args\.gamma: expected an array, got 1e-06"),
+                           (lambda: velo.apply_fused_adamw(x, x, x, x, 0.1), r"velo_apply_fused_adamw: args\.scale: expected an array, got 0"),
                            (lambda: velo.rms_norm(x, gain, outputs="z"), r"velo_rms_norm: outputs: expected names of y, rstd, got 'z'"),
+                           (lambda: velo.rms_norm(x, gain, outputs=True), r"velo_rms_norm: outputs: expected names of y, rstd, got True"),
                            (lambda: jax.jit(lambda d: velo.swiglu(x, d))(1), r"velo_swiglu: args\.dim: expected a value that is known"),
                            (lambda: velo.apply_fused_adamw(x, x, x, x, step=jnp.ones(())), r"args\.step: expected int32 or int64, got f"),
                            (lambda: velo.apply_fused_adamw(x, x, x, x, step=jnp.uint32(7)),
@@ -224,6 +228,40 @@ class Jax(unittest.TestCase):
                 call()
         with self.assertRaisesRegex(jax.errors.JaxRuntimeError, r"apply_fused_adamw: args\.step_tensor: expected .* got 0"):
             jax.block_until_ready(velo.apply_fused_adamw(x, x, x, x, step=jnp.asarray(0)))
+
+    def test_true_and_false_are_taken_for_flags_alone(self):
+        """Every attribute of every operator: in another's place they were meant for an argument that lies elsewhere."""
+        kinds = {"enumeration": "one of ", "i64": "an integer", "f64": "a number", "ints": "a list of integers", "handle": "an integer",
+                 "text": "a text"}
+        for op in spec.operators.values():
+            for name, value in itertools.product(op.attribute_names, (True, np.False_)):
+                field = op.fields[name]
+                if field.kind == "bool":
+                    self.assertIn(op.attributes({name: value}).get(name, field.default), (int(value), bool(value)))
+                    continue
+                for given in (value, [value]) if field.kind == "ints" else (value,):
+                    with self.assertRaisesRegex(ValueError, rf"velo_{op.name}: args\.{name}: expected {kinds[field.kind]}.*, got"):
+                        op.attributes({name: given})
+        q = self.values(1, 4, 2, 8)
+        with self.assertRaisesRegex(ValueError, r"velo_fusion_attention: args\.layout: expected one of .*, got True"):
+            velo.fusion_attention(q, q, q, True)
+
+    def test_a_count_of_steps_in_python_is_warned_of_once(self):
+        """Each is a program; an array is one for all. Two steps are a trial, and rates of a few groups of parameters are no schedule."""
+        state = [self.values(6), self.values(6), jnp.zeros(6), jnp.zeros(6)]
+        for name, few, values in (("step", 2, range(2, 7)), ("lr", 8, [0.01 * i for i in range(1, 12)])):
+            velo._values.clear()
+            texts = []
+            for value in values:
+                with warnings.catch_warnings(record=True) as said:
+                    warnings.simplefilter("always")
+                    velo.apply_fused_adamw(*state, **{name: value})
+                    velo.apply_fused_adamw(*state, **{name: jnp.asarray(value)})
+                texts.append([(str(w.message), w.filename) for w in said])
+            self.assertEqual([len(said) for said in texts], [0] * few + [1] + [0] * (len(texts) - few - 1), name)
+            text, where = texts[few][0]
+            self.assertRegex(text, rf"velo_apply_fused_adamw: args\.{name}: .*{few + 1} have come.*{name}=jnp\.asarray\({name}\)")
+            self.assertEqual(where, __file__)
 
     def test_adamw(self):
         state = [self.values(50), self.values(50), jnp.abs(self.values(50)) * 0.1, jnp.abs(self.values(50))]

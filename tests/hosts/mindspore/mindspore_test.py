@@ -240,6 +240,31 @@ class MindSpore(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, r"AdamW: expected gradients of shapes \[\(3,\), \(3,\)\], got \[\(3,\)\]"):
             velo.AdamW(parameters).step([self.values(3)])
 
+    def test_the_mean_of_no_targets_is_0_where_mindspore_has_nan(self):
+        """As the page says; nothing else differs: sums, losses of tokens and gradients are 0 in both."""
+        logits, targets = self.values(4, 8), ms.Tensor(np.full(4, -100), ms.int32)
+
+        class Mindspores(nn.Cell):
+            def __init__(self, reduction):
+                super().__init__()
+                self.reduction = reduction
+
+            def construct(self, logits, targets):
+                return ops.cross_entropy(logits, targets, reduction=self.reduction)
+
+        for mode in MODES:
+            ms.set_context(mode=mode)
+            for reduction in ("mean", "sum", "none"):
+                ours, theirs = velo.CrossEntropy(reduction=reduction), Mindspores(reduction)
+                np.testing.assert_array_equal(ours(logits, targets).asnumpy(), np.zeros(4 if reduction == "none" else ()))
+                if reduction == "mean":
+                    self.assertTrue(np.isnan(theirs(logits, targets).asnumpy()))
+                else:
+                    np.testing.assert_array_equal(theirs(logits, targets).asnumpy(), ours(logits, targets).asnumpy())
+                for cell in (ours, theirs):
+                    self.assertFalse(ops.grad(cell, 0)(logits, targets).asnumpy().any())
+        ms.set_context(mode=ms.PYNATIVE_MODE)
+
     def test_a_reduction_may_be_a_number(self):
         logits, targets = self.values(4, 8), ms.Tensor(np.arange(4), ms.int32)
         for number, name in enumerate(("none", "mean", "sum")):
@@ -311,6 +336,9 @@ class MindSpore(unittest.TestCase):
                            (lambda: velo.Swiglu(2**64), r"velo_swiglu: args\.dim: expected an integer of 64 bits, got 1844"),
                            (lambda: velo.Cast("float8"), r'velo_cast: args\.dtype: expected one of "float32", "bfloat16", got'),
                            (lambda: velo.CrossEntropy(reduction="max"), r"velo_cross_entropy: args\.reduction: expected one of"),
+                           (lambda: velo.FusionAttention(True), r"velo_fusion_attention: args\.layout: expected one of .*, got True"),
+                           (lambda: velo.RmsNorm(True), r"velo_rms_norm: args\.epsilon: expected a number, got True"),
+                           (lambda: velo.RmsNorm(outputs=True), r"velo_rms_norm: outputs: expected names of y, rstd, got True"),
                            (lambda: velo.RmsNorm(gamma=1), r"velo_rms_norm: expected RmsNorm\(epsilon=1e-06, "),
                            (lambda: velo.RmsNorm(outputs="z"), r"velo_rms_norm: outputs: expected names of y, rstd, got 'z'"),
                            (lambda: velo.RmsNorm()(x), r"velo_rms_norm: expected 2 tensors \(x, gamma\), got 1"),
