@@ -120,6 +120,38 @@ class Compile(Torch):
                 program = torch.export.export(Logits(), (ids[:2, :16].clone(),), dynamic_shapes=sizes, strict=strict)
                 self.assertLessEqual(distance(program.module()(ids), want), 1e-5)
 
+    @unittest.skipUnless(hasattr(getattr(torch, "compiler", None), "is_exporting"), "this torch does not tell that it exports")
+    def test_a_program_made_of_an_enabled_model_stands_without_velo(self):
+        """Exported or traced it holds torch's operators, which have gradients and run in a process without velo."""
+        module, x = transformers().models.llama.modeling_llama, torch.randn(2, 4, 3, 16)
+        angle = torch.rand(2, 3, 16)
+
+        class Model(torch.nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.norm = module.LlamaRMSNorm(16)
+
+            def forward(self, x):
+                q, k = module.apply_rotary_pos_emb(self.norm(x), x, angle.cos(), angle.sin())
+                return torch.nn.functional.scaled_dot_product_attention(q, k, x, is_causal=True)
+
+        model = Model()
+
+        def gradient(program):
+            return torch.autograd.grad(program(x).sin().sum(), list(program.parameters()))[0]
+
+        want = gradient(model)
+        with velo.enable(model) as done:
+            exported = [torch.export.export(model, (x,), strict=strict) for strict in (False, True)]
+            traced = torch.jit.trace(model, (x,))
+            self.assertLessEqual(distance(gradient(model), want), 1e-5)
+            self.assertNotIn("rms_norm", [what for _, what in done.never_called])
+        for program in exported:
+            self.assertFalse([node for node in program.graph.nodes if "velo" in str(node.target)])
+            self.assertTrue(torch.equal(gradient(program.module()), want))
+        self.assertNotIn("velo", str(traced.inlined_graph))
+        self.assertTrue(torch.equal(gradient(traced), want))
+
     @unittest.skipUnless(hasattr(torch.library, "get_kernel"), "this torch has no get_kernel")
     def test_attention_answers_in_the_strides_that_compiled_code_counts_on(self):
         forward, backward = (getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu" + end) for end in ("", "_backward"))

@@ -8,7 +8,7 @@ from . import costs, kernels, modules, optimizer as optimizers
 from .binding import VeloError
 from .dispatcher import by_adapter, why_not
 from .functions import FUNCTIONS
-from .plain import compiling, plain
+from .plain import compiling, exporting, plain
 from .replacement import Entry, Replacement, Shared, attribute
 
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
@@ -22,7 +22,8 @@ def _rotary_function(original, shared):
     def apply_rotary_pos_emb(q, k, cos, sin, *rest, **options):
         fits = (shared.users and not rest and not options and plain(q, k, cos, sin) and q.dim() == k.dim() == 4 and cos.dim() == 3
                 and cos.shape == sin.shape and cos.shape[-1] == q.shape[-1] == k.shape[-1] and q.shape[2] == k.shape[2]
-                and cos.shape[1] == q.shape[2] and cos.shape[0] in (1, q.shape[0]) and (compiling() or costs.rotary(q)))
+                and cos.shape[1] == q.shape[2] and cos.shape[0] in (1, q.shape[0])
+                and (not exporting() if compiling() else costs.rotary(q)))
         if not fits:
             return original(q, k, cos, sin, *rest, **options)
         for entry in shared.users:

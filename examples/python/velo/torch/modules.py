@@ -13,7 +13,7 @@ import torch
 
 from . import costs, gated
 from .functions import FUNCTIONS
-from .plain import autocast, compiling, own_forward, plain, plain_linear, why_not_plain
+from .plain import autocast, compiling, exporting, own_forward, plain, plain_linear, why_not_plain
 
 F = torch.nn.functional
 rms_norm, matmul = FUNCTIONS["rms_norm"], FUNCTIONS["matmul"]
@@ -81,7 +81,8 @@ _EPSILONS = ("variance_epsilon", "eps", "epsilon", "norm_eps")
 def _norm_of(epsilon, gain):
     def compute(self, x):
         weight = self.weight
-        if not (plain(x, weight) and x.dim() > 0 and x.shape[-1] == weight.shape[0] and (compiling() or costs.norm(x))):
+        if not (plain(x, weight) and x.dim() > 0 and x.shape[-1] == weight.shape[0]
+                and (not exporting() if compiling() else costs.norm(x))):
             return None
         value = getattr(self, epsilon)
         return rms_norm(x, gain(weight), torch.finfo(x.dtype).eps if value is None else value)

@@ -1,8 +1,8 @@
 """What velo may take the place of torch for: plain tensors in a plain moment. Everything else is left to torch.
 
 Plain is a dense float32 or bfloat16 tensor on the CPU of torch's own class (or a fake of one, while torch traces); a plain moment is
-outside of torch.func's transforms and of forward-mode differentiation, in a process that has not been forked from one that used
-velo. Layers are plain when nothing but their forward would run: no hook, no forward of somebody else's.
+outside of torch.func's transforms, of forward-mode differentiation and of torch.jit.trace, in a process that has not been forked from
+one that used velo. Layers are plain when nothing but their forward would run: no hook, no forward of somebody else's.
 """
 import os
 
@@ -14,6 +14,7 @@ _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_
 _GLOBAL_HOOKS = [getattr(torch_module, f"_global{name}") for name in _HOOKS if hasattr(torch_module, f"_global{name}")]
 forward_ad = torch.autograd.forward_ad
 _transformed = getattr(torch._C, "_are_functorch_transforms_active", lambda: False)
+_traced = getattr(torch._C, "_get_tracing_state", lambda: None)
 _forked = False
 
 
@@ -34,7 +35,8 @@ except ImportError:  # torch 1.13
 def plain(first, *others):
     """Whether velo takes these, all of the first one's dtype; `why_not_plain` says why not, in the same order."""
     dtype = first.dtype
-    if _forked or _transformed() or forward_ad._current_level >= 0 or dtype not in (torch.float32, torch.bfloat16):
+    if (_forked or _transformed() or forward_ad._current_level >= 0 or _traced() is not None
+            or dtype not in (torch.float32, torch.bfloat16)):
         return False
     for t in (first, *others):
         if not (type(t) in _CLASSES and t.dtype is dtype and (t.is_cpu or t.device.type == "cpu") and t.layout is torch.strided
@@ -45,9 +47,9 @@ def plain(first, *others):
 
 def why_not_plain(tensor):
     """What the tensor is that velo does not take it for: a text, "" where it is plain."""
-    if _forked or _transformed() or forward_ad._current_level >= 0:
+    if _forked or _transformed() or forward_ad._current_level >= 0 or _traced() is not None:
         return ("seen in a process forked from one that used velo" if _forked else
-                "seen inside of torch.func or of forward-mode differentiation")
+                "seen inside of torch.func, of forward-mode differentiation or of a trace")
     if type(tensor) not in _CLASSES:
         return f"a {type(tensor).__name__}, and velo computes on tensors of torch's own class"
     if tensor.device.type == "meta":
@@ -65,7 +67,8 @@ def autocast():
     return torch.is_autocast_enabled("cpu") if hasattr(torch, "get_autocast_dtype") else torch.is_autocast_cpu_enabled()
 
 
-compiling = torch.compiler.is_compiling if hasattr(torch, "compiler") else bool  # torch 1.13 and 2.0 have no way to ask
+# An exported program runs without velo, in any process, and is trained by torch's own gradients: it gets torch's operators.
+compiling, exporting = (getattr(getattr(torch, "compiler", None), name, bool) for name in ("is_compiling", "is_exporting"))
 
 
 def own_forward(module):
