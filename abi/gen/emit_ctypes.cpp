@@ -2,8 +2,11 @@
 // alone is enough to bind a language: no struct, constant or function of it is written by hand.
 //
 // C types become ctypes expressions: names, pointers, and pointers to functions (declaration.hpp).
+// Python's True and False are integers to ctypes; the module refuses them for enumerations and for
+// the numbers of operators, in structs by `_numbers_`, in calls by the type `enumeration`.
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "abi/gen/declaration.hpp"
 #include "abi/gen/emit.hpp"
@@ -22,7 +25,8 @@ const char* const opening =
 
 Structs that begin with struct_size are made ready: v.velo_rms_norm_args(x=ctypes.pointer(tx), epsilon=1e-5) has its size and all
 defaults set. A name that Python reserves has an underscore behind it (velo_value.as_). Callbacks given to velo, and whatever a
-pointer points at, must be kept alive by the caller, as in C. What the functions do is in abi/generated/api.md.
+pointer points at, must be kept alive by the caller, as in C. True and False are taken for flags, and refused for an enumeration and
+for a number of an operator. What the functions do is in abi/generated/api.md.
 
 Generated from abi/spec: change that and build the target `generate`.
 """
@@ -41,10 +45,26 @@ class VeloError(RuntimeError):
 
 class Sized(ctypes.Structure):
     """A struct that begins with its size and may grow: made with its size and its defaults set."""
-    _defaults_ = {}
+    _defaults_, _numbers_ = {}, ()
 
     def __init__(self, **values):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **{**self._defaults_, **values})
+
+    def __setattr__(self, name, value):
+        if value is True or value is False:
+            if name in self._numbers_:
+                raise TypeError(f"{type(self).__name__}.{name}: expected a number, got {value}")
+        super().__setattr__(name, value)
+
+
+class enumeration(c_int32):
+    """An enumerator that a function takes."""
+
+    @classmethod
+    def from_param(cls, value):
+        if isinstance(value, bool):
+            raise TypeError(f"expected an enumerator, got {value}")
+        return c_int32(value)
 
 
 )";
@@ -87,8 +107,17 @@ class declarations {
  public:
   explicit declarations(const spec& s) {
     for (const enumeration& e : s.enums) {
-      if (e.typed) plain_[e.name] = "c_int32";
+      if (!e.typed) continue;
+      plain_[e.name] = "c_int32";
+      enumerations_.insert(e.name);
     }
+  }
+
+  bool is_enumeration(const std::string& declared) const {
+    return enumerations_.count(declared) > 0;
+  }
+  std::string parameter_type(const std::string& declared) const {
+    return is_enumeration(declared) ? "enumeration" : type(declared);
   }
 
   // "const velo_tensor*" -> POINTER(velo_tensor), "void* const*" -> POINTER(c_void_p); result: void
@@ -125,6 +154,7 @@ class declarations {
     return "CFUNCTYPE(" + join(parts, ", ") + ")";
   }
 
+  std::set<std::string> enumerations_;
   std::map<std::string, std::string> plain_ = {
       {"void", "None"},         {"char", "c_char"},        {"float", "c_float"},
       {"double", "c_double"},   {"int32_t", "c_int32"},    {"int64_t", "c_int64"},
@@ -176,6 +206,16 @@ std::string initial_values(const structure& t) {
   return join(all, ", ");
 }
 
+// A tuple of names in Python, one name too; "" without any.
+std::string numbers(const std::string& before, std::vector<std::string> names,
+                    const std::string& after) {
+  if (names.empty()) return "";
+  if (names.size() == 1) names.push_back("");
+  std::string all = join(names, ", ");
+  if (names.back().empty()) all.pop_back();
+  return before + "_numbers_ = (" + all + ")" + after;
+}
+
 std::string structs(const spec& s, const declarations& c) {
   std::string out;
   for (const structure& t : s.structs)
@@ -199,6 +239,11 @@ std::string structs(const spec& s, const declarations& c) {
     out += t.name + "._fields_ = [\n" + fields + "]\n";
     const std::string defaults = initial_values(t);
     if (t.sized && !defaults.empty()) out += t.name + "._defaults_ = {" + defaults + "}\n";
+    std::vector<std::string> enumerations;
+    for (const member& m : t.fields) {
+      if (c.is_enumeration(m.type)) enumerations.push_back(quote(python_name(m.name)));
+    }
+    if (t.sized) out += numbers(t.name + ".", enumerations, "\n");
   }
   return out;
 }
@@ -222,8 +267,10 @@ std::string args_struct(const family& home, const op& o, const declarations& c) 
   out.erase(out.size() - 2);
   out +=
       "    _fields_ = [\n        (\"struct_size\", c_uint32),\n        (\"reserved\", c_uint32),\n";
-  std::vector<std::string> defaults;
+  std::vector<std::string> defaults, plain_numbers;
   for (const op_field& f : o.fields) {
+    if (f.type == kind::enumeration || f.type == kind::i64 || f.type == kind::f64)
+      plain_numbers.push_back(quote(python_name(f.name)));
     out += "        (" + quote(python_name(f.name)) + ", " + c.type(field_type(f)) + "),  # " +
            first_sentence(f.doc) + "\n";
     const std::string value = default_of(home, f);
@@ -231,7 +278,7 @@ std::string args_struct(const family& home, const op& o, const declarations& c) 
   }
   out += "    ]\n";
   if (!defaults.empty()) out += "    _defaults_ = {" + join(defaults, ", ") + "}\n";
-  return out;
+  return out + numbers("    ", plain_numbers, "\n");
 }
 
 }  // namespace
@@ -249,7 +296,7 @@ std::string emit_ctypes(const spec& s) {
       "table.\nFUNCTIONS = {\n";
   for (const function* f : s.slots()) {
     std::vector<std::string> types = {c.type(f->result)};
-    for (const parameter& p : f->parameters) types.push_back(c.type(p.type));
+    for (const parameter& p : f->parameters) types.push_back(c.parameter_type(p.type));
     out += "    " + quote(f->name) + ": (" + join(types, ", ") + (types.size() == 1 ? ",)" : ")") +
            ",\n";
   }

@@ -7,7 +7,8 @@
 
 Structs that begin with struct_size are made ready: v.velo_rms_norm_args(x=ctypes.pointer(tx), epsilon=1e-5) has its size and all
 defaults set. A name that Python reserves has an underscore behind it (velo_value.as_). Callbacks given to velo, and whatever a
-pointer points at, must be kept alive by the caller, as in C. What the functions do is in abi/generated/api.md.
+pointer points at, must be kept alive by the caller, as in C. True and False are taken for flags, and refused for an enumeration and
+for a number of an operator. What the functions do is in abi/generated/api.md.
 
 Generated from abi/spec: change that and build the target `generate`.
 """
@@ -26,10 +27,26 @@ class VeloError(RuntimeError):
 
 class Sized(ctypes.Structure):
     """A struct that begins with its size and may grow: made with its size and its defaults set."""
-    _defaults_ = {}
+    _defaults_, _numbers_ = {}, ()
 
     def __init__(self, **values):
         super().__init__(struct_size=ctypes.sizeof(type(self)), **{**self._defaults_, **values})
+
+    def __setattr__(self, name, value):
+        if value is True or value is False:
+            if name in self._numbers_:
+                raise TypeError(f"{type(self).__name__}.{name}: expected a number, got {value}")
+        super().__setattr__(name, value)
+
+
+class enumeration(c_int32):
+    """An enumerator that a function takes."""
+
+    @classmethod
+    def from_param(cls, value):
+        if isinstance(value, bool):
+            raise TypeError(f"expected an enumerator, got {value}")
+        return c_int32(value)
 
 
 VELO_OK = 0
@@ -909,6 +926,7 @@ velo_reduction._fields_ = [
     ("user", c_void_p),
 ]
 velo_reduction._defaults_ = {"scale": 1}
+velo_reduction._numbers_ = ("op",)
 velo_collective_desc._fields_ = [
     ("struct_size", c_uint32),
     ("kind", c_int32),
@@ -924,6 +942,7 @@ velo_collective_desc._fields_ = [
     ("messages", POINTER(velo_group_message)),
     ("message_count", c_int64),
 ]
+velo_collective_desc._numbers_ = ("kind",)
 velo_group_desc._fields_ = [
     ("struct_size", c_uint32),
     ("transport", c_int32),
@@ -940,6 +959,7 @@ velo_group_desc._fields_ = [
     ("pool", velo_pool),
 ]
 velo_group_desc._defaults_ = {"timeout_ns": 600000000000, "buffer": 524288, "rank": -1, "size": -1, "communicator": -1}
+velo_group_desc._numbers_ = ("transport",)
 velo_host_call._fields_ = [
     ("struct_size", c_uint32),
     ("capacity", c_uint32),
@@ -976,6 +996,7 @@ velo_group_info._fields_ = [
     ("failed", c_int32),
     ("reserved", c_uint32),
 ]
+velo_group_info._numbers_ = ("transport",)
 velo_topology_traffic._fields_ = [
     ("struct_size", c_uint32),
     ("dispatch", c_int32),
@@ -992,6 +1013,7 @@ velo_topology_traffic._fields_ = [
     ("tp_extends_ep", c_int32),
 ]
 velo_topology_traffic._defaults_ = {"sequence": 1, "batch": 1, "hidden": 1, "heads": 1, "kv_heads": 1, "top_k": 1}
+velo_topology_traffic._numbers_ = ("dispatch",)
 velo_topology_desc._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -1051,6 +1073,7 @@ velo_pool_desc._fields_ = [
     ("log", velo_log_fn),
     ("log_user", c_void_p),
 ]
+velo_pool_desc._numbers_ = ("kind",)
 velo_pool_request._fields_ = [
     ("struct_size", c_uint32),
     ("lifetime", c_int32),
@@ -1060,6 +1083,7 @@ velo_pool_request._fields_ = [
     ("purpose", c_int32),
     ("zero", c_int32),
 ]
+velo_pool_request._numbers_ = ("lifetime", "purpose")
 velo_pool_stats._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -1090,6 +1114,7 @@ velo_adaptor_desc._fields_ = [
     ("event_user", c_void_p),
 ]
 velo_adaptor_desc._defaults_ = {"kind": 1}
+velo_adaptor_desc._numbers_ = ("kind",)
 velo_adaptor_stats._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -1141,6 +1166,7 @@ velo_swap_options._fields_ = [
     ("prefetch_stages", c_int32),
 ]
 velo_swap_options._defaults_ = {"out_bytes_per_second": 12000000000.0, "in_bytes_per_second": 12000000000.0, "least_bytes": 1048576}
+velo_swap_options._numbers_ = ("policy",)
 velo_plan_swap._fields_ = [
     ("struct_size", c_uint32),
     ("action", c_int32),
@@ -1150,6 +1176,7 @@ velo_plan_swap._fields_ = [
     ("begin", c_double),
     ("end", c_double),
 ]
+velo_plan_swap._numbers_ = ("action",)
 velo_plan_swap_stats._fields_ = [
     ("struct_size", c_uint32),
     ("solved", c_int32),
@@ -1169,6 +1196,7 @@ velo_plan_use_info._fields_ = [
     ("buffer", c_int64),
     ("time", c_int64),
 ]
+velo_plan_use_info._numbers_ = ("access",)
 velo_plan_step._fields_ = [
     ("struct_size", c_uint32),
     ("mode", c_int32),
@@ -1186,6 +1214,7 @@ velo_plan_step._fields_ = [
     ("bytes_let_go", c_uint64),
     ("bytes_live", c_uint64),
 ]
+velo_plan_step._numbers_ = ("mode",)
 velo_recompute_rule._fields_ = [
     ("struct_size", c_uint32),
     ("method", c_int32),
@@ -1204,6 +1233,7 @@ velo_recompute_rule._fields_ = [
     ("feed_forward_layers", c_int32),
 ]
 velo_recompute_rule._defaults_ = {"layers": 1, "pipeline_size": 1, "chunks": 1, "count": 1, "activation_layers": -1, "norm_layers": -1}
+velo_recompute_rule._numbers_ = ("method", "beside")
 velo_recompute_layer._fields_ = [
     ("layer", c_int32),
     ("chunk", c_int32),
@@ -1312,6 +1342,7 @@ velo_recompute_step._fields_ = [
     ("kind", c_int32),
     ("op", c_int64),
 ]
+velo_recompute_step._numbers_ = ("kind",)
 velo_recompute_plan_stats._fields_ = [
     ("struct_size", c_uint32),
     ("solved", c_int32),
@@ -1337,6 +1368,7 @@ velo_swap_desc._fields_ = [
     ("minimum", c_uint64),
 ]
 velo_swap_desc._defaults_ = {"block": 1048576, "depth": 8, "checksums": 1, "direct": 1, "minimum": 524288}
+velo_swap_desc._numbers_ = ("tier", "engine")
 velo_swap_object._fields_ = [
     ("struct_size", c_uint32),
     ("state", c_int32),
@@ -1345,6 +1377,7 @@ velo_swap_object._fields_ = [
     ("bytes_stored", c_uint64),
     ("layer", c_int64),
 ]
+velo_swap_object._numbers_ = ("state",)
 velo_swap_stats._fields_ = [
     ("struct_size", c_uint32),
     ("engine", c_int32),
@@ -1362,6 +1395,7 @@ velo_swap_stats._fields_ = [
     ("seconds_checksum_in", c_double),
     ("how", c_char * 192),
 ]
+velo_swap_stats._numbers_ = ("engine",)
 velo_action._fields_ = [
     ("kind", c_int32),
     ("stage", c_int32),
@@ -1409,6 +1443,7 @@ velo_schedule_desc._fields_ = [
     ("layout", c_char_p),
     ("noop_layers", POINTER(c_int32)),
 ]
+velo_schedule_desc._numbers_ = ("kind",)
 velo_schedule_info._fields_ = [
     ("struct_size", c_uint32),
     ("kind", c_int32),
@@ -1418,6 +1453,7 @@ velo_schedule_info._fields_ = [
     ("layers", c_int32),
     ("actions", c_int64),
 ]
+velo_schedule_info._numbers_ = ("kind",)
 velo_stage_info._fields_ = [
     ("struct_size", c_uint32),
     ("rank", c_int32),
@@ -1444,6 +1480,7 @@ velo_violation._fields_ = [
     ("action", velo_action),
     ("reason", c_char * 172),
 ]
+velo_violation._numbers_ = ("code",)
 velo_timeline_stats._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -1468,6 +1505,7 @@ velo_buckets_desc._fields_ = [
     ("scale", c_double),
 ]
 velo_buckets_desc._defaults_ = {"bytes": 1048576}
+velo_buckets_desc._numbers_ = ("mode",)
 velo_buckets_info._fields_ = [
     ("struct_size", c_uint32),
     ("mode", c_int32),
@@ -1475,6 +1513,7 @@ velo_buckets_info._fields_ = [
     ("buckets", c_int64),
     ("steps", c_int64),
 ]
+velo_buckets_info._numbers_ = ("mode",)
 velo_bucket._fields_ = [
     ("struct_size", c_uint32),
     ("place", c_int32),
@@ -1608,6 +1647,7 @@ velo_tuning_rejection._fields_ = [
     ("layout", velo_tuning_layout),
     ("reason", c_char * 200),
 ]
+velo_tuning_rejection._numbers_ = ("code",)
 
 
 class velo_rms_norm_args(Sized):
@@ -1622,6 +1662,7 @@ class velo_rms_norm_args(Sized):
         ("epsilon", c_double),  # added to the mean square; a finite number
     ]
     _defaults_ = {"epsilon": 1e-06}
+    _numbers_ = ("epsilon",)
 
 
 class velo_rms_norm_backward_args(Sized):
@@ -1649,6 +1690,7 @@ class velo_swiglu_args(Sized):
         ("dim", c_int64),  # the split dimension; negative counts from the end
     ]
     _defaults_ = {"dim": -1}
+    _numbers_ = ("dim",)
 
 
 class velo_swiglu_backward_args(Sized):
@@ -1662,6 +1704,7 @@ class velo_swiglu_backward_args(Sized):
         ("dim", c_int64),  # as in the forward call
     ]
     _defaults_ = {"dim": -1}
+    _numbers_ = ("dim",)
 
 
 class velo_rotary_position_embedding_args(Sized):
@@ -1675,6 +1718,7 @@ class velo_rotary_position_embedding_args(Sized):
         ("y", POINTER(velo_tensor)),  # shape and dtype of x; may be x itself
         ("mode", c_int64),  # which features form a pair
     ]
+    _numbers_ = ("mode",)
 
 
 class velo_rotary_position_embedding_backward_args(Sized):
@@ -1691,6 +1735,7 @@ class velo_rotary_position_embedding_backward_args(Sized):
         ("dsin", POINTER(velo_tensor)),  # float32, shape of sin; together with dcos
         ("mode", c_int64),  # as in the forward call
     ]
+    _numbers_ = ("mode",)
 
 
 class velo_matmul_args(Sized):
@@ -1708,6 +1753,7 @@ class velo_matmul_args(Sized):
         ("accumulate", c_int64),  # 1 adds to c (in float32, rounded once) instead of writing it
         ("dtype", c_int64),  # dtype of c
     ]
+    _numbers_ = ("dtype",)
 
 
 class velo_matmul_add_fp32_args(Sized):
@@ -1740,6 +1786,7 @@ class velo_fusion_attention_args(Sized):
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
     ]
     _defaults_ = {"scale": 1.0}
+    _numbers_ = ("layout", "head_num", "scale", "sparse_mode")
 
 
 class velo_fusion_attention_backward_args(Sized):
@@ -1765,6 +1812,7 @@ class velo_fusion_attention_backward_args(Sized):
         ("actual_seq_kvlen", POINTER(velo_ints)),  # tnd: ends of the key sequences, as many as actual_seq_qlen
     ]
     _defaults_ = {"scale": 1.0}
+    _numbers_ = ("layout", "head_num", "scale", "sparse_mode")
 
 
 class velo_embedding_args(Sized):
@@ -1789,6 +1837,7 @@ class velo_embedding_backward_args(Sized):
         ("rows", c_int64),  # V, the rows of the table
         ("accumulate", c_int64),  # 1 adds to dtable instead of writing it
     ]
+    _numbers_ = ("rows",)
 
 
 class velo_cross_entropy_args(Sized):
@@ -1804,6 +1853,7 @@ class velo_cross_entropy_args(Sized):
         ("reduction", c_int64),  # how tokens become one number
     ]
     _defaults_ = {"ignore_index": -100, "reduction": VELO_REDUCTION_MEAN}
+    _numbers_ = ("ignore_index", "reduction")
 
 
 class velo_cross_entropy_backward_args(Sized):
@@ -1820,6 +1870,7 @@ class velo_cross_entropy_backward_args(Sized):
         ("reduction", c_int64),  # as in the forward call
     ]
     _defaults_ = {"ignore_index": -100, "reduction": VELO_REDUCTION_MEAN}
+    _numbers_ = ("ignore_index", "reduction")
 
 
 class velo_apply_fused_adamw_args(Sized):
@@ -1846,6 +1897,7 @@ class velo_apply_fused_adamw_args(Sized):
         ("lr_tensor", POINTER(velo_tensor)),  # float32, []: the learning rate in place of lr, read when the update runs
     ]
     _defaults_ = {"step": 1, "lr": 0.001, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-08}
+    _numbers_ = ("step", "lr", "beta1", "beta2", "epsilon", "weight_decay")
 
 
 class velo_global_norm_args(Sized):
@@ -1861,6 +1913,7 @@ class velo_global_norm_args(Sized):
         ("accumulate", c_int64),  # 1 adds to sum_of_squares instead of writing it
     ]
     _defaults_ = {"max_norm": 1.0}
+    _numbers_ = ("max_norm",)
 
 
 class velo_add_args(Sized):
@@ -1883,6 +1936,7 @@ class velo_cast_args(Sized):
         ("y", POINTER(velo_tensor)),  # shape of x, element type `dtype`
         ("dtype", c_int64),  # element type of y
     ]
+    _numbers_ = ("dtype",)
 
 
 class velo_matmul_all_reduce_args(Sized):
@@ -1897,6 +1951,7 @@ class velo_matmul_all_reduce_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
     ]
+    _numbers_ = ("parallel_num",)
 
 
 class velo_matmul_reduce_scatter_args(Sized):
@@ -1911,6 +1966,7 @@ class velo_matmul_reduce_scatter_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
     ]
+    _numbers_ = ("parallel_num",)
 
 
 class velo_all_gather_matmul_args(Sized):
@@ -1926,6 +1982,7 @@ class velo_all_gather_matmul_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
     ]
+    _numbers_ = ("parallel_num",)
 
 
 class velo_all_gather_matmul_reduce_scatter_args(Sized):
@@ -1942,6 +1999,7 @@ class velo_all_gather_matmul_reduce_scatter_args(Sized):
         ("transpose_weight", c_int64),  # 1 when weight is stored [n, k]
         ("parallel_num", c_int64),  # slices of rows: 0 chosen, 1 none, else at least so many, where there are as many rows; the same on all ranks; MindSpeed's coc-parallel-num
     ]
+    _numbers_ = ("parallel_num",)
 
 
 # Result and parameters of every function, in the order of the function table.
@@ -1976,7 +2034,7 @@ FUNCTIONS = {
     "velo_pack_update": (c_int32, velo_stream, velo_pack, POINTER(velo_tensor)),
     "velo_get_api": (c_int32, c_uint32, c_uint64, POINTER(c_void_p)),
     "velo_version": (c_int32, POINTER(c_int32), POINTER(c_int32), POINTER(c_int32), POINTER(c_uint32)),
-    "velo_capability_query": (c_int32, c_int32, POINTER(c_int32)),
+    "velo_capability_query": (c_int32, enumeration, POINTER(c_int32)),
     "velo_describe": (c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_op_count": (c_int32, POINTER(c_int64)),
     "velo_op_name": (c_int32, c_int64, POINTER(c_char_p)),
@@ -2028,14 +2086,14 @@ FUNCTIONS = {
     "velo_plan_create": (c_int32, POINTER(velo_plan_desc), POINTER(velo_plan)),
     "velo_plan_destroy": (None, velo_plan),
     "velo_plan_add": (c_int32, velo_plan, c_int64, c_int64, c_uint64, POINTER(c_int64)),
-    "velo_plan_read": (c_int32, velo_plan, c_int32, c_char_p, c_uint64),
+    "velo_plan_read": (c_int32, velo_plan, enumeration, c_char_p, c_uint64),
     "velo_plan_solve": (c_int32, velo_plan, POINTER(velo_plan_options)),
     "velo_plan_get_buffer": (c_int32, velo_plan, c_int64, POINTER(velo_plan_buffer)),
     "velo_plan_get_stats": (c_int32, velo_plan, POINTER(velo_plan_stats)),
-    "velo_plan_write": (c_int32, velo_plan, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_plan_write": (c_int32, velo_plan, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_swap_create": (c_int32, velo_context, POINTER(velo_swap_desc), POINTER(velo_swap)),
     "velo_swap_destroy": (None, velo_swap),
-    "velo_swap_add": (c_int32, velo_swap, c_void_p, c_uint64, c_int32, POINTER(c_uint64)),
+    "velo_swap_add": (c_int32, velo_swap, c_void_p, c_uint64, enumeration, POINTER(c_uint64)),
     "velo_swap_drop": (c_int32, velo_swap, c_uint64, velo_stream),
     "velo_swap_out": (c_int32, velo_swap, c_uint64, velo_stream, velo_event),
     "velo_swap_in": (c_int32, velo_swap, c_uint64, c_void_p, velo_stream, velo_event),
@@ -2058,8 +2116,8 @@ FUNCTIONS = {
     "velo_recompute_get_stats": (c_int32, velo_recompute, POINTER(velo_recompute_stats)),
     "velo_pool_record": (c_int32, velo_pool, c_uint64),
     "velo_pool_note": (c_int32, velo_pool, c_void_p, c_char_p),
-    "velo_pool_snapshot": (c_int32, velo_pool, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
-    "velo_pool_save": (c_int32, velo_pool, c_int32, c_char_p),
+    "velo_pool_snapshot": (c_int32, velo_pool, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_pool_save": (c_int32, velo_pool, enumeration, c_char_p),
     "velo_pool_get_stream_stats": (c_int32, velo_pool, velo_stream, POINTER(velo_pool_stream_stats)),
     "velo_recompute_plan_create": (c_int32, POINTER(velo_recompute_plan)),
     "velo_recompute_plan_destroy": (None, velo_recompute_plan),
@@ -2067,14 +2125,14 @@ FUNCTIONS = {
     "velo_recompute_plan_solve": (c_int32, velo_recompute_plan, POINTER(velo_recompute_plan_options)),
     "velo_recompute_plan_get_step": (c_int32, velo_recompute_plan, c_int64, POINTER(velo_recompute_step)),
     "velo_recompute_plan_get_stats": (c_int32, velo_recompute_plan, POINTER(velo_recompute_plan_stats)),
-    "velo_plan_add_use": (c_int32, velo_plan, c_int64, c_int64, c_int32),
+    "velo_plan_add_use": (c_int32, velo_plan, c_int64, c_int64, enumeration),
     "velo_plan_add_work": (c_int32, velo_plan, c_int64, c_double),
     "velo_plan_get_use": (c_int32, velo_plan, c_int64, POINTER(velo_plan_use_info)),
-    "velo_plan_begin": (c_int32, velo_plan, c_int32),
+    "velo_plan_begin": (c_int32, velo_plan, enumeration),
     "velo_plan_end": (c_int32, velo_plan),
     "velo_plan_allocate": (c_int32, velo_plan, POINTER(velo_pool_request), POINTER(c_void_p)),
     "velo_plan_free": (c_int32, velo_plan, c_void_p, c_uint64, velo_stream),
-    "velo_plan_use": (c_int32, velo_plan, c_void_p, c_int32),
+    "velo_plan_use": (c_int32, velo_plan, c_void_p, enumeration),
     "velo_plan_work": (c_int32, velo_plan, c_double),
     "velo_plan_allocator": (c_int32, velo_plan, POINTER(velo_allocator)),
     "velo_plan_get_step": (c_int32, velo_plan, POINTER(velo_plan_step)),
@@ -2096,21 +2154,21 @@ FUNCTIONS = {
     "velo_topology_get_family": (c_int32, velo_topology, c_char_p, POINTER(velo_topology_family)),
     "velo_topology_get_place": (c_int32, velo_topology, c_char_p, c_int64, POINTER(velo_topology_place)),
     "velo_topology_get_group": (c_int32, velo_topology, c_char_p, c_int64, POINTER(c_int32), c_int64, POINTER(c_int64)),
-    "velo_topology_write": (c_int32, velo_topology, c_char_p, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_topology_write": (c_int32, velo_topology, c_char_p, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_schedule_create": (c_int32, POINTER(velo_schedule_desc), POINTER(velo_schedule)),
     "velo_schedule_destroy": (None, velo_schedule),
-    "velo_schedule_read": (c_int32, velo_schedule, c_int32, c_char_p, c_uint64),
+    "velo_schedule_read": (c_int32, velo_schedule, enumeration, c_char_p, c_uint64),
     "velo_schedule_get_info": (c_int32, velo_schedule, POINTER(velo_schedule_info)),
     "velo_schedule_get_length": (c_int32, velo_schedule, c_int32, POINTER(c_int64)),
     "velo_schedule_get_actions": (c_int32, velo_schedule, c_int32, c_int64, c_int64, POINTER(velo_action)),
-    "velo_schedule_write": (c_int32, velo_schedule, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_schedule_write": (c_int32, velo_schedule, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_schedule_check": (c_int32, velo_schedule, POINTER(c_int64)),
     "velo_schedule_get_violation": (c_int32, velo_schedule, c_int64, POINTER(velo_violation)),
     "velo_schedule_simulate": (c_int32, velo_schedule, POINTER(velo_schedule_costs), POINTER(velo_timeline)),
     "velo_timeline_destroy": (None, velo_timeline),
     "velo_timeline_get_stats": (c_int32, velo_timeline, POINTER(velo_timeline_stats)),
     "velo_timeline_get_rank": (c_int32, velo_timeline, c_int32, POINTER(velo_timeline_rank)),
-    "velo_timeline_write": (c_int32, velo_timeline, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_timeline_write": (c_int32, velo_timeline, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_group_reduce": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_reduction), POINTER(velo_tensor), POINTER(velo_tensor)),
     "velo_group_broadcast": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_all_gather": (c_int32, velo_stream, velo_group, POINTER(velo_tensor), POINTER(velo_tensor)),
@@ -2127,7 +2185,7 @@ FUNCTIONS = {
     "velo_group_receive": (c_int32, velo_stream, velo_group, c_int32, POINTER(velo_tensor)),
     "velo_group_exchange": (c_int32, velo_stream, velo_group, POINTER(velo_group_message), c_int64),
     "velo_matmul_all_reduce": (c_int32, velo_stream, POINTER(velo_matmul_all_reduce_args)),
-    "velo_transport_query": (c_int32, velo_context, c_int32),
+    "velo_transport_query": (c_int32, velo_context, enumeration),
     "velo_group_create_part": (c_int32, velo_group, POINTER(c_int32), c_int32, POINTER(velo_group_desc), POINTER(velo_group)),
     "velo_group_shrink": (c_int32, velo_group, POINTER(velo_group_desc), POINTER(velo_group)),
     "velo_group_history": (c_int32, velo_group, c_char_p, c_uint64, POINTER(c_uint64)),
@@ -2151,7 +2209,7 @@ FUNCTIONS = {
     "velo_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_matmul_reduce_scatter_args)),
     "velo_all_gather_matmul": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_args)),
     "velo_all_gather_matmul_reduce_scatter": (c_int32, velo_stream, POINTER(velo_all_gather_matmul_reduce_scatter_args)),
-    "velo_schedule_kind_name": (c_int32, c_int32, POINTER(c_char_p)),
+    "velo_schedule_kind_name": (c_int32, enumeration, POINTER(c_char_p)),
     "velo_schedule_get_stage": (c_int32, velo_schedule, c_int32, POINTER(velo_stage_info)),
     "velo_sublayer_plan": (c_int32, c_int32, c_int32, c_int64, POINTER(velo_sublayer_step), POINTER(c_int64)),
     "velo_group_dispatch": (c_int32, velo_stream, velo_group, velo_group, POINTER(velo_tensor), POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor)),
@@ -2162,7 +2220,7 @@ FUNCTIONS = {
     "velo_tuning_get_plan": (c_int32, velo_tuning, c_int64, POINTER(velo_tuning_plan)),
     "velo_tuning_get_memory": (c_int32, velo_tuning, c_int64, c_int32, POINTER(velo_tuning_memory)),
     "velo_tuning_get_rejection": (c_int32, velo_tuning, c_int64, POINTER(velo_tuning_rejection)),
-    "velo_tuning_write": (c_int32, velo_tuning, c_int32, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_tuning_write": (c_int32, velo_tuning, enumeration, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_executor_settle": (c_int32, velo_stream, velo_executor),
     "velo_executor_get_stats": (c_int32, velo_executor, POINTER(velo_executor_stats)),
     "velo_group_combine": (c_int32, velo_stream, velo_group, velo_group, POINTER(velo_tensor), POINTER(c_int64), POINTER(velo_tensor), POINTER(velo_tensor), POINTER(velo_tensor)),

@@ -180,6 +180,28 @@ class Library(unittest.TestCase):
                         delta = sum(bound.get(term, 0) * size for term, size in terms.items())
                         self.assertAlmostEqual(value, number, delta=delta, msg=f"{operator['name']}.{name}")
 
+    def test_true_and_false_are_taken_for_flags_alone(self):
+        """In structs of operators and of modules, when they are made and later, and in calls; a flag keeps its two values."""
+        described = self.describe(self.lib.velo_describe)
+        for operator in described["operators"]:
+            kind = getattr(v, operator["args"])
+            for field in operator["fields"]:
+                name = kind._fields_[2 + operator["fields"].index(field)][0]
+                if field["kind"] == "bool":
+                    self.assertEqual(getattr(kind(**{name: True}), name), 1)
+                elif field["kind"] in ("enumeration", "i64", "f64"):
+                    with self.assertRaisesRegex(TypeError, f"{kind.__name__}.{name}: expected a number, got True"):
+                        kind(**{name: True})
+                    with self.assertRaisesRegex(TypeError, f"{kind.__name__}.{name}: expected a number, got False"):
+                        setattr(kind(), name, False)
+        with self.assertRaisesRegex(TypeError, "velo_pool_desc.kind: expected a number, got True"):
+            v.velo_pool_desc(kind=True)
+        name = ctypes.c_char_p()
+        v.check(self.lib, self.lib.velo_schedule_kind_name(v.VELO_SCHEDULE_1F1B, ctypes.byref(name)))
+        self.assertEqual(name.value, b"1f1b")
+        with self.assertRaisesRegex(ctypes.ArgumentError, "expected an enumerator, got True"):
+            self.lib.velo_schedule_kind_name(True, ctypes.byref(name))
+
     def test_a_failure_carries_the_record(self):
         x, gamma, y = (ctypes.c_float * 4)(1, 2, 3, 4), (ctypes.c_float * 4)(1, 1, 1, 1), (ctypes.c_float * 4)()
         tx, tg, ty = tensor(x, [1, 4]), tensor(gamma, [3]), tensor(y, [1, 4])
