@@ -349,7 +349,7 @@ def _signature(op):
 
 
 def _as_array(op, name, value):
-    if isinstance(value, (bool, int, float, complex)):  # a number in a tensor's place was meant for an attribute behind it
+    if type(value) in (bool, int, float, complex):  # not numpy's; in a tensor's place it was meant for an attribute behind it
         raise TypeError(f"velo_{op.name}: args.{name}: expected an array, got {value!r}")
     try:
         return jnp.asarray(value)

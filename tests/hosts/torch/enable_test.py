@@ -374,7 +374,7 @@ class Enable(Torch):
 
     def test_nonsense_is_refused(self):
         """Before anything is replaced: what follows finds torch as it was."""
-        adamw, optimizer = torch.optim.AdamW, torch.optim.SGD([torch.ones(1)])
+        adamw, optimizer = torch.optim.AdamW, torch.optim.SGD([torch.ones(1)], lr=0.1)
         for arguments, text in (({"level": 3}, "level must be 0, 1 or 2, got 3"), ({"level": True}, "level must be .*, got True"),
                                 ({"level": 1.0}, "level must be .*, got 1.0"), ({"level": "2"}, "level must be .*, got '2'"),
                                 ({"model": "Llama"}, "model must be a torch.nn.Module or None, got 'Llama'"),
