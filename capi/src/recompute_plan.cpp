@@ -19,7 +19,7 @@ namespace {
 constexpr std::uint32_t op_size = 48;
 constexpr std::uint32_t options_size = 24;
 constexpr std::uint32_t step_size = 16;
-constexpr std::uint32_t stats_size = 56;
+constexpr std::uint32_t stats_size = 64;
 static_assert(sizeof(velo_recompute_op) >= op_size &&
               sizeof(velo_recompute_plan_options) >= options_size &&
               sizeof(velo_recompute_step) >= step_size &&

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/failure.hpp"
+#include "memory/recompute/exact.hpp"
 
 namespace velo::memory {
 
@@ -84,18 +85,17 @@ void recompute_plan::solve(std::int64_t budget, std::uint64_t seed) {
 }
 
 void recompute_plan::refuse(std::int64_t budget, std::uint64_t seed) const {
+  const text expected("at least %llu bytes, %s", number(least_budget(graph_, seed)),
+                      graph_.size() <= always_exact ? "the least for which steps exist"
+                                                    : "for which steps were found");
   for (std::int32_t i = 0; i < graph_.size(); ++i) {
     std::int64_t needed = graph_.bytes[i] + graph_.workspace[i];
     for (const std::int32_t from : graph_.inputs[i]) needed += graph_.bytes[from];
     if (needed <= budget) continue;
-    fail(
-        VELO_ERR_ARGUMENT, "options.budget",
-        text("at least %llu bytes, for which steps were found", number(least_budget(graph_, seed))),
-        text("%llu", number(budget)), text("operation %d alone needs %llu", i, number(needed)));
+    fail(VELO_ERR_ARGUMENT, "options.budget", expected, text("%llu", number(budget)),
+         text("operation %d alone needs %llu", i, number(needed)));
   }
-  fail(VELO_ERR_ARGUMENT, "options.budget",
-       text("at least %llu bytes, for which steps were found", number(least_budget(graph_, seed))),
-       text("%llu", number(budget)));
+  fail(VELO_ERR_ARGUMENT, "options.budget", expected, text("%llu", number(budget)));
 }
 
 void recompute_plan::fill(std::int64_t index, velo_recompute_step& step) const {
@@ -118,6 +118,7 @@ void recompute_plan::fill(velo_recompute_plan_stats& stats) const {
   stats.bytes_peak = static_cast<std::uint64_t>(schedule_.peak);
   stats.seconds = seconds_once(graph_);
   stats.seconds_more = !is_solved_ ? 0 : std::max(schedule_.seconds - stats.seconds, 0.0);
+  stats.optimal = is_solved_ && schedule_.is_optimal ? 1 : 0;
 }
 
 }  // namespace velo::memory

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "memory/recompute/exact.hpp"
 #include "memory/recompute/stages.hpp"
 
 namespace velo::memory {
@@ -111,9 +112,11 @@ std::int64_t peak_of_all(const op_graph& graph) {
   return peak;
 }
 
-op_schedule solve(const op_graph& graph, std::int64_t budget, std::uint64_t seed) {
+namespace {
+
+// The best of greedy schedules and tables of stages.
+op_schedule searched(const op_graph& graph, std::int64_t budget, std::uint64_t seed) {
   op_schedule best;
-  if (graph.size() == 0) return best;
   best.seconds = std::numeric_limits<double>::infinity();
   plan_random random(seed);
   std::vector<stage_table> tables;  // none or one, the best
@@ -148,7 +151,35 @@ op_schedule solve(const op_graph& graph, std::int64_t budget, std::uint64_t seed
   return best;
 }
 
+// One of the greedy schedules, from which an exact search starts.
+op_schedule greedy(const op_graph& graph, std::int64_t budget) {
+  op_schedule best;
+  best.seconds = std::numeric_limits<double>::infinity();
+  for (const eviction rule : rules) {
+    auto steps = run_greedily(graph, budget, rule, limits_of(graph, rule));
+    if (!steps.has_value()) continue;
+    op_schedule found = measured(graph, std::move(*steps));
+    if (found.seconds < best.seconds) best = std::move(found);
+  }
+  return best;
+}
+
+}  // namespace
+
+op_schedule solve(const op_graph& graph, std::int64_t budget, std::uint64_t seed) {
+  if (graph.size() == 0) return {{}, 0, 0, true};
+  const bool is_small = graph.size() <= always_exact;
+  op_schedule best = is_small ? greedy(graph, budget) : searched(graph, budget, seed);
+  best.is_optimal = !best.steps.empty() && best.seconds <= seconds_once(graph);
+  if (best.is_optimal || graph.size() > most_exact) return best;
+  exact_schedule found = least_seconds(graph, budget, best.seconds);
+  if (!found.steps.empty()) best = measured(graph, std::move(found.steps));
+  best.is_optimal = found.proven;
+  return best;
+}
+
 std::int64_t least_budget(const op_graph& graph, std::uint64_t seed) {
+  if (graph.size() <= always_exact) return least_bytes_exactly(graph);
   const std::int64_t greedy = least_greedy(graph);
   if (graph.size() > tight_ops) return greedy;
   std::int64_t low = least_for_one(graph) - 1, high = greedy;  // the first too small, the last not

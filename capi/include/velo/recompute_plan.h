@@ -7,10 +7,13 @@
  * after its inputs were made, first runs keep their order, and no more than the budget is there at
  * any moment.
  *
- * Quality. The best sequence is hard to find. Greedy ones come first, DTR's among them, so that none
- * is worse than that; outputs then stay where there is room, and up to 1,024 operations a search over
- * what stays between the stages of the step follows, for an amount of work and not of time: the same
- * operations, budget and seed give the same sequence on every machine.
+ * Quality. Up to 16 operations the sequence is optimal: an exact search proves that no other takes less,
+ * or that the budget has none. For more operations the best sequence is hard to find. Greedy ones come
+ * first, DTR's among them, so that none is worse than that; outputs then stay where there is room, and
+ * up to 1,024 operations a search over what stays between the stages of the step follows. Up to 63
+ * operations the exact search ends it, limited to 131,072 states. `optimal` of the numbers says what was
+ * proven. All searches are limited by work and not by time: the same operations, budget and seed give the
+ * same sequence on every machine.
  *
  * A plan belongs to no context and no thread; its calls are not to overlap.
  */
@@ -73,10 +76,12 @@ typedef struct velo_recompute_plan_stats {
   uint64_t bytes_peak; /* of the steps */
   double seconds;      /* of every operation once */
   double seconds_more; /* that the steps take beyond it */
+  int32_t optimal;     /* 1 = proven: no steps within the budget take less; always up to 16 ops */
+  int32_t reserved;
 } velo_recompute_plan_stats;
 
 #define VELO_RECOMPUTE_PLAN_STATS_INIT \
-  { sizeof(velo_recompute_plan_stats), 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_recompute_plan_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* A plan without operations. plan: receives the handle; destroy it with velo_recompute_plan_destroy.
  * Thread class: any. Errors: NULL, MEMORY. */
@@ -95,7 +100,8 @@ VELO_API velo_status velo_recompute_plan_add(velo_recompute_plan plan, const vel
                                              int64_t* index);
 
 /* Finds steps within a budget. Where none are found, the record names the least budget for which
- * some were, or the operation that alone needs more; steps found before stay then.
+ * some were (up to 16 operations: for which some exist), and the operation that alone needs more;
+ * steps found before stay then.
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (the budget), UNSUPPORTED (a
  * field of newer headers), STATE, MEMORY. */
 VELO_API velo_status velo_recompute_plan_solve(velo_recompute_plan plan,

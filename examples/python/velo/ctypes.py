@@ -1352,6 +1352,8 @@ velo_recompute_plan_stats._fields_ = [
     ("bytes_peak", c_uint64),
     ("seconds", c_double),
     ("seconds_more", c_double),
+    ("optimal", c_int32),
+    ("reserved", c_int32),
 ]
 velo_swap_desc._fields_ = [
     ("struct_size", c_uint32),
