@@ -47,6 +47,12 @@ class free_index {
       if (block* fits = find_in(own, size, next)) return fits;
     return next >= 0 ? bins_[next].first : nullptr;
   }
+  // f(block&) for so many at most, those of the smallest bins first.
+  template <class F>
+  void each_of_the_smallest(int most, F&& f) const {
+    for (int bin = filled_from(0); bin >= 0 && most > 0; bin = filled_from(bin + 1))
+      for (block* b = bins_[bin].first; b != nullptr && most > 0; b = b->right, --most) f(*b);
+  }
   block* large() const noexcept;          // of the bin of the largest; nullptr: empty
   const block* largest() const noexcept;  // a walk over that bin
   std::uint64_t bytes() const noexcept { return bytes_; }

@@ -139,31 +139,51 @@ block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
   return taken;
 }
 
-// Two candidates: an uncommitted block that fits well, left by a trim, and the frontier, where the
-// free block before it may save most of the way. The one that needs less wins.
+// The place that needs least new memory: the frontier, or an uncommitted block left by a trim, whose
+// free neighbors count as part of it.
 heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
-  const std::uint64_t slack = alignment > unit ? alignment : 0;
-  block* best = uncommitted_.find(size + slack);
-  if (best == nullptr || !can_split(with_the_way_back)) return {};
-  const growth there = growth_into(*best, size, alignment);
-  if (best == last_ || !last_->is(block_state::uncommitted) || last_->size < size + slack)
-    return there;
-  const growth end = growth_into(*last_, size, alignment);
-  return end.bytes() < there.bytes() ? end : there;
+  if (!can_split(with_the_way_back)) return {};
+  growth best;
+  const auto offer = [&](block& uncommitted) {
+    const growth there = growth_into(uncommitted, size, alignment);
+    if (there.into != nullptr && (best.into == nullptr || there.bytes() < best.bytes()))
+      best = there;
+  };
+  if (last_->is(block_state::uncommitted)) offer(*last_);
+  uncommitted_.each_of_the_smallest(most_looks, offer);
+  if (best.into == nullptr)
+    if (block* fits = uncommitted_.find(size + (alignment > unit ? alignment : 0))) offer(*fits);
+  return best;
 }
 
+// At the front of an uncommitted block and the free block before it, or at the end of it and the free
+// block behind it, whichever needs less. None: there is no room.
 heap::growth heap::growth_into(block& uncommitted, std::uint64_t size,
                                std::uint64_t alignment) const noexcept {
   const auto base = reinterpret_cast<std::uintptr_t>(range_.begin());
-  const std::uint64_t granule = range_.granule();
-  growth g;
-  g.into = &uncommitted;
-  if (uncommitted.before != nullptr && uncommitted.before->is(block_state::free))
-    g.joined = uncommitted.before;
-  g.start = align(base + (g.joined != nullptr ? g.joined : &uncommitted)->start, alignment) - base;
-  g.first = std::max(uncommitted.start, g.start / granule * granule);
-  g.last = std::min(round_up(g.start + size, granule), uncommitted.end());
-  return g;
+  const auto is_free = [](const block* b) { return b != nullptr && b->is(block_state::free); };
+  block* before = is_free(uncommitted.before) ? uncommitted.before : nullptr;
+  const std::uint64_t end = (is_free(uncommitted.after) ? *uncommitted.after : uncommitted).end();
+  const auto at = [&](std::uint64_t start) {
+    const std::uint64_t granule = range_.granule();
+    growth g;
+    g.into = &uncommitted;
+    g.joined = start < uncommitted.start ? before : nullptr;
+    g.start = start;
+    g.first = std::max(uncommitted.start, start / granule * granule);
+    g.last = std::min(round_up(start + size, granule), uncommitted.end());
+    return g;
+  };
+  std::uint64_t front = align(base + (before != nullptr ? *before : uncommitted).start, alignment);
+  if (front - base + size <= uncommitted.start) front = align(base + uncommitted.start, alignment);
+  front -= base;
+  if (front > end || size > end - front) return {};
+  const growth there = at(front);
+  if (end == uncommitted.end()) return there;
+  const std::uint64_t back = ((base + end - size) & ~(alignment - 1)) - base;
+  if (back < front || back >= uncommitted.end() || back + size <= uncommitted.start) return there;
+  const growth behind = at(back);
+  return behind.bytes() < there.bytes() ? behind : there;
 }
 
 block* heap::grow(const growth& planned, std::uint64_t size) noexcept {

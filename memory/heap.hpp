@@ -2,7 +2,7 @@
 //
 // A block is in use, free (backed by memory, ready) or uncommitted (addresses alone). At first the
 // whole range is one uncommitted block. A request takes the front of a free block that fits well;
-// where none does, growth backs the end of a free block into the uncommitted one behind it. Freed
+// where none does, growth backs an uncommitted block, of which free neighbors become part. Freed
 // blocks merge with free neighbors at once, so two free blocks never touch, nor two uncommitted ones.
 // Trimming uncommits whole granules of free blocks: reserved is always what is not uncommitted. What
 // a growth backs may take over huge pages of free blocks, in place of new ones.
@@ -34,7 +34,7 @@ class heap {
   // Where a block would lie that needs memory of the system, and how much.
   struct growth {
     block* into = nullptr;    // a uncommitted block; nullptr: no addresses left
-    block* joined = nullptr;  // the free block before it, of which it makes use; or nullptr
+    block* joined = nullptr;  // the free block before it, if it makes use of it
     std::uint64_t start = 0, first = 0, last = 0;
     std::uint64_t bytes() const noexcept { return last - first; }
   };
@@ -150,6 +150,7 @@ class heap {
   static bool has_page(std::uint64_t bytes) noexcept { return bytes > fine - unit; }
 
   static constexpr std::uint64_t most_splits = 4;  // of one operation
+  static constexpr int most_looks = 64;            // at uncommitted blocks, for a growth
   // A growth needs two: itself, and what takes it back. Trims and moves between leave the second one.
   static constexpr std::uint64_t with_the_way_back = 2;
 

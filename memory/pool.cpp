@@ -130,6 +130,7 @@ bool pool::take_from_heap(thread_cache& mine, std::uint64_t bytes, std::uint8_t 
   if (exchange_.may_have(size)) return false;
   block* taken = from.take(size, unit);
   if (taken == nullptr) return false;
+  taken_bytes_ += size;
   mine.counted.settle(purpose, levels_);
   mine.pass_lists_by(static_cast<std::int64_t>(size));
   follow(mine, purpose, mine.hand_out(*taken, bytes, size, purpose, nullptr));
@@ -183,7 +184,10 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   counted.settle(what.purpose, levels_);
   taken->hand_out(what.bytes, what.purpose, what.on);
   if (is_recorded()) note_taken(heaps_[taken->lifetime].memory_of(*taken), taken->size, what);
-  if (mine != nullptr) mine->pass_lists_by(static_cast<std::int64_t>(taken->size));
+  if (mine != nullptr) {
+    mine->limit_lists(most_in_lists());
+    mine->pass_lists_by(static_cast<std::int64_t>(taken->size));
+  }
   if (counted.count_taken(taken->size, what.purpose))
     counted.publish(levels_, what.purpose, several());
   char* memory = heaps_[taken->lifetime].show(*taken, what.bytes);
@@ -191,6 +195,14 @@ void* pool::allocate_slowly(thread_cache* mine, const wanted& what) {
   taken->zero = false;
   if (checked_) checked::arm(heaps_[taken->lifetime].memory_of(*taken), *taken, what.zero);
   return memory;
+}
+
+// Blocks that lists hold merge with no neighbor and are taken again before a hole that fits better: of
+// the only thread they hold no more than a small share of the pool.
+std::int64_t pool::most_in_lists() const noexcept {
+  if (several()) return thread_cache::most_listed;
+  return std::clamp(static_cast<std::int64_t>(reserved() / 256), thread_cache::least_listed,
+                    thread_cache::most_listed);
 }
 
 // Of the larger blocks that other threads have too many of; the rest of the chain is this thread's.
@@ -206,6 +218,7 @@ block* pool::take_from_chain(thread_cache& mine, const wanted& what) noexcept {
 // and passed streams hold, memory of the system. nullptr: the system or the limit said no.
 block* pool::obtain(const wanted& what, std::uint64_t size) noexcept {
   heap& from = heaps_[what.lifetime];
+  taken_bytes_ += size;
   // Zeros are written at once, which its own work that still runs would not bear.
   if (what.on != nullptr && !what.zero && !checked_) {
     block* b = streams_[what.lifetime].take(what.on, size, what.alignment);
@@ -225,17 +238,17 @@ block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment)
   const bool moves = from.range().can_move();
   if (!moves) {
     const heap::growth first = from.plan_growth(size, alignment);
-    recycled_ += trim_free(bytes_to_recycle(first), first.joined);
+    recycled_ += trim_free(bytes_to_recycle(first, size), first.joined);
   }
   while (true) {
     const heap::growth planned = from.plan_growth(size, alignment);
     if (planned.into == nullptr) return nullptr;
     const std::uint64_t after = reserved() + planned.bytes();
     const std::uint64_t beyond = limit_ != 0 && after > limit_ ? after - limit_ : 0;
+    const std::uint64_t spread = moves ? bytes_to_recycle(planned, size) : 0;
     block* grown = moves || beyond == 0 ? from.grow(planned, size) : nullptr;
     if (grown != nullptr) {
-      const std::uint64_t instead = moves ? std::max(beyond, bytes_to_recycle(planned)) : 0;
-      if (supplied(*grown, from, planned, instead)) return grown;
+      if (supplied(*grown, from, planned, std::max(moves ? beyond : 0, spread))) return grown;
     }
     // What is let go may move the plan to where more is needed: as long as something is.
     block* spared = grown == nullptr ? planned.joined : nullptr;
@@ -243,12 +256,19 @@ block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment)
   }
 }
 
-// Of a growth to more than the pool ever held, over its life no more than an eighth of that, so that
-// a pool in its steady state moves nothing.
-std::uint64_t pool::bytes_to_recycle(const heap::growth& planned) const noexcept {
-  const std::uint64_t after = reserved() + planned.bytes(), most = peak_reserved_ / 8;
-  if (after <= peak_reserved_ || recycled_ >= most) return 0;
-  return std::min({after - peak_reserved_, planned.bytes(), most - recycled_});
+// A growth may go as far as the pool ever went, and to a little more than the most in use at a time.
+// What goes beyond is recycled, for a bounded share of the bytes handed out: touching pages anew
+// stays a small part of writing what was asked for.
+std::uint64_t pool::bytes_to_recycle(const heap::growth& planned,
+                                     std::uint64_t size) const noexcept {
+  const std::uint64_t after = reserved() + planned.bytes();
+  const auto live_peak = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(levels_[purposes].peak.load(std::memory_order_relaxed), 0));
+  const std::uint64_t used = std::max(live_peak, reserved() - free_bytes() + size);
+  const std::uint64_t allowed = std::max(peak_reserved_, used + used / 1024);
+  const std::uint64_t most = peak_reserved_ / 4 + taken_bytes_ / 8;
+  if (after <= allowed || recycled_ >= most) return 0;
+  return std::min({after - allowed, planned.bytes(), most - recycled_});
 }
 
 // A block just grown takes over so many bytes of free ones. False: there were fewer than the limit

@@ -154,7 +154,7 @@ class pool {
   block* obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment) noexcept;
   bool take_in() noexcept;
   void take_in_passed() noexcept;
-  std::uint64_t bytes_to_recycle(const heap::growth& planned) const noexcept;
+  std::uint64_t bytes_to_recycle(const heap::growth& planned, std::uint64_t size) const noexcept;
   bool supplied(block& grown, heap& of, const heap::growth& planned, std::uint64_t bytes) noexcept;
   std::uint64_t trim_free(std::uint64_t bytes, block* but) noexcept;
   bool wait_for_stream(std::unique_lock<brief_lock>& lock);
@@ -167,6 +167,7 @@ class pool {
   bool take_over(thread_cache& mine, std::uint64_t bytes) noexcept;
   block* take_from_chain(thread_cache& mine, const wanted& what) noexcept;
   void empty_full_lists(thread_cache& mine) noexcept;
+  std::int64_t most_in_lists() const noexcept;
   void give(block& b) noexcept { heaps_[b.lifetime].give(b); }
   void give_chain(block& first) noexcept;  // of a pocket
   void empty_own_pockets(thread_cache& mine) noexcept;
@@ -237,6 +238,7 @@ class pool {
   std::uint64_t limit_;
   std::uint64_t lent_ = 0;  // to plans
   std::uint64_t peak_reserved_ = 0, recycled_ = 0, let_go_ = 0;
+  std::uint64_t taken_bytes_ = 0;  // of blocks that the heaps handed out
   std::uint64_t refused_ = 0, damaged_ = 0;
 
   // pool_history.cpp: for the history, called where apart_ has the bit `recorded`, with the lock or

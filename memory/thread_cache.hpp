@@ -1,7 +1,7 @@
 // The blocks one thread gave back and may soon take again, without a lock.
 //
-// Blocks up to 64 KiB lie in lists, one for each size, that only their thread touches: 1 MiB in all,
-// then they go to the heap together. Larger ones lie in a few pockets, each of one size: one block, or
+// Blocks up to 64 KiB lie in lists, one for each size, that only their thread touches: 1 MiB in all, of
+// a small pool less, then they go to the heap together. Larger ones lie in a few pockets, each of one size: one block, or
 // where several threads use the pool a chain of up to 8 MiB, linked by `left`, of which the first holds
 // in `requested` how many it has. Their thread alone fills a pocket and any thread may empty it, so
 // that memory the whole pool needs is never out of reach: the thread itself by an exchange, others by
@@ -26,6 +26,7 @@ class alignas(64) thread_cache {
  public:
   static constexpr std::uint64_t largest_listed = std::uint64_t{64} << 10;
   static constexpr std::int64_t most_listed = std::int64_t{1} << 20;  // bytes in lists
+  static constexpr std::int64_t least_listed = largest_listed;        // a limit lets so many in
   static constexpr int fine_lists = fine / unit;
   static constexpr int list_count = fine_lists + (largest_listed - fine) / coarse;
   static constexpr std::uint64_t most_chained = std::uint64_t{8} << 20;  // bytes in a pocket
@@ -140,10 +141,17 @@ class alignas(64) thread_cache {
   // Tells of bytes taken, or less than 0: given, that did not come out of a list or go into one.
   void pass_lists_by(std::int64_t bytes) noexcept { full_at_ += bytes; }
 
+  // Lets lists hold so many bytes, least_listed to most_listed; what they hold beyond stays until they
+  // are emptied. By the thread itself.
+  void limit_lists(std::int64_t bytes) noexcept {
+    full_at_ += most_ - bytes;
+    most_ = bytes;
+  }
+
   // f(block&) for each block in a list; the thread itself, or after its end.
   template <class F>
   void empty_lists(F&& f) {
-    if (room() == most_listed) return;
+    if (room() == most_) return;
     block* filled[list_count];  // first gathered, since which lists are is as good as random
     int count = 0;
     for (block*& top : tops_) {
@@ -157,13 +165,13 @@ class alignas(64) thread_cache {
         f(*b);
       }
     }
-    full_at_ += room() - most_listed;
+    full_at_ += room() - most_;
   }
   // f(list, first, count) for chains of up to 64 blocks or 512 KiB that the lists fall into; the
   // thread itself.
   template <class F>
   void empty_lists_in_chains(F&& f) {
-    if (room() == most_listed) return;
+    if (room() == most_) return;
     for (std::uint64_t number = 0; number < list_count; ++number) {
       block* first = std::exchange(tops_[number], nullptr);
       while (first != nullptr) {
@@ -176,7 +184,7 @@ class alignas(64) thread_cache {
         first = rest;
       }
     }
-    full_at_ += room() - most_listed;
+    full_at_ += room() - most_;
   }
   // Makes a chain of so many bytes an empty list's. False: there is no room, or the list is not empty.
   bool adopt(std::uint64_t number, block& first, std::uint64_t bytes) noexcept {
@@ -243,6 +251,7 @@ class alignas(64) thread_cache {
   // comes out of them, but for what passes them by: they are full at a level of its use.
   std::int64_t room() const noexcept { return counted.bytes(purposes) - full_at_; }
 
+  std::int64_t most_ = most_listed;
   std::int64_t full_at_ = -most_listed;
   char* const base_;
   block* tops_[list_count] = {};

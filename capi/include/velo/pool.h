@@ -1,12 +1,20 @@
 /* The memory pool: blocks of memory given and taken back without asking the system each time.
  *
  * A pool belongs to no context; it must outlive those that use it. It reserves a range of addresses
- * and backs with memory what is in use: the block that fits best is taken, and freed neighbors
- * merge. Every thread keeps what it freed last within reach; what it holds returns when it ends.
+ * and backs with memory what is in use. Freed neighbors merge. Every thread keeps what it freed last
+ * within reach; what it holds returns when it ends.
  *
- * Where no hole is large enough, pages of free blocks elsewhere serve, so that scattered holes become
- * one large block: where the limit or the system leaves no other way, and else for no more than an
- * eighth of the most the pool ever held. Ordinary and huge pools (the default is ordinary) move whole
+ * Fit. Free blocks are indexed by size, below 4 KiB in a list for each size, above in 32 lists to a
+ * power of two. A request takes the smallest block that is large enough of the first 8 in its size's
+ * list, which begins with the block freed last. Without one it takes the first block of the next list,
+ * whose blocks are at most a 16th too large; if that is empty, any of its own list that is large enough;
+ * then the first block of the next list that has one. The rest of the block stays free.
+ *
+ * Growth. Where no free block is large enough, the pool takes new memory where least is missing. If it
+ * would then hold more than it ever held, and than a 1,024th above the most in use at a time, pages of
+ * free blocks elsewhere serve in place of new ones, so that scattered holes become one large block: over
+ * the pool's life for at most a quarter of the most it held and an eighth of the bytes that its heaps
+ * handed out, beyond that only where the limit or the system leaves no other way. Ordinary and huge pools (the default is ordinary) move whole
  * huge pages, from Linux 5.7 on: one call of the system for each run of them, 3 to 5 us, and nothing
  * is copied, cleared or touched anew. Other pages, and those of shared and locked pools, are let go
  * and backed anew; the price is that of touching new pages. velo_pool_trim gives pages back at once.
