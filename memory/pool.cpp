@@ -238,7 +238,9 @@ block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment)
   const bool moves = from.range().can_move();
   if (!moves) {
     const heap::growth first = from.plan_growth(size, alignment);
-    recycled_ += trim_free(bytes_to_recycle(first, size), first.joined);
+    const std::uint64_t spread = bytes_to_recycle(first, size), begin = core::ticks_now();
+    recycled_ += trim_free(spread, first.joined);
+    if (spread > 0) recycling_ticks_ += core::ticks_now() - begin;
   }
   while (true) {
     const heap::growth planned = from.plan_growth(size, alignment);
@@ -257,8 +259,8 @@ block* pool::obtain_new(heap& from, std::uint64_t size, std::uint64_t alignment)
 }
 
 // A growth may go as far as the pool ever went, and to a little more than the most in use at a time.
-// What goes beyond is recycled, for a bounded share of the bytes handed out: touching pages anew
-// stays a small part of writing what was asked for.
+// What goes beyond is recycled: an eighth of what the pool ever held, as much again, up to 32 MiB, each
+// time that the bytes handed out have doubled, and more for a 64th of the pool's age.
 std::uint64_t pool::bytes_to_recycle(const heap::growth& planned,
                                      std::uint64_t size) const noexcept {
   const std::uint64_t after = reserved() + planned.bytes();
@@ -266,9 +268,13 @@ std::uint64_t pool::bytes_to_recycle(const heap::growth& planned,
       std::max<std::int64_t>(levels_[purposes].peak.load(std::memory_order_relaxed), 0));
   const std::uint64_t used = std::max(live_peak, reserved() - free_bytes() + size);
   const std::uint64_t allowed = std::max(peak_reserved_, used + used / 1024);
-  const std::uint64_t most = peak_reserved_ / 4 + taken_bytes_ / 8;
-  if (after <= allowed || recycled_ >= most) return 0;
-  return std::min({after - allowed, planned.bytes(), most - recycled_});
+  const std::uint64_t turns = taken_bytes_ / std::max<std::uint64_t>(peak_reserved_, 1) + 1;
+  const auto doublings = static_cast<std::uint64_t>(64 - __builtin_clzll(turns));
+  const std::uint64_t most =
+      peak_reserved_ / 8 + doublings * std::min(peak_reserved_, std::uint64_t{32} << 20);
+  if (after <= allowed) return 0;
+  if (recycled_ >= most && recycling_ticks_ >= (core::ticks_now() - made_at_) / 64) return 0;
+  return std::min(after - allowed, planned.bytes());
 }
 
 // A block just grown takes over so many bytes of free ones. False: there were fewer than the limit
@@ -278,6 +284,7 @@ bool pool::supplied(block& grown, heap& of, const heap::growth& planned,
   heap::landing places = of.landing_in(grown, planned);
   const std::uint64_t first = places.next;
   if (std::min(bytes, places.end - first) >= page_mover::least) places.open();
+  const std::uint64_t begin = bytes > 0 ? core::ticks_now() : 0;
   std::uint64_t done = 0;
   for (heap& h : heaps_) {
     if (done >= bytes) break;
@@ -289,6 +296,7 @@ bool pool::supplied(block& grown, heap& of, const heap::growth& planned,
   if (places.next != first) grown.zero = false;
   if (done < bytes) done += trim_free(bytes - done, nullptr);
   recycled_ += done;
+  if (bytes > 0) recycling_ticks_ += core::ticks_now() - begin;
   const bool within = limit_ == 0 || reserved() <= limit_;
   if (!within) of.shrink(grown, planned, first, places);
   if (within) peak_reserved_ = std::max(peak_reserved_, reserved());

