@@ -25,18 +25,20 @@ void* reserve(std::uint64_t bytes, int protection, int flags, int file) noexcept
   return start == MAP_FAILED ? nullptr : start;
 }
 
-// Fresh pages where whole huge ones were. It fails where Linux has no memory for its own books alone.
-void map_anew(char* at, std::uint64_t bytes) noexcept {
+// Fresh pages where others were. It fails where Linux has no memory for its own books alone.
+void map_anew(char* at, std::uint64_t bytes, bool huge) noexcept {
   static_cast<void>(mmap(at, bytes, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0));
-  madvise(at, bytes, MADV_HUGEPAGE);
+  if (huge) madvise(at, bytes, MADV_HUGEPAGE);
 }
 
 }  // namespace
 
 // One huge page more than the range, so that it can begin at one; the rest is never touched.
 address_range::address_range(velo_pool_kind kind, std::uint64_t wanted)
-    : kind_(kind), can_move_(kind == VELO_POOL_ORDINARY || kind == VELO_POOL_HUGE) {
+    : kind_(kind),
+      use_(kind == VELO_POOL_ORDINARY ? use::unknown : use::dense),
+      can_move_(kind == VELO_POOL_ORDINARY || kind == VELO_POOL_HUGE) {
   const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   granule_ = kind == VELO_POOL_HUGE ? huge : page;
   if (kind == VELO_POOL_SHARED) {
@@ -116,13 +118,60 @@ bool address_range::open_up_to(std::uint64_t end) noexcept {
 
 bool address_range::commit(std::uint64_t start, std::uint64_t bytes) noexcept {
   if (!open_up_to(start + bytes)) return false;
-  // Advice: where it is not taken, small pages serve. Whole huge pages only, so that none is
-  // brought in for a few bytes of it.
-  const std::uint64_t first = core::round_up(start, huge), last = (start + bytes) / huge * huge;
-  if (kind_ != VELO_POOL_SHARED && last > first)
-    madvise(begin_ + first, last - first, MADV_HUGEPAGE);
+  const bool holds_huge = core::round_up(start, huge) + huge <= start + bytes;
+  if (kind_ != VELO_POOL_SHARED && holds_huge && wants_huge(start, bytes))
+    advise_huge(start, start + bytes);
   if (kind_ == VELO_POOL_LOCKED && !lock(start, bytes)) unlocked_ += bytes;
   return true;
+}
+
+// Large commitments get small pages until the host's use is known: what has been touched of one when the
+// next one comes tells it; where nothing has been touched the next one waits, too. Those that waited get
+// huge pages with the first that does. Of the very first one, which may be all that a host ever needs, the
+// part that is not looked at gets them at once.
+bool address_range::wants_huge(std::uint64_t start, std::uint64_t bytes) noexcept {
+  if (use_ == use::dense) return true;
+  if (waiting_count_ > 0) {
+    const stretch& last = waiting_[waiting_count_ - 1];
+    const use seen = use_of({std::max(probe_, last.start), last.end});
+    if (seen != use::unknown) use_ = seen;
+    if (use_ == use::dense) {
+      for (int i = 0; i < waiting_count_; ++i) advise_huge(waiting_[i].start, waiting_[i].end);
+      return true;
+    }
+    if (use_ == use::sparse) waiting_count_ = 0;
+  }
+  probe_ = start;
+  if (use_ == use::unknown && waiting_count_ == 0 && bytes > looked_at_most) {
+    advise_huge(start + looked_at_most, start + bytes);
+    bytes = looked_at_most;
+  }
+  stretch* last = waiting_count_ > 0 ? &waiting_[waiting_count_ - 1] : nullptr;
+  if (last == nullptr || (last->end != start && waiting_count_ < most_waiting))
+    waiting_[waiting_count_++] = {start, start + bytes};
+  else if (last->end == start)
+    last->end = start + bytes;
+  else
+    *last = {start, start + bytes};
+  return false;
+}
+
+address_range::use address_range::use_of(const stretch& part) const noexcept {
+  constexpr std::uint64_t page = 4096, most = looked_at_most / page;
+  unsigned char resident[most] = {};
+  const std::uint64_t looked_at = std::min(part.end - part.start, looked_at_most);
+  if (mincore(begin_ + part.start, looked_at, resident) != 0) return use::unknown;
+  const auto pages = static_cast<std::uint64_t>(
+      std::count_if(resident, resident + most, [](unsigned char r) { return (r & 1) != 0; }));
+  if (pages == 0) return use::unknown;
+  return pages >= looked_at / page / 4 ? use::dense : use::sparse;
+}
+
+// Advice: where it is not taken, small pages serve. Whole huge pages only, so that none is brought in
+// for a few bytes of it.
+void address_range::advise_huge(std::uint64_t start, std::uint64_t end) noexcept {
+  const std::uint64_t first = core::round_up(start, huge), last = end / huge * huge;
+  if (last > first) madvise(begin_ + first, last - first, MADV_HUGEPAGE);
 }
 
 // Beyond the limit of a control group Linux would not refuse to lock, but end a process: what the
@@ -164,7 +213,7 @@ std::uint64_t address_range::move(std::uint64_t start, std::uint64_t bytes, addr
   constexpr int how = MREMAP_MAYMOVE | MREMAP_FIXED | MREMAP_DONTUNMAP;
   if (mremap(begin_ + start, bytes, bytes, how, to.begin_ + at) == MAP_FAILED) {
     can_move_ = errno != EINVAL;  // flags it does not know
-    if (can_move_) map_anew(to.begin_ + at, bytes);
+    if (can_move_) map_anew(to.begin_ + at, bytes, to.use_ == use::dense);
     return 0;
   }
   static_cast<char*>(to.is_piece_.data())[at / huge] = 1;
@@ -183,7 +232,7 @@ void address_range::join_pieces(std::uint64_t start, std::uint64_t bytes) noexce
   if (gone == 0) return;
   std::fill(pieces + first / huge, pieces + last / huge, 0);
   pieces_ -= static_cast<std::uint64_t>(gone);
-  map_anew(begin_ + first, last - first);
+  map_anew(begin_ + first, last - first, use_ == use::dense);
 }
 
 sparse_array::~sparse_array() {

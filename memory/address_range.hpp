@@ -1,6 +1,9 @@
 // Addresses reserved once and backed by memory where they are in use: every call of the system that
 // the pool makes for memory is behind this class, one branch for each kind of memory.
 //
+// Huge pages are asked for where memory is used densely: a host that touches a byte here and there would
+// have 2 MiB cleared for each.
+//
 // A range never moves and never grows; what is backed changes in granules. Backing is asked for in
 // steps of at least 2 MiB at the frontier, so that steady growth costs few calls; below the frontier
 // a granule that was let go comes back, zero, when it is touched. Not thread-safe. Cost: a system
@@ -80,7 +83,19 @@ class address_range {
   bool lock(std::uint64_t start, std::uint64_t bytes) noexcept;
   void join_pieces(std::uint64_t start, std::uint64_t bytes) noexcept;
 
+  // How the host touches what it gets: ordinary pools learn it, of others it is assumed.
+  enum class use : std::uint8_t { unknown, sparse, dense };
+  struct stretch {
+    std::uint64_t start, end;
+  };
+  bool wants_huge(std::uint64_t start, std::uint64_t bytes) noexcept;
+  use use_of(const stretch& part) const noexcept;
+  void advise_huge(std::uint64_t start, std::uint64_t end) noexcept;
+  static constexpr int most_waiting = 16;
+  static constexpr std::uint64_t looked_at_most = 2 * huge;  // at the beginning of a commitment
+
   velo_pool_kind kind_;
+  use use_;
   char* begin_ = nullptr;
   std::uint64_t size_ = 0, granule_ = 0;
   std::uint64_t mapped_ = 0;    // from begin_ on
@@ -90,6 +105,9 @@ class address_range {
   int file_ = -1;
   bool left_ = false;
   bool can_move_;
+  stretch waiting_[most_waiting] = {};  // committed with small pages before the use was known
+  int waiting_count_ = 0;
+  std::uint64_t probe_ = 0;   // where the last of these commitments begins
   std::uint64_t pieces_ = 0;  // memory that was moved here, each a mapping of its own
   sparse_array is_piece_;     // bytes by huge page: one begins here
 };

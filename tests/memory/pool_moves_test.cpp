@@ -37,7 +37,7 @@ struct holes {
   explicit holes(const live_pool& of, std::uint64_t count) : pool(of) {
     for (std::uint64_t i = 0; i < count; ++i) {
       blocks.push_back(pool.take(part));
-      blocks.back()[0] = blocks.back()[part - 1] = static_cast<char>(i);
+      std::memset(blocks.back(), static_cast<int>(i), part);  // densely, so that pages are huge
     }
     for (std::uint64_t i = 0; i < count; i += 2) pool.give(blocks[i], part);
   }

@@ -12,12 +12,13 @@
  *
  * Growth. Where no free block is large enough, the pool takes new memory where least is missing. If it
  * would then hold more than it ever held, and than a 1,024th above the most in use at a time, pages of
- * free blocks elsewhere serve in place of new ones, so that scattered holes become one large block: over
- * the pool's life for at most a quarter of the most it held and an eighth of the bytes that its heaps
- * handed out, beyond that only where the limit or the system leaves no other way. Ordinary and huge pools (the default is ordinary) move whole
- * huge pages, from Linux 5.7 on: one call of the system for each run of them, 3 to 5 us, and nothing
- * is copied, cleared or touched anew. Other pages, and those of shared and locked pools, are let go
- * and backed anew; the price is that of touching new pages. velo_pool_trim gives pages back at once.
+ * free blocks elsewhere serve in place of new ones, so that scattered holes become one large block. The
+ * pool recycles so an eighth of the most it held; as much again, 32 MiB at most, each time that the bytes
+ * handed out double; more as long as that takes less than a 64th of its age; and whatever the limit or
+ * the system leaves no other way for. Ordinary and huge pools (the default is ordinary) move whole huge
+ * pages, from Linux 5.7 on: one call of the system for each run of them, 3 to 5 us, and nothing is
+ * copied, cleared or touched anew. Other pages, and those of shared and locked pools, are let go and
+ * backed anew; the price is that of touching new pages. velo_pool_trim gives pages back at once.
  *
  * Order. Memory allocated without a stream, or on a context's inline stream, is the caller's at
  * once, and freed in the same way it is anybody's at once. Memory that queued work of a stream uses
@@ -53,7 +54,7 @@ typedef struct velo_pool_s* velo_pool;
 /* What is behind the addresses. */
 typedef int32_t velo_pool_kind;
 enum {
-  VELO_POOL_ORDINARY = 0, /* pages of 4 KiB, and huge ones inside blocks of 2 MiB and more */
+  VELO_POOL_ORDINARY = 0, /* pages of 4 KiB; huge ones in large blocks if written densely */
   VELO_POOL_HUGE = 1,   /* backed and let go by 2 MiB, with huge pages where the system has them */
   VELO_POOL_SHARED = 2, /* pages of a file in memory, which other processes can map */
   VELO_POOL_LOCKED = 3  /* never swapped out; where the system refuses or a control group has no
