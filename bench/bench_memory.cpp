@@ -1,7 +1,7 @@
 // bench_memory: nanoseconds for an allocation and its free, of velo's pool and of the allocators
 // that programs use.
 //
-// Rows: pairs of one size, untouched and with a byte of every page written; a random mix; the steps of
+// Rows: pairs of one size, untouched and with a byte of every page written; random mixes; the steps of
 // recorded traces, over and over; blocks that another thread frees; what the trace adaptor and a pool's
 // history add to a call, and what an event costs in a snapshot. Pairs and the mix with one thread and
 // with two at once. All allocators take turns within a row, each warm (protocol.hpp). Goals: goals.json,
@@ -62,6 +62,8 @@ std::vector<memory_row> all_rows(const std::vector<recorded_step>& steps) {
   for (const char* residency : {"untouched", "touched"})
     for (const auto& s : sizes) rows.push_back({"pair", s.shape, residency, s.bytes});
   rows.push_back({"mix", "512 B to 4 MiB", "untouched", 0});
+  for (const char* residency : {"untouched", "first byte"})
+    rows.push_back({"mix", "512 B to 64 MiB", residency, std::size_t{64} << 20});
   for (const recorded_step& s : steps) rows.push_back({"step", s.name, "untouched", 0});
   for (const auto& s : sizes)
     if (s.bytes <= 1 << 20) rows.push_back({"relay", s.shape, "untouched", s.bytes});
@@ -96,7 +98,7 @@ class bench {
     for (const peer_allocator& p : peers_) f(p.name, peer_calls{p.allocate, p.free});
   }
   measured_calls pairs_of(const memory_row& row, int threads, velo_pool pool);
-  measured_calls mixes_of(int threads, velo_pool pool);
+  measured_calls mixes_of(const memory_row& row, int threads, velo_pool pool);
   measured_calls steps_of(const memory_row& row, velo_pool pool);
   measured_calls relays_of(const memory_row& row, velo_pool pool);
   bool measure_row(const memory_row& row, int threads);
@@ -146,12 +148,16 @@ measured_calls bench::pairs_of(const memory_row& row, int threads, velo_pool poo
   return made;
 }
 
-measured_calls bench::mixes_of(int threads, velo_pool pool) {
+measured_calls bench::mixes_of(const memory_row& row, int threads, velo_pool pool) {
   measured_calls made;
+  const int powers = row.bytes != 0 ? 17 : 13;
+  const bool writes = row.residency == "first byte";
   made.count = threads > 1 ? 512 * 32 : 512;  // as pairs of two threads are
   for_each_allocator(pool, [&](const std::string& name, auto calls) {
-    auto mine = std::make_shared<random_mix<decltype(calls)>>(calls, 1);
-    auto other = threads > 1 ? std::make_shared<random_mix<decltype(calls)>>(calls, 2) : nullptr;
+    auto mine = std::make_shared<random_mix<decltype(calls)>>(calls, 1, powers, writes);
+    auto other = threads > 1
+                     ? std::make_shared<random_mix<decltype(calls)>>(calls, 2, powers, writes)
+                     : nullptr;
     made.all.push_back({name, [=, count = made.count](int) {
                           if (other != nullptr) partner_->start([=] { other->run(count); });
                           mine->run(count);
@@ -274,12 +280,13 @@ bool bench::measure_row(const memory_row& row, int threads) {
   }
   if (row.name == "relay" && threads == 1) return false;
   if (row.name == "step" && threads > 1) return false;
+  if (row.name == "mix" && row.bytes != 0 && threads > 1) return false;
   if (row.residency == "touched" && row.bytes > 1 << 26 && threads > 1) return false;  // a minute
   velo_pool pool = nullptr;
   require(velo_pool_create(nullptr, &pool));
   {
     const measured_calls calls = row.name == "pair"   ? pairs_of(row, threads, pool)
-                                 : row.name == "mix"  ? mixes_of(threads, pool)
+                                 : row.name == "mix"  ? mixes_of(row, threads, pool)
                                  : row.name == "step" ? steps_of(row, pool)
                                                       : relays_of(row, pool);
     measuring how;

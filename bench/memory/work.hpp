@@ -60,14 +60,15 @@ void run_pairs(Calls calls, std::size_t bytes, bool touched, int count) {
   }
 }
 
-// 256 live blocks of log-uniform sizes from 512 B to 4 MiB, of which one after the other, at random,
-// is freed and another size allocated; one object for each thread.
+// 256 live blocks of log-uniform sizes from 512 B to 512 B * 2^powers, of which one after the other, at
+// random, is freed and another size allocated, of which the first byte may be written; one object for
+// each thread.
 template <class Calls>
 class random_mix {
  public:
-  random_mix(Calls calls, unsigned seed) : calls_(calls) {
+  random_mix(Calls calls, unsigned seed, int powers, bool writes) : calls_(calls), writes_(writes) {
     std::mt19937_64 random(seed);
-    std::uniform_real_distribution<> exponent(0, 13);
+    std::uniform_real_distribution<> exponent(0, powers);
     for (int i = 0; i < steps; ++i) {
       sizes_.push_back(static_cast<std::size_t>(512 * std::exp2(exponent(random))));
       places_.push_back(static_cast<std::size_t>(random() % live));
@@ -88,6 +89,7 @@ class random_mix {
       calls_.free(b.memory, b.bytes);
       b.bytes = sizes_[at_];
       b.memory = calls_.allocate(b.bytes);
+      if (writes_) *static_cast<volatile char*>(b.memory) = 1;
     }
   }
 
@@ -100,6 +102,7 @@ class random_mix {
   };
 
   Calls calls_;
+  const bool writes_;
   std::vector<std::size_t> sizes_, places_;
   std::vector<block> blocks_;
   std::size_t at_ = 0;
