@@ -18,9 +18,6 @@
 namespace velo::sched {
 namespace {
 
-using core::fail;
-using core::text;
-
 constexpr std::int64_t most_work = std::int64_t{1} << 24;
 constexpr std::size_t finalists = 4;
 
@@ -61,9 +58,7 @@ class search {
     if (takes(1)) try_policies(1, place_in_loops(wanted_.ranks, 1));
     if (takes(2)) try_policies(2, place_in_v(wanted_.ranks, 2));
     if (takes(2)) try_policies(2, place_in_loops(wanted_.ranks, 2));
-    if (!found_)
-      fail(VELO_ERR_ARGUMENT, "desc.cap", "room in which an order is found",
-           text("%g micro-batches", cap_));
+    if (!found_) refuse_cap(wanted_, least_);
     return std::move(best_);
   }
 
@@ -83,8 +78,7 @@ class search {
   }
 
   // The cap in shares of stages; below 0: a rank's own chunks do not fit.
-  std::int64_t room_in(const std::vector<std::vector<std::int32_t>>& stages,
-                       const ticks& scale) const {
+  std::int64_t room_in(const std::vector<std::vector<std::int32_t>>& stages, const ticks& scale) {
     std::int64_t all = 0, most = 0;
     for (const std::vector<std::int32_t>& of_rank : stages) {
       std::int64_t sum = 0;
@@ -92,6 +86,7 @@ class search {
       all += sum;
       most = std::max(most, sum);
     }
+    least_ = std::min(least_, static_cast<double>(most) * wanted_.ranks / static_cast<double>(all));
     const double room = cap_ * static_cast<double>(all) / wanted_.ranks;
     return room < static_cast<double>(most) ? -1 : static_cast<std::int64_t>(room);
   }
@@ -153,6 +148,7 @@ class search {
 
   const request wanted_;
   const double cap_;
+  double least_ = std::numeric_limits<double>::max();  // caps from here on have an order
   std::int64_t work_ = 0;
   bool found_ = false;
   double shortest_ = 0;

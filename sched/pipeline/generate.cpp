@@ -2,6 +2,7 @@
 #include "sched/pipeline/generate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <utility>
 
@@ -74,10 +75,14 @@ void require_size(const request& wanted, const kind_row& kind) {
 void require_cap(const request& wanted, const schedule& made) {
   const ticks scale = ticks_of(wanted.costs, made.what(), made.actions());
   std::vector<stuck_rank> stuck;
+  std::int64_t peak = 0;
   for (const rank_times& rank : simulate(made, scale, stuck).ranks)
-    if (scale.in_microbatches(rank.peak, made.what()) > wanted.cap)
-      fail(VELO_ERR_ARGUMENT, "desc.cap", "room in which an order is found",
-           text("%g micro-batches", wanted.cap));
+    peak = std::max(peak, rank.peak);
+  const double holds = scale.in_microbatches(peak, made.what());
+  if (holds > wanted.cap)
+    fail(VELO_ERR_ARGUMENT, "desc.cap",
+         text("room in which an order is found; the one found holds %g micro-batches", holds),
+         text("%g", wanted.cap));
 }
 
 schedule make_custom(const velo_schedule_desc& desc) {
@@ -87,9 +92,10 @@ schedule make_custom(const velo_schedule_desc& desc) {
   require_none(desc.group != 0, "desc.group", desc.group);
   require_none(desc.splits != 0, "desc.splits", desc.splits);
   require_none(desc.flags != 0, "desc.flags", static_cast<std::int32_t>(desc.flags));
-  require_none(desc.cap != 0, "desc.cap", 1);
+  if (desc.cap != 0) fail(VELO_ERR_ARGUMENT, "desc.cap", "0 for this kind", text("%g", desc.cap));
   require_none(desc.layers != 0, "desc.layers", desc.layers);
-  require_none(desc.layout != nullptr, "desc.layout", 1);
+  if (desc.layout != nullptr)
+    fail(VELO_ERR_ARGUMENT, "desc.layout", "NULL for this kind", desc.layout);
   require_none(desc.noop_count != 0, "desc.noop_count", desc.noop_count);
   return {};
 }
@@ -171,6 +177,14 @@ shape shape_of(const request& wanted) {
   what.microbatches = wanted.microbatches;
   what.splits = wanted.splits;
   return what;
+}
+
+void refuse_cap(const request& wanted, double enough) {
+  // Four decimals, rounded up, so that the number shown is itself enough.
+  fail(VELO_ERR_ARGUMENT, "desc.cap",
+       text("room in which an order is found, such as %.10g micro-batches",
+            std::ceil(enough * 1e4) / 1e4),
+       text("%g", wanted.cap));
 }
 
 schedule generate(const velo_schedule_desc& desc, const costs& given) {

@@ -37,6 +37,9 @@ struct request {
 // Sizes of the schedule that is wanted.
 shape shape_of(const request& wanted);
 
+// Throws ARGUMENT: no order is found within the cap; with `enough` micro-batches one is.
+[[noreturn]] void refuse_cap(const request& wanted, double enough);
+
 schedule make_gpipe(const request& wanted);
 schedule make_1f1b(const request& wanted);
 schedule make_interleaved(const request& wanted);

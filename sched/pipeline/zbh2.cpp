@@ -13,9 +13,6 @@
 namespace velo::sched {
 namespace {
 
-using core::fail;
-using core::text;
-
 struct choices {
   bool wait_before_first;  // a forward ahead may make the first backward wait
   bool backward_first;     // a forward may be left out where the rank behind is two behind
@@ -200,9 +197,7 @@ schedule make_zbh2(const request& wanted) {
       }
     }
   }
-  if (best.empty() || room < 1)
-    fail(VELO_ERR_ARGUMENT, "desc.cap", "room in which an order is found",
-         text("%d micro-batches", room));
+  if (best.empty() || room < 1) refuse_cap(wanted, 1);  // one at a time always goes
   return {what, place_in_loops(wanted.ranks, 1), std::move(best)};
 }
 

@@ -15,9 +15,6 @@
 namespace velo::sched {
 namespace {
 
-using core::fail;
-using core::text;
-
 class attempt {
  public:
   attempt(const request& wanted, const ticks& costs, std::int32_t room, bool before_forward,
@@ -249,6 +246,16 @@ std::vector<row> find(const request& wanted, const ticks& costs, std::int32_t ro
   return best;
 }
 
+// Room in which an order is found, where in `room` none is; by bisection below what always suffices.
+std::int32_t enough_above(const request& wanted, const ticks& costs, std::int32_t room) {
+  std::int32_t enough = std::max(2 * wanted.ranks, room + 1);
+  while (enough - room > 1) {
+    const std::int32_t middle = room + (enough - room) / 2;
+    (find(wanted, costs, middle).empty() ? room : enough) = middle;
+  }
+  return enough;
+}
+
 }  // namespace
 
 schedule make_zbv_greedy(const request& wanted) {
@@ -260,9 +267,7 @@ schedule make_zbv_greedy(const request& wanted) {
     costs.shares.clear();
     best = find(wanted, costs, room);
   }
-  if (best.empty())
-    fail(VELO_ERR_ARGUMENT, "desc.cap", "room in which an order is found",
-         text("%g micro-batches", room / 2.0));
+  if (best.empty()) refuse_cap(wanted, enough_above(wanted, costs, room) / 2.0);
   return {what, place_in_v(wanted.ranks, 2), std::move(best)};
 }
 

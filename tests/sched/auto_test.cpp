@@ -77,4 +77,6 @@ TEST_CASE("a cap in which nothing fits is refused, one micro-batch always fits")
   const auto found = test::failure_of([] { made(VELO_SCHEDULE_AUTO, {4, 8, 0, 0, 0, 0, 0.5}); });
   CHECK(found.code == VELO_ERR_ARGUMENT);
   CHECK(std::string(found.argument) == "desc.cap");
+  CHECK(std::string(found.got) == "0.5");
+  CHECK(std::string(found.expected) == "room in which an order is found, such as 1 micro-batches");
 }

@@ -103,6 +103,14 @@ TEST_CASE("a cap is kept, and one in which nothing fits refused") {
       const auto found = test::failure_of([&] { made(kind, {8, 20, 0, 0, 0, 0, cap}, costs); });
       CHECK(found.code == VELO_ERR_ARGUMENT);
       CHECK(std::string(found.argument) == "desc.cap");
+      // The message has the cap that was given, and one that suffices.
+      CHECK(std::stod(found.got) == cap);
+      const std::string expected = found.expected;
+      const std::size_t as = expected.find("such as ");
+      REQUIRE(as != std::string::npos);
+      const double enough = std::stod(expected.substr(as + 8));
+      CHECK(enough > cap);
+      CHECK(price(made(kind, {8, 20, 0, 0, 0, 0, enough}, costs), costs).peak <= enough);
     }
   }
 }

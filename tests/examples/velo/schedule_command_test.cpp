@@ -184,6 +184,15 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   refused("--check /dev/null --swap", "--check takes costs, --format and -o:");
   const std::string sizes = " --ranks 2 --microbatches 2 ";
   refused("1f1b" + sizes + "--cap 2", "--cap is for zbh2, zbv-greedy and auto, not for 1f1b");
+  const auto capped = [&](const std::string& kind, const std::string& enough) {
+    const outcome o = run_velo("schedule " + kind + sizes + "--cap 0.1", "&1");
+    CHECK(o.code == 2);
+    CHECK(o.out == "velo: cap: expected room in which an order is found, such as " + enough +
+                       " micro-batches, got 0.1\n");
+  };
+  capped("zbh2", "1");
+  capped("zbv-greedy", "2");
+  capped("auto", "1");
   refused("zbv" + sizes + "--splits 1", "--splits is for seq1f1b, not for zbv");
   refused("zbv" + sizes + "--group 2", "--group is for interleaved, not for zbv");
   refused("zbv" + sizes + "--overlap", "--overlap is for interleaved, not for zbv");
