@@ -16,6 +16,11 @@
 
 namespace velo::sched {
 
+// What a P-th of the model takes of memory, in any unit; activations and a message of a micro-batch.
+struct memory_sizes {
+  double weights = 0, gradients = 0, optimizer = 0, activations = 1, message = 0;
+};
+
 // What actions take: a whole rank's, for one micro-batch, in any unit.
 struct costs {
   double forward = 1, input = 1, weight = 1;
@@ -28,6 +33,7 @@ struct costs {
   double pending = 1, checkpoint = 0;            // parts of activations: behind I, before RECOMPUTE
   double embedding = 0, predictor = 1, loss = 0;  // in layers
   std::vector<double> shares = {};                // of the model, by stage; empty: all alike
+  memory_sizes sizes = {};
 };
 
 // The costs with the shares that layers make, where none are given and the schedule has layers. Throws

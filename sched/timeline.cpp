@@ -19,7 +19,7 @@ timeline simulate(std::shared_ptr<const schedule> of, const costs& given) {
          text("%zu that do: rank %d at %s, its action %lld", stuck.size(), stuck[0].rank,
               text_of(a).c_str(), static_cast<long long>(stuck[0].index)));
   }
-  return {std::move(of), std::move(times), nullptr};
+  return {std::move(of), std::move(times), nullptr, given.sizes};
 }
 
 std::shared_ptr<const spans> spans_of(const timeline& of) {
@@ -28,6 +28,14 @@ std::shared_ptr<const spans> spans_of(const timeline& of) {
   std::vector<stuck_rank> stuck;
   simulate(*of.of, of.times.scale, stuck, all.get());
   return all;
+}
+
+void require_listed(const timeline& of) {
+  const std::int64_t actions = of.of->actions();
+  if (actions > most_listed)
+    fail(VELO_ERR_ARGUMENT, "timeline",
+         text("one of at most %lld actions", static_cast<long long>(most_listed)),
+         text("one of %lld", static_cast<long long>(actions)));
 }
 
 }  // namespace velo::sched

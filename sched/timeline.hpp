@@ -12,6 +12,7 @@ struct timeline {
   std::shared_ptr<const schedule> of;
   simulation times;
   std::shared_ptr<const spans> measured;  // of a run, in nanoseconds; null where simulated
+  memory_sizes sizes = {};
 
   double in_units(std::int64_t ticks) const { return times.scale.value(ticks); }
   // Stages and units as micro-batches through a whole rank.
@@ -28,7 +29,11 @@ timeline simulate(std::shared_ptr<const schedule> of, const costs& given);
 // time that the simulation took.
 std::shared_ptr<const spans> spans_of(const timeline& of);
 
-// The numbers as a text, for people and as JSON.
+// Throws ARGUMENT beyond `most_listed` actions.
+void require_listed(const timeline& of);
+
+// The numbers as a text, for people and as JSON; of at most `most_drawn` actions with critical path and
+// memory.
 std::string write_summary(const timeline& of);
 std::string write_summary_json(const timeline& of);
 

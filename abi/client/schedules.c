@@ -21,7 +21,9 @@ static void generated(void) {
   velo_timeline timeline = NULL;
   velo_action actions[4];
   int64_t count = -1;
-  char text[256];
+  velo_timeline_memory memory = VELO_TIMELINE_MEMORY_INIT;
+  velo_path_step steps[6];
+  char text[2048];
   desc.kind = VELO_SCHEDULE_1F1B;
   desc.ranks = 2;
   desc.microbatches = 2;
@@ -44,6 +46,11 @@ static void generated(void) {
   EXPECT(same(actions[0], VELO_ACTION_RECV_F, 1, 0) && same(actions[3], VELO_ACTION_B, 1, 0));
   velo_schedule_destroy(lowered);
   costs.weight = 0.5;
+  costs.weight_size = 2;
+  costs.gradient_size = 4;
+  costs.optimizer_size = 12;
+  costs.activation_size = 1.5;
+  costs.message_size = 0.5;
   WORKS(velo_schedule_simulate(schedule, &costs, &timeline));
   velo_schedule_destroy(schedule); /* the timeline stays */
   EXPECT(velo_schedule_get_info(schedule, &info) == VELO_ERR_HANDLE);
@@ -53,6 +60,15 @@ static void generated(void) {
   EXPECT(rank.last == 7.5 && rank.work == 5 && rank.peak_activations == 2);
   WORKS(velo_timeline_write(timeline, VELO_TIMELINE_SUMMARY_JSON, text, sizeof text, NULL));
   EXPECT(strstr(text, "\"makespan\": 7.5") != NULL);
+  WORKS(velo_timeline_get_path(timeline, 6, steps, &count)); /* 0F0 1F0 1B0 1F1 1B1 0B1 */
+  EXPECT(count == 6 && steps[0].cause == VELO_PATH_START && steps[1].cause == VELO_PATH_MESSAGE);
+  EXPECT(steps[2].cause == VELO_PATH_RANK && steps[2].index == 1 && steps[2].begin == 2);
+  EXPECT(same(steps[5].action, VELO_ACTION_B, 0, 1) && steps[5].rank == 0);
+  EXPECT(steps[5].begin == 6 && steps[5].length == 1.5 && steps[5].wait == 0);
+  WORKS(velo_timeline_get_memory(timeline, 1, &memory)); /* while 1B0 goes on */
+  EXPECT(memory.time == 2 && memory.total == 20 && memory.weights == 2 && memory.gradients == 4);
+  EXPECT(memory.optimizer == 12 && memory.activations == 1.5 && memory.messages == 0.5);
+  EXPECT(memory.offloaded == 0);
   velo_timeline_destroy(timeline);
   EXPECT(velo_timeline_get_stats(timeline, &stats) == VELO_ERR_HANDLE);
 }

@@ -97,7 +97,9 @@ static void of_schedules(void) {
   has("velo_schedule_write", "kind ranks stages microbatches splits chains placement actions");
   WORKS(velo_schedule_simulate(schedule, NULL, &timeline));
   WORKS(velo_timeline_write(timeline, VELO_TIMELINE_SUMMARY_JSON, TEXT));
-  has("velo_timeline_write, summary", "makespan work beta sigma peak_activations");
+  has("velo_timeline_write, summary",
+      "makespan work beta sigma peak_activations critical_path rank index action begin length wait "
+      "cause memory weights gradients optimizer activations messages offloaded total time");
   WORKS(velo_timeline_write(timeline, VELO_TIMELINE_TRACE, TEXT));
   has("velo_timeline_write, trace", "traceEvents name ph pid tid ts dur cat args stage microbatch");
   velo_timeline_destroy(timeline);

@@ -1,13 +1,17 @@
 // Entries of velo/schedule.h.
 #include "velo/schedule.h"
 
+#include <algorithm>
+
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
+#include "sched/critical_path.hpp"
 #include "sched/csv.hpp"
 #include "sched/json.hpp"
 #include "sched/kinds.hpp"
 #include "sched/lower.hpp"
+#include "sched/memory_use.hpp"
 #include "sched/pipeline/generate.hpp"
 #include "sched/schedule_object.hpp"
 
@@ -21,15 +25,17 @@ namespace {
 constexpr std::uint32_t desc_size = 72;
 constexpr std::uint32_t info_size = 32;
 constexpr std::uint32_t violation_size = 216;
-constexpr std::uint32_t costs_size = 160;
+constexpr std::uint32_t costs_size = 200;
 constexpr std::uint32_t stage_size = 36;
 constexpr std::uint32_t stats_size = 40;
 constexpr std::uint32_t rank_size = 48;
+constexpr std::uint32_t memory_size = 72;
 static_assert(sizeof(velo_schedule_desc) >= desc_size && sizeof(velo_schedule_info) >= info_size &&
               sizeof(velo_violation) >= violation_size &&
               sizeof(velo_schedule_costs) >= costs_size &&
               sizeof(velo_timeline_stats) >= stats_size &&
-              sizeof(velo_timeline_rank) >= rank_size && sizeof(velo_stage_info) >= stage_size);
+              sizeof(velo_timeline_rank) >= rank_size &&
+              sizeof(velo_timeline_memory) >= memory_size && sizeof(velo_stage_info) >= stage_size);
 
 constexpr double most_cost = 1e18;
 
@@ -75,7 +81,12 @@ sched::costs read_costs(const velo_schedule_costs* given, const char* argument) 
                {read.optimizer, "optimizer"},
                {read.embedding, "embedding"},
                {read.predictor, "predictor"},
-               {read.loss, "loss"}};
+               {read.loss, "loss"},
+               {read.weight_size, "weight_size"},
+               {read.gradient_size, "gradient_size"},
+               {read.optimizer_size, "optimizer_size"},
+               {read.activation_size, "activation_size"},
+               {read.message_size, "message_size"}};
   for (const auto& time : times) require(time.cost, most_cost, time.field);
   require(read.pending, 1, "pending");
   require(read.checkpoint, 1, "checkpoint");
@@ -86,6 +97,8 @@ sched::costs read_costs(const velo_schedule_costs* given, const char* argument) 
   costs.gather = read.gather, costs.reduce = read.reduce, costs.optimizer = read.optimizer;
   costs.pending = read.pending, costs.checkpoint = read.checkpoint;
   costs.embedding = read.embedding, costs.predictor = read.predictor, costs.loss = read.loss;
+  costs.sizes = {read.weight_size, read.gradient_size, read.optimizer_size, read.activation_size,
+                 read.message_size};
   if (read.share_count < 0 || (read.shares == nullptr) != (read.share_count == 0))
     fail(VELO_ERR_ARGUMENT, text("%s.share_count", argument), "as many as shares has",
          text("%lld", static_cast<long long>(read.share_count)));
@@ -278,6 +291,52 @@ velo_status velo_timeline_get_rank(velo_timeline timeline, int32_t rank,
     now.peak_activations = from.in_microbatches(times.peak);
     now.peak_offloaded = from.in_microbatches(times.host_peak);
     capi::write_struct(stats, rank_size, "stats", now);
+  });
+}
+
+velo_status velo_timeline_get_memory(velo_timeline timeline, int32_t rank,
+                                     velo_timeline_memory* memory) {
+  return core::guard("velo_timeline_get_memory", [&] {
+    const sched::timeline& from = timeline_of(timeline);
+    require_rank(rank, from.of->what().ranks);
+    sched::require_listed(from);
+    const sched::memory_amounts most = sched::memory_use(from, *sched::spans_of(from)).peak(rank);
+    velo_timeline_memory now{};
+    now.time = from.in_units(most.time);
+    now.total = most.total();
+    now.weights = most.of[sched::weights];
+    now.gradients = most.of[sched::gradients];
+    now.optimizer = most.of[sched::optimizer_states];
+    now.activations = most.of[sched::activations];
+    now.messages = most.of[sched::messages];
+    now.offloaded = most.of[sched::offloaded];
+    capi::write_struct(memory, memory_size, "memory", now);
+  });
+}
+
+velo_status velo_timeline_get_path(velo_timeline timeline, int64_t capacity, velo_path_step* steps,
+                                   int64_t* count) {
+  return core::guard("velo_timeline_get_path", [&] {
+    const sched::timeline& from = timeline_of(timeline);
+    capi::required(count, "count");
+    if (capacity < 0)
+      fail(VELO_ERR_ARGUMENT, "capacity", "0 or more",
+           text("%lld", static_cast<long long>(capacity)));
+    if (capacity > 0) capi::required(steps, "steps");
+    const std::vector<sched::path_step> path = sched::critical_path(from);
+    const auto size = static_cast<std::int64_t>(path.size());
+    for (std::int64_t i = 0; i < std::min(capacity, size); ++i) {
+      const sched::path_step& step = path[static_cast<std::size_t>(i)];
+      steps[i] = {step.what,
+                  step.rank,
+                  step.index,
+                  from.in_units(step.when.begin),
+                  from.in_units(step.when.end - step.when.begin),
+                  from.in_units(step.wait),
+                  step.cause,
+                  0};
+    }
+    *count = size;
   });
 }
 

@@ -43,6 +43,9 @@ const char* const schedule_help =
     "  --copy-cost C     of a copy to the host, and of one back, of a whole rank and a\n"
     "                    micro-batch (0)\n"
     "  --comm C          from the end of an action until another rank has its result (0)\n"
+    "  --sizes W,G,O,A,M  what a P-th of the model takes, in any unit: weights, gradients, "
+    "optimizer\n"
+    "                    states; activations of a micro-batch, a message of one (0,0,0,1,0)\n"
     "  --format FORMAT   summary, summary-json, csv (PyTorch's rows), json, svg (a picture),\n"
     "                    trace (for Perfetto), grid (for a terminal, with less -S)\n"
     "  -o FILE           instead of the standard output\n\n"
@@ -88,6 +91,19 @@ void set_costs(schedule_arguments& given, const char*, const std::string& word) 
   if (!take_cost(at, end, to.forward) || !take_cost(at, end, to.input) ||
       !take_cost(at, end, to.weight) || at != end || word.back() == ',')
     throw input_error("--costs wants three numbers from 0, as in --costs 1,1.2,0.8");
+}
+
+void set_sizes(schedule_arguments& given, const char*, const std::string& word) {
+  given.priced = true;
+  velo_schedule_costs& to = given.costs;
+  const char *at = word.data(), *end = at + word.size();
+  bool right = true;
+  for (double* one : {&to.weight_size, &to.gradient_size, &to.optimizer_size, &to.activation_size,
+                      &to.message_size})
+    right = right && take_cost(at, end, *one);
+  if (!right || at != end || word.back() == ',')
+    throw input_error("--sizes wants five numbers from 0, as in --sizes 2,4,12,1.5,0.1, not " +
+                      (word.empty() ? "nothing" : word));
 }
 
 void set_cap(schedule_arguments& given, const char* option, const std::string& word) {
@@ -176,6 +192,7 @@ constexpr row options[] = {count<&velo_schedule_desc::ranks>("--ranks"),
                            {"--optimizer", &set_optimizer},
                            {"--cap", &set_cap},
                            {"--costs", &set_costs},
+                           {"--sizes", &set_sizes},
                            cost<&velo_schedule_costs::fused>("--fused-cost"),
                            cost<&velo_schedule_costs::latency>("--comm"),
                            text<&schedule_arguments::format>("--format"),

@@ -1,4 +1,6 @@
 // Numbers of a timeline, as few digits as say them exactly.
+#include "sched/critical_path.hpp"
+#include "sched/memory_use.hpp"
 #include "sched/render/text.hpp"
 
 namespace velo::sched {
@@ -11,21 +13,93 @@ void append_peaks(std::string& to, const timeline& of, const char* separator) {
   }
 }
 
+void append_member(std::string& to, const char* name, double value) {
+  to += std::string(", \"") + name + "\": ";
+  append_number(to, value);
+}
+
+void append_path_json(std::string& to, const timeline& of, const spans& when) {
+  to += ", \"critical_path\": [";
+  bool first = true;
+  for (const path_step& step : critical_path(of, when)) {
+    to += first ? "\n " : ",\n ";
+    first = false;
+    to += "{\"rank\": " + std::to_string(step.rank) + ", \"index\": " + std::to_string(step.index);
+    to += ", \"action\": \"" + text_of(step.what) + '"';
+    append_member(to, "begin", of.in_units(step.when.begin));
+    append_member(to, "length", of.in_units(step.when.end - step.when.begin));
+    append_member(to, "wait", of.in_units(step.wait));
+    to += std::string(", \"cause\": \"") + cause_name(step.cause) + "\"}";
+  }
+  to += "]";
+}
+
+void append_memory_json(std::string& to, const timeline& of, const spans& when) {
+  memory_use use(of, when);
+  to += ", \"memory\": [";
+  for (std::int32_t rank = 0; rank < of.of->what().ranks; ++rank) {
+    const memory_amounts most = use.peak(rank);
+    to += rank > 0 ? ",\n " : "\n ";
+    to += "{\"rank\": " + std::to_string(rank);
+    for (std::size_t c = 0; c < categories; ++c) append_member(to, category_names[c], most.of[c]);
+    append_member(to, "total", most.total());
+    append_member(to, "time", of.in_units(most.time));
+    to += "}";
+  }
+  to += "]";
+}
+
+// "critical path: 22 actions of 21 in all, between them 1.5 of messages"
+void append_path(std::string& to, const timeline& of, const spans& when) {
+  std::int64_t length = 0, waits[VELO_PATH_COLLECTIVE + 1] = {};
+  const std::vector<path_step> path = critical_path(of, when);
+  for (const path_step& step : path) {
+    length += step.when.end - step.when.begin;
+    waits[step.cause] += step.wait;
+  }
+  to += "critical path: " + std::to_string(path.size()) + " actions that take ";
+  append_number(to, of.in_units(length));
+  for (velo_path_cause cause = 0; cause <= VELO_PATH_COLLECTIVE; ++cause) {
+    if (waits[cause] == 0) continue;
+    to += std::string(", waits for ") + cause_name(cause) + " ";
+    append_number(to, of.in_units(waits[cause]));
+  }
+  to += '\n';
+}
+
+// A line a rank: "0: 24.1 at 10.5, weights 2, gradients 4, ..".
+void append_memory(std::string& to, const timeline& of, const spans& when) {
+  memory_use use(of, when);
+  to += "most memory by rank, when, and of what; offloaded is on the host, its most at any time:\n";
+  for (std::int32_t rank = 0; rank < of.of->what().ranks; ++rank) {
+    const memory_amounts most = use.peak(rank);
+    to += " " + std::to_string(rank) + ": ";
+    append_number(to, most.total());
+    append_number(to += " at ", of.in_units(most.time));
+    for (std::size_t c = 0; c < categories; ++c)
+      append_number(to += std::string(", ") + category_names[c] + ' ', most.of[c]);
+    to += '\n';
+  }
+}
+
 }  // namespace
 
 std::string write_summary_json(const timeline& of) {
   const simulation& times = of.times;
   std::string out = "{\"makespan\": ";
   append_number(out, of.in_units(times.makespan()));
-  out += ", \"work\": ";
-  append_number(out, of.in_units(times.work()));
-  out += ", \"beta\": ";
-  append_number(out, of.in_units(times.makespan() - times.work()));
-  out += ", \"sigma\": ";
-  append_number(out, of.in_units(times.sigma()));
+  append_member(out, "work", of.in_units(times.work()));
+  append_member(out, "beta", of.in_units(times.makespan() - times.work()));
+  append_member(out, "sigma", of.in_units(times.sigma()));
   out += ", \"peak_activations\": [";
   append_peaks(out, of, ", ");
-  return out += "]}\n";
+  out += "]";
+  if (has_details(of)) {
+    const auto when = spans_of(of);
+    append_path_json(out, of, *when);
+    append_memory_json(out, of, *when);
+  }
+  return out += "}\n";
 }
 
 std::string write_summary(const timeline& of) {
@@ -45,7 +119,12 @@ std::string write_summary(const timeline& of) {
   line("sigma     ", times.sigma(), "  the same between its own first and last action\n");
   out += "peak activations by rank, in micro-batches of a whole rank:\n ";
   append_peaks(out, of, " ");
-  return out += '\n';
+  out += '\n';
+  if (!has_details(of)) return out;
+  const auto when = spans_of(of);
+  append_path(out, of, *when);
+  if (has_sizes(of)) append_memory(out, of, *when);
+  return out;
 }
 
 }  // namespace velo::sched

@@ -1,8 +1,9 @@
 // A timeline as a picture: a row a rank, time to the right, a rectangle an action with its
 // micro-batch, one shade a chunk. An FB is cut in two, its F above its B; communication that takes
 // time is a strip below what the rank computes. Where a rank waits it is hatched, thickly between its
-// own first and last action, thinly outside. Beside each row: the most activations held, and how
-// much of the time was spent waiting.
+// own first and last action, thinly outside. What the critical path consists of is outlined, a line
+// leads where it goes from one rank to another. Beside each row: the most activations held - or where
+// sizes are given, the most memory by category -, and how much of the time was spent waiting.
 //
 // Three of four actions are wide enough for their number, shorter ones as long as the picture fits a
 // screen. Wider than that is what has many actions alone, and nothing is wider than `most_width`: of a
@@ -15,6 +16,8 @@
 
 #include "core/failure.hpp"
 #include "memory/svg.hpp"
+#include "sched/critical_path.hpp"
+#include "sched/memory_use.hpp"
 #include "sched/render/text.hpp"
 
 namespace velo::sched {
@@ -30,6 +33,8 @@ constexpr double digit = 5.7, margin = 3;  // of a number, at font size 10
 constexpr double beside = 210, peak_width = 80;
 constexpr double least_width = 640, screen_width = 1280 - left - beside, most_width = 12000;
 constexpr double least = 0.2;
+constexpr std::uint32_t category_colors[on_device] = {0x8cd17d, 0xd37295, 0xfabfd2, 0xb0c4d8,
+                                                      0xbab0ac};
 constexpr double letter = 6.4, legend_line = 22;  // of a letter at font size 12; between lines
 
 // The color of a chunk: the first as it is, later ones paler.
@@ -54,7 +59,13 @@ class picture {
         schedule_(*of.of),
         shape_(schedule_.what()),
         chunk_of_(chunks_of(schedule_)),
-        spans_(spans_of(of)) {
+        spans_(spans_of(of)),
+        path_(critical_path(of, *spans_)),
+        critical_(spans_->size()) {
+    for (std::size_t rank = 0; rank < critical_.size(); ++rank)
+      critical_[rank].resize((*spans_)[rank].size());
+    for (const path_step& step : path_)
+      critical_[static_cast<std::size_t>(step.rank)][static_cast<std::size_t>(step.index)] = true;
     const std::int64_t makespan = of_.times.makespan();
     width_ = wanted_width(static_cast<double>(makespan));
     per_tick_ = makespan == 0 ? 0 : width_ / static_cast<double>(makespan);
@@ -64,6 +75,11 @@ class picture {
   std::string draw() {
     begin();
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) draw_row(rank);
+    draw_crossings();
+    if (has_sizes(of_))
+      draw_memory();
+    else
+      draw_peaks();
     draw_axis();
     draw_legend();
     return std::move(out_ += "</svg>\n");
@@ -116,12 +132,13 @@ class picture {
         "<pattern id=\"outside\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" "
         "patternTransform=\"rotate(45)\"><path d=\"M0 0V6\" stroke=\"#ccc\"/></pattern></defs>\n"
         "<style>.n{font-size:10px;text-anchor:middle;pointer-events:none}.w{fill:#fff}"
-        ".h{font-size:9px}</style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
+        ".h{font-size:9px}.c{fill:none;stroke:#111;stroke-width:1.4;pointer-events:none}</"
+        "style>\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
     append(out_, "<text x=\"%.0f\" y=\"24\" font-size=\"16\">", left);
     out_ += memory::svg::escaped(title_of(of_));
     out_ += "</text>\n";
-    append(out_, "<text x=\"%.1f\" y=\"%.0f\">peak activations</text>\n", left + width_ + 10,
-           top - 8);
+    append(out_, "<text x=\"%.1f\" y=\"%.0f\">%s</text>\n", left + width_ + 10, top - 8,
+           has_sizes(of_) ? "most memory" : "peak activations");
     append(out_, "<text x=\"%.1f\" y=\"%.0f\">waits</text>\n", left + width_ + beside - 60,
            top - 8);
   }
@@ -139,11 +156,13 @@ class picture {
     rect(x(times.first), x(times.last), y(rank), bar, "url(#wait)");
     std::size_t index = 0;
     for (row_reader row(schedule_, rank); !row.done(); row.pass(), ++index)
-      draw_action(rank, row.next(), spans_of_rank(rank)[index]);
-    draw_numbers(rank, times);
+      draw_action(rank, row.next(), spans_of_rank(rank)[index],
+                  critical_[static_cast<std::size_t>(rank)][index]);
+    append(out_, "<text x=\"%.1f\" y=\"%.1f\">%.1f %%</text>\n", left + width_ + beside - 60,
+           y(rank) + 16, idle_percent(of_, rank));
   }
 
-  void draw_action(std::int32_t rank, const action& a, const span& when) {
+  void draw_action(std::int32_t rank, const action& a, const span& when, bool critical) {
     if ((static_cast<double>(when.end - when.begin)) * per_tick_ < least) return;
     out_ += "<g><title>";
     sched::append(out_, a);
@@ -161,7 +180,14 @@ class picture {
     } else {
       draw_box(a, when, y(rank), bar);
     }
+    if (critical && computes(a.kind)) draw_outline(rank, when);
     out_ += "</g>\n";
+  }
+
+  void draw_outline(std::int32_t rank, const span& when) {
+    const double wide = (static_cast<double>(when.end - when.begin)) * per_tick_ - 1.4;
+    append(out_, "<path class=\"c\" d=\"M%.2f %.1fh%.2fv%.1fh%.2fz\"/>", x(when.begin) + 0.7,
+           y(rank) + 0.7, std::max(wide, 0.1), bar - 1.4, -std::max(wide, 0.1));
   }
 
   // A rectangle, with its micro-batch if there is room.
@@ -180,16 +206,59 @@ class picture {
            upper + height / 2 + 3.5, number.c_str());
   }
 
-  void draw_numbers(std::int32_t rank, const rank_times& times) {
+  // From the end of a step of the critical path to the next one's begin on another rank.
+  void draw_crossings() {
+    for (std::size_t i = 1; i < path_.size(); ++i) {
+      const path_step &from = path_[i - 1], &to = path_[i];
+      if (from.rank == to.rank) continue;
+      const bool down = from.rank < to.rank;
+      append(out_, "<path class=\"c\" d=\"M%.2f %.1fL%.2f %.1f\"/>\n", x(from.when.end),
+             y(from.rank) + (down ? bar : 0), x(to.when.begin), y(to.rank) + (down ? 0 : bar));
+    }
+  }
+
+  void draw_peaks() {
     std::int64_t most = 1;
-    for (const rank_times& other : of_.times.ranks) most = std::max(most, other.peak);
+    for (const rank_times& one : of_.times.ranks) most = std::max(most, one.peak);
     const double from = left + width_ + 10;
-    const double wide = peak_width * static_cast<double>(times.peak) / static_cast<double>(most);
-    rect(from, from + wide, y(rank) + 4, bar - 8, "#b0c4d8");
-    append(out_, "<text x=\"%.1f\" y=\"%.1f\">", from + 4, y(rank) + 16);
-    append_number(out_, of_.in_microbatches(times.peak));
-    append(out_, "</text>\n<text x=\"%.1f\" y=\"%.1f\">%.1f %%</text>\n",
-           left + width_ + beside - 60, y(rank) + 16, idle_percent(of_, rank));
+    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
+      const std::int64_t peak = of_.times.ranks[static_cast<std::size_t>(rank)].peak;
+      const double wide = peak_width * static_cast<double>(peak) / static_cast<double>(most);
+      rect(from, from + wide, y(rank) + 4, bar - 8, "#b0c4d8");
+      draw_amount(rank, of_.in_microbatches(peak));
+    }
+  }
+  void draw_amount(std::int32_t rank, double amount) {
+    append(out_, "<text x=\"%.1f\" y=\"%.1f\">", left + width_ + 14, y(rank) + 16);
+    append_number(out_, amount);
+    out_ += "</text>\n";
+  }
+
+  // Categories side by side, when the rank holds most.
+  void draw_memory() {
+    memory_use use(of_, *spans_);
+    std::vector<memory_amounts> peaks;
+    double most = 0;
+    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
+      peaks.push_back(use.peak(rank));
+      most = std::max(most, peaks.back().total());
+    }
+    char fill[16];
+    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
+      const memory_amounts& of_rank = peaks[static_cast<std::size_t>(rank)];
+      double from = left + width_ + 10;
+      for (std::size_t c = 0; c < on_device && most > 0; ++c) {
+        const double to = from + peak_width * of_rank.of[c] / most;
+        std::snprintf(fill, sizeof fill, "#%06x", category_colors[c]);
+        out_ += "<g><title>" + std::string(category_names[c]) + ": ";
+        append_number(out_, of_rank.of[c]);
+        out_ += "</title>";
+        rect(from, to, y(rank) + 4, bar - 8, fill);
+        out_ += "</g>\n";
+        from = to;
+      }
+      draw_amount(rank, of_rank.total());
+    }
   }
 
   // A mark at every 1, 2 or 5 times a power of ten, some 80 pixels apart.
@@ -219,17 +288,22 @@ class picture {
   // What is there of it, a swatch and a word each, in lines no wider than the picture.
   void arrange_legend() {
     double at = left;
+    const auto add = [&](std::uint32_t color, std::string said) {
+      const double wide = 28 + letter * static_cast<double>(said.size());
+      if (at > left && at + wide > left + width_ + beside) at = left, ++legend_lines_;
+      legend_.push_back({at, legend_lines_ - 1, color, std::move(said)});
+      at += wide + 18;
+    };
     for (velo_action_kind kind = 0; kind <= last_kind; ++kind) {
       const bool part_of_fused =
           seen_[VELO_ACTION_FB] && (kind == VELO_ACTION_F || kind == VELO_ACTION_B);
       if (kind == VELO_ACTION_FB || (!seen_[kind] && !part_of_fused)) continue;
-      const look& of_kind = look_of(kind);
-      std::string said = std::string(of_kind.name) + ", " + of_kind.meaning;
-      const double wide = 28 + letter * static_cast<double>(said.size());
-      if (at > left && at + wide > left + width_ + beside) at = left, ++legend_lines_;
-      legend_.push_back({at, legend_lines_ - 1, of_kind.color, std::move(said)});
-      at += wide + 18;
+      add(look_of(kind).color, std::string(look_of(kind).name) + ", " + look_of(kind).meaning);
     }
+    add(0x111111, "outlined: the critical path");
+    if (!has_sizes(of_)) return;
+    at = left, ++legend_lines_;
+    for (std::size_t c = 0; c < on_device; ++c) add(category_colors[c], category_names[c]);
   }
   void draw_legend() {
     char fill[16];
@@ -268,7 +342,9 @@ class picture {
   const shape& shape_;
   const std::vector<std::int32_t> chunk_of_;
   const std::shared_ptr<const spans> spans_;
-  bool seen_[last_kind + 1] = {};  // kinds that take time
+  const std::vector<path_step> path_;
+  std::vector<std::vector<bool>> critical_;  // by rank and action
+  bool seen_[last_kind + 1] = {};            // kinds that take time
   double width_ = 0, per_tick_ = 0;
   std::vector<legend_entry> legend_;
   std::int32_t legend_lines_ = 1;

@@ -88,6 +88,21 @@ double shown(const timeline& of, std::int64_t ticks) {
   return of.measured != nullptr ? static_cast<double>(ticks) / 1e6 : of.in_units(ticks);
 }
 
+bool has_details(const timeline& of) {
+  return of.of->actions() <= most_drawn;
+}
+
+bool has_sizes(const timeline& of) {
+  const memory_sizes& s = of.sizes;
+  return s.weights != 0 || s.gradients != 0 || s.optimizer != 0 || s.message != 0 ||
+         s.activations != 1;
+}
+
+const char* cause_name(velo_path_cause cause) {
+  constexpr const char* names[] = {"start", "rank", "message", "copy", "collective"};
+  return names[cause];
+}
+
 void require_drawable(const timeline& of) {
   const std::int64_t actions = of.of->actions();
   if (actions > most_drawn)

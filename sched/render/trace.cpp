@@ -1,9 +1,12 @@
 // A timeline as Chrome's trace events, which Perfetto and chrome://tracing show: a process for each
-// rank, in it what it computes, its communication, its copies, and how many activations it holds.
-// Every action is one event with a begin and a duration, so that none lacks its end.
+// rank, in it what it computes, its communication, its copies, and counters: activations held, memory by
+// category. One more process has the critical path. Every action is one event with a begin and a
+// duration, so that none lacks its end.
 //
 // Times are microseconds: of simulated timelines, the unit of the costs is taken for one.
 
+#include "sched/critical_path.hpp"
+#include "sched/memory_use.hpp"
 #include "sched/render/text.hpp"
 
 namespace velo::sched {
@@ -14,12 +17,16 @@ constexpr int compute_lane = 0, message_lane = 1, copy_lane = 2;
 class trace {
  public:
   explicit trace(const timeline& of)
-      : of_(of), spans_(spans_of(of)), held_(*of.of, of.times.scale) {}
+      : of_(of), spans_(spans_of(of)), held_(*of.of, of.times.scale), use_(of, *spans_) {}
 
   std::string write() {
     out_ = "{\"displayTimeUnit\": \"ms\",\n\"otherData\": {\"title\": \"" + title_of(of_) +
            "\"},\n\"traceEvents\": [\n";
-    for (std::int32_t rank = 0; rank < of_.of->what().ranks; ++rank) write_rank(rank);
+    for (std::int32_t rank = 0; rank < of_.of->what().ranks; ++rank) {
+      write_rank(rank);
+      write_memory(rank);
+    }
+    write_path();
     return std::move(out_ += "\n]}\n");
   }
 
@@ -90,9 +97,51 @@ class trace {
     out_ += "}}";
   }
 
+  // Where costs say what things take, or copies go to the host.
+  void write_memory(std::int32_t rank) {
+    if (!has_sizes(of_) && !of_.of->has(set_of(VELO_ACTION_OFFLOAD))) return;
+    const std::vector<memory_amounts> changes = use_.changes(rank);
+    for (std::size_t i = 0; i < changes.size(); ++i) {
+      if (i + 1 < changes.size() && changes[i + 1].time == changes[i].time) continue;
+      begin("memory", "C", rank, compute_lane);
+      time("ts", changes[i].time);
+      out_ += ", \"args\": {";
+      for (std::size_t c = 0; c < categories; ++c) {
+        out_ += std::string(c > 0 ? ", \"" : "\"") + category_names[c] + "\": ";
+        append_number(out_, changes[i].of[c]);
+      }
+      out_ += "}}";
+    }
+  }
+
+  void write_path() {
+    const std::int32_t process = of_.of->what().ranks;
+    begin("process_name", "M", process, compute_lane);
+    out_ += ", \"args\": {\"name\": \"critical path\"}}";
+    begin("process_sort_index", "M", process, compute_lane);
+    out_ += ", \"args\": {\"sort_index\": -1}}";
+    for (const path_step& step : critical_path(of_, *spans_)) {
+      if (step.wait > 0) {
+        begin(cause_name(step.cause), "X", process, compute_lane);
+        out_ += ", \"cat\": \"wait\"";
+        time("ts", step.when.begin - step.wait);
+        time("dur", step.wait);
+        out_ += ", \"args\": {}}";
+      }
+      begin(("rank " + std::to_string(step.rank) + ": " + text_of(step.what)).c_str(), "X", process,
+            compute_lane);
+      out_ += ", \"cat\": \"critical path\"";
+      time("ts", step.when.begin);
+      time("dur", step.when.end - step.when.begin);
+      out_ += ", \"args\": {\"rank\": " + std::to_string(step.rank) + ", \"cause\": \"" +
+              cause_name(step.cause) + "\"}}";
+    }
+  }
+
   const timeline& of_;
   const std::shared_ptr<const spans> spans_;
   holdings held_;
+  memory_use use_;
   bool first_ = true;
   std::string out_;
 };

@@ -373,6 +373,10 @@ TEST_CASE("a schedule is generated, checked, priced and written, and read again"
   const velo::timeline times = order.simulate();
   CHECK(times.stats().makespan == 33);
   CHECK(times.rank(0).peak_activations == 4);
+  CHECK(times.memory(0).activations == 4);
+  velo_path_step first = {};
+  CHECK(times.path(1, &first) > 1);
+  CHECK(first.cause == VELO_PATH_START);
   CHECK(times.write<std::string>(VELO_TIMELINE_SUMMARY).find("makespan  33") != std::string::npos);
 
   const std::string rows = order.write<std::string>(VELO_SCHEDULE_CSV);

@@ -192,6 +192,19 @@ std::vector<entry> sched_rows() {
          return velo_timeline_get_rank(w.timeline, 1, &stats);
        },
        close_schedule},
+      {"velo_timeline_get_memory", open_timeline,
+       [](world& w) {
+         velo_timeline_memory memory = VELO_TIMELINE_MEMORY_INIT;
+         return velo_timeline_get_memory(w.timeline, 1, &memory);
+       },
+       close_schedule},
+      {"velo_timeline_get_path", open_timeline,
+       [](world& w) {
+         velo_path_step steps[4];
+         int64_t count = 0;
+         return velo_timeline_get_path(w.timeline, 4, steps, &count);
+       },
+       close_schedule},
       {"velo_timeline_write", open_timeline,
        [](world& w) {
          return velo_timeline_write(w.timeline, VELO_TIMELINE_SUMMARY, text, sizeof text, nullptr);

@@ -451,6 +451,12 @@ struct velo_api {
   velo_status (*collective_start)(velo_stream stream, velo_collective collective);
   velo_status (*collective_describe)(velo_collective collective, char* buffer, uint64_t capacity,
                                      uint64_t* needed);
+
+  /* velo/schedule.h */
+  velo_status (*timeline_get_memory)(velo_timeline timeline, int32_t rank,
+                                     velo_timeline_memory* memory);
+  velo_status (*timeline_get_path)(velo_timeline timeline, int64_t capacity,
+                                   velo_path_step* steps, int64_t* count);
 };
 
 VELO_END_C

@@ -40,6 +40,21 @@ class timeline : public detail::owner<velo_timeline, detail::destroy_timeline> {
     return detail::finish<velo_timeline_rank>(status, stats);
   }
 
+  // What a rank's memory holds when it holds most.
+  outcome<velo_timeline_memory> memory(int32_t rank) const {
+    velo_timeline_memory memory = {};
+    memory.struct_size = sizeof memory;
+    const velo_status status = VELO_FN(timeline_get_memory)(get(), rank, &memory);
+    return detail::finish<velo_timeline_memory>(status, memory);
+  }
+
+  // The critical path: how many steps it has; the first `capacity` of them go to `steps`.
+  outcome<int64_t> path(int64_t capacity, velo_path_step* steps) const {
+    int64_t count = 0;
+    const velo_status status = VELO_FN(timeline_get_path)(get(), capacity, steps, &count);
+    return detail::finish<int64_t>(status, count);
+  }
+
   // A text of the caller's string type: write<std::string>(VELO_TIMELINE_SUMMARY).
   template <class String>
   outcome<String> write(velo_timeline_format format) const {

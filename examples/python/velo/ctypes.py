@@ -274,6 +274,11 @@ VELO_SUBLAYER_ATTENTION_B = 10
 VELO_SUBLAYER_EXPERTS_W = 11
 VELO_SUBLAYER_ATTENTION_W = 12
 VELO_SUBLAYER_SEND_B = 13
+VELO_PATH_START = 0
+VELO_PATH_RANK = 1
+VELO_PATH_MESSAGE = 2
+VELO_PATH_COPY = 3
+VELO_PATH_COLLECTIVE = 4
 VELO_TIMELINE_SUMMARY = 0
 VELO_TIMELINE_SUMMARY_JSON = 1
 VELO_TIMELINE_SVG = 2
@@ -689,6 +694,14 @@ class velo_timeline_stats(Sized):
 
 class velo_timeline_rank(Sized):
     """Numbers of one rank of a timeline."""
+
+
+class velo_timeline_memory(Sized):
+    """What a rank's memory holds when the device holds most, by category, in the unit of the costs' sizes."""
+
+
+class velo_path_step(ctypes.Structure):
+    """One action of the critical path."""
 
 
 class velo_buckets_desc(Sized):
@@ -1427,8 +1440,13 @@ velo_schedule_costs._fields_ = [
     ("loss", c_double),
     ("shares", POINTER(c_double)),
     ("share_count", c_int64),
+    ("weight_size", c_double),
+    ("gradient_size", c_double),
+    ("optimizer_size", c_double),
+    ("activation_size", c_double),
+    ("message_size", c_double),
 ]
-velo_schedule_costs._defaults_ = {"forward": 1, "input": 1, "weight": 1, "fused": -1, "recompute": -1, "pending": 1, "predictor": 1}
+velo_schedule_costs._defaults_ = {"forward": 1, "input": 1, "weight": 1, "fused": -1, "recompute": -1, "pending": 1, "predictor": 1, "activation_size": 1}
 velo_schedule_desc._fields_ = [
     ("struct_size", c_uint32),
     ("kind", c_int32),
@@ -1499,6 +1517,28 @@ velo_timeline_rank._fields_ = [
     ("work", c_double),
     ("peak_activations", c_double),
     ("peak_offloaded", c_double),
+]
+velo_timeline_memory._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("time", c_double),
+    ("total", c_double),
+    ("weights", c_double),
+    ("gradients", c_double),
+    ("optimizer", c_double),
+    ("activations", c_double),
+    ("messages", c_double),
+    ("offloaded", c_double),
+]
+velo_path_step._fields_ = [
+    ("action", velo_action),
+    ("rank", c_int32),
+    ("index", c_int64),
+    ("begin", c_double),
+    ("length", c_double),
+    ("wait", c_double),
+    ("cause", c_int32),
+    ("reserved", c_int32),
 ]
 velo_buckets_desc._fields_ = [
     ("struct_size", c_uint32),
@@ -2230,6 +2270,8 @@ FUNCTIONS = {
     "velo_collective_destroy": (None, velo_collective),
     "velo_collective_start": (c_int32, velo_stream, velo_collective),
     "velo_collective_describe": (c_int32, velo_collective, c_char_p, c_uint64, POINTER(c_uint64)),
+    "velo_timeline_get_memory": (c_int32, velo_timeline, c_int32, POINTER(velo_timeline_memory)),
+    "velo_timeline_get_path": (c_int32, velo_timeline, c_int64, POINTER(velo_path_step), POINTER(c_int64)),
 }
 
 

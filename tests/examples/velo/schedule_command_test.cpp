@@ -193,6 +193,8 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   capped("zbh2", "1");
   capped("zbv-greedy", "2");
   capped("auto", "1");
+  refused("1f1b" + sizes + "--sizes 1,2", "--sizes wants five numbers from 0, as in");
+  refused("1f1b" + sizes + "--sizes 1,2,3,4,-5", "--sizes wants five numbers from 0, as in");
   refused("zbv" + sizes + "--splits 1", "--splits is for seq1f1b, not for zbv");
   refused("zbv" + sizes + "--group 2", "--group is for interleaved, not for zbv");
   refused("zbv" + sizes + "--overlap", "--overlap is for interleaved, not for zbv");

@@ -14,6 +14,7 @@ SCHEDULES = ("gpipe --ranks 2 --microbatches 3", "1f1b --ranks 1 --microbatches 
              "interleaved --ranks 8 --microbatches 32", "interleaved --ranks 3 --microbatches 7 --group 4 --comm 0.3",
              "1f1b --ranks 2 --microbatches 2 --costs 0,0,0", "gpipe --ranks 1 --microbatches 1 --costs 4000,3000,3000")
 MANY_WORDS = "nanopipe --ranks 4 --microbatches 8 --swap --copy-cost 0.2 --optimizer 1"
+SIZED = ("1f1b --ranks 4 --microbatches 8 --sizes 2,4,12,1.5,0.1", "gpipe --ranks 1 --microbatches 1 --sizes 1,0,0,0,0")
 LETTER = 6  # about what one of font size 12 takes
 IN_README = "interleaved --ranks 4 --microbatches 8"
 
@@ -37,7 +38,18 @@ def check_trace(words, rows):
         assert all(e["dur"] >= 0 for e in actions) and apart((e["ts"], e["ts"] + e["dur"]) for e in actions), (words, rank)
         held = [e["args"]["micro-batches"] for e in mine if e["ph"] == "C"]
         assert held[-1] == 0 and min(held) == 0, (words, rank)
-    return {e["name"]: (e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X"}
+    check_path(words, [e for e in events if e["pid"] == len(rows) and e["ph"] == "X"])
+    return {e["name"]: (e["ts"], e["ts"] + e["dur"]) for e in events if e["ph"] == "X" and e["pid"] < len(rows)}
+
+
+def check_path(words, steps):
+    """The critical path has no gap, from 0 to the makespan, and is the one of the summary."""
+    data = json.loads(velo(words, "summary-json"))
+    assert abs(steps[0]["ts"]) < 1e-9 and abs(steps[-1]["ts"] + steps[-1]["dur"] - data["makespan"]) < 1e-9, words
+    assert all(abs(a["ts"] + a["dur"] - b["ts"]) < 1e-9 for a, b in zip(steps, steps[1:])), words
+    actions = [e["name"] for e in steps if e["cat"] != "wait"]
+    assert actions == [f"rank {step['rank']}: {step['action']}" for step in data["critical_path"]], words
+    assert abs(sum(step["length"] + step["wait"] for step in data["critical_path"]) - data["makespan"]) < 1e-6, words
 
 
 def check_words(words, picture):
@@ -85,6 +97,8 @@ def main():
     for words in SCHEDULES:
         rows = [line.split(",") for line in velo(words, "csv").splitlines()]
         check_svg(words, rows, check_trace(words, rows))
+    for words in SIZED:
+        check_words(words, xml.fromstring(velo(words, "svg")))
     check_words(MANY_WORDS, xml.fromstring(velo(MANY_WORDS, "svg")))
     with open(sys.argv[2], encoding="utf-8") as file:
         assert file.read() == velo(IN_README, "svg"), f"{sys.argv[2]} is not `{IN_README}`: cmake --build build --target schedule_picture"
