@@ -28,7 +28,7 @@ constexpr std::size_t most_choices = 64;
 
 constexpr velo_tuning_recompute recomputes[] = {
     VELO_TUNING_RECOMPUTE_NONE, VELO_TUNING_RECOMPUTE_CORE, VELO_TUNING_RECOMPUTE_ACTIVATION,
-    VELO_TUNING_RECOMPUTE_FULL};
+    VELO_TUNING_RECOMPUTE_NORMS, VELO_TUNING_RECOMPUTE_FULL};
 constexpr velo_tuning_split splits[] = {VELO_TUNING_SPLIT_EVEN, VELO_TUNING_SPLIT_BALANCED};
 // All but those that recompute or copy activations by themselves, split sequences or keep
 // parameters twice.
@@ -273,7 +273,7 @@ training read_training(section from, const model& what) {
   training to;
   from.count("global_batch", to.global_batch, required, 1, 1 << 20);
   from.count("sequence", to.sequence, required, 1, 1 << 24);
-  from.count("zero", to.zero, to.zero, 0, 1);
+  from.count("zero", to.zero, to.zero, 0, 2);
   from.flag("sequence_parallel", to.sequence_parallel);
   if (!to.sequence_parallel && what.experts > 0)
     fail(VELO_ERR_ARGUMENT, from.named("sequence_parallel").c_str(), "true where there are experts",
@@ -281,6 +281,7 @@ training read_training(section from, const model& what) {
   from.count("parameter_bytes", to.parameter_bytes, to.parameter_bytes, 1, 8);
   from.count("gradient_bytes", to.gradient_bytes, to.gradient_bytes, 1, 8);
   from.count("optimizer_bytes", to.optimizer_bytes, to.optimizer_bytes, 0, 64);
+  from.flag("fp8", to.fp8);
   to.imbalance = from.number("imbalance", to.imbalance, 1, 64);
   from.finish();
   return to;
@@ -296,6 +297,8 @@ profile read_profile(section from) {
   to.group_bytes = from.number("group_mib", 16, 0, 1e6) * mib;
   to.peak_flops = from.number("peak_tflops", 312, 1e-6, 1e6) * 1e12;
   to.matmul_flops = to.peak_flops * from.number("matmul_efficiency", 0.6, 0.001, 1);
+  const double fp8 = from.number("fp8_tflops", 2 * to.peak_flops / 1e12, 1e-6, 2e6) * 1e12;
+  to.fp8_flops = fp8 * (to.matmul_flops / to.peak_flops);
   to.attention_flops = to.peak_flops * from.number("attention_efficiency", 0.45, 0.001, 1);
   to.memory_rate = from.number("memory_gb_per_s", 2000, 1e-3, 1e6) * 1e9;
   to.memory_rate *= from.number("memory_efficiency", 0.8, 0.001, 1);
@@ -393,7 +396,7 @@ job read_job(const velo_tune_desc& desc) {
 }
 
 const char* recompute_name(velo_tuning_recompute recompute) {
-  static constexpr const char* names[] = {"none", "core", "activation", "full"};
+  static constexpr const char* names[] = {"none", "core", "activation", "full", "norms"};
   return names[recompute];
 }
 const char* split_name(velo_tuning_split split) {

@@ -34,7 +34,9 @@ struct model {
 
 struct training {
   std::int64_t global_batch = 0, sequence = 0;
-  std::int64_t zero = 1;  // 0: every rank has all optimizer states; 1: they are shared
+  // 0: every rank has all optimizer states; 1: they are shared; 2: gradients, too.
+  std::int64_t zero = 1;
+  bool fp8 = false;  // products and what they keep in 8 bits
   bool sequence_parallel = true;
   std::int64_t parameter_bytes = 2, gradient_bytes = 4, optimizer_bytes = 12;
   double imbalance = 1;  // tokens of the rank with most, over their average, at experts
@@ -44,8 +46,8 @@ struct profile {
   std::string name = "defaults";
   double memory_bytes = 0;  // that a rank may use
   double workspace_bytes = 0, bucket_bytes = 0, group_bytes = 0;
-  double matmul_flops = 0, attention_flops = 0, peak_flops = 0;  // a second
-  double memory_rate = 0, intra_rate = 0, inter_rate = 0;        // bytes a second
+  double matmul_flops = 0, fp8_flops = 0, attention_flops = 0, peak_flops = 0;  // a second
+  double memory_rate = 0, intra_rate = 0, inter_rate = 0;                       // bytes a second
   double intra_latency = 0, inter_latency = 0, layer_seconds = 0;
   double tp_overlap = 0, cp_overlap = 1, dp_overlap = 0, fused_overlap = 1;
   std::int64_t per_node = 8;

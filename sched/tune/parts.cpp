@@ -62,6 +62,7 @@ class builder {
       : job_(what),
         m_(what.model),
         profile_(what.profile),
+        input_bytes_(what.training.fp8 ? 1 : element),
         t_(layout.tp),
         cp_(layout.cp),
         ep_(layout.ep),
@@ -77,7 +78,7 @@ class builder {
     attention();
     block_exchange();
     whole_feed_forward(static_cast<double>(m_.ffn_hidden) / t_);
-    kept(between_ * element * w_.hidden);  // input of the feed-forward
+    norm_output();  // input of the feed-forward
     block_exchange();
     return layer();
   }
@@ -86,7 +87,7 @@ class builder {
     begin();
     attention();
     block_exchange();
-    kept(between_ * element * w_.hidden);
+    norm_output();
     router();
     experts();
     if (m_.shared_hidden > 0) {
@@ -120,21 +121,36 @@ class builder {
  private:
   void begin() {
     made_ = {};
-    compute_ = exchanged_ = remade_core_ = remade_activation_ = 0;
-    core_bytes_ = activation_bytes_ = 0;
+    compute_ = exchanged_ = remade_core_ = remade_activation_ = remade_cheap_ = 0;
+    core_bytes_ = activation_bytes_ = cheap_bytes_ = 0;
   }
 
   double table() const { return w_.hidden * static_cast<double>(m_.vocabulary) / t_; }
 
-  void product(double rows, double inner, double columns, double copies = 1) {
+  // narrow: of 8 bits where training says so; all but output and router.
+  double product(double rows, double inner, double columns, double copies = 1,
+                 bool narrow = false) {
     const double operations = 2 * rows * inner * columns;
     const double bytes = element * (rows * inner + copies * inner * columns + rows * columns);
-    const double seconds =
-        std::max(operations / profile_.matmul_flops, bytes / profile_.memory_rate);
+    const bool in_fp8 = narrow && job_.training.fp8;
+    const double rate = in_fp8 ? profile_.fp8_flops : profile_.matmul_flops;
+    const double seconds = std::max(operations / rate, bytes / profile_.memory_rate);
     made_.forward += seconds;
     made_.input += seconds;
     made_.weight += seconds;
     compute_ += 3 * seconds;
+    return seconds;
+  }
+
+  // What a norm made, for a product; `cheap` to make again.
+  void norm_output() {
+    const double bytes = between_ * input_bytes_ * w_.hidden;
+    kept(bytes);
+    cheap(bytes, 2 * bytes / profile_.memory_rate);
+  }
+  void cheap(double bytes, double seconds) {
+    cheap_bytes_ += bytes;
+    remade_cheap_ += seconds;
   }
 
   void kept(double bytes) { made_.kept += bytes; }
@@ -143,21 +159,21 @@ class builder {
     const double query = w_.heads * w_.query, key = w_.kv_heads * w_.query;
     const double value = w_.kv_heads * w_.value, out = w_.heads * w_.value;
     kept(between_ * element * 2 * w_.hidden);  // of two norms
-    kept(between_ * element * w_.hidden);      // input of the projections
+    norm_output();                             // input of the projections
     if (m_.kv_rank > 0)
       latent(query, key, value);
     else
       project(w_.hidden, query + key + value);
     project(out, w_.hidden);
-    kept(n_ * element * (query + key + value + out));
+    kept(n_ * (element * (query + key + value) + input_bytes_ * out));
     made_.parameters += 2 * w_.hidden;
     if (m_.dropout) kept(2 * between_ * w_.hidden);  // masks
     core();
   }
 
-  void project(double inner, double columns) {
-    product(n_, inner, columns);
+  double project(double inner, double columns) {
     made_.parameters += inner * columns;
+    return product(n_, inner, columns, 1, true);
   }
 
   // Multi-head latent attention (DeepSeek-V2, 2024): queries, keys and values from narrow vectors;
@@ -166,12 +182,15 @@ class builder {
     const auto q = static_cast<double>(m_.q_rank), kv = static_cast<double>(m_.kv_rank);
     const auto rope = static_cast<double>(m_.rope_dim);
     const double narrow = q + kv + rope;
-    product(between_, w_.hidden, narrow);
+    product(between_, w_.hidden, narrow, 1, true);
     made_.parameters += w_.hidden * narrow + q + kv;  // with two norms
-    kept(between_ * element * (2 * (q + kv) + rope));
-    project(q > 0 ? q : w_.hidden, query);
+    const double normed = between_ * input_bytes_ * (q + kv);
+    kept(between_ * element * (q + kv + rope) + normed);
+    double up = project(q > 0 ? q : w_.hidden, query);
     // Keys' rotated part is shared by all heads.
-    project(kv, key - w_.heads * rope + value);
+    up += project(kv, key - w_.heads * rope + value);
+    cheap(normed, 2 * normed / profile_.memory_rate);
+    cheap(n_ * element * (query + key + value), up);
   }
 
   void core() {
@@ -206,12 +225,14 @@ class builder {
   // copies: of the matrices, each for its part of the rows.
   void feed_forward(double rows, double width, double copies) {
     const double outer = m_.gated ? 2 : 1;
-    product(rows, w_.hidden, outer * width, copies);
-    product(rows, width, w_.hidden, copies);
-    const double one = rows * element * width;
+    product(rows, w_.hidden, outer * width, copies, true);
+    product(rows, width, w_.hidden, copies, true);
+    const double one = rows * input_bytes_ * width;
     kept((outer + 1) * one);
     activation_bytes_ += one;
-    remade_activation_ += (outer + 1) * one / profile_.memory_rate;
+    const double seconds = (outer + 1) * one / profile_.memory_rate;
+    remade_activation_ += seconds;
+    cheap(one, seconds);
   }
 
   void whole_feed_forward(double width) {
@@ -229,10 +250,16 @@ class builder {
   void experts() {
     const double tokens = n_ / t_ * static_cast<double>(m_.active) * job_.training.imbalance;
     const double own = static_cast<double>(m_.experts) / ep_;
-    kept(2 * tokens * element * w_.hidden);  // what comes in, and what goes back
+    kept(tokens * input_bytes_ * w_.hidden);  // what comes in
+    // What goes back; not needed where the router's weights are applied before the last product, as
+    // they are where that product's input is made again.
+    kept(tokens * element * w_.hidden);
+    cheap(tokens * element * w_.hidden, 0);
     feed_forward(tokens, static_cast<double>(m_.expert_hidden), own);
     made_.expert_parameters = own * w_.matrices * w_.hidden * static_cast<double>(m_.expert_hidden);
-    const double seconds = exchange_seconds(profile_, ep_, tokens * element * w_.hidden);
+    // Tokens go out in the bytes of a product's input, and come back in those of a sum.
+    const double seconds =
+        exchange_seconds(profile_, ep_, tokens * (input_bytes_ + element) / 2 * w_.hidden);
     made_.forward += seconds;
     made_.input += seconds;
     exchanged_ += 2 * seconds;
@@ -267,6 +294,9 @@ class builder {
       case VELO_TUNING_RECOMPUTE_ACTIVATION:
         remake(activation_bytes_, remade_activation_);
         break;
+      case VELO_TUNING_RECOMPUTE_NORMS:
+        remake(cheap_bytes_, remade_cheap_);
+        break;
       case VELO_TUNING_RECOMPUTE_FULL:
         remake(made_.kept - between_ * element * w_.hidden, made_.forward);
         break;
@@ -285,6 +315,7 @@ class builder {
   const job& job_;
   const model& m_;
   const profile& profile_;
+  const double input_bytes_;  // of an element that a product keeps
   const std::int32_t t_, cp_, ep_;
   const velo_tuning_recompute recompute_;
   const double n_, between_;
@@ -293,6 +324,7 @@ class builder {
   part made_;
   double compute_ = 0, exchanged_ = 0;
   double core_bytes_ = 0, activation_bytes_ = 0, remade_core_ = 0, remade_activation_ = 0;
+  double cheap_bytes_ = 0, remade_cheap_ = 0;
 };
 
 }  // namespace

@@ -9,22 +9,24 @@ namespace velo::sched::tune {
 namespace {
 
 // Fills stages from the last one with as many layers as keep each within `limit`; false where the
-// first is left with too many.
+// first is left with too many. The first of several and the last may have none: they hold the embedding
+// and the output.
 bool fill(const model& of, const parts& costs, double limit, std::vector<std::int32_t>& into) {
   const auto stages = static_cast<std::int64_t>(into.size());
   std::int64_t left = of.layers;
   for (std::int64_t s = stages; s-- > 0;) {
+    const bool ends = s == 0 || s + 1 == stages;
     double sum =
         (s == 0 ? costs.embedding.seconds() : 0) + (s + 1 == stages ? costs.output.seconds() : 0);
     std::int64_t taken = 0;
-    while (left > s) {  // every stage before needs one
+    while (left > std::max<std::int64_t>(s - 1, 0)) {  // every stage between needs one
       const double more = costs.layer(of, left - 1).seconds();
-      if (taken > 0 && sum + more > limit) break;
+      if ((taken > 0 || ends) && sum + more > limit) break;
       sum += more;
       --left;
       ++taken;
     }
-    if (sum > limit) return false;
+    if (sum > limit || (taken == 0 && !ends)) return false;
     into[static_cast<std::size_t>(s)] = static_cast<std::int32_t>(taken);
   }
   return left == 0;
@@ -45,11 +47,14 @@ std::int64_t sequence_parts(const training& of, const velo_tuning_layout& layout
 
 std::vector<std::int32_t> split_layers(const model& of, const parts& costs, std::int32_t stages,
                                        velo_tuning_split how) {
-  if (of.layers < stages) return {};
+  const std::int64_t ends = stages > 1 ? 2 : 0;  // stages that may have no layer
+  if (of.layers < stages - ends || of.layers == 0) return {};
   std::vector<std::int32_t> made(static_cast<std::size_t>(stages));
   if (how == VELO_TUNING_SPLIT_EVEN) {
-    if (of.layers % stages != 0) return {};
-    made.assign(made.size(), static_cast<std::int32_t>(of.layers / stages));
+    const bool fewer = of.layers % stages != 0;  // by one at both ends
+    if (fewer && (of.layers + ends) % stages != 0) return {};
+    made.assign(made.size(), static_cast<std::int32_t>((of.layers + (fewer ? ends : 0)) / stages));
+    if (fewer) --made.front(), --made.back();
     return made;
   }
   double low = 0, high = costs.embedding.seconds() + costs.output.seconds();
@@ -127,12 +132,17 @@ step_end end_of(const job& what, const velo_tuning_layout& layout, const std::ve
   const profile& p = what.profile;
   const auto gradient_bytes = static_cast<double>(t.gradient_bytes);
   const auto parameter_bytes = static_cast<double>(t.parameter_bytes);
+  // Under stage 2 gradients are summed whenever a stage is left for another: behind pp micro-batches
+  // where a rank has several, else behind each.
+  const std::int64_t behind = layout.vpp > 1 ? layout.pp : 1;
+  const std::int64_t rounds = t.zero < 2 ? 1 : (layout.microbatches + behind - 1) / behind;
   // Gradients are summed and parameters gathered, or gradients summed for everyone.
   const auto exchange = [&](std::int64_t ranks, std::int64_t stride, double parameters) {
     const auto once = [&](double bytes) {
       return collective_seconds(p, ranks, stride, parameters * bytes);
     };
-    return once(gradient_bytes) + once(t.zero == 0 ? gradient_bytes : parameter_bytes);
+    return static_cast<double>(rounds) * once(gradient_bytes) +
+           once(t.zero == 0 ? gradient_bytes : parameter_bytes);
   };
   const auto share = [&](std::int64_t ranks) {
     return t.zero == 0 ? 1.0 : static_cast<double>(ranks);
@@ -176,11 +186,19 @@ rank_memory memory_of(const job& what, const velo_tuning_layout& layout, const p
 
   const double all = sum.parameters + sum.expert_parameters;
   made.parameters = all * static_cast<double>(t.parameter_bytes);
-  made.gradients = all * static_cast<double>(t.gradient_bytes);
-  const double updated =
-      t.zero == 0 ? all
-                  : sum.parameters / static_cast<double>(sharers(layout)) +
-                        sum.expert_parameters / static_cast<double>(expert_sharers(layout));
+  const double shared_part = sum.parameters / static_cast<double>(sharers(layout)) +
+                             sum.expert_parameters / static_cast<double>(expert_sharers(layout));
+  const double updated = t.zero == 0 ? all : shared_part;
+  double summed = all;
+  if (t.zero == 2) {  // what the rank keeps, and all of the stage that is worked on
+    double most = 0;
+    for (const std::int32_t s : own) {
+      const part& stage = stages[static_cast<std::size_t>(s)];
+      most = std::max(most, stage.parameters + stage.expert_parameters);
+    }
+    summed = std::min(all, shared_part + most);
+  }
+  made.gradients = summed * static_cast<double>(t.gradient_bytes);
   made.optimizer = updated * static_cast<double>(t.optimizer_bytes);
   made.workspace = p.workspace_bytes + sum.remade;
 

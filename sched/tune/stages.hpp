@@ -12,8 +12,9 @@ namespace velo::sched::tune {
 // Parts into which a layout cuts a sequence, all of one size.
 std::int64_t sequence_parts(const training& of, const velo_tuning_layout& layout);
 
-// Layers of each stage, or none where there is no such split. Balanced: of contiguous splits with a
-// layer in every stage, one whose slowest stage is fastest; what room that leaves goes to the first
+// Layers of each stage, or none where there is no such split. Even: as many in each, or one fewer in the
+// first and the last. Balanced: of contiguous splits with a layer in every stage but the first and the
+// last, one whose slowest stage is fastest; what room that leaves goes to the first
 // stages, which hold activations longest.
 std::vector<std::int32_t> split_layers(const model& of, const parts& costs, std::int32_t stages,
                                        velo_tuning_split how);

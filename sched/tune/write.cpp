@@ -23,7 +23,16 @@ constexpr const char* formulas[] = {
     "2022), as many micro-batches of each stage as the schedule's order holds, from F to the end "
     "of W",
     "parameters, gradients, optimizer: bytes of the training section; under zero 1 optimizer "
-    "states are shared by the ranks with the same parameters (Rajbhandari et al. 2020)",
+    "states are shared by the ranks with the same parameters, under zero 2 gradients too but for "
+    "one "
+    "stage's at a time, which are summed once in pp micro-batches, or in each where a rank has one "
+    "stage (Rajbhandari et al. 2020)",
+    "fp8: products but for output and router at the fp8 rate; they keep a byte an element, and "
+    "tokens "
+    "go out to experts so (DeepSeek-V3 2024)",
+    "recompute norms: outputs of norms, activation functions and up-projections of latent "
+    "attention "
+    "are made again; experts' outputs are not kept",
     "workspace: the profile's, what a backward makes again of one layer, the gradient of the "
     "logits",
     "communication: gathered activations, ring and all-to-all buffers, four messages of the "
@@ -302,8 +311,8 @@ std::string reason_of(const tuning& from, const rejection& what) {
           .buffer;
     case VELO_TUNING_REASON_LAYERS:
       return text("%lld layers %s %d stages", number(j.model.layers),
-                  j.model.layers < std::int64_t{l.pp} * l.vpp ? "are fewer than"
-                                                              : "do not divide into",
+                  j.model.layers + 2 < std::int64_t{l.pp} * l.vpp ? "are fewer than"
+                                                                  : "do not divide into",
                   l.pp * l.vpp)
           .buffer;
     case VELO_TUNING_REASON_SCHEDULE:

@@ -204,13 +204,21 @@ TEST_CASE("a balanced split is the best of all splits") {
       return most;
     };
     double best = std::numeric_limits<double>::infinity();
-    for (std::int32_t i = 1; i <= 5; ++i)
-      for (std::int32_t k = 1; i + k <= 6; ++k) best = std::min(best, slowest({i, k, 7 - i - k}));
+    // The first and the last may have none.
+    for (std::int32_t i = 0; i <= 6; ++i)
+      for (std::int32_t k = 1; i + k <= 7; ++k) best = std::min(best, slowest({i, k, 7 - i - k}));
     const auto found = split_layers(what.model, costs, 3, VELO_TUNING_SPLIT_BALANCED);
     CHECK(std::accumulate(found.begin(), found.end(), 0) == 7);
     CHECK(slowest(found) == Approx(best).epsilon(1e-9));
-    CHECK(split_layers(what.model, costs, 3, VELO_TUNING_SPLIT_EVEN).empty());
-    CHECK(split_layers(what.model, costs, 8, VELO_TUNING_SPLIT_BALANCED).empty());
+    CHECK(split_layers(what.model, costs, 3, VELO_TUNING_SPLIT_EVEN) ==
+          std::vector<std::int32_t>{2, 3, 2});
+    CHECK(split_layers(what.model, costs, 4, VELO_TUNING_SPLIT_EVEN).empty());
+    CHECK(split_layers(what.model, costs, 9, VELO_TUNING_SPLIT_BALANCED) ==
+          std::vector<std::int32_t>{0, 1, 1, 1, 1, 1, 1, 1, 0});
+    CHECK(split_layers(what.model, costs, 9, VELO_TUNING_SPLIT_EVEN) ==
+          std::vector<std::int32_t>{0, 1, 1, 1, 1, 1, 1, 1, 0});
+    CHECK(split_layers(what.model, costs, 10, VELO_TUNING_SPLIT_BALANCED).empty());
+    CHECK(split_layers(what.model, costs, 10, VELO_TUNING_SPLIT_EVEN).empty());
   }
 }
 

@@ -32,13 +32,15 @@ enum {
   VELO_TUNING_RECOMPUTE_CORE = 1,       /* scores and weights of attention, where no fused attention
                                            leaves them out anyway */
   VELO_TUNING_RECOMPUTE_ACTIVATION = 2, /* outputs of the activation function of feed-forwards */
-  VELO_TUNING_RECOMPUTE_FULL = 3        /* all of a layer but its input */
+  VELO_TUNING_RECOMPUTE_FULL = 3,       /* all of a layer but its input */
+  VELO_TUNING_RECOMPUTE_NORMS = 4 /* outputs of norms, of activation functions, of up-projections
+                                           in latent attention, and of experts */
 };
 
 /* How layers are split over stages. */
 typedef int32_t velo_tuning_split;
 enum {
-  VELO_TUNING_SPLIT_EVEN = 0,    /* as many layers on each */
+  VELO_TUNING_SPLIT_EVEN = 0, /* as many layers on each, or one fewer on the first and the last */
   VELO_TUNING_SPLIT_BALANCED = 1 /* so that the slowest stage, embedding and output counted, is as
                                     fast as it can be */
 };
@@ -52,7 +54,8 @@ enum {
   VELO_TUNING_REASON_BATCH = 4,    /* dp * micro_batch does not divide the batch */
   VELO_TUNING_REASON_SEQUENCE = 5, /* tp * cp, or cp without sequence parallelism, does not divide
                                       the sequence */
-  VELO_TUNING_REASON_LAYERS = 6,   /* layers do not divide into stages, or are fewer */
+  VELO_TUNING_REASON_LAYERS = 6,   /* layers do not divide into stages, or are fewer than those
+                                      that need one: all but the first and the last */
   VELO_TUNING_REASON_SCHEDULE = 7, /* no schedule of the kind has this size, or this memory */
   VELO_TUNING_REASON_MEMORY = 8,   /* a rank needs more than there is */
   VELO_TUNING_REASON_SLOWER = 9,   /* slower than as many plans as were to be kept */

@@ -101,6 +101,15 @@ TEST_CASE("DeepSeek-V3 fits from 256 accelerators on, as its page says") {
   CHECK(tune(folder + "deepseek_v3.json --top 1 --accelerators 256").code == 0);
 }
 
+TEST_CASE("Llama 3 405B fits on the accelerators that trained it") {
+  const json all = parsed(tune(folder + "llama3_405b.json --json --top 1").out);
+  const json_t* best = json_array_get(json_object_get(all.get(), "plans"), 0);
+  REQUIRE(best != nullptr);
+  CHECK(number(best, "utilization") > 0.4);
+  const std::string help = tune("--help").out;  // says what the numbers rest on
+  CHECK(help.find("0.6 of the peak for products") != std::string::npos);
+}
+
 TEST_CASE("bad input ends with 1, and says where it is") {
   const auto refused = [](const std::string& words, const char* part) {
     const outcome o = tune(words);
