@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sched/timeline.hpp"
+#include "velo/timeline.h"
 
 namespace velo::sched {
 

@@ -1,5 +1,5 @@
-// Entries of velo/schedule.h.
-#include "velo/schedule.h"
+// Entries of velo/schedule.h and velo/timeline.h.
+#include "velo/timeline.h"
 
 #include <algorithm>
 

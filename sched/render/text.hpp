@@ -5,6 +5,7 @@
 #include <string>
 
 #include "sched/timeline.hpp"
+#include "velo/timeline.h"
 
 namespace velo::sched {
 

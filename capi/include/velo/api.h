@@ -41,6 +41,7 @@
 #include "velo/sublayers.h"
 #include "velo/swap.h"
 #include "velo/tensor.h"
+#include "velo/timeline.h"
 #include "velo/topology.h"
 #include "velo/tune.h"
 #include "velo/types.h"
@@ -316,6 +317,8 @@ struct velo_api {
                                         velo_violation* violation);
   velo_status (*schedule_simulate)(velo_schedule schedule, const velo_schedule_costs* costs,
                                    velo_timeline* timeline);
+
+  /* velo/timeline.h */
   void (*timeline_destroy)(velo_timeline timeline);
   velo_status (*timeline_get_stats)(velo_timeline timeline, velo_timeline_stats* stats);
   velo_status (*timeline_get_rank)(velo_timeline timeline, int32_t rank, velo_timeline_rank* stats);
@@ -452,7 +455,7 @@ struct velo_api {
   velo_status (*collective_describe)(velo_collective collective, char* buffer, uint64_t capacity,
                                      uint64_t* needed);
 
-  /* velo/schedule.h */
+  /* velo/timeline.h */
   velo_status (*timeline_get_memory)(velo_timeline timeline, int32_t rank,
                                      velo_timeline_memory* memory);
   velo_status (*timeline_get_path)(velo_timeline timeline, int64_t capacity,

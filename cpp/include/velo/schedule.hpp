@@ -5,6 +5,7 @@
 #include "velo/detail/function.hpp"
 #include "velo/detail/owner.hpp"
 #include "velo/schedule.h"
+#include "velo/timeline.h"
 
 VELO_CPP_BEGIN
 
