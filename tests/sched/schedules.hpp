@@ -10,6 +10,7 @@
 #include "sched/pipeline/generate.hpp"
 #include "sched/timeline.hpp"
 #include "tests/core/fails.hpp"
+#include "velo/timeline.h"
 
 namespace velo::test {
 
