@@ -5,6 +5,7 @@
 
 #include "core/failure.hpp"
 #include "memory/plan_picture.hpp"
+#include "memory/swap_places.hpp"
 
 namespace velo::memory {
 
@@ -109,8 +110,44 @@ void plan::solve(plan_limits limits) {
 
 void plan::solve_swaps(const velo_swap_options& options) {
   require_no_step();
-  swaps_ = plan_swaps(table_.buffers, uses_, options);
+  swaps_ = std::make_shared<const swap_schedule>(plan_swaps(table_.buffers, uses_, options));
   swaps_for_ = options;
+}
+
+void plan::place_swaps(plan_limits limits) {
+  require_no_step();
+  if (swaps_ == nullptr) fail(VELO_ERR_STATE, "plan", "a plan whose swaps are solved", "none");
+  for (const swap_transfer& t : swaps_->transfers)
+    if (t.action == VELO_SWAP_ACTION_DROP)
+      fail(VELO_ERR_UNSUPPORTED, "plan", "swaps that keep what they move",
+           text("buffer %lld, dropped to be made again", static_cast<long long>(t.buffer)));
+  limits.capacity = static_cast<std::int64_t>(swaps_for_.budget);
+  auto placed = std::make_shared<swap_schedule>(*swaps_);
+  place_stays(*placed, limits);
+  swaps_ = std::move(placed);
+}
+
+std::shared_ptr<const swap_schedule> plan::placed_swaps() const {
+  require_no_step();
+  if (swaps_ == nullptr || !swaps_->placed)
+    fail(VELO_ERR_STATE, "plan", "a plan whose swaps have their places",
+         swaps_ == nullptr ? "one without swaps" : "swaps without places");
+  return swaps_;
+}
+
+void plan::fill(std::int64_t index, velo_plan_stay& stay) const {
+  const std::int64_t count = swaps_ ? static_cast<std::int64_t>(swaps_->stays.size()) : 0;
+  if (index < 0 || index >= count) {
+    fail(VELO_ERR_ARGUMENT, "index",
+         text("the index of one of %lld stays", static_cast<long long>(count)),
+         text("%lld", static_cast<long long>(index)));
+  }
+  const swap_stay& s = swaps_->stays[index];
+  stay.buffer = s.buffer;
+  stay.begin = s.begin;
+  stay.end = s.end;
+  stay.bytes = static_cast<std::uint64_t>(s.bytes);
+  stay.offset = s.offset;
 }
 
 void plan::require_buffer(std::int64_t index) const {
@@ -158,6 +195,7 @@ void plan::fill(std::int64_t index, velo_plan_swap& swap) const {
   swap.before = t.before;
   swap.begin = t.begin;
   swap.end = t.end;
+  swap.stay = t.stay;
 }
 
 void plan::fill(velo_plan_swap_stats& stats) const {
@@ -172,6 +210,10 @@ void plan::fill(velo_plan_swap_stats& stats) const {
   stats.stall_seconds = swaps_->stall;
   stats.bound_seconds = swaps_->bound;
   stats.make_seconds = swaps_->remaking;
+  stats.stages = swaps_->stage_ends.size();
+  stats.stays = swaps_->stays.size();
+  stats.placed = swaps_->placed ? 1 : 0;
+  stats.bytes_planned = static_cast<std::uint64_t>(swaps_->height);
 }
 
 void plan::fill(velo_plan_stats& stats) const {

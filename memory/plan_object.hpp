@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -33,8 +32,11 @@ class plan {
   void read(velo_plan_format format, std::string_view text);
   void add_use(std::int64_t index, std::int64_t time, velo_access access);
   void add_work(std::int64_t time, double seconds);
-  void solve(plan_limits limits);                      // the capacity is the plan's
-  void solve_swaps(const velo_swap_options& options);  // checked
+  void solve(plan_limits limits);                             // the capacity is the plan's
+  void solve_swaps(const velo_swap_options& options);         // checked
+  void place_swaps(plan_limits limits);                       // the capacity is the swaps' budget
+  std::shared_ptr<const swap_schedule> placed_swaps() const;  // throws STATE
+  void fill(std::int64_t index, velo_plan_stay& stay) const;
   void fill(std::int64_t index, velo_plan_swap& swap) const;
   void fill(velo_plan_swap_stats& stats) const;
   void begin(velo_plan_mode mode);
@@ -61,7 +63,7 @@ class plan {
   std::int64_t bytes_ = 0;
   plan_table table_;
   plan_uses uses_;
-  std::optional<swap_schedule> swaps_;
+  std::shared_ptr<const swap_schedule> swaps_;  // or nullptr; a step may hold it longer
   velo_swap_options swaps_for_{};
   std::unique_ptr<plan_steps> steps_;
   placement placed_;

@@ -85,9 +85,22 @@ std::string write_swaps(const swap_schedule& schedule, const velo_swap_options& 
            &t == schedule.transfers.data() ? "" : ",", name_of_action(t.action),
            static_cast<long long>(t.buffer), static_cast<long long>(t.after),
            static_cast<long long>(t.before));
-    append(all, "\"begin\":%.9g,\"end\":%.9g}", t.begin, t.end);
+    append(all, "\"begin\":%.9g,\"end\":%.9g,\"stay\":%lld}", t.begin, t.end,
+           static_cast<long long>(t.stay));
   }
-  return all + "\n]}\n";
+  all += "\n]";
+  if (schedule.placed) {
+    append(all, ",\"bytes_planned\":%lld,\"stays\":[", static_cast<long long>(schedule.height));
+    for (const swap_stay& s : schedule.stays) {
+      append(all, "%s\n{\"buffer\":%lld,\"bytes\":%lld,\"begin\":%lld,\"end\":%lld,",
+             &s == schedule.stays.data() ? "" : ",", static_cast<long long>(s.buffer),
+             static_cast<long long>(s.bytes), static_cast<long long>(s.begin),
+             static_cast<long long>(s.end));
+      append(all, "\"offset\":%lld}", static_cast<long long>(s.offset));
+    }
+    all += "\n]";
+  }
+  return all + "}\n";
 }
 
 }  // namespace velo::memory

@@ -46,6 +46,8 @@ class simulation {
   std::optional<swap_schedule> run() {
     for (stage_ = 0; stage_ < step_.count(); ++stage_) {
       if (!begin_stage()) return std::nullopt;
+      plan_.moves.push_back({swap_move::kind::begins});
+      note_used();
       advance(now_ + step_.seconds[stage_]);
       end_stage();
     }
@@ -61,6 +63,8 @@ class simulation {
     bool stored = false;         // what the other tier has of it is up to date
     std::int32_t visit = 0;      // the last one that has begun
     std::int32_t absent_to = 0;  // while it is not here: its absence relieves stages up to this one
+    std::int32_t stay = -1;      // the last
+    std::size_t came = 0;        // the move that began it
   };
   struct link {
     std::int32_t buffer = -1;
@@ -103,6 +107,7 @@ class simulation {
       state& s = of_[i];
       const auto& visits = buffer(i).visits;
       if (buffer(i).first == stage_) {
+        begin_stay(i, swap_move::kind::take);
         s.at = where::here;
         s.stored = false;
         s.visit = 0;
@@ -124,8 +129,36 @@ class simulation {
 
   void end_stage() {
     total_ += step_.seconds[stage_];
-    for (const std::int32_t i : step_.present[stage_])
-      if (buffer(i).last == stage_) resident_ -= buffer(i).size;
+    plan_.moves.push_back({swap_move::kind::ends});
+    for (const std::int32_t i : step_.present[stage_]) {
+      if (buffer(i).last != stage_) continue;
+      resident_ -= buffer(i).size;
+      plan_.moves.push_back({swap_move::kind::give, of_[i].stay});
+      end_stay(i);
+    }
+  }
+
+  void begin_stay(std::int32_t i, swap_move::kind how) {
+    of_[i].stay = static_cast<std::int32_t>(plan_.stays.size());
+    of_[i].came = plan_.moves.size();
+    swap_stay& begun = plan_.stays.emplace_back();
+    begun.buffer = i;
+    begun.bytes = buffer(i).size;
+    begun.begin = moment_++;
+    plan_.moves.push_back({how, of_[i].stay});
+  }
+  void end_stay(std::int32_t i) { plan_.stays[of_[i].stay].end = moment_++; }
+
+  // Buffers that nothing moves while the stage runs: used in it, too small to go, or past their last use.
+  void note_used() {
+    plan_.stage_ends.push_back(step_.ends[stage_]);
+    std::vector<std::int64_t> used;
+    for (const std::int32_t i : step_.present[stage_]) {
+      const swap_stages::buffer& b = buffer(i);
+      const bool last = of_[i].visit + 1 == static_cast<std::int32_t>(b.visits.size());
+      if (b.fixed || last || b.visits[of_[i].visit].stage == stage_) used.push_back(i);
+    }
+    plan_.used.push_back(std::move(used));
   }
 
   void advance(double until) {
@@ -156,6 +189,7 @@ class simulation {
       if (!all && stage_ < buffer(i).visits[s.visit].stage + options_.release_stages) return false;
       of_[i].at = where::away;
       resident_ -= buffer(i).size;
+      end_stay(i);
       return true;
     };
     lagging_.erase(std::remove_if(lagging_.begin(), lagging_.end(), may), lagging_.end());
@@ -240,6 +274,9 @@ class simulation {
     const double end = now_ + out_seconds(i);
     if (!s.stored) plan_.bytes_out += buffer(i).size;
     note(VELO_SWAP_ACTION_OUT, i, end);
+    plan_.stays[s.stay].leaves = true;
+    plan_.moves.push_back({swap_move::kind::out, s.stay, s.stored});
+    if (s.stored) plan_.moves[s.came].stored = true;
     s.stored = true;
     s.at = where::leaving;
     relieve(i, back);
@@ -271,6 +308,7 @@ class simulation {
     for (std::int32_t x = stage_; x < of_[i].absent_to; ++x) crowd_[x] += buffer(i).size;
     of_[i].at = where::coming;
     resident_ += buffer(i).size;
+    begin_stay(i, swap_move::kind::in);
     plan_.peak = std::max(plan_.peak, resident_);
     plan_.bytes_in += buffer(i).size;
     in_ = {i, now_ + in_seconds(i)};
@@ -280,7 +318,7 @@ class simulation {
   void note(velo_swap_action action, std::int32_t i, double end) {
     const std::int64_t before = step_.ends[std::min(next_use(i), step_.count() - 1)];
     const std::int64_t after = stage_ == 0 ? step_.ends[0] : step_.ends[stage_ - 1];
-    plan_.transfers.push_back({action, i, after, before, now_, end});
+    plan_.transfers.push_back({action, i, after, before, now_, end, of_[i].stay});
   }
 
   // Both links idle and the stage cannot begin: room is made whatever it costs.
@@ -345,6 +383,7 @@ class simulation {
   bool remake(std::int32_t i, const swap_remake::cost& c) {
     for (std::int32_t x = stage_; x < of_[i].absent_to; ++x) crowd_[x] += buffer(i).size;
     of_[i].at = where::here;
+    begin_stay(i, swap_move::kind::take);
     resident_ += buffer(i).size + c.bytes;
     plan_.peak = std::max(plan_.peak, resident_);
     note(VELO_SWAP_ACTION_MAKE, i, now_ + c.seconds);
@@ -399,6 +438,7 @@ class simulation {
     of_[i].at = where::dropped;
     relieve(i, next_use(i));
     resident_ -= buffer(i).size;
+    end_stay(i);
   }
 
   const swap_stages& step_;
@@ -419,6 +459,7 @@ class simulation {
   link out_, in_;
   std::vector<std::int32_t> lagging_;  // stored, but their memory is not free yet
   std::vector<std::int32_t> lost_;     // dropped, and cannot be made again
+  std::int64_t moment_ = 0;            // of stays
   swap_schedule plan_;
 };
 

@@ -350,6 +350,55 @@ static void swaps(velo_stream stream, velo_context context) {
   EXPECT(velo_swap_get_stats(swap, &stats) == VELO_ERR_HANDLE);
 }
 
+/* Two buffers of which a page holds one: the first is away while the second is used. */
+static void planned_swaps(velo_stream stream, velo_context context) {
+  static unsigned char arena[4096];
+  velo_plan plan = NULL;
+  velo_swap swap = NULL;
+  velo_plan_desc desc = VELO_PLAN_DESC_INIT;
+  velo_swap_options room = VELO_SWAP_OPTIONS_INIT;
+  velo_plan_swap_stats stats = VELO_PLAN_SWAP_STATS_INIT;
+  velo_plan_swap transfer = VELO_PLAN_SWAP_INIT;
+  velo_plan_stay stay = VELO_PLAN_STAY_INIT;
+  void* memory = NULL;
+  int64_t time = 0, stage = 0;
+  WORKS(velo_plan_create(&desc, &plan));
+  for (stage = 0; stage < 3; ++stage) WORKS(velo_plan_add_work(plan, 10 * stage + 9, 1));
+  WORKS(velo_plan_add(plan, 2, 28, sizeof arena, NULL));
+  WORKS(velo_plan_add(plan, 12, 18, sizeof arena, NULL));
+  WORKS(velo_plan_add_use(plan, 0, 25, VELO_ACCESS_READ));
+  room.budget = sizeof arena;
+  room.least_bytes = 0;
+  EXPECT(velo_plan_place_swaps(plan, NULL) == VELO_ERR_STATE);
+  WORKS(velo_plan_solve_swaps(plan, &room));
+  WORKS(velo_plan_place_swaps(plan, NULL));
+  WORKS(velo_plan_get_swap_stats(plan, &stats));
+  EXPECT(stats.stages == 3 && stats.stays == 3 && stats.placed == 1 && stats.transfers == 2);
+  EXPECT(stats.bytes_planned == sizeof arena && stats.bytes_peak == sizeof arena);
+  WORKS(velo_plan_get_swap(plan, 1, &transfer));
+  EXPECT(transfer.action == VELO_SWAP_ACTION_IN && transfer.stay == 2);
+  WORKS(velo_plan_get_stay(plan, 2, &stay));
+  EXPECT(stay.buffer == 0 && stay.bytes == sizeof arena && stay.offset == 0);
+  EXPECT(stay.begin == 4 && stay.end == 5);
+  WORKS(velo_swap_create(context, NULL, &swap));
+  EXPECT(velo_swap_begin_stage(swap, &time) == VELO_ERR_STATE);
+  WORKS(velo_swap_begin_step(swap, plan, arena, stream));
+  for (stage = 0; stage < 3; ++stage) {
+    WORKS(velo_swap_begin_stage(swap, &time));
+    EXPECT(time == 10 * stage + 9);
+    EXPECT(velo_swap_get_buffer(swap, stage != 1, &memory) == VELO_ERR_ARGUMENT);
+    WORKS(velo_swap_get_buffer(swap, stage == 1, &memory));
+    EXPECT(memory == arena);
+    if (stage == 2) EXPECT(arena[7] == 1);
+    arena[7] = (unsigned char)(stage + 1);
+  }
+  EXPECT(velo_swap_begin_stage(swap, &time) == VELO_ERR_STATE);
+  WORKS(velo_swap_end_step(swap));
+  EXPECT(velo_swap_end_step(swap) == VELO_ERR_STATE);
+  velo_swap_destroy(swap);
+  velo_plan_destroy(plan);
+}
+
 void client_memory(velo_stream stream, velo_context context) {
   pools(stream);
   plans();
@@ -358,4 +407,5 @@ void client_memory(velo_stream stream, velo_context context) {
   regions();
   recompute_plans();
   swaps(stream, context);
+  planned_swaps(stream, context);
 }

@@ -24,14 +24,16 @@ constexpr std::uint32_t stats_size = 48;
 constexpr std::uint32_t use_size = 24;
 constexpr std::uint32_t step_size = 112;
 constexpr std::uint32_t swap_options_size = 56;
-constexpr std::uint32_t swap_size = 48;
-constexpr std::uint32_t swap_stats_size = 80;
+constexpr std::uint32_t swap_size = 56;
+constexpr std::uint32_t swap_stats_size = 112;
+constexpr std::uint32_t stay_size = 48;
 static_assert(sizeof(velo_plan_desc) >= desc_size && sizeof(velo_plan_options) >= options_size &&
               sizeof(velo_plan_buffer) >= buffer_size && sizeof(velo_plan_stats) >= stats_size &&
               sizeof(velo_plan_use_info) >= use_size && sizeof(velo_plan_step) >= step_size &&
               sizeof(velo_swap_options) >= swap_options_size &&
               sizeof(velo_plan_swap) >= swap_size &&
-              sizeof(velo_plan_swap_stats) >= swap_stats_size);
+              sizeof(velo_plan_swap_stats) >= swap_stats_size &&
+              sizeof(velo_plan_stay) >= stay_size);
 
 constexpr int most_stages = 1 << 20;
 constexpr int most_threads = 64;
@@ -63,6 +65,14 @@ velo_plan_options read_options(const velo_plan_options* given) {
     fail(VELO_ERR_ARGUMENT, "options.threads", text("1 to %d", most_threads),
          text("%d", options.threads));
   return options;
+}
+
+memory::plan_limits limits_of(const velo_plan_options& options) {
+  memory::plan_limits limits;
+  limits.seconds = options.seconds;
+  limits.seed = options.seed;
+  limits.threads = options.threads;
+  return limits;
 }
 
 void require_access(velo_access access) {
@@ -170,12 +180,7 @@ velo_status velo_plan_read(velo_plan plan, velo_plan_format format, const char* 
 velo_status velo_plan_solve(velo_plan plan, const velo_plan_options* options) {
   return core::guard("velo_plan_solve", [&] {
     memory::plan& given = plan_of(plan);
-    const velo_plan_options how = read_options(options);
-    memory::plan_limits limits;
-    limits.seconds = how.seconds;
-    limits.seed = how.seed;
-    limits.threads = how.threads;
-    given.solve(limits);
+    given.solve(limits_of(read_options(options)));
   });
 }
 
@@ -322,6 +327,21 @@ velo_status velo_plan_get_swap(velo_plan plan, int64_t index, velo_plan_swap* sw
     velo_plan_swap found{};
     plan_of(plan).fill(index, found);
     capi::write_struct(swap, swap_size, "swap", found);
+  });
+}
+
+velo_status velo_plan_place_swaps(velo_plan plan, const velo_plan_options* options) {
+  return core::guard("velo_plan_place_swaps", [&] {
+    memory::plan& of = plan_of(plan);
+    of.place_swaps(limits_of(read_options(options)));
+  });
+}
+
+velo_status velo_plan_get_stay(velo_plan plan, int64_t index, velo_plan_stay* stay) {
+  return core::guard("velo_plan_get_stay", [&] {
+    velo_plan_stay found{};
+    plan_of(plan).fill(index, found);
+    capi::write_struct(stay, stay_size, "stay", found);
   });
 }
 }

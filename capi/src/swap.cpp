@@ -4,6 +4,7 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/guard.hpp"
+#include "memory/plan_object.hpp"
 #include "memory/pool.hpp"
 #include "memory/swap/swap.hpp"
 
@@ -181,6 +182,34 @@ velo_status velo_swap_update(velo_swap swap, const uint64_t* objects, int64_t co
     if (update == nullptr) fail(VELO_ERR_NULL, "update", "a function", "NULL");
     of.update(objects, count, slices, update, user);
   });
+}
+
+velo_status velo_swap_begin_step(velo_swap swap, velo_plan plan, void* memory, velo_stream stream) {
+  return core::guard("velo_swap_begin_step", [&] {
+    memory::swap& to = swap_of(swap);
+    const memory::plan& of = core::resolve<memory::plan>(plan, "plan");
+    stream_of(stream);
+    to.begin_step(of.placed_swaps(), memory, stream);
+  });
+}
+
+velo_status velo_swap_begin_stage(velo_swap swap, int64_t* time) {
+  return core::guard("velo_swap_begin_stage", [&] {
+    const std::int64_t ends = swap_of(swap).begin_stage();
+    if (time != nullptr) *time = ends;
+  });
+}
+
+velo_status velo_swap_get_buffer(velo_swap swap, int64_t buffer, void** memory) {
+  return core::guard("velo_swap_get_buffer", [&] {
+    const memory::swap& of = swap_of(swap);
+    capi::required(memory, "memory");
+    *memory = of.buffer_of_step(buffer);
+  });
+}
+
+velo_status velo_swap_end_step(velo_swap swap) {
+  return core::guard("velo_swap_end_step", [&] { swap_of(swap).end_step(); });
 }
 
 velo_status velo_swap_get_stats(velo_swap swap, velo_swap_stats* stats) {

@@ -53,8 +53,20 @@ class swap::ready final : public tier::copies {
   clock::time_point since_ = clock::now();
 };
 
-// With the object's lock. All that can fail comes before the object changes; a marker left in the
-// stream by then harms nobody.
+bool swap::job::may_begin() const noexcept {
+  const auto passed = [](const auto& point) { return point == nullptr || point->passed(); };
+  const auto left = [](const auto& one) { return one->passed->passed(); };
+  return std::all_of(std::begin(after), std::end(after), passed) &&
+         std::all_of(room.begin(), room.end(), left);
+}
+
+void swap::job::await() const noexcept {
+  for (const auto& point : after)
+    if (point != nullptr) point->wait(-1);
+  for (const auto& one : room) one->passed->wait(-1);
+}
+
+// With the object's lock.
 void swap::queue(const object_ptr& o, direction to, char* memory, core::stream& after,
                  core::event* event) {
   auto mine = std::make_shared<job>();
@@ -63,17 +75,23 @@ void swap::queue(const object_ptr& o, direction to, char* memory, core::stream& 
   mine->memory = memory;
   mine->passed = event != nullptr ? event->next() : std::make_shared<core::point>();
   mine->after[0] = std::make_shared<core::point>();
+  submit(o, mine, &after);
+  if (event != nullptr) event->set(mine->passed);
+}
+
+// With the object's lock. All that can fail comes before the object changes; a marker left in the
+// stream by then harms nobody. after: which passes the job's first point; nullptr: it is on its way.
+void swap::submit(const object_ptr& o, std::shared_ptr<job> mine, core::stream* after) {
   if (o->queued > 0) mine->after[1] = o->last->passed;
-  core::lane& lane = lane_of(to);
+  core::lane& lane = lane_of(mine->to);
   core::work_ptr<copy> piece = lane.make<copy>(*this, o, mine);
-  after.pass(mine->after[0]);
+  if (after != nullptr) after->pass(mine->after[0]);
   lane.submit(std::move(piece));
   offer(*mine);
-  if (event != nullptr) event->set(mine->passed);
-  o->last = std::move(mine);
   o->failed.code = VELO_OK;
-  o->resident_later = to == direction::in;
+  o->resident_later = mine->to == direction::in;
   ++o->queued;
+  o->last = std::move(mine);
 }
 
 // A job that is not offered, for want of memory, is carried out when its piece has its turn.
@@ -92,8 +110,7 @@ void swap::serve(job& first) {
     const std::lock_guard<std::mutex> lock(jobs_lock_);
     if (first.taken) return;
   }
-  for (const auto& point : first.after)
-    if (point != nullptr) point->wait(-1);
+  first.await();
   ready all(*this, first);
   first.to == direction::out ? tier_->write(all) : tier_->read(all);
 }
@@ -102,10 +119,8 @@ void swap::serve(job& first) {
 swap::job* swap::take_ready(direction to, job* first) noexcept {
   const std::lock_guard<std::mutex> lock(jobs_lock_);
   std::vector<job*>& queued = jobs_[static_cast<int>(to)];
-  const auto passed = [](const auto& point) { return point == nullptr || point->passed(); };
   const auto found = std::find_if(queued.begin(), queued.end(), [&](const job* one) {
-    return first != nullptr ? one == first
-                            : std::all_of(std::begin(one->after), std::end(one->after), passed);
+    return first != nullptr ? one == first : one->may_begin();
   });
   job* taken = first;
   if (found != queued.end()) {
@@ -117,16 +132,28 @@ swap::job* swap::take_ready(direction to, job* first) noexcept {
 }
 
 // False: it ended at once. A copy behind one that failed is dropped with it, and holds the same
-// failure.
+// failure; so is a copy to memory that something could not leave.
 bool swap::begin(job& taken, tier::copy& one) noexcept {
   object& o = *taken.of;
   core::failure failed;
+  bool ended = false;
   {
     const std::lock_guard<std::mutex> lock(o.lock);
     failed = o.failed;
+    if (failed.code == VELO_OK && taken.to == direction::out && taken.stored) {
+      o.stored = false;
+      ended = true;
+    }
   }
+  for (const auto& one : taken.room)
+    if (failed.code == VELO_OK) failed = one->failed;
+  taken.room.clear();  // else jobs would hang from one another in a chain as long as a step
   if (failed.code != VELO_OK) {
     end(taken, failed, true);
+    return false;
+  }
+  if (ended) {
+    end(taken, {}, false);
     return false;
   }
   bool held = false;
@@ -159,7 +186,8 @@ void swap::finish(job& carried, const core::failure* why) noexcept {
   count_bytes(carried.to, o.bytes);
   {
     const std::lock_guard<std::mutex> lock(o.lock);
-    if (!leaves) give_up(o);
+    if (!leaves && carried.stored) o.stored = true;
+    if (!leaves && !carried.stored) give_up(o);
     if (leaves) o.image = std::move(carried.made);
     if (leaves && o.owned) {
       release(o, carried.memory, nullptr);
@@ -179,7 +207,7 @@ void swap::end(job& ended, const core::failure& failed, bool dropped) noexcept {
                     leaves ? "velo_swap_out" : "velo_swap_in");
   if (failed.code != VELO_OK && failed.argument[0] == 0)
     core::copy_text(ended.failed.argument, sizeof failed.argument,
-                    core::text("object %llu", static_cast<unsigned long long>(o.id)));
+                    core::text("%s %llu", o.noun, static_cast<unsigned long long>(o.id)));
   if (failed.code != VELO_OK && !dropped) count_failure();
   {
     const std::lock_guard<std::mutex> lock(o.lock);
@@ -187,7 +215,7 @@ void swap::end(job& ended, const core::failure& failed, bool dropped) noexcept {
     if (failed.code != VELO_OK) {
       o.failed = ended.failed;
       // It is where it was: the memory of a return that did not happen is nobody's.
-      o.resident_later = o.image == nullptr;
+      o.resident_later = o.image == nullptr || o.stored;
       if (leaves && !dropped) o.memory = ended.memory;
       if (!leaves && o.owned) {
         if (o.memory == ended.memory) o.memory = nullptr;

@@ -37,7 +37,8 @@ struct swap::discard final : core::work {
   discard(swap& home, object_ptr of) : work(core::demand::waits), home(home), of(std::move(of)) {}
 
   void run(core::execution&) override {
-    for (const auto& point : after) point->wait(-1);
+    for (const auto& point : after)
+      if (point != nullptr) point->wait(-1);
     const std::lock_guard<std::mutex> lock(of->lock);
     home.give_up(*of);
     if (of->owned) home.release(*of, std::exchange(of->memory, nullptr), nullptr);
@@ -45,7 +46,7 @@ struct swap::discard final : core::work {
 
   swap& home;
   const object_ptr of;
-  std::shared_ptr<core::point> after[2];
+  std::shared_ptr<core::point> after[2];  // or nullptr
 };
 
 // A stream's wait for a copy, and for contents that are there unless it says otherwise.
@@ -74,6 +75,7 @@ swap::swap(core::context& owner, const velo_swap_desc& desc)
 swap::~swap() {
   out_.reset();  // its work may wait for that of the other lane, which is still there
   in_.reset();
+  step_.reset();
   for (const auto& [id, o] : objects_) {
     o->image.reset();
     if (o->owned) release(*o, o->memory, nullptr);
@@ -152,12 +154,24 @@ void swap::drop(std::uint64_t id, velo_stream stream) {
   objects_.erase(id);
 }
 
+// With the object's lock. reached: waited for as well, or nullptr.
+core::work_ptr<swap::discard> swap::discarded(const object_ptr& o,
+                                              std::shared_ptr<core::point> reached) {
+  core::work_ptr<discard> piece = in_->make<discard>(*this, o);
+  piece->after[0] = o->last->passed;
+  piece->after[1] = std::move(reached);
+  return piece;
+}
+
+// With the object's lock: what the tier has of it goes when its copies are done.
+void swap::discard_behind(const object_ptr& o) {
+  in_->submit(discarded(o, nullptr));
+}
+
 // With the object's lock.
 void swap::drop_behind(const object_ptr& o, velo_stream stream) {
   auto reached = std::make_shared<core::point>();
-  core::work_ptr<discard> piece = in_->make<discard>(*this, o);
-  piece->after[0] = o->last->passed;
-  piece->after[1] = reached;
+  core::work_ptr<discard> piece = discarded(o, reached);
   if (o->owned && stream != nullptr) {
     core::resolve<core::stream>(stream, "stream").pass(std::move(reached));
   } else {
@@ -213,6 +227,7 @@ void swap::in(std::uint64_t id, void* memory, core::stream& after, core::event* 
 void swap::give_up(object& o) noexcept {
   if (o.image == nullptr) return;
   o.image.reset();
+  o.stored = false;
   let_go(o);
 }
 
@@ -258,13 +273,18 @@ void swap::wait(std::uint64_t id, core::stream& waiting) {
     if (o->queued == 0) return;
     end = o->last;  // dropped behind one that fails, it holds the same failure
   }
+  await(std::move(end), waiting, "velo_swap_wait", true);
+}
+
+void swap::await(std::shared_ptr<const job> of, core::stream& waiting, const char* function,
+                 bool contents) {
   if (waiting.is_inline()) {
-    awaited here(std::move(end));
+    awaited here(std::move(of), contents);
     waiting.run_waiting([&](core::execution& state) { here.run(state); });
     return;
   }
-  core::work_ptr<awaited> piece = waiting.make<awaited>(std::move(end));
-  piece->function = "velo_swap_wait";
+  core::work_ptr<awaited> piece = waiting.make<awaited>(std::move(of), contents);
+  piece->function = function;
   waiting.enqueue(std::move(piece));
 }
 
@@ -287,7 +307,7 @@ void swap::fill(std::uint64_t id, velo_swap_object& info) const {
 void swap::fill(velo_swap_stats& stats) const {
   {
     const std::lock_guard<std::mutex> lock(lock_);
-    stats.objects = objects_.size();
+    stats.objects = objects_.size() + counted_.planned;
     stats.objects_out = counted_.objects_out;
     stats.bytes_held = counted_.held;
     stats.bytes_peak = counted_.peak;

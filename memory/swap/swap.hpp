@@ -7,7 +7,8 @@
 //   tier, with those queued behind it whose waits are over (copies.cpp);
 // - how a copy ended stands with the point that it passed, so that whoever waits for that copy
 //   learns of that failure, whatever happened to the object since;
-// - on top stand buckets of layers (layers.cpp) and the update in slices (update.cpp).
+// - on top stand buckets of layers (layers.cpp), the update in slices (update.cpp) and steps of planned
+//   swaps (planned.cpp).
 //
 // Every wait is for what was queued by an earlier call, so waits form no circle. A lane's work never
 // throws: a failure is the object's. An object's lock guards its state, the swap's its tables;
@@ -26,6 +27,7 @@
 #include "core/handle_kinds.hpp"
 #include "core/stream.hpp"
 #include "memory/swap/tier.hpp"
+#include "memory/swap_plan.hpp"
 #include "velo/swap.h"
 
 namespace velo::memory {
@@ -56,6 +58,12 @@ class swap {
               velo_swap_update_fn function, void* user);
   void require_idle() const;  // throws STATE while an update runs
 
+  // A step of planned swaps. Not for two threads at once.
+  void begin_step(std::shared_ptr<const swap_schedule> of, void* memory, velo_stream on);
+  std::int64_t begin_stage();                       // the time at which the stage ends
+  void* buffer_of_step(std::int64_t buffer) const;  // where a buffer of the stage is
+  void end_step();
+
  private:
   enum class direction { out, in };
 
@@ -67,11 +75,16 @@ class swap {
     object* of = nullptr;
     direction to = direction::out;
     char* memory = nullptr;
-    std::shared_ptr<core::point> after[2];  // or nullptr
+    std::shared_ptr<core::point> after[2];         // or nullptr
+    std::vector<std::shared_ptr<const job>> room;  // that have to have left this memory
     std::shared_ptr<core::point> passed;
     core::failure failed;
+    bool stored = false;                // out: the image is there already; in: it stays
     bool taken = false;                 // by its lane; with the lock of the jobs
     std::unique_ptr<tier::image> made;  // on its way out
+
+    bool may_begin() const noexcept;
+    void await() const noexcept;
   };
 
   struct object {
@@ -80,10 +93,12 @@ class swap {
 
     const std::uint64_t id, bytes;
     const bool owned, cold;
+    const char* noun = "object";  // what `id` is the number of, in failures
 
     mutable std::mutex lock;             // guards what follows
     char* memory;                        // nullptr: owned and out
-    std::unique_ptr<tier::image> image;  // while it is out
+    std::unique_ptr<tier::image> image;  // while it is out, or stored
+    bool stored = false;                 // the image is what is in memory
     bool resident_later = true;          // when all that is queued has been done
     int queued = 0;                      // copies
     bool updating = false;               // its image is an update's
@@ -100,14 +115,21 @@ class swap {
   struct awaited;
   struct slice_copy;
   class sliced;
+  class planned;
 
   object_ptr find(std::uint64_t id) const;    // throws ARGUMENT
   void require_known(const object& o) const;  // with its lock; throws ARGUMENT
   void require(const object& o, direction to) const;
   void require_droppable(const object& o) const;
   void drop_behind(const object_ptr& o, velo_stream stream);
+  core::work_ptr<discard> discarded(const object_ptr& o, std::shared_ptr<core::point> reached);
+  void discard_behind(const object_ptr& o);
   void queue(const object_ptr& o, direction to, char* memory, core::stream& after,
              core::event* end);
+  void submit(const object_ptr& o, std::shared_ptr<job> mine, core::stream* after);
+  static void await(std::shared_ptr<const job> of, core::stream& waiting, const char* function,
+                    bool contents);
+  planned& step() const;  // throws STATE
   core::lane& lane_of(direction to) noexcept { return to == direction::out ? *out_ : *in_; }
 
   void offer(job& added) noexcept;
@@ -126,7 +148,7 @@ class swap {
   bool is_resident_later(const object& o) const;
 
   struct counters {
-    std::uint64_t held = 0, peak = 0, objects_out = 0;
+    std::uint64_t held = 0, peak = 0, objects_out = 0, planned = 0;
     std::uint64_t bytes[2] = {}, failures = 0;
     double seconds[2] = {};
   };
@@ -150,6 +172,8 @@ class swap {
   std::mutex jobs_lock_;  // guards what follows
   std::vector<job*>
       jobs_[2];  // queued and not taken, by direction; their work on the lane owns them
+
+  std::shared_ptr<planned> step_;  // the last; or nullptr
 
   std::optional<core::lane> out_, in_;  // after all that their work uses
 };

@@ -1,6 +1,7 @@
 // The throwing mode on the real library: owners, values, and an exception that carries the whole
 // record.
 #include <catch2/catch.hpp>
+#include <cstring>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -490,6 +491,36 @@ TEST_CASE("a swap sends objects away, brings them back and updates them in slice
   CHECK(swap.stats().objects == 2);
   swap.drop(pooled);
   CHECK(swap.stats().objects == 1);
+}
+
+TEST_CASE("a swap carries planned swaps out at the planned addresses") {
+  const velo::context context = velo::context::create();
+  const velo::pool pool = velo::pool::create();
+  const velo::plan plan = velo::plan::create();
+  for (std::int64_t stage = 0; stage < 3; ++stage) plan.add_work(10 * stage + 9, 1);
+  plan.add(2, 28, 4096);
+  plan.add(12, 18, 4096);
+  plan.add_use(0, 25, VELO_ACCESS_READ);
+  velo_swap_options room = VELO_SWAP_OPTIONS_INIT;
+  room.budget = 4096;
+  room.least_bytes = 0;
+  plan.solve_swaps(room);
+  plan.place_swaps(1);
+  CHECK(plan.swap_stats().bytes_planned == 4096);
+  CHECK(plan.stay(1).buffer == 1);
+  velo_swap_desc desc = VELO_SWAP_DESC_INIT;
+  desc.memory = pool;
+  const velo::swap_space swap = velo::swap_space::create(context, desc);
+  CHECK_THROWS_AS(swap.begin_stage(), velo::error);
+  swap.begin_step(plan, context.inline_stream());
+  CHECK(swap.begin_stage() == 9);
+  std::memset(swap.buffer(0), 'x', 4096);
+  CHECK(swap.begin_stage() == 19);
+  std::memset(swap.buffer(1), 'y', 4096);
+  CHECK(swap.begin_stage() == 29);
+  CHECK(*static_cast<char*>(swap.buffer(0)) == 'x');
+  swap.end_step();
+  CHECK(pool.stats().bytes_peak == 4096);
 }
 
 TEST_CASE("functions are callable by name with values in order") {

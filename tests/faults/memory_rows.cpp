@@ -174,6 +174,42 @@ void close_swap(world& w) {
   w.swap = nullptr;
   close_pool(w);
 }
+// A step of two buffers that are not in memory at once, so that one goes and comes back.
+void open_placed(world& w) {
+  open_swap(w);
+  must(velo_plan_create(nullptr, &w.plan));
+  for (std::int64_t s = 0; s < 3; ++s) must(velo_plan_add_work(w.plan, 10 * s + 9, 1));
+  must(velo_plan_add(w.plan, 2, 28, object_bytes, nullptr));
+  must(velo_plan_add(w.plan, 12, 18, object_bytes, nullptr));
+  must(velo_plan_add_use(w.plan, 0, 25, VELO_ACCESS_READ));
+  velo_swap_options options = VELO_SWAP_OPTIONS_INIT;
+  options.budget = object_bytes;
+  options.least_bytes = 0;
+  must(velo_plan_solve_swaps(w.plan, &options));
+  must(velo_plan_place_swaps(w.plan, nullptr));
+}
+velo_status begin_step(world& w) {
+  return velo_swap_begin_step(w.swap, w.plan, nullptr, w.now);
+}
+void open_first_stage(world& w) {
+  open_placed(w);
+  must(begin_step(w));
+  must(velo_swap_begin_stage(w.swap, nullptr));
+}
+// A step of three stages; after a failure it can only be ended.
+velo_status run_step(world& w) {
+  velo_status status = begin_step(w);
+  for (int stage = 0; stage < 3 && status == VELO_OK; ++stage)
+    status = velo_swap_begin_stage(w.swap, nullptr);
+  velo_swap_end_step(w.swap);
+  return status;
+}
+void close_step(world& w) {
+  velo_swap_end_step(w.swap);
+  velo_plan_destroy(w.plan);
+  w.plan = nullptr;
+  close_swap(w);
+}
 
 }  // namespace
 
@@ -388,6 +424,16 @@ std::vector<entry> memory_rows() {
          return velo_swap_get_stats(w.swap, &stats);
        },
        close_swap},
+      {"velo_swap_begin_step", open_placed, begin_step, close_step},
+      {"velo_swap_begin_stage", open_placed, run_step, close_step},
+      {"velo_swap_get_buffer", open_first_stage,
+       [](world& w) {
+         void* memory = nullptr;
+         return velo_swap_get_buffer(w.swap, 0, &memory);
+       },
+       close_step},
+      {"velo_swap_end_step", open_first_stage, [](world& w) { return velo_swap_end_step(w.swap); },
+       close_step},
   };
 }
 

@@ -181,6 +181,14 @@ std::vector<entry> plan_rows() {
          return velo_plan_get_swap(w.plan, 0, &swap);
        },
        close_plan},
+      {"velo_plan_place_swaps", open_swaps,
+       [](world& w) { return velo_plan_place_swaps(w.plan, nullptr); }, close_plan},
+      {"velo_plan_get_stay", open_swaps,
+       [](world& w) {
+         velo_plan_stay stay = VELO_PLAN_STAY_INIT;
+         return velo_plan_get_stay(w.plan, 0, &stay);
+       },
+       close_plan},
   };
 }
 

@@ -460,6 +460,16 @@ struct velo_api {
                                      velo_timeline_memory* memory);
   velo_status (*timeline_get_path)(velo_timeline timeline, int64_t capacity,
                                    velo_path_step* steps, int64_t* count);
+
+  /* velo/plan.h */
+  velo_status (*plan_place_swaps)(velo_plan plan, const velo_plan_options* options);
+  velo_status (*plan_get_stay)(velo_plan plan, int64_t index, velo_plan_stay* stay);
+
+  /* velo/swap.h */
+  velo_status (*swap_begin_step)(velo_swap swap, velo_plan plan, void* memory, velo_stream stream);
+  velo_status (*swap_begin_stage)(velo_swap swap, int64_t* time);
+  velo_status (*swap_get_buffer)(velo_swap swap, int64_t buffer, void** memory);
+  velo_status (*swap_end_step)(velo_swap swap);
 };
 
 VELO_END_C

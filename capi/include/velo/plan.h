@@ -322,10 +322,11 @@ typedef struct velo_plan_swap {
   int64_t before; /* the time at which the buffer is used next */
   double begin;   /* seconds from the beginning of the planned step, stalls included */
   double end;
+  int64_t stay; /* the stay in memory that this begins (IN, MAKE) or ends (OUT, DROP) */
 } velo_plan_swap;
 
 #define VELO_PLAN_SWAP_INIT \
-  { sizeof(velo_plan_swap), 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_plan_swap), 0, 0, 0, 0, 0, 0, 0 }
 
 /* What planned swaps come to. */
 typedef struct velo_plan_swap_stats {
@@ -340,10 +341,16 @@ typedef struct velo_plan_swap_stats {
   double stall_seconds;   /* that the step waits for transfers */
   double bound_seconds; /* that any plan within the budget waits at least; 0 of the joint policy */
   double make_seconds;  /* of stall_seconds, in which dropped buffers are made again */
+  uint64_t stages;      /* of the step */
+  uint64_t stays;       /* of buffers in memory, between their transfers */
+  uint64_t
+      bytes_planned; /* that all stays need at their places; bytes_peak is the least there can be */
+  int32_t placed;    /* 1 = velo_plan_place_swaps has found the places */
+  uint32_t reserved; /* 0 */
 } velo_plan_swap_stats;
 
 #define VELO_PLAN_SWAP_STATS_INIT \
-  { sizeof(velo_plan_swap_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_plan_swap_stats), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /* Fills the caller's struct, at most stats->struct_size bytes of it.
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, STATE. */
@@ -354,6 +361,34 @@ VELO_API velo_status velo_plan_get_swap_stats(velo_plan plan, velo_plan_swap_sta
  * most swap->struct_size bytes.
  * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such index), STATE. */
 VELO_API velo_status velo_plan_get_swap(velo_plan plan, int64_t index, velo_plan_swap* swap);
+
+/* Finds a place in one arena for every stay of a buffer in memory, as the solved swaps have them: a
+ * buffer that comes back may come to another address. velo_swap_begin_step carries them out, in an arena
+ * of bytes_planned bytes (velo_plan_get_swap_stats), which are within the budget wherever places can be
+ * found that are. What velo_plan_solve has found stays. options: copied; may be NULL for all defaults.
+ * Thread class: per-handle. Errors: NULL (plan), HANDLE, STRUCT, ARGUMENT (seconds, threads), UNSUPPORTED
+ * (a field of newer headers; swaps that drop buffers), STATE (no swaps), MEMORY. */
+VELO_API velo_status velo_plan_place_swaps(velo_plan plan, const velo_plan_options* options);
+
+/* A stay of a buffer in memory. Its begin and end count the moments of the planned step at which memory
+ * is taken or freed: stays apart in moments may share addresses. */
+typedef struct velo_plan_stay {
+  uint32_t struct_size;
+  uint32_t reserved; /* 0 */
+  int64_t buffer;    /* its index */
+  int64_t begin;     /* first moment at which it is in memory */
+  int64_t end;       /* first moment after that at which it is not */
+  uint64_t bytes;    /* its size */
+  int64_t offset;    /* its address, from 0; -1 = none so far */
+} velo_plan_stay;
+
+#define VELO_PLAN_STAY_INIT \
+  { sizeof(velo_plan_stay), 0, 0, 0, 0, 0, 0 }
+
+/* A stay, by its place in the order of their beginnings. stay: receives it, at most stay->struct_size
+ * bytes.
+ * Thread class: per-handle. Errors: NULL, HANDLE, STRUCT, ARGUMENT (no such index), STATE. */
+VELO_API velo_status velo_plan_get_stay(velo_plan plan, int64_t index, velo_plan_stay* stay);
 
 VELO_END_C
 

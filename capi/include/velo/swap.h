@@ -19,6 +19,17 @@
  * goes back to the pool when the object is out, and comes from it again, elsewhere, for its return.
  * Memory that the caller gave stays the caller's; while the object is out it is his to use.
  *
+ * Planned steps. A swap carries out what a plan has decided (velo_plan_solve_swaps, velo_plan_place_swaps):
+ *
+ *   velo_swap_begin_step
+ *   for each stage of the plan: velo_swap_begin_stage, the stage's work on the stream
+ *   velo_swap_end_step
+ *
+ * All buffers of the plan live in one arena of the planned size. Transfers run beside the stages; a stage
+ * waits for what it uses, and a place for what has to leave it, so that contents are right however long
+ * transfers and stages take. velo_swap_get_buffer tells where a buffer is in a stage: it may come back to
+ * another address. A buffer has the plan's size, which a recording rounds up.
+ *
  * Files. The disk tier makes one file in each directory and gives it no name (or takes the name back
  * at once, where the file system knows no files without): it ends with the process, however that
  * ends. It is readable by its owner alone, and no symbolic link is followed. Files are written around
@@ -30,6 +41,7 @@
 #ifndef VELO_SWAP_H
 #define VELO_SWAP_H
 
+#include "velo/plan.h"
 #include "velo/pool.h"
 #include "velo/status.h"
 #include "velo/types.h"
@@ -205,12 +217,42 @@ VELO_API velo_status velo_swap_backward(velo_swap swap, int64_t layer, velo_stre
 VELO_API velo_status velo_swap_update(velo_swap swap, const uint64_t* objects, int64_t count,
                                       int64_t slices, velo_swap_update_fn update, void* user);
 
+/* Begins a step of a plan's placed swaps; the plan may change or end meanwhile. memory: bytes_planned bytes
+ * of the caller's, which nobody else may use until all work of the step is done; NULL = from the pool
+ * `memory` of the description, kept for the next step of that size on that stream, and until the swap
+ * ends. stream: where the stages run; it must outlive the step.
+ * Thread class: per-handle. Errors: NULL (swap, plan, stream), HANDLE, STATE (a step that has not ended;
+ * a plan whose swaps have no places; no memory, and no pool for it; called by work that computes), MEMORY,
+ * FOREIGN (the pool's pressure callback). */
+VELO_API velo_status velo_swap_begin_step(velo_swap swap, velo_plan plan, void* memory,
+                                          velo_stream stream);
+
+/* Begins the next stage: all work queued on the stream so far is of the stages before, all that follows is
+ * of this one, and begins when what it uses is in memory; on the inline stream the caller waits.
+ * Transfers that the plan has during this stage begin, each when its turn has come. time: receives the time
+ * of the plan at which the stage ends; may be NULL. After a failure the step can only be ended.
+ * Thread class: per-handle. Errors: NULL (swap), HANDLE (swap, stream), STATE (no step; no stage left; a
+ * failure before), FULL, MEMORY, IO (a transfer's failure, which names the buffer). */
+VELO_API velo_status velo_swap_begin_stage(velo_swap swap, int64_t* time);
+
+/* Where a buffer is that the stage uses, until the stage ends. What is used for reading alone must not be
+ * written: the tier may still have it. buffer: its index in the plan. memory: receives its first byte.
+ * Thread class: per-handle. Errors: NULL (swap, memory), HANDLE, ARGUMENT (a buffer that the stage does not
+ * use), STATE (no stage; a failure before). */
+VELO_API velo_status velo_swap_get_buffer(velo_swap swap, int64_t buffer, void** memory);
+
+/* Ends the step; its buffers are gone when the work queued on the stream is done. A step that has stages
+ * left, or had a failure, ends here: the call waits for its transfers.
+ * Thread class: per-handle. Errors: NULL (swap), HANDLE, STATE (no step; transfers to wait for, and a call
+ * from work that computes), FULL, MEMORY. */
+VELO_API velo_status velo_swap_end_step(velo_swap swap);
+
 /* Counters of a swap. Seconds are those in which the copies of a direction were under way; bytes over
  * seconds is what the tier gives. */
 typedef struct velo_swap_stats {
   uint32_t struct_size;
   velo_swap_engine engine; /* how files are read and written; COPY: there are none */
-  uint64_t objects;        /* their number */
+  uint64_t objects;        /* their number, and that of a step's buffers */
   uint64_t objects_out;    /* of these in the tier */
   uint64_t bytes_held;     /* of objects in the tier */
   uint64_t bytes_stored;   /* what they take there */

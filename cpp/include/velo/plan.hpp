@@ -48,11 +48,7 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
 
   // Finds an address for every buffer, searching for at most so many seconds on so many threads.
   outcome<> solve(double seconds = 10, uint64_t seed = 1, int32_t threads = 1) const {
-    velo_plan_options options = {};
-    options.struct_size = sizeof options;
-    options.threads = threads;
-    options.seconds = seconds;
-    options.seed = seed;
+    const velo_plan_options options = options_of(seconds, seed, threads);
     return detail::check(VELO_FN(plan_solve)(get(), &options));
   }
 
@@ -114,6 +110,19 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     return detail::finish<velo_plan_swap>(status, found);
   }
 
+  // Finds a place in one arena for every stay of a buffer between its transfers.
+  outcome<> place_swaps(double seconds = 10, uint64_t seed = 1, int32_t threads = 1) const {
+    const velo_plan_options options = options_of(seconds, seed, threads);
+    return detail::check(VELO_FN(plan_place_swaps)(get(), &options));
+  }
+  // A stay by its place in the order of their beginnings.
+  outcome<velo_plan_stay> stay(int64_t index) const {
+    velo_plan_stay found = {};
+    found.struct_size = sizeof found;
+    const velo_status status = VELO_FN(plan_get_stay)(get(), index, &found);
+    return detail::finish<velo_plan_stay>(status, found);
+  }
+
   // A step of a plan with a pool: between begin and end what is allocated is recorded or replayed.
   outcome<> begin(velo_plan_mode mode) const {
     return detail::check(VELO_FN(plan_begin)(get(), mode));
@@ -155,6 +164,16 @@ class plan : public detail::owner<velo_plan, detail::destroy_plan> {
     made.struct_size = sizeof made;
     const velo_status status = VELO_FN(plan_allocator)(get(), &made);
     return detail::finish<velo_allocator>(status, made);
+  }
+
+ private:
+  static velo_plan_options options_of(double seconds, uint64_t seed, int32_t threads) {
+    velo_plan_options options = {};
+    options.struct_size = sizeof options;
+    options.threads = threads;
+    options.seconds = seconds;
+    options.seed = seed;
+    return options;
   }
 };
 

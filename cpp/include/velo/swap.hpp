@@ -87,6 +87,24 @@ class swap_space : public detail::owner<velo_swap, detail::destroy_swap> {
     return detail::check(VELO_FN(swap_update)(get(), objects, count, slices, &call<F>, &function));
   }
 
+  // A step of a plan's placed swaps; memory: of the caller's, or from the swap's pool.
+  outcome<> begin_step(velo_plan plan, stream_ref stream, void* memory = nullptr) const {
+    return detail::check(VELO_FN(swap_begin_step)(get(), plan, memory, stream.get()));
+  }
+  // The next stage; gives the time of the plan at which it ends.
+  outcome<int64_t> begin_stage() const {
+    int64_t time = 0;
+    const velo_status status = VELO_FN(swap_begin_stage)(get(), &time);
+    return detail::finish<int64_t>(status, time);
+  }
+  // Where a buffer is that the stage uses.
+  outcome<void*> buffer(int64_t index) const {
+    void* memory = nullptr;
+    const velo_status status = VELO_FN(swap_get_buffer)(get(), index, &memory);
+    return detail::finish<void*>(status, memory);
+  }
+  outcome<> end_step() const { return detail::check(VELO_FN(swap_end_step)(get())); }
+
   // Counters.
   outcome<velo_swap_stats> stats() const {
     velo_swap_stats stats = {};

@@ -577,6 +577,10 @@ class velo_plan_swap(Sized):
     """A transfer of planned swaps."""
 
 
+class velo_plan_stay(Sized):
+    """A stay of a buffer in memory, between its transfers."""
+
+
 class velo_plan_swap_stats(Sized):
     """What planned swaps come to."""
 
@@ -1189,8 +1193,18 @@ velo_plan_swap._fields_ = [
     ("before", c_int64),
     ("begin", c_double),
     ("end", c_double),
+    ("stay", c_int64),
 ]
 velo_plan_swap._numbers_ = ("action",)
+velo_plan_stay._fields_ = [
+    ("struct_size", c_uint32),
+    ("reserved", c_uint32),
+    ("buffer", c_int64),
+    ("begin", c_int64),
+    ("end", c_int64),
+    ("bytes", c_uint64),
+    ("offset", c_int64),
+]
 velo_plan_swap_stats._fields_ = [
     ("struct_size", c_uint32),
     ("solved", c_int32),
@@ -1203,6 +1217,11 @@ velo_plan_swap_stats._fields_ = [
     ("stall_seconds", c_double),
     ("bound_seconds", c_double),
     ("make_seconds", c_double),
+    ("stages", c_uint64),
+    ("stays", c_uint64),
+    ("bytes_planned", c_uint64),
+    ("placed", c_int32),
+    ("reserved", c_uint32),
 ]
 velo_plan_use_info._fields_ = [
     ("struct_size", c_uint32),
@@ -2273,6 +2292,12 @@ FUNCTIONS = {
     "velo_collective_describe": (c_int32, velo_collective, c_char_p, c_uint64, POINTER(c_uint64)),
     "velo_timeline_get_memory": (c_int32, velo_timeline, c_int32, POINTER(velo_timeline_memory)),
     "velo_timeline_get_path": (c_int32, velo_timeline, c_int64, POINTER(velo_path_step), POINTER(c_int64)),
+    "velo_plan_place_swaps": (c_int32, velo_plan, POINTER(velo_plan_options)),
+    "velo_plan_get_stay": (c_int32, velo_plan, c_int64, POINTER(velo_plan_stay)),
+    "velo_swap_begin_step": (c_int32, velo_swap, velo_plan, c_void_p, velo_stream),
+    "velo_swap_begin_stage": (c_int32, velo_swap, POINTER(c_int64)),
+    "velo_swap_get_buffer": (c_int32, velo_swap, c_int64, POINTER(c_void_p)),
+    "velo_swap_end_step": (c_int32, velo_swap),
 }
 
 
