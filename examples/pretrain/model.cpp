@@ -226,7 +226,10 @@ void model::layer_forward(const pass& now, activations& of, std::size_t layer, k
   if (of.away == nullptr) return;
   // The copies of a layer go on while the next one computes. The last is needed at once.
   if (layer > 0) of.each_kept(layer - 1, [&](buffer& each) { of.away->settle(each); });
-  if (layer + 1 < depth_) of.each_kept(layer, [&](buffer& each) { of.away->out(each); });
+  if (layer + 1 == depth_) return;
+  const auto number = static_cast<std::int64_t>(layer);
+  of.each_kept(layer, [&](buffer& each) { of.away->add(each, number); });
+  of.away->out(number);
 }
 
 // Has what a layer's backward pass begins with back, and the same of the layer below on its way.

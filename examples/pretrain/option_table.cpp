@@ -84,6 +84,9 @@ void configuration::add_memory() {
       "where activations wait between their passes: off, host (other memory), disk");
   add("memory", "swap_optimizer", &y.swap_optimizer,
       "where the optimizer's state waits, which is updated in slices: off, host, disk");
+  add("memory", "plan", &y.plan,
+      "true: what the first step takes and gives back is recorded, and in later ones lies at the "
+      "addresses of a plan; the same bits");
   add("memory", "memory_trace", &y.memory_trace,
       "FILE.csv that receives what is allocated and freed until the third step ends, as "
       "velo replay reads it");

@@ -11,6 +11,8 @@ namespace {
 // What buffers of a rehearsal point to: tensors of no rows, which nobody reads.
 alignas(64) std::byte nothing[64];
 
+constexpr double seconds_of_search = 1;
+
 velo::pool make_pool() {
   velo_pool_desc desc = VELO_POOL_DESC_INIT;
   desc.kind = VELO_POOL_ORDINARY;
@@ -27,6 +29,7 @@ buffer::~buffer() {
 run_memory::run_memory(const memory_settings& asked) : pool_(make_pool()) {
   if (!asked.memory_snapshot.empty())
     snapshot_ = std::make_unique<memory_snapshot>(pool_, asked.memory_snapshot);
+  if (asked.plan) plan_ = velo::plan::create(0, pool_);
   if (asked.memory_trace.empty()) return;
   trace_ = std::make_unique<memory_trace>(asked.memory_trace);
   const velo_allocator pool = pool_.allocator();
@@ -54,7 +57,13 @@ buffer run_memory::ask(std::int64_t bytes, velo_purpose purpose, velo_lifetime l
   made.from_ = this;
   made.bytes_ = bytes;
   made.purpose_ = purpose;
-  made.data_ = rehearsing_ ? nothing : static_cast<std::byte*>(pool_.allocate(request));
+  if (rehearsing_) {
+    made.data_ = nothing;
+  } else {
+    const bool planned = plan_ && lifetime != VELO_LIFETIME_LONG;
+    made.data_ =
+        static_cast<std::byte*>(planned ? plan_.allocate(request) : pool_.allocate(request));
+  }
   if (trace_ && !rehearsing_) trace_->add("allocate", made.data_, bytes);
   return made;
 }
@@ -76,8 +85,20 @@ void run_memory::give(const buffer& owner) noexcept {
     rehearsed_[owner.number_].end = now_++;
   } else {
     if (trace_) trace_->add("free", owner.data_, owner.bytes_);
-    pool_.free(owner.data_, static_cast<std::uint64_t>(owner.bytes_));
+    const auto bytes = static_cast<std::uint64_t>(owner.bytes_);
+    plan_ ? plan_.free(owner.data_, bytes) : pool_.free(owner.data_, bytes);
   }
+}
+
+void run_memory::begin_step() {
+  if (plan_) plan_.begin(planned_ ? VELO_PLAN_REPLAY : VELO_PLAN_RECORD);
+}
+
+void run_memory::end_step() {
+  if (!plan_) return;
+  plan_.end();
+  if (!planned_) plan_.solve(seconds_of_search);
+  planned_ = true;
 }
 
 std::vector<std::string> run_memory::end_records() {

@@ -2,7 +2,8 @@
 // their owner ends.
 //
 // Weights, gradients and the optimizer's state stay; activations come and go at their lifetimes,
-// and a step in its steady state asks the system for nothing. In a rehearsal no memory is given
+// and a step in its steady state asks the system for nothing. With a plan, the first step's buffers
+// are recorded, and those of later steps lie at planned addresses. In a rehearsal no memory is given
 // out: buffers have sizes and lifetimes alone, which is how a run knows what a step will need
 // before the first one.
 #pragma once
@@ -98,6 +99,11 @@ class run_memory {
   std::vector<lifetime> end_rehearsal();
   bool rehearses() const { return rehearsing_; }
 
+  // From here to the end of the step what is taken is part of the plan, if there is one.
+  void begin_step();
+  void end_step();
+  const velo::plan& plan() const { return plan_; }  // empty: there is none
+
   // The snapshot is of what happens from now on until end_records; `text` says what follows.
   void begin_steps() {
     if (snapshot_) snapshot_->begin();
@@ -116,6 +122,8 @@ class run_memory {
 
   std::unique_ptr<memory_trace> trace_;  // or nullptr
   velo::pool pool_;
+  velo::plan plan_;                            // or empty
+  bool planned_ = false;                       // its addresses are known
   std::unique_ptr<memory_snapshot> snapshot_;  // or nullptr
   velo::adaptor observer_;                     // tells the trace of what the context allocates
   bool rehearsing_ = false;

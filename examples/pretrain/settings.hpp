@@ -57,6 +57,7 @@ struct memory_settings {
   std::int64_t memory_budget = 0;  // bytes; 0: none
   std::string swap_activations = "off", swap_optimizer = "off";
   std::string swap_dir;
+  bool plan = false;  // activations lie at the addresses of a memory plan
   std::string memory_trace, memory_snapshot;
 };
 

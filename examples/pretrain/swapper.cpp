@@ -31,6 +31,7 @@ velo::swap_space make_swap(const velo::context& context, const std::string& wher
   desc.tier = where == "disk" ? VELO_SWAP_DISK : VELO_SWAP_HOST;
   desc.directories = where == "disk" ? directory.c_str() : nullptr;
   desc.block = static_cast<std::uint64_t>(block);
+  desc.minimum = smallest;
   return told([&] { return velo::swap_space::create(context, desc); });
 }
 
@@ -62,7 +63,7 @@ std::int64_t swapper::update_bytes(std::int64_t count, std::int64_t bytes) const
   return 3 * count * up(std::min(slice, bytes), page) + page;
 }
 
-void swapper::out(buffer& which) {
+void swapper::add(buffer& which, std::int64_t layer) {
   if (!which || which.bytes_ < smallest) return;
   which.keeper_ = this;
   if (memory_.rehearses()) {
@@ -70,7 +71,17 @@ void swapper::out(buffer& which) {
     return;
   }
   which.object_ = swap_.add(which.data_, static_cast<std::uint64_t>(which.bytes_));
-  told([&] { swap_.out(which.object_, stream_); });
+  swap_.assign(which.object_, layer);
+}
+
+void swapper::out(std::int64_t layer) {
+  if (memory_.rehearses()) return;
+  told([&] { swap_.forward(layer, stream_); });
+}
+
+void swapper::out(buffer& which) {
+  add(which, 0);
+  out(0);
 }
 
 void swapper::settle(buffer& which) {

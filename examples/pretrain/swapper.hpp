@@ -1,7 +1,7 @@
 // Buffers whose contents wait in other memory or in files while nobody needs them.
 //
-// A buffer goes in four calls: `out` begins its copy, `settle` waits for that and gives its memory
-// back; `in` takes memory and begins the copy back, `wait` waits for that. Between a begin and its
+// A buffer goes in four calls: `out` begins its copy, or that of all buffers of a layer, `settle` waits for
+// that and gives its memory back; `in` takes memory and begins the copy back, `wait` waits for that. Between a begin and its
 // wait there is time for work: what is waited for all the same counts as stalled. In a rehearsal
 // nothing is copied, and memory comes and goes as it would.
 #pragma once
@@ -20,6 +20,8 @@ class swapper {
   swapper(const velo::context& context, run_memory& memory, const std::string& where,
           const std::string& directory);
 
+  void add(buffer& which, std::int64_t layer);  // to those that go with a layer
+  void out(std::int64_t layer);
   void out(buffer& which);
   void settle(buffer& which);
   void in(buffer& which);

@@ -376,6 +376,7 @@ class run {
     const std::string speed = report.speed();
     if (!speed.empty()) console_.say("speed  %s", speed.c_str());
     tell_memory();
+    tell_plan();
     tell_swap("activations", trainer_.swapped_activations());
     tell_swap("optimizer", trainer_.swapped_optimizer());
     if (!measure()) return false;
@@ -416,6 +417,19 @@ class run {
                  peak(VELO_PURPOSE_OPTIMIZER).c_str(),
                  trainer_.swapped_optimizer() ? " to load and save and none in steps" : "",
                  peak(VELO_PURPOSE_ACTIVATION).c_str(), peak(VELO_PURPOSE_WORKSPACE).c_str());
+    console_.say("       %s from the system, holes and all",
+                 told(static_cast<std::int64_t>(all.bytes_reserved_peak)).c_str());
+  }
+
+  void tell_plan() {
+    if (!memory_.plan()) return;
+    const velo_plan_stats found = memory_.plan().stats();
+    const velo_plan_step last = memory_.plan().step();
+    console_.say("plan   %s for a step's buffers, %s the least; %llu of %llu at their addresses",
+                 told(static_cast<std::int64_t>(found.height)).c_str(),
+                 told(static_cast<std::int64_t>(found.lower_bound)).c_str(),
+                 static_cast<unsigned long long>(last.matched),
+                 static_cast<unsigned long long>(last.allocations));
   }
 
   void tell_swap(const char* what, const swapper* of) {

@@ -200,7 +200,9 @@ std::optional<trainer::result> trainer::step() {
   late_->announce({steps_done_ + 1,
                    learning_rate(steps_done_, values_.optimizer.learning_rate, values_.schedule)});
   memory_.note("step " + std::to_string(steps_done_ + 1) + ": forward");
+  memory_.begin_step();
   pipelined();
+  memory_.end_step();
   ++steps_done_;
   settled_ = false;
   return told(late_->before());
@@ -223,7 +225,9 @@ trainer::result trainer::waited() {
   send_state_away();
   weights_.clear_gradients();
   memory_.note("step " + std::to_string(steps_done_ + 1) + ": forward");
+  memory_.begin_step();
   double loss = pipeline_ ? pipelined() : micro_batches();
+  memory_.end_step();
   if (exchange_) exchange_->finish();
   loss = rank_.sum(loss) / rank_.copies();
   memory_.note("optimizer");

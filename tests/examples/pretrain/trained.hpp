@@ -14,7 +14,9 @@ struct trained {
   std::string state;          // weights, masters and moments
   std::uint64_t activations;  // most bytes at a time
   double peak, promise;       // of all memory
+  double reserved;            // most bytes from the system
   double stored = 0;          // bytes that went out to be swapped
+  velo_plan_step last = {};   // of a memory plan, if there is one
 };
 
 inline pretrain::settings small_settings(const char* dtype) {
@@ -38,6 +40,8 @@ inline trained train(const pretrain::settings& s, std::int64_t steps = 3) {
   const velo_pool_stats now = one.memory().stats();
   result.activations = now.purpose_peak[VELO_PURPOSE_ACTIVATION];
   result.peak = static_cast<double>(now.bytes_peak);
+  result.reserved = static_cast<double>(now.bytes_reserved_peak);
+  if (one.memory().plan()) result.last = one.memory().plan().step();
   for (const swapper* each : {t.swapped_activations(), t.swapped_optimizer()})
     if (each != nullptr) result.stored += each->total().out;
   const checkpoint saved = t.state("{}");
