@@ -442,6 +442,7 @@ int run(int argc, char** argv) {
     if (set.wants("dispatch") || set.wants("combine"))
       add_rows(rows, dispatch_rows(5 * set.seconds), rank);
     if (set.wants("bucket order")) add_rows(rows, bucket_rows(), rank);
+    if (set.wants("subnormal")) add_rows(rows, subnormal_rows(), rank);
     if (set.wants("signature")) add_rows(rows, signature_rows(), rank);
   }
   sleep_through();

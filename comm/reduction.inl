@@ -6,6 +6,7 @@ template <class T>
 struct floats {  // float, bf16, f16
   using type = T;
   using vec = v::vec;
+  static constexpr bool is_float = true;
   static constexpr int width = v::width;
   VELO_INLINE vec load(const T* p) { return v::load(p); }
   VELO_INLINE vec load(const T* p, int n) { return v::load(p, n); }
@@ -25,6 +26,7 @@ struct floats {  // float, bf16, f16
 template <class T>
 struct plain {  // double and integers; integers wrap, so their sums are of unsigned words
   using type = T;
+  static constexpr bool is_float = static_cast<T>(0.5) != 0;
   static constexpr int bytes = v::width * 4;
   static constexpr int width = bytes / static_cast<int>(sizeof(T));
   typedef T vec __attribute__((vector_size(bytes)));
@@ -46,10 +48,7 @@ struct plain {  // double and integers; integers wrap, so their sums are of unsi
       *reinterpret_cast<anywhere*>(p) = a;
     }
   }
-  VELO_INLINE vec scaled(vec a, double by) {
-    if constexpr (static_cast<T>(0.5) != 0) return a * static_cast<T>(by);
-    return a;  // of integers it is 1
-  }
+  VELO_INLINE vec scaled(vec a, double by) { return a * static_cast<T>(by); }
   VELO_INLINE vec add(vec a, vec b) { return a + b; }
   VELO_INLINE vec divided(vec a, int by) { return a / static_cast<T>(by); }
   VELO_INLINE vec least(vec a, vec b) { return (b < a) | (b != b) ? b : a; }
@@ -59,29 +58,29 @@ struct plain {  // double and integers; integers wrap, so their sums are of unsi
 enum { sums, averages, minima, maxima };
 
 template <class In, int What>
-VELO_INLINE typename In::vec joined(typename In::vec a, typename In::vec b, double scale) {
+VELO_INLINE typename In::vec joined(typename In::vec a, typename In::vec b) {
   if (What == minima) return In::least(a, b);
   if (What == maxima) return In::largest(a, b);
-  return In::add(a, In::scaled(b, scale));
+  return In::add(a, b);
 }
 
-template <class In, class Out, int What, bool Bypass>
+// Scales: by another number than 1. Products and quotients of subnormal numbers cost some processors 100
+// cycles and more, sums of them nothing.
+template <class In, class Out, int What, bool Bypass, bool Scales>
 VELO_INLINE void reduce_vectors(const reduction_slice& s) {
   using T = typename In::type;
   using U = typename Out::type;
   constexpr int w = In::width;
   const auto of = [&](int rank) { return static_cast<const T*>(s.in[rank]); };
   U* out = static_cast<U*>(s.out);
-  const auto start = [&](typename In::vec a) {
-    return What == sums || What == averages ? In::scaled(a, s.scale) : a;
-  };
+  const auto taken = [&](typename In::vec a) { return Scales ? In::scaled(a, s.scale) : a; };
   const int shares = s.shares != 0 ? s.shares : s.ranks;
   const auto end = [&](typename In::vec a) {
     return What == averages ? In::divided(a, shares) : a;
   };
   const auto some = [&](int64_t i, int n) {
-    typename In::vec a = start(In::load(of(0) + i, n));
-    for (int r = 1; r < s.ranks; ++r) a = joined<In, What>(a, In::load(of(r) + i, n), s.scale);
+    typename In::vec a = taken(In::load(of(0) + i, n));
+    for (int r = 1; r < s.ranks; ++r) a = joined<In, What>(a, taken(In::load(of(r) + i, n)));
     Out::store(out + i, end(a), n);
   };
   int64_t i = 0;
@@ -92,10 +91,10 @@ VELO_INLINE void reduce_vectors(const reduction_slice& s) {
     for (int64_t k = 0; k < i; k += w) some(k, static_cast<int>(i - k < w ? i - k : w));
   }
   for (; i + 2 * w <= s.n; i += 2 * w) {
-    typename In::vec a = start(In::load(of(0) + i)), b = start(In::load(of(0) + i + w));
+    typename In::vec a = taken(In::load(of(0) + i)), b = taken(In::load(of(0) + i + w));
     for (int r = 1; r < s.ranks; ++r) {
-      a = joined<In, What>(a, In::load(of(r) + i), s.scale);
-      b = joined<In, What>(b, In::load(of(r) + i + w), s.scale);
+      a = joined<In, What>(a, taken(In::load(of(r) + i)));
+      b = joined<In, What>(b, taken(In::load(of(r) + i + w)));
     }
     Out::template put<Bypass>(out + i, end(a));
     Out::template put<Bypass>(out + i + w, end(b));
@@ -104,9 +103,17 @@ VELO_INLINE void reduce_vectors(const reduction_slice& s) {
   if (Bypass) v::fence();
 }
 
+template <class In, class Out, int What, bool Scales>
+VELO_INLINE void reduce_scaled(const reduction_slice& s) {
+  s.bypass ? reduce_vectors<In, Out, What, true, Scales>(s)
+           : reduce_vectors<In, Out, What, false, Scales>(s);
+}
+
 template <class In, class Out, int What>
 void reduce(const reduction_slice& s) {
-  s.bypass ? reduce_vectors<In, Out, What, true>(s) : reduce_vectors<In, Out, What, false>(s);
+  constexpr bool may_scale = (What == sums || What == averages) && In::is_float;
+  const bool scales = may_scale && s.scale != 1;
+  scales ? reduce_scaled<In, Out, What, may_scale>(s) : reduce_scaled<In, Out, What, false>(s);
 }
 
 // The average of integers: of their exact sum, towards zero.
@@ -121,12 +128,12 @@ void average_integers(const reduction_slice& s) {
   }
 }
 
-template <class In>
-void weighted_sum(const weighted_slice& s) {
+template <class In, bool Weighs>
+VELO_INLINE void weighted_vectors(const weighted_slice& s) {
   const auto some = [&](int64_t i, auto... n) {  // n: of a vector, where it is not all
     const auto of = [&](int k) {
-      return In::load(static_cast<const typename In::type*>(s.in[k]) + i, n...) *
-             v::set(s.weights[k]);
+      const auto a = In::load(static_cast<const typename In::type*>(s.in[k]) + i, n...);
+      return Weighs ? a * v::set(s.weights[k]) : a;
     };
     typename In::vec a = of(0);
     for (int k = 1; k < s.count; ++k) a = a + of(k);
@@ -135,6 +142,13 @@ void weighted_sum(const weighted_slice& s) {
   int64_t i = 0;
   for (; i + In::width <= s.n; i += In::width) some(i);
   if (i < s.n) some(i, static_cast<int>(s.n - i));
+}
+
+template <class In>
+void weighted_sum(const weighted_slice& s) {
+  bool weighs = false;
+  for (int k = 0; k < s.count; ++k) weighs |= s.weights[k] != 1;
+  weighs ? weighted_vectors<In, true>(s) : weighted_vectors<In, false>(s);
 }
 
 // Whole lines around the cache, what is beside them through it.

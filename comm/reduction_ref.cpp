@@ -47,11 +47,13 @@ template <class T, class U, combine What>
 void reduce(const reduction_slice& s) {
   using A = decltype(widened(T{}));
   constexpr bool adds = What == combine::sum || What == combine::average;
-  const A scale = adds ? static_cast<A>(s.scale) : A{1};
+  const bool scales = adds && s.scale != 1;
+  const A scale = static_cast<A>(s.scale);
   const A shares = static_cast<A>(s.shares != 0 ? s.shares : s.ranks);
   for (int64_t i = 0; i < s.n; ++i) {
     const auto from = [&](int rank) {
-      return widened(static_cast<const T*>(s.in[rank])[i]) * scale;
+      const A x = widened(static_cast<const T*>(s.in[rank])[i]);
+      return scales ? x * scale : x;
     };
     A sum = from(0);
     for (int r = 1; r < s.ranks; ++r) sum = joined(What, sum, from(r));
@@ -86,7 +88,8 @@ template <class T>
 void weighted_sum(const weighted_slice& s) {
   for (int64_t i = 0; i < s.n; ++i) {
     const auto of = [&](int k) {
-      return to_float(static_cast<const T*>(s.in[k])[i]) * s.weights[k];
+      const float x = to_float(static_cast<const T*>(s.in[k])[i]);
+      return s.weights[k] != 1 ? x * s.weights[k] : x;
     };
     float sum = of(0);
     for (int k = 1; k < s.count; ++k) sum += of(k);

@@ -21,6 +21,9 @@ std::vector<result> overlap_rows(MPI_Op bf16_sum);
 // What is exposed of gradient buckets in the order learned, beside the best order; two threads.
 std::vector<result> bucket_rows();
 
+// Sums and averages of subnormal numbers, beside those of normal ones; two threads.
+std::vector<result> subnormal_rows();
+
 // The cost of a call's signature.
 std::vector<result> signature_rows();
 
