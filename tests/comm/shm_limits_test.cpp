@@ -204,7 +204,7 @@ TEST_CASE("groups need nothing of a /dev/shm that is full") {
     });
   for (const ending& one : ranks.wait()) {
     if (one.value == -1) {
-      WARN("no namespace of our own: not tested");
+      WARN("not tested: no namespace of our own");
       continue;
     }
     CHECK(one.value == 0);
@@ -214,7 +214,7 @@ TEST_CASE("groups need nothing of a /dev/shm that is full") {
 
 TEST_CASE("another user can neither come to a group nor read of it") {
   if (geteuid() != 0) {
-    WARN("only root can become another user: not tested");
+    WARN("not tested: only root can become another user");
     return;
   }
   const std::string name = processes::name();

@@ -11,5 +11,5 @@ def need(name):
             raise ImportError(f"No module named '{name}'")
         return module
     except ImportError as missing:
-        print(f"host not checked: {missing} (tests/hosts/environments.sh makes the environments)")
+        print(f"not tested: {missing} (tests/hosts/environments.sh makes the environments)")
         sys.exit(1 if os.environ.get("CI") == "true" else 77)

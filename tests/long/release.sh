@@ -11,7 +11,7 @@ mkdir -p "$tree"
 (cd "$source" && git ls-files -co --exclude-standard -z | tar --null --ignore-failed-read -cf - -T -) | tar -xf - -C "$tree"
 cd "$tree"
 release=$(python3 -c 'import json; print(json.load(open("abi/spec/ops.json"))["release"])')
-[ ! -e "abi/$release" ] || { echo "$release has shipped: there is nothing to rehearse before the next"; exit 77; }
+[ ! -e "abi/$release" ] || { echo "not tested: $release has shipped, there is nothing to rehearse before the next"; exit 77; }
 git init -q
 git config user.name rehearsal
 git config user.email rehearsal@localhost

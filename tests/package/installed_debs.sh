@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The Debian packages really installed, by apt, in a throw-away copy of this system: an overlay over / in a mount namespace of its own.
-# Exit code 77 where that is not allowed.
+# Exit code 77 where that is not allowed; packages_test.py says so.
 #
 #   installed_debs.sh FOLDER SOURCE   FOLDER has the packages, SOURCE the consumer and the examples to build against them
 set -eu
@@ -9,7 +9,7 @@ folder=$1 source=$2
 if [ -z "${3:-}" ]; then
   top=$(mktemp -d)
   trap 'rmdir "$top"' EXIT # what was mounted there is gone with the namespace
-  unshare --mount --propagation private true || exit 77
+  unshare --mount --propagation private true || exit 77 # not tested: said there
   unshare --mount --propagation private "$0" "$folder" "$source" "$top"
   exit
 fi
@@ -19,9 +19,9 @@ fail() {
   exit 1
 }
 
-mount -t tmpfs tmpfs "$top" || exit 77
+mount -t tmpfs tmpfs "$top" || exit 77 # not tested: said there
 mkdir "$top/upper" "$top/work" "$top/root"
-mount -t overlay overlay -o "lowerdir=/,upperdir=$top/upper,workdir=$top/work" "$top/root" || exit 77
+mount -t overlay overlay -o "lowerdir=/,upperdir=$top/upper,workdir=$top/work" "$top/root" || exit 77 # not tested: said there
 for place in proc dev; do mount --rbind "/$place" "$top/root/$place"; done
 mkdir -p "$top/root/debs"
 cp "$folder"/*.deb "$top/root/debs"

@@ -5,5 +5,5 @@ import sys
 try:
     import torch  # noqa: F401  (re-exported)
 except ImportError as missing:
-    print(f"parity with torch not checked: {missing} (Debian: apt-get install python3-torch)")
+    print(f"not tested: parity with torch: {missing} (Debian: apt-get install python3-torch)")
     sys.exit(1 if os.environ.get("CI") == "true" else 77)

@@ -8,7 +8,8 @@ Rules: includes (who may include whom), external (which file may know which fore
 generated lines in the tree), openings (every source opens with a comment that says what it holds), names (no utils,
 helpers, common; nothing left to do), isas (operators' headers name no instruction set), snippets (code in README.md is cut from
 compiled examples), operators (README.md has them all), versions (CMakeLists.txt alone states the release), releases (each that has
-shipped is frozen in abi/, and no other), outputs (files are written in one way), places (tests and benches that run at the same time do not share a name or a file).
+shipped is frozen in abi/, and no other), outputs (files are written in one way), places (tests and benches that run at the
+same time do not share a name or a file), skips (a test that leaves something out says so, for .ci/not_tested).
 """
 import json
 import os
@@ -252,6 +253,17 @@ def rule_outputs(root):
                 yield f"{path}:{number}: files are written by new_file.hpp alone: {line.strip()[:60]}"
 
 
+def rule_skips(root):
+    for path in committed(root):
+        if not path.startswith("tests/") or path.startswith("tests/tree/") or not re.search(r"\.(sh|py|cpp|hpp)$", path):
+            continue
+        lines = lines_of(root, path)
+        for number, line in enumerate(lines, 1):
+            leaves = re.search(r"\bexit 77\b|sys\.exit\(.*\b77\)|\bWARN\(|skipTest\(", line)
+            if leaves and "not tested: " not in "".join(lines[max(0, number - 3):number + 1]):
+                yield f"{path}:{number}: a skip without a line \"not tested: ..\""
+
+
 RULES = {name[5:]: rule for name, rule in globals().items() if name.startswith("rule_")}
 
 # One violation of every rule: the rule that has to find it, then paths and contents.
@@ -296,6 +308,8 @@ PLANTED = [
     ("places", "tests/comm/a.cpp", '// a\ndesc.name = "ours";\n'),
     ("places", "bench/a.cpp", '// a\nauto file = open("/dev/shm/ours", O_CREAT);\n'),
     ("places", "tests/hosts/a.py", '"""a"""\nos.environ.update(MASTER_PORT="29500")\n'),
+    ("skips", "tests/a.sh", "#!/bin/sh\n# a\nexit 77\n"),
+    ("skips", "tests/a.cpp", '// a\nWARN("no right");\n'),
     ("versions", "CHANGELOG.md", "# Changes\n## 1.1\n", "CMakeLists.txt", "# a\nproject(velo VERSION 1.2.3)\n"),
 ]
 

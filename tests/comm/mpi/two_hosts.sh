@@ -13,7 +13,7 @@ clean() {
 }
 trap clean EXIT
 if ! { ip netns add $a && ip netns add $b && ip -n $a link add link0 type veth peer name link0 netns $b; } 2>"$work/why"; then
-  echo "two hosts not checked: $(cat "$work/why")"
+  echo "not tested: two hosts: $(cat "$work/why")"
   exit 77
 fi
 for host in $a $b; do

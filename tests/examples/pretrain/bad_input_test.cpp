@@ -127,7 +127,7 @@ TEST_CASE("a full disk leaves the previous checkpoint") {
   const std::string disk = w / "disk";
   ::mkdir(disk.c_str(), 0700);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=768k") != 0) {
-    WARN("no right to mount: the full disk was tried only as a size limit");
+    WARN("not tested: a full disk, but as a size limit: no right to mount");
     return;
   }
   // The state of this model takes about 400 KiB: one fits, the second beside it does not.

@@ -102,7 +102,7 @@ TEST_CASE(
   const std::string disk = w / "disk";
   ::mkdir(disk.c_str(), 0700);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) {
-    WARN("no right to mount: the full disk was not tried");
+    WARN("not tested: a full disk: no right to mount");
     return;
   }
   REQUIRE(run(w, disk + "/s.svg").code == 0);

@@ -80,7 +80,7 @@ TEST_CASE("whoever started a run, anybody goes on with it") {
     begins.push_back({"mpirun", 2, {}, by::mpirun});
     resumes.push_back({"mpirun", 4, {}, by::mpirun});
   } else {
-    WARN("no mpirun: not tested");
+    WARN("not tested: no mpirun");
   }
   int job = 0;
   const auto id = [&] { return w.path + std::to_string(++job); };
@@ -160,7 +160,7 @@ TEST_CASE("a rank that waits for others says who is missing, and ends at the fir
 
 TEST_CASE("an interrupt of mpirun saves") {
   if (!has_mpirun()) {
-    WARN("no mpirun: not tested");
+    WARN("not tested: no mpirun");
     return;
   }
   for (const int signal : {SIGINT, SIGTERM}) {

@@ -159,7 +159,7 @@ TEST_CASE("a place that cannot hold what is swapped is refused in a sentence") {
   const std::string disk = t / "disk";
   ::mkdir(disk.c_str(), 0700);
   if (::mount("none", disk.c_str(), "tmpfs", 0, "size=64k") != 0) {
-    WARN("no right to mount: the full disk was not tried");
+    WARN("not tested: a full disk: no right to mount");
     return;
   }
   for (const char* what : {"--swap_activations", "--swap_optimizer"})

@@ -21,7 +21,7 @@ from framework import need  # noqa: E402
 
 torch = need("torch")
 if tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < (2, 9):
-    print(f"the fifth adapter needs torch 2.9, here is {torch.__version__}")
+    print(f"not tested: the fifth adapter needs torch 2.9, here is {torch.__version__}")
     sys.exit(77)
 
 VELO, ADAPTERS = ctypes.CDLL(os.environ["VELO_LIBRARY"]), ctypes.CDLL(os.environ["VELO_ADAPTERS"])
