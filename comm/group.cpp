@@ -168,11 +168,33 @@ void group::carry_out_again(const ticket& place, planned_operation& plan, transp
   carry_out(place, plan.what, link, own);
 }
 
+void group::admit(const operation& what) const {
+  if (what.messages.empty() || own_messages::has_others(what, rank())) link_->admit(what);
+}
+
 void group::carry_out(const ticket& place, const operation& what, transport& link,
                       core::execution& state) {
+  if (own_messages::has(what, rank())) return carry_own(what, link, state);
   link.run(what, state);
   if (set_.verifies && size() > 1 && leaves_the_same(what.terms.kind))
     verify(place, what, link, state);
+}
+
+// The messages of this rank to itself, which wait for nobody, then those of others.
+void group::carry_own(const operation& what, transport& link, core::execution& state) {
+  raise_if_ended();
+  try {
+    own_.run(what, rank());
+  } catch (const fault& why) {
+    link.fail(why);
+    why.raise();
+  }
+  if (!own_messages::has_others(what, rank()) && what.awaited != awaited::all) return;
+  operation others = what;
+  const auto is_own = [this](const message& one) { return one.peer == rank(); };
+  others.messages.erase(std::remove_if(others.messages.begin(), others.messages.end(), is_own),
+                        others.messages.end());
+  link.run(others, state);
 }
 
 // Those are right that most are like, of equal numbers those of the lowest rank.
@@ -317,10 +339,11 @@ void group::finish(const ticket& place, ending how) noexcept {
   if (awaiting_ > 0) moved_.notify_all();
 }
 
-// That this rank does not take part in an operation, unless the group has ended anyway. A rank alone
-// has nobody to tell, and goes on.
+// That this rank does not take part in an operation, unless the group has ended anyway. A rank alone, or
+// with messages to itself alone, has nobody to tell, and goes on.
 void group::tell_peers(const operation& what, const char* cause) noexcept {
-  if (size() == 1) return;
+  const bool is_own = !what.messages.empty() && !own_messages::has_others(what, rank());
+  if (size() == 1 || is_own) return;
   fault why;
   why.kind = fault::how::dropped;
   why.terms = what.terms;

@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "comm/history.hpp"
+#include "comm/measured_times.hpp"
+#include "comm/own_messages.hpp"
 #include "comm/transport/transport.hpp"
 #include "core/handle_kinds.hpp"
 #include "core/inside.hpp"
@@ -48,7 +50,7 @@ class group {
   std::int64_t timeout_ns() const noexcept { return set_.timeout_ns; }
 
   // Throws UNSUPPORTED: an operation that the transport cannot carry out.
-  void admit(const operation& what) const { link_->admit(what); }
+  void admit(const operation& what) const;
   // Throws PEER when the group has ended, and what the stream throws. start: of an operation that was
   // admitted, which is called again and again (planned.hpp).
   void submit(core::stream& on, const operation& what);
@@ -95,9 +97,15 @@ class group {
   std::string describe() const;  // JSON
   std::string history() const;   // JSON
 
+  // Measures what collectives take; all ranks call it. And as JSON which way an operation takes that has
+  // been admitted, and the time by that measurement.
+  void measure(core::stream& on);
+  std::string explain(const operation& what) const;
+
  private:
   struct call;
   struct repeated_call;
+  struct measuring;
 
   struct scratch_reset {
     ~scratch_reset() { scratch.reset(); }
@@ -111,6 +119,9 @@ class group {
                  core::execution& state);
   void carry_out_again(const ticket& place, planned_operation& what, transport& link,
                        core::execution& state);
+  void carry_own(const operation& what, transport& link, core::execution& state);
+  void count_another();
+  void keep(const measured_times& all);
   void verify(const ticket& place, const operation& what, transport& link, core::execution& state);
   ticket number(const operation& what);  // of a call that no stream carries
   void make_room();                      // with the lock, as the next two
@@ -124,7 +135,8 @@ class group {
   core::context& owner_;
   const std::unique_ptr<transport> link_;
   const group_settings set_;
-  core::arena scratch_;  // of whoever is served
+  core::arena scratch_;  // of whoever is served, as is
+  own_messages own_;
 
   mutable std::mutex lock_;  // guards what follows
   std::condition_variable moved_;
@@ -134,6 +146,8 @@ class group {
   std::vector<std::uint64_t> early_;         // beyond it, those that did; has room for all
   std::vector<const core::stream*> queues_;  // of each call that is queued or under way there
   comm::history past_;
+  measured_times measured_;
+  bool is_measured_ = false;
 };
 
 template <class Queue>

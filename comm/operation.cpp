@@ -90,7 +90,7 @@ std::uint64_t hash_of(const std::vector<part>& parts) noexcept {
 std::string terms::text() const {
   if (kind == collective::all_to_all && root != 0) return text_of_step(*this);
   std::string all = name_of(kind);
-  if (kind == collective::barrier) return all;
+  if (kind == collective::barrier) return counts == of_measure ? "measurement" : all;
   if (kind == collective::exchange) return all + " of " + std::to_string(count) + " messages";
   if (kind == collective::create_part || kind == collective::shrink)
     return all + " of " + std::to_string(count) + " ranks";

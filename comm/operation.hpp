@@ -51,6 +51,7 @@ struct terms {
   std::int64_t count = 0;    // elements
   double scale = 0;          // of a reduction
   std::uint64_t counts = 0;  // of each rank, hashed, where they differ; of a step: rows.cpp
+  static constexpr std::uint64_t of_measure = 2;  // of the barrier that begins a measurement
 
   std::uint64_t signature() const noexcept;                 // never 0
   std::string text() const;                                 // "all_reduce of 1024 float32, sum"

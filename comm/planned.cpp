@@ -16,6 +16,10 @@ void planned::start(core::stream& on) const {
   core::use<group>(home_, "group").start(on, all_);
 }
 
+std::string planned::explain() const {
+  return core::resolve<group>(home_, "group").explain(all_->what);
+}
+
 std::string planned::describe() const {
   const operation& what = all_->what;
   std::string all = "{\"operation\":";

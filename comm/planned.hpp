@@ -40,6 +40,7 @@ class planned {
   // Throws as group::submit does; HANDLE once the group is destroyed.
   void start(core::stream& on) const;
   std::string describe() const;  // JSON
+  std::string explain() const;   // JSON; throws HANDLE once the group is destroyed
 
  private:
   const velo_group home_;  // which may go before this

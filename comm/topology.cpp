@@ -74,8 +74,6 @@ topology::topology(const velo_topology_desc& desc) {
     fail(VELO_ERR_ARGUMENT, "desc.tp_y", "0 where tp_x is 0", number(desc.tp_y));
   if (desc.tp_y != 0) require_divisor("tp_y", desc.tp_y, tp, "tp");
 
-  buffers_ = buffer_sizes(desc);
-
   add_dense();
   add_experts();
   if (desc.instances > 1) add_instances(desc.instances);
@@ -197,11 +195,9 @@ void topology::fill(velo_topology_info& info) const {
 void topology::fill(const family& of, velo_topology_family& info) const {
   info.groups = of.groups();
   info.size = of.size();
-  info.buffer = buffers_.of(of.key);
   info.twin_of = nullptr;
   for (const family& one : families_)
     if (!of.twin_of.empty() && one.name == of.twin_of) info.twin_of = one.name.c_str();
-  info.key = *of.key == 0 ? nullptr : of.key;
 }
 
 }  // namespace velo::comm

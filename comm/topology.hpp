@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "comm/topology_axes.hpp"
-#include "comm/topology_buffers.hpp"
 #include "comm/topology_family.hpp"
 #include "core/handle_kinds.hpp"
 #include "velo/topology.h"
@@ -43,11 +42,11 @@ class topology {
  private:
   void lay_out(const velo_topology_desc& desc);
   void require_one_pipeline(const velo_topology_desc& desc) const;
-  family& add(std::string name, family made, const char* key = "");
+  family& add(std::string name, family made);
   // A part of the groups of a layout's axes; see family::inner and family::length.
   void add_part(std::string name, const layout& of, const std::vector<std::string_view>& axes,
-                std::int64_t inner, std::int64_t length, const char* key = "");
-  void add_twin(const char* name, const char* of, const char* key = "");
+                std::int64_t inner, std::int64_t length);
+  void add_twin(const char* name, const char* of);
   void add_dense();
   void add_experts();
   void add_instances(std::int64_t count);
@@ -60,7 +59,6 @@ class topology {
 
   layout dense_, experts_;
   std::vector<family> families_;
-  buffer_sizes buffers_;
 };
 
 }  // namespace velo::comm

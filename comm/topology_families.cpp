@@ -1,5 +1,4 @@
-// The list of families: names, axes, parts. Names are Megatron-LM's tokens; keys are the names that
-// MindSpeed's settings have for them.
+// The list of families: names, axes, parts. Names are Megatron-LM's tokens.
 #include <algorithm>
 #include <utility>
 
@@ -7,38 +6,37 @@
 
 namespace velo::comm {
 
-family& topology::add(std::string name, family made, const char* key) {
+family& topology::add(std::string name, family made) {
   made.name = std::move(name);
-  made.key = key;
   families_.push_back(std::move(made));
   return families_.back();
 }
 
 void topology::add_part(std::string name, const layout& of,
                         const std::vector<std::string_view>& axes, std::int64_t inner,
-                        std::int64_t length, const char* key) {
-  family& added = add(std::move(name), of.over(axes), key);
+                        std::int64_t length) {
+  family& added = add(std::move(name), of.over(axes));
   added.inner = inner;
   added.length = length;
 }
 
-void topology::add_twin(const char* name, const char* of, const char* key) {
+void topology::add_twin(const char* name, const char* of) {
   const auto first = std::find_if(families_.begin(), families_.end(),
                                   [&](const family& one) { return one.name == of; });
   if (first == families_.end()) return;
-  add(name, family(*first), key).twin_of = of;
+  add(name, family(*first)).twin_of = of;
 }
 
 void topology::add_dense() {
-  add("tp", dense_.over({"tp"}), "tp");
-  add("pp", dense_.over({"pp"}), "pp");
-  add("dp", dense_.over({"dp"}), "dp");
-  add("cp", dense_.over({"cp"}), "cp");
-  add("dp-cp", dense_.over({"dp", "cp"}), "dp_cp");
-  add("tp-cp", dense_.over({"tp", "cp"}), "tp_cp");
-  add("tp-dp", dense_.over({"tp", "dp"}), "tp_dp");
-  add("tp-dp-cp", dense_.over({"tp", "dp", "cp"}), "tp_dp_cp");
-  add("mp", dense_.over({"tp", "pp"}), "mp");
+  add("tp", dense_.over({"tp"}));
+  add("pp", dense_.over({"pp"}));
+  add("dp", dense_.over({"dp"}));
+  add("cp", dense_.over({"cp"}));
+  add("dp-cp", dense_.over({"dp", "cp"}));
+  add("tp-cp", dense_.over({"tp", "cp"}));
+  add("tp-dp", dense_.over({"tp", "dp"}));
+  add("tp-dp-cp", dense_.over({"tp", "dp", "cp"}));
+  add("mp", dense_.over({"tp", "pp"}));
   if (dense_.of("gtp").size > 1) add("gtp", dense_.over({"gtp"}));
 
   // Of a pipeline the first and the last stage; the first alone.
@@ -48,7 +46,7 @@ void topology::add_dense() {
   stages.step = std::max<std::int64_t>(stages.extent - 1, 1);
   ends.members = {};
   ends.members.add(stages);
-  add("embedding", ends, "embd");
+  add("embedding", ends);
   stages.size = 1;
   stages.step = stages.extent;
   ends.members = {};
@@ -57,11 +55,11 @@ void topology::add_dense() {
 }
 
 void topology::add_experts() {
-  add("ep", experts_.over({"ep"}), "exp");
+  add("ep", experts_.over({"ep"}));
   add("etp", experts_.over({"etp"}));
-  add("tp-ep", experts_.over({"etp", "ep"}), "tp_exp");
-  add("tp-ep-pp", experts_.over({"etp", "ep", "pp"}), "mp_exp");
-  add("edp", experts_.over({"edp"}), "dp_modulo_exp");
+  add("tp-ep", experts_.over({"etp", "ep"}));
+  add("tp-ep-pp", experts_.over({"etp", "ep", "pp"}));
+  add("edp", experts_.over({"edp"}));
   if (experts_.of("egtp").size > 1) add("egtp", experts_.over({"egtp"}));
 }
 
@@ -99,18 +97,18 @@ void topology::add_hybrid() {
 void topology::add_context_parts(std::int64_t ulysses, std::int64_t window) {
   const std::int64_t ring = dense_.of("cp").size / ulysses;
   if (ulysses > 1) {
-    add_part("cp-ulysses", dense_, {"cp"}, 1, ulysses, "cp_ulysses");
-    add_part("cp-ring", dense_, {"cp"}, ulysses, ring, "cp_ring");
+    add_part("cp-ulysses", dense_, {"cp"}, 1, ulysses);
+    add_part("cp-ring", dense_, {"cp"}, ulysses, ring);
   }
-  if (window > 1) add_part("cp-ring-intra", dense_, {"cp"}, ulysses, window, "cp_ring_intra");
+  if (window > 1) add_part("cp-ring-intra", dense_, {"cp"}, ulysses, window);
 }
 
 void topology::add_tensor_parts(std::int64_t x, std::int64_t y) {
   const std::int64_t tp = dense_.of("tp").size;
-  add_part("nd1-dim1", dense_, {"tp"}, 1, x, "nd1_dim1");
-  add_part("nd1-dim2", dense_, {"tp"}, x, tp / x, "nd1_dim2");
-  add_part("nd2-dim1", dense_, {"tp"}, 1, y, "nd2_dim1");
-  add_part("nd2-dim2", dense_, {"tp"}, y, tp / y, "nd2_dim2");
+  add_part("nd1-dim1", dense_, {"tp"}, 1, x);
+  add_part("nd1-dim2", dense_, {"tp"}, x, tp / x);
+  add_part("nd2-dim1", dense_, {"tp"}, 1, y);
+  add_part("nd2-dim2", dense_, {"tp"}, y, tp / y);
   const layout in_two = dense_.split("tp", x, "x", "y");
   add("tp-x-cp", in_two.over({"x", "cp"}));
   add("tp-y-cp", in_two.over({"y", "cp"}));
@@ -118,11 +116,11 @@ void topology::add_tensor_parts(std::int64_t x, std::int64_t y) {
 
 void topology::add_twins() {
   add_twin("dp-cp-overlap", "dp-cp");
-  add_twin("cp-overlap", "cp", "cp2");
-  add_twin("pp-new-stream", "pp", "pp_new_stream");
-  add_twin("cp-ring-intra-overlap", "cp-ring-intra", "cp_ring_intra_overlap");
-  add_twin("nd1-dim1-overlap", "nd1-dim1", "ag_x_sd_rcv_overlap");
-  add_twin("nd1-dim2-overlap", "nd1-dim2", "ag_y_sd_rcv_overlap");
+  add_twin("cp-overlap", "cp");
+  add_twin("pp-new-stream", "pp");
+  add_twin("cp-ring-intra-overlap", "cp-ring-intra");
+  add_twin("nd1-dim1-overlap", "nd1-dim1");
+  add_twin("nd1-dim2-overlap", "nd1-dim2");
   add_twin("tp-y-cp-overlap", "tp-y-cp");
 }
 

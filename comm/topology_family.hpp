@@ -49,7 +49,6 @@ struct membership {
 
 struct family {
   std::string name;
-  const char* key = "";      // what settings call it (comm/topology_buffers.hpp); "": none does
   std::string twin_of = "";  // the family with the same groups, whose second communicator this is
 
   digits members;           // inside a whole group

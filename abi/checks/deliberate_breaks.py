@@ -99,6 +99,10 @@ BREAKS = {
     "a key of a fault renamed": [("comm/group.cpp", '{\\"what\\":', '{\\"why\\":')],
     "a key of a history renamed": [("comm/history.cpp", ',\\"begun_ns\\":', ',\\"begun\\":')],
     "a key of a planned collective renamed": [("comm/planned.cpp", ',\\"started\\":', ',\\"starts\\":')],
+    "a key of an explained collective renamed": [("comm/explain.cpp", ',\\"step_bytes\\":', ',\\"step_size\\":')],
+    "a late rank that the host names is not told": [
+        ("comm/transport/host/engine.cpp", "if (peer != rank && late_[", "if (peer == rank && late_[")],
+    "a message to itself is lost": [("comm/own_messages.cpp", "if (one.borrows) continue;", "continue;")],
     "a key of a tuning renamed": [("sched/tune/write.cpp", '"step_seconds"', '"seconds"')],
     "a column of a tuning renamed": [("sched/tune/write.cpp", 'code,reason', 'reason,text')],
     "a key of planned swaps renamed": [("memory/swap_plan.cpp", ',\\"bytes_peak\\":', ',\\"peak\\":')],

@@ -99,6 +99,10 @@ static void alone(velo_stream stream, velo_context context) {
     in[0] = 1;
     WORKS(velo_collective_start(stream, copy));
     EXPECT(out[0] == 1 && out[3] == 4);
+    WORKS(velo_group_measure(stream, group));
+    WORKS(velo_collective_explain(copy, text, sizeof text, NULL));
+    EXPECT(strstr(text, "\"name\":\"copy\",\"chosen\":true") != NULL);
+    EXPECT(strstr(text, "\"steps\":0") != NULL && strstr(text, "\"predicted_ns\":null") == NULL);
     WORKS(velo_collective_describe(copy, text, sizeof text, NULL));
     EXPECT(strstr(text, "all_gather of 4 int32") != NULL && strstr(text, "\"started\":2") != NULL);
     velo_collective_destroy(copy);
@@ -212,7 +216,10 @@ static void two_ranks(velo_stream stream, velo_context context) {
   WORKS(velo_group_exchange(stream, groups[0], forth, 2));
   WORKS(velo_stream_synchronize(queue));
   EXPECT(sums[0] == 4 && high[0] == 5 && high[1] == -7);
-  EXPECT(velo_group_send(stream, groups[0], 0, &first) == VELO_ERR_ARGUMENT);
+  WORKS(velo_group_send(stream, groups[0], 0, &second)); /* to itself */
+  WORKS(velo_group_receive(stream, groups[0], 0, &sum));
+  EXPECT(sums[0] == 5 && sums[1] == -7);
+  EXPECT(velo_group_send(stream, groups[0], 2, &first) == VELO_ERR_ARGUMENT);
   WORKS(velo_group_abort(groups[1]));
   EXPECT(velo_group_barrier(stream, groups[0]) == VELO_ERR_PEER);
   velo_group_destroy(groups[0]);
@@ -257,6 +264,14 @@ static int64_t gather_alone(void* user, const velo_host_call* call, const void* 
   return bytes;
 }
 
+/* Rank 1 has not come. */
+static int64_t miss(void* user, const velo_host_call* call, const void* in, void* out,
+                    int64_t bytes) {
+  (void)user, (void)in, (void)out, (void)bytes;
+  call->late[1] = 1;
+  return -1;
+}
+
 static int64_t decline(void* user, const velo_host_call* call, velo_reduce_op op,
                        const velo_dtype* dtype, const void* in, void* out, int64_t count) {
   (void)call, (void)in, (void)out;
@@ -295,6 +310,14 @@ static void over_a_host(velo_stream stream, velo_context context) {
   EXPECT(values[0] == 3 && values[1] == -4 && calls == 102);
   velo_group_destroy(group);
   EXPECT(calls == 10102);
+  {
+    velo_error_info why = VELO_ERROR_INFO_INIT;
+    desc.size = 2;
+    table.all_gather = miss;
+    EXPECT(velo_group_create(context, &desc, &group) == VELO_ERR_PEER);
+    WORKS(velo_last_error(&why));
+    EXPECT(why.rank == 1);
+  }
 }
 
 /* A host of two ranks, whose only function is an all_to_all: each rank's parts lie in the table

@@ -174,7 +174,11 @@ static void carried_out(velo_stream stream, velo_context context) {
   WORKS(velo_group_create(context, NULL, &group));
   WORKS(velo_group_get_link(group, &link));
   EXPECT((link.flags & VELO_LINK_WAITS) != 0);
-  EXPECT(link.send(link.user, 0, &number, sizeof number) == VELO_ERR_ARGUMENT); /* to itself */
+  got = 0;
+  WORKS(link.send(link.user, 0, &number, sizeof number)); /* to itself */
+  WORKS(link.receive(link.user, 0, &got, sizeof got));
+  EXPECT(got == 7);
+  EXPECT(link.send(link.user, 1, &number, sizeof number) == VELO_ERR_ARGUMENT);
   velo_group_destroy(group);
   part.user = counts;
   part.flags = VELO_EXECUTOR_RECORD;

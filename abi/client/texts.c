@@ -48,6 +48,10 @@ static void of_groups(velo_stream stream, velo_context context) {
   WORKS(velo_collective_create(group, &desc, &planned));
   WORKS(velo_collective_describe(planned, TEXT));
   has("velo_collective_describe", "operation bytes started");
+  WORKS(velo_collective_explain(planned, TEXT));
+  has("velo_collective_explain",
+      "operation transport bytes ways name chosen reason steps step_bytes predicted_ns latency_ns "
+      "bytes_per_second");
   velo_collective_destroy(planned);
   WORKS(velo_group_abort(group));
   WORKS(velo_group_describe(group, TEXT));

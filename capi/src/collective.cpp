@@ -113,6 +113,20 @@ velo_status velo_collective_start(velo_stream stream, velo_collective collective
   });
 }
 
+velo_status velo_group_measure(velo_stream stream, velo_group group) {
+  return core::guard("velo_group_measure", [&] {
+    comm::group& of = capi::group_of(group);
+    of.measure(capi::stream_of(stream, of.owner()));
+  });
+}
+
+velo_status velo_collective_explain(velo_collective collective, char* buffer, uint64_t capacity,
+                                    uint64_t* needed) {
+  return core::guard("velo_collective_explain", [&] {
+    capi::write_text(planned_of(collective).explain().c_str(), buffer, capacity, needed);
+  });
+}
+
 velo_status velo_collective_describe(velo_collective collective, char* buffer, uint64_t capacity,
                                      uint64_t* needed) {
   return core::guard("velo_collective_describe", [&] {

@@ -1,8 +1,6 @@
 // Entries of velo/topology.h.
 #include "velo/topology.h"
 
-#include <cmath>
-
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "comm/topology.hpp"
@@ -15,13 +13,11 @@ using core::text;
 namespace {
 
 // The structs of ABI 1.0; later ones are longer.
-constexpr std::uint32_t traffic_size = 80;
-constexpr std::uint32_t desc_size = 160;
+constexpr std::uint32_t desc_size = 144;
 constexpr std::uint32_t info_size = 40;
-constexpr std::uint32_t family_size = 48;
+constexpr std::uint32_t family_size = 32;
 constexpr std::uint32_t place_size = 24;
-static_assert(sizeof(velo_topology_traffic) >= traffic_size &&
-              sizeof(velo_topology_desc) >= desc_size && sizeof(velo_topology_info) >= info_size &&
+static_assert(sizeof(velo_topology_desc) >= desc_size && sizeof(velo_topology_info) >= info_size &&
               sizeof(velo_topology_family) >= family_size &&
               sizeof(velo_topology_place) >= place_size);
 
@@ -43,33 +39,6 @@ void require_at_most(const char* argument, std::int64_t value, std::int64_t coun
   if (value < 0 || value >= count)
     fail(VELO_ERR_ARGUMENT, argument, text("0 to %lld", static_cast<long long>(count - 1)),
          text("%lld", static_cast<long long>(value)));
-}
-
-velo_topology_traffic read_traffic(const velo_topology_traffic* given) {
-  const velo_topology_traffic defaults = VELO_TOPOLOGY_TRAFFIC_INIT;
-  const velo_topology_traffic traffic =
-      capi::read_struct(given, traffic_size, "desc.traffic", defaults);
-  if (traffic.dispatch < VELO_TOPOLOGY_DISPATCH_NONE ||
-      traffic.dispatch > VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL_SEQUENCE)
-    fail(VELO_ERR_ARGUMENT, "desc.traffic.dispatch", "a VELO_TOPOLOGY_DISPATCH_*",
-         text("%d", traffic.dispatch));
-  const struct {
-    const char* field;
-    std::int64_t value;
-  } sizes[] = {{"sequence", traffic.sequence}, {"batch", traffic.batch},
-               {"hidden", traffic.hidden},     {"heads", traffic.heads},
-               {"kv_heads", traffic.kv_heads}, {"top_k", traffic.top_k}};
-  for (const auto& one : sizes)
-    if (one.value < 1)
-      fail(VELO_ERR_ARGUMENT, text("desc.traffic.%s", one.field), "1 or more",
-           text("%lld", static_cast<long long>(one.value)));
-  if (!(traffic.ep_factor >= 0) || std::isinf(traffic.ep_factor))
-    fail(VELO_ERR_ARGUMENT, "desc.traffic.ep_factor", "0 or more", text("%g", traffic.ep_factor));
-  require_flag("desc.traffic.sequence_parallel", traffic.sequence_parallel);
-  require_flag("desc.traffic.cp_ring", traffic.cp_ring);
-  require_flag("desc.traffic.cp_overlap", traffic.cp_overlap);
-  require_flag("desc.traffic.tp_extends_ep", traffic.tp_extends_ep);
-  return traffic;
 }
 
 // What of a desc can be seen field by field; the rest is seen where the sizes meet.
@@ -95,13 +64,7 @@ extern "C" {
 velo_status velo_topology_create(const velo_topology_desc* desc, velo_topology* topology) {
   return core::guard("velo_topology_create", [&] {
     capi::required(topology, "topology");
-    velo_topology_desc asked = read_desc(desc);
-    velo_topology_traffic traffic{};
-    if (asked.traffic != nullptr) {
-      traffic = read_traffic(asked.traffic);
-      asked.traffic = &traffic;
-    }
-    *topology = core::handle_of(core::make_object<comm::topology>(nullptr, asked));
+    *topology = core::handle_of(core::make_object<comm::topology>(nullptr, read_desc(desc)));
   });
 }
 

@@ -15,7 +15,6 @@
 namespace velo::comm {
 namespace {
 
-constexpr std::int64_t short_bytes = 16 << 10;    // up to here nothing is cut, however many ranks
 constexpr std::int64_t in_place_bytes = 1 << 20;  // of a part of a result that others copy
 
 struct tensors {
@@ -70,14 +69,11 @@ struct chunk {
 
 class parts {
  public:
-  static constexpr std::int64_t unit = 128;  // elements: whole lines of any dtype
-
   parts(meeting& m, bool gets)
       : m_(m),
         t_(m.what),
         gets_(gets),
-        most_(m.slot_bytes() * m.size / (t_.in_size * m.size + t_.out_size) / (unit * m.size) *
-              unit * m.size),
+        most_(chunk_elements(m.slot_bytes(), m.size, t_.in_size, t_.out_size)),
         chunks_((t_.count + most_ - 1) / most_) {
     if (!gets)
       own_ = m.state.scratch.take<char>(static_cast<std::size_t>(most_ / m.size * t_.out_size));
@@ -101,7 +97,7 @@ class parts {
  private:
   chunk at(std::int64_t number) const {
     const std::int64_t first = number * most_, count = std::min(most_, t_.count - first);
-    return {first, count, core::round_up((count + m_.size - 1) / m_.size, unit)};
+    return {first, count, core::round_up((count + m_.size - 1) / m_.size, part_unit)};
   }
   std::int64_t results() const { return most_ * t_.in_size; }  // in a slot, behind what was staged
   char* own_result(const chunk& c) const {
@@ -144,7 +140,7 @@ void in_place(meeting& m) {
   const bool bypass = m.what.is_large(m.state.caches.l3);
   for (std::int64_t first = 0; first < t.count; first += most) {
     const std::int64_t count = std::min(most, t.count - first);
-    const chunk c{first, count, core::round_up((count + m.size - 1) / m.size, parts::unit)};
+    const chunk c{first, count, core::round_up((count + m.size - 1) / m.size, part_unit)};
     const std::int64_t begin = first + c.begin(m.rank);
     for (int r = 0; r < m.size; ++r)
       m.sources()[r] = (r == m.rank ? t.in : m.in_of(r, whole_in)) + begin * t.in_size;
@@ -169,7 +165,7 @@ void combine_for(meeting& m, int for_rank) {
   } else if (for_rank < 0 && m.may_be_in_place(bytes) &&
              m.meet_in_place({m.what.in, bytes}, {m.what.out, m.what.out_bytes()})) {
     in_place(m);
-  } else if (m.size <= 2 || bytes <= short_bytes) {
+  } else if (combines_whole(m.size, bytes)) {
     all_at_once(m, gets);
   } else {
     parts(m, gets).run();

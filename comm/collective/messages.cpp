@@ -23,10 +23,8 @@ namespace {
 message message_of(const caller& by, const velo_tensor* given, std::int32_t peer, bool receives,
                    const char* tensor, const char* rank) {
   const buffer x = buffer_of(by.owner, given, tensor);
-  if (peer < 0 || peer >= by.size || peer == by.rank)
-    core::fail(VELO_ERR_ARGUMENT, rank,
-               core::text("0 to %d, another than %d, which calls", by.size - 1, by.rank),
-               core::text("%d", peer));
+  if (peer < 0 || peer >= by.size)
+    core::fail(VELO_ERR_ARGUMENT, rank, core::text("0 to %d", by.size - 1), core::text("%d", peer));
   message made;
   made.data = x.data;
   made.bytes = x.bytes();

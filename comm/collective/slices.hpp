@@ -26,10 +26,12 @@ class sections {
  public:
   // piece: of every rank's for every other; 0: they differ.
   explicit sections(const meeting& m, std::int64_t piece, std::int64_t behind = 0)
+      : sections(m.slot_bytes(), m.size, piece, behind) {}
+  sections(std::int64_t slot_bytes, int ranks, std::int64_t piece, std::int64_t behind)
       : first_(core::round_up(behind, 64)),
-        bytes_((m.slot_bytes() - first_) / std::max(1, m.size - 1) / 64 * 64) {
+        bytes_((slot_bytes - first_) / std::max(1, ranks - 1) / 64 * 64) {
     if (piece > 0) bytes_ = std::min(bytes_, core::round_up(piece, 64));
-    span_ = piece > 0 ? first_ + bytes_ * (m.size - 1) : m.slot_bytes();
+    span_ = piece > 0 ? first_ + bytes_ * (ranks - 1) : slot_bytes;
   }
 
   std::int64_t bytes() const noexcept { return bytes_; }

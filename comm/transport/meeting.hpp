@@ -24,6 +24,8 @@ namespace velo::comm {
 
 class meeting : public attendance {
  public:
+  static constexpr std::int64_t least_in_place = 16 << 10;  // less is staged while ranks come
+
   meeting(place& at, const operation& what, core::execution& state);
 
   const operation& what;
@@ -135,8 +137,6 @@ class meeting : public attendance {
   const char* lying_at(int peer, windows::place where, std::int64_t bytes) const;
   std::int64_t meet_for(std::int64_t steps, std::int64_t saying);
   bool may_take(std::int64_t theirs, std::int64_t ours) const noexcept;
-
-  static constexpr std::int64_t least_in_place = 16 << 10;  // less is staged while ranks come
 
   std::int64_t given_ = 0;       // bytes of the payload
   std::int64_t given_span_ = 0;  // bytes of a slot that a step uses

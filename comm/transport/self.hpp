@@ -15,6 +15,9 @@ class self_transport final : public transport {
   int size() const noexcept override { return 1; }
 
   void run(const operation& what, core::execution& state) override;
+  void explain(const operation&, explanation& to) const override {
+    to.consider("copy", true, "one rank");
+  }
   void fail(const fault& why) noexcept override;
   bool failed(fault& why) const noexcept override;
   void describe(std::string& json) const override;

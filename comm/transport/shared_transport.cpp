@@ -111,6 +111,7 @@ void shared_transport::describe(std::string& json) const {
     json += (rank == 0 ? "{\"rank\":" : ",{\"rank\":") + std::to_string(rank);
     json += ",\"completed\":" + std::to_string(done);
     json += ",\"arrived\":" + std::to_string(inside ? done + 1 : done);
+    json += ",\"steps\":" + std::to_string(s.steps.load(std::memory_order_relaxed));
     json += s.left.load(std::memory_order_acquire) != 0 ? ",\"left\":true}" : ",\"left\":false}";
   }
   json += ']';

@@ -38,6 +38,7 @@ class shared_transport final : public transport {
   int size() const noexcept override { return at_.area.ranks(); }
 
   void run(const operation& what, core::execution& state) override;
+  void explain(const operation& what, explanation& to) const override;
   bool starts_messages() const noexcept override { return true; }
   std::int64_t relay_room() const noexcept override {
     return static_cast<std::int64_t>(at_.area.relay_bytes());

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/explanation.hpp"
 #include "comm/fault.hpp"
 #include "comm/operation.hpp"
 #include "comm/transport/relay.hpp"
@@ -50,6 +51,9 @@ class transport {
   // Throws UNSUPPORTED: an operation that it cannot carry out. Asked when it is called.
   virtual void admit(const operation&) const {}
   virtual void run(const operation& what, core::execution& state) = 0;
+
+  // The ways of an operation, of which one is chosen, without carrying it out.
+  virtual void explain(const operation&, explanation&) const {}
 
   // Whether it carries out start_call, finish_call and borrow_call (calls.hpp).
   virtual bool starts_messages() const noexcept { return false; }

@@ -69,6 +69,10 @@ constexpr option<arguments> options[] = {
        set_number(given.threads, word, "--threads wants a number from 1 to 64, as in --threads 2",
                   1, 64);
      }},
+    {"--ranks",
+     [](arguments& given, const char*, const std::string& word) {
+       set_number(given.ranks, word, "--ranks wants a number from 1 to 64, as in --ranks 4", 1, 64);
+     }},
     {"--time", &set_seconds},
     {"-o", [](arguments& given, const char*,
               const std::string& word) { set_file(given.output, word, "-o"); }},
@@ -95,7 +99,6 @@ constexpr option<arguments> options[] = {
     {"--cp-window", &set_layout},
     {"--tp-x", &set_layout},
     {"--tp-y", &set_layout},
-    {"--buffers", &set_layout},
     {"--rank", &set_layout}};
 
 }  // namespace

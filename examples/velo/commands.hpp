@@ -27,6 +27,7 @@ struct arguments {
   std::uint64_t capacity = 0;                                 // --capacity, in bytes; 0: none
   std::uint64_t size = 0, block = 0, depth = 0;               // --size ..; 0: the command's own
   std::uint64_t threads = 1;                                  // --threads
+  std::uint64_t ranks = 2;                                    // --ranks
   double seconds = -1;                                        // --time; -1: the command's own
   std::string output;                                         // -o FILE
   std::string picture;                                        // --svg FILE
@@ -44,6 +45,7 @@ int place(const arguments& given);
 int replay(const arguments& given);
 int swap_bench(const arguments& given);
 int topology(const arguments& given);
+int collective(const arguments& given);
 int schedule(const std::vector<std::string>& words);
 int tune(const std::vector<std::string>& words);
 
@@ -54,6 +56,7 @@ extern const char* const place_help;
 extern const char* const replay_help;
 extern const char* const swap_bench_help;
 extern const char* const topology_help;
+extern const char* const collective_help;
 extern const char* const schedule_help;
 extern const char* const tune_help;
 

@@ -33,6 +33,7 @@ constexpr command_row commands[] = {
     {"place", &with_arguments<command::place>, &command::place_help},
     {"replay", &with_arguments<command::replay>, &command::replay_help},
     {"swap-bench", &with_arguments<command::swap_bench>, &command::swap_bench_help},
+    {"collective", &with_arguments<command::collective>, &command::collective_help},
     {"schedule", &command::schedule, &command::schedule_help},
     {"topology", &with_arguments<command::topology>, &command::topology_help},
     {"tune", &command::tune, &command::tune_help}};
@@ -46,6 +47,7 @@ constexpr const char* overview =
     "  replay     what a trace of allocations reserves in velo's pool, by a plan, in a model\n"
     "  swap-bench what a swap's tiers give in a folder of this machine\n"
     "  topology   which ranks of a job form which groups\n"
+    "  collective which way a collective takes among ranks of this machine, and its time\n"
     "  schedule   a pipeline's schedule: generated, checked, priced, written\n"
     "  tune       how to cut a model over accelerators, by costs and memory\n"
     "  help       this text, or what a command takes: velo help COMMAND\n"

@@ -17,10 +17,7 @@ const char* const topology_help =
     "The groups of a job of T x C x D x P ranks (1 each unless given), family by family, in\n"
     "Megatron-LM's order. ORDER has the axis whose ranks are neighbors first; it is "
     "tp-cp-ep-dp-pp\n"
-    "unless given. Experts are spread over E ranks of a stage, N of which (T) share each. A buffer "
-    "is\n"
-    "what a library that stages its messages (HCCL) is to give each group: 200 MiB, its default,\n"
-    "unless --buffers says otherwise.\n\n"
+    "unless given. Experts are spread over E ranks of a stage, N of which (T) share each.\n\n"
     "  --rank R          the groups of one rank alone\n"
     "  --json            an object from family to its groups, each a list of ranks\n"
     "  --svg FILE        the ranks as squares, colored by group\n"
@@ -31,8 +28,7 @@ const char* const topology_help =
     "  --hybrid          slices of dp-cp by powers of two\n"
     "  --tp-x N, --tp-y N  tensor groups in two dimensions\n"
     "  --gtp N, --egtp N   ranks that gather parts of a weight, of experts\n"
-    "  --twins           second groups of the same ranks, for overlap\n"
-    "  --buffers TEXT    sizes of the groups' buffers in MiB: \"dp:200;tp:300\"\n\n"
+    "  --twins           second groups of the same ranks, for overlap\n\n"
     "Exit codes: 0 done, 1 bad input.\n";
 
 namespace {
@@ -88,8 +84,6 @@ class job {
                  {"rank", &rank_}};
     if (option == "order") {
       desc_.order = (order_ = word).c_str();
-    } else if (option == "buffers") {
-      desc_.buffers = (buffers_ = word).c_str();
     } else if (option == "cp-levels") {
       levels_ = list(option, word);
       desc_.cp_levels = levels_.data();
@@ -106,7 +100,7 @@ class job {
   }
 
   velo_topology_desc desc_ = VELO_TOPOLOGY_DESC_INIT;
-  std::string order_, buffers_;
+  std::string order_;
   std::vector<std::int64_t> levels_;
   std::int64_t rank_ = -1;
 };
@@ -124,14 +118,10 @@ std::string ranks_of(const velo::topology& all, const char* family, std::int64_t
                                                  : text;
 }
 
-std::string mebibytes(std::uint64_t bytes) {
-  return std::to_string(bytes >> 20) + " MiB";
-}
-
 void show_all(const velo::topology& all) {
   const velo_topology_info info = all.info();
   std::printf("%lld ranks\n\n", static_cast<long long>(info.ranks));
-  table rows({"family", "groups", "of", "buffer", "ranks"});
+  table rows({"family", "groups", "of", "ranks"});
   for (std::int64_t i = 0; i < info.families; ++i) {
     const char* name = all.family_name(i);
     const velo_topology_family one = all.family(name);
@@ -140,7 +130,7 @@ void show_all(const velo::topology& all) {
     for (std::int64_t g = 0; g < one.groups && g < shown; ++g)
       groups += (g > 0 ? " | " : "") + ranks_of(all, name, g, 8);
     if (one.groups > shown) groups += " | ..";
-    rows.add({name, std::to_string(one.groups), std::to_string(one.size), mebibytes(one.buffer),
+    rows.add({name, std::to_string(one.groups), std::to_string(one.size),
               one.twin_of != nullptr ? std::string("as ") + one.twin_of : groups});
   }
   std::printf("%s", rows.str().c_str());

@@ -48,7 +48,8 @@ class fake_host {
     const std::lock_guard<std::mutex> held(lock_);
     return *parts_.at(ranks);
   }
-  void lose_a_rank() {  // all that wait for the others learn of it
+  void name_late_ranks() { names_late_ = true; }  // as velo_host_call.late has it
+  void lose_a_rank() {                            // all that wait for the others learn of it
     const std::lock_guard<std::mutex> held(lock_);
     gone_ = true;
     moved_.notify_all();
@@ -100,6 +101,8 @@ class fake_host {
     };
     const auto go = [&] {  // what it offered is no longer there for those who come
       gone_ = true;
+      for (int rank = 0; names_late_ && rank < size(); ++rank)
+        call->late[rank] = offers_.count(rank) == 0 ? 1 : 0;
       return fail(call, "rank missing", -110);
     };
     if (!wait([&] { return !leaving_; })) return fail(call, "rank missing", -110);
@@ -208,7 +211,7 @@ class fake_host {
                            const void* data, std::int64_t bytes) {
     return enter(user, call, "send", [&](fake_host& host, one_rank& me) {
       return host.pass(
-          call, {me.rank, to},
+          call, me, {me.rank, to},
           [&](offer& box) {
             if (box.data != nullptr || box.bytes != 0) return false;
             box = {static_cast<const char*>(data), nullptr, bytes};
@@ -221,7 +224,7 @@ class fake_host {
                               std::int64_t bytes) {
     return enter(user, call, "receive", [&](fake_host& host, one_rank& me) {
       return host.pass(
-          call, {from, me.rank}, [&](offer& box) { return box.bytes > 0; },
+          call, me, {from, me.rank}, [&](offer& box) { return box.bytes > 0; },
           [&](offer& box) {
             const std::int64_t got = std::min(bytes, box.bytes);
             std::memcpy(data, box.data, static_cast<std::size_t>(got));
@@ -231,8 +234,8 @@ class fake_host {
     });
   }
   template <class First, class Then>
-  std::int64_t pass(const velo_host_call* call, std::pair<int, int> way, First&& first,
-                    Then&& then) {
+  std::int64_t pass(const velo_host_call* call, const one_rank& me, std::pair<int, int> way,
+                    First&& first, Then&& then) {
     const auto until =
         std::chrono::steady_clock::now() + std::chrono::nanoseconds(call->timeout_ns);
     std::unique_lock<std::mutex> held(lock_);
@@ -242,9 +245,13 @@ class fake_host {
     };
     offer& box = boxes_[way];
     std::int64_t done = 0;
-    if (!wait([&] { return first(box); })) return fail(call, "rank missing", -110);
+    const auto miss = [&] {
+      call->late[way.first == me.rank ? way.second : way.first] = names_late_ ? 1 : 0;
+      return fail(call, "rank missing", -110);
+    };
+    if (!wait([&] { return first(box); })) return miss();
     moved_.notify_all();
-    if (!wait([&] { return (done = then(box)) > 0; })) return fail(call, "rank missing", -110);
+    if (!wait([&] { return (done = then(box)) > 0; })) return miss();
     moved_.notify_all();
     return done;
   }
@@ -283,6 +290,7 @@ class fake_host {
   int left_ = 0, round_ = 0, released_ = 0, aborted_ = 0;
   bool leaving_ = false;
   bool gone_ = false;  // a rank, for good
+  bool names_late_ = false;
   std::map<std::pair<int, int>, offer> boxes_;
   std::map<std::vector<std::int32_t>, std::unique_ptr<fake_host>> parts_;
 };

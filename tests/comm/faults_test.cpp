@@ -3,9 +3,10 @@
 #include "comm/group.hpp"
 #include "comm/json.hpp"
 #include "comm/lateness.hpp"
-#include "comm/ranks.hpp"
+#include "comm/processes.hpp"
 #include "comm/transport/local.hpp"
 #include "comm/transport/shared_area.hpp"
+#include "comm/transport/shm.hpp"
 #include "core/context.hpp"
 #include "core/stream.hpp"
 
@@ -432,6 +433,69 @@ TEST_CASE("results that differ are found of every collective that leaves the sam
         CHECK(one.got == "rank 1 with another result");
         CHECK(one.expected.find(v.name) == 0);
         CHECK(one.expected.find("(operation 2)") != std::string::npos);
+      }
+    }
+}
+
+TEST_CASE("a process whose result differs is found by all four, with the call") {
+  struct variant {
+    const char* name;
+    std::function<velo_status(velo_stream, velo_group, const velo_tensor& own,
+                              const velo_tensor& all)>
+        run;
+  };
+  const variant variants[] = {
+      {"all_reduce of 5000 float32, sum",
+       [](velo_stream on, velo_group in, const velo_tensor&, const velo_tensor& all) {
+         return velo_group_all_reduce(on, in, nullptr, &all, &all);
+       }},
+      {"broadcast of 5000 float32 from rank 1",
+       [](velo_stream on, velo_group in, const velo_tensor&, const velo_tensor& all) {
+         return velo_group_broadcast(on, in, 1, &all);
+       }},
+      {"all_gather of 1250 float32",
+       [](velo_stream on, velo_group in, const velo_tensor& own, const velo_tensor& all) {
+         return velo_group_all_gather(on, in, &own, &all);
+       }}};
+  for (const variant& v : variants)
+    for (const bool verifies : {true, false}) {
+      const std::string name = processes::name();
+      processes ranks;
+      for (int rank = 0; rank < 4; ++rank)
+        ranks.start([&, rank] {
+          velo_context_desc one = VELO_CONTEXT_DESC_INIT;
+          one.threads = 1;
+          velo_context context = nullptr;
+          velo_stream stream = nullptr;
+          velo_status done = velo_context_create(&one, &context);
+          if (done == VELO_OK) done = velo_context_stream(context, &stream);
+          if (done != VELO_OK) return ending_of(done);
+          auto link = comm::make_shm(
+              {name.c_str(), rank, 4, 20000000000, comm::shared_area::slot_for(65536, 4)});
+          if (rank == 2) link = std::make_unique<spoiling>(std::move(link), 1);
+          auto& owner = core::resolve<core::context>(context, "context");
+          const velo_group group = core::handle_of(core::make_object<comm::group>(
+              &owner, owner, std::move(link),
+              comm::group_settings{"spoiled", 20000000000, verifies}));
+          std::vector<float> x(1250, 1.0f), y(5000, 1.0f);
+          const std::int64_t part = 1250, whole = 5000;
+          const velo_dtype f32{VELO_DTYPE_FLOAT, 32, 1};
+          const velo_tensor own{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &part, nullptr, 0},
+              all{y.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &whole, nullptr, 0};
+          done = velo_group_barrier(stream, group);
+          if (done == VELO_OK) done = v.run(stream, group, own, all);
+          const ending said = ending_of(done);
+          velo_group_destroy(group);
+          velo_context_destroy(context);
+          return said;
+        });
+      for (const ending& one : ranks.wait()) {
+        INFO(v.name << ": expected " << one.expected << ", got " << one.got << " " << one.cause);
+        CHECK(one.code == (verifies ? VELO_ERR_PEER : VELO_OK));
+        if (!verifies) continue;
+        CHECK(one.rank == 2);
+        CHECK(std::string(one.got) == "rank 2 with another result");
+        CHECK(std::string(one.expected) == v.name + std::string(" (operation 2)"));
       }
     }
 }

@@ -110,6 +110,57 @@ TEST_CASE("a rank that is late for any collective ends it by the host's word at 
   });
 }
 
+TEST_CASE("a late rank that the host names is the one at fault") {
+  const auto all = in_every_call([](const named_call& is, fake_host& host) {
+    host.name_late_ranks();
+    std::atomic<int> over{0};
+    return on_ranks(host, 400, [&](const rank_of_group& me) {
+      call_tensors v(7000, 3);
+      if (me.rank == 1)
+        while (over < 2) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const velo_status done = is.call(place_of(me), v);
+      ++over;
+      return done;
+    });
+  });
+  check_each(all, [](const std::string& name, int rank, const said& one) {
+    if (rank == 1 || name == "messages") return;  // of messages a host knows the two ranks alone
+    CHECK(one.rank == 1);
+    CHECK(one.got == "rank 1 not there");
+    CHECK(one.expected.find(" within 400 ms") != std::string::npos);
+    CHECK(ends_in(one.cause, "returned -110: rank missing"));
+  });
+}
+
+TEST_CASE("a rank that the host finds late for a group, a part or a message is named") {
+  fake_host host(3, "gather messages part");
+  host.name_late_ranks();
+  std::atomic<int> over{0};
+  const std::vector<said> made = on_ranks(host, 400, [&](const rank_of_group& me) {
+    const numbers x(f32, 10, 0);
+    const velo_tensor view = x.view();
+    velo_status done = VELO_OK;
+    if (me.rank == 0) done = velo_group_receive(me.stream, me.group, 2, &view);
+    ++over;
+    while (over < 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    return done;
+  });
+  CHECK(made[0].rank == 2);
+  CHECK(made[0].expected == "receive of 10 float32 from rank 2 within 400 ms");
+  CHECK(made[0].got == "rank 2 not there");
+  fake_host other(2, "gather");
+  other.name_late_ranks();
+  const live_context context;
+  const velo_host_collectives table = other.table(0);
+  const velo_group_desc desc = velo::test::over(table, 0, 2, 200);
+  velo_group none = nullptr;
+  const said alone = told(velo_group_create(context, &desc, &none));
+  CHECK(alone.code == VELO_ERR_PEER);
+  CHECK(alone.rank == 1);
+  CHECK(alone.got == "rank 1 not there");
+  CHECK(ends_in(alone.cause, "returned -110: rank missing"));
+}
+
 TEST_CASE("a rank that calls something else than any collective is told to all over a host") {
   const auto all = in_every_call([](const named_call& is, fake_host& host) {
     const bool is_barrier = std::string(is.name) == "barrier";

@@ -221,7 +221,7 @@ TEST_CASE("a rank 0 without descriptors leaves no file at the rendezvous") {
 
 TEST_CASE("another user who takes the name of the folder keeps nobody from meeting") {
   if (geteuid() != 0) {
-    WARN("only root can become another user: not tested");
+    WARN("not tested: only root can become another user");
     return;
   }
   const uid_t user = 65000 + static_cast<uid_t>(getpid() % 500);
@@ -252,7 +252,7 @@ TEST_CASE("another user who takes the name of the folder keeps nobody from meeti
 
 TEST_CASE("a folder of the user's that others can enter is refused, with what was found") {
   if (geteuid() != 0) {
-    WARN("only root can become another user: not tested");
+    WARN("not tested: only root can become another user");
     return;
   }
   const uid_t user = 65000 + static_cast<uid_t>(getpid() % 500);

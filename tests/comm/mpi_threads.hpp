@@ -68,12 +68,15 @@ class scripted final : public mpi_script {
 struct rank_over_mpi {
   rank_over_mpi()
       : context(("{\"plugin_path\": \"" + threads_plugin() + "\", \"threads\": 1}").c_str()) {}
-  velo_status join(int job, int size, int rank, std::uint64_t buffer = 32 << 10) {
-    velo_group_desc desc = group_desc();
+  velo_status join(int job, int size, int rank, velo_group_desc desc) {
     desc.transport = VELO_TRANSPORT_MPI;
     desc.communicator = 10000 * job + 100 * size + rank;
-    desc.buffer = buffer;
     return velo_group_create(context, &desc, &group);
+  }
+  velo_status join(int job, int size, int rank, std::uint64_t buffer = 32 << 10) {
+    velo_group_desc desc = group_desc();
+    desc.buffer = buffer;
+    return join(job, size, rank, desc);
   }
 
   const live_context context;

@@ -262,7 +262,7 @@ TEST_CASE("a plan that makes no sense is refused by the names of its function, a
   refused(VELO_ERR_NULL, "in", collective_of(VELO_COLLECTIVE_ALL_REDUCE, nullptr, &out));
   refused(VELO_ERR_SHAPE, "out", collective_of(VELO_COLLECTIVE_ALL_REDUCE, &in, &less));
   refused(VELO_ERR_ARGUMENT, "root", collective_of(VELO_COLLECTIVE_BROADCAST, &in, nullptr, 1));
-  refused(VELO_ERR_ARGUMENT, "to", collective_of(VELO_COLLECTIVE_SEND, &in, nullptr, 0));
+  refused(VELO_ERR_ARGUMENT, "to", collective_of(VELO_COLLECTIVE_SEND, &in, nullptr, 1));
   refused(VELO_ERR_NULL, "counts", collective_of(VELO_COLLECTIVE_GATHER_V, &in, &out));
   velo_collective_desc uneven = collective_of(VELO_COLLECTIVE_REDUCE_SCATTER_V, &in, &out);
   uneven.in_counts = few;

@@ -1,13 +1,10 @@
-// What topologies refuse, which argument they name, and that nothing is touched then; texts; sizes
-// of buffers.
+// What topologies refuse, which argument they name, and that nothing is touched then; texts.
 #include <jansson.h>
 
 #include <catch2/catch.hpp>
-#include <cmath>
 #include <memory>
 #include <set>
 #include <string>
-#include <tuple>
 
 #include "comm/topologies.hpp"
 
@@ -268,133 +265,4 @@ TEST_CASE("no two groups of a picture have the same color") {
   for (std::size_t at = picture.find(end); at != std::string::npos; at = picture.find(end, at + 1))
     colors.insert(picture.substr(picture.rfind(begin, at), at - picture.rfind(begin, at)));
   CHECK(colors.size() == 1024);
-}
-
-namespace {
-
-constexpr std::uint64_t mebibyte = 1 << 20;
-
-void expect_buffers(const velo_topology_desc& desc,
-                    const std::vector<std::pair<std::string, std::uint64_t>>& expected) {
-  const topology t(desc);
-  for (const auto& [family, size] : expected) {
-    INFO(family);
-    CHECK(t.family(family).buffer == size * mebibyte);
-  }
-}
-
-}  // namespace
-
-TEST_CASE("buffers are 200 MiB, or what their key says") {
-  velo_topology_desc desc = sizes(4, 4, 2, 2, 2);
-  desc.cp_ulysses = 2;
-  desc.tp_x = 2;
-  desc.twins = 1;
-  expect_buffers(desc, {{"dp", 200}, {"tp", 200}, {"etp", 200}, {"tp-pp", 200}});
-  desc.buffers =
-      "dp:1; tp : 300;exp:400;dp_modulo_exp:500;pp_new_stream:2;cp2:3;cp_ulysses:4;"
-      "ag_x_sd_rcv_overlap:5;nd2_dim2:6;embd:7;mp_exp:16777216;tp:8";
-  expect_buffers(desc, {{"dp", 1},
-                        {"tp", 8},
-                        {"ep", 400},
-                        {"edp", 500},
-                        {"pp-new-stream", 2},
-                        {"cp-overlap", 3},
-                        {"cp-ulysses", 4},
-                        {"nd1-dim1-overlap", 5},
-                        {"nd2-dim2", 6},
-                        {"embedding", 7},
-                        {"tp-ep-pp", 16777216},
-                        {"pp", 200},
-                        {"nd1-dim1", 200}});
-  const topology t(desc);
-  CHECK(std::string(t.family("edp").key) == "dp_modulo_exp");
-  CHECK(t.family("position-embedding").key == nullptr);
-  for (const auto& [text, expected, got] :
-       std::vector<std::tuple<const char*, std::string, std::string>>{
-           {"", "key:MiB", "\"\""},
-           {"dp", "key:MiB", "\"dp\""},
-           {"dp:1;", "key:MiB", "\"\""},
-           {"dq:1", "a key such as", "\"dq\""},
-           {"dp:0", "1 to 16777216 MiB for dp", "\"0\""},
-           {"dp:-1", "1 to 16777216 MiB for dp", "\"-1\""},
-           {"dp:1.5", "1 to 16777216 MiB for dp", "\"1.5\""},
-           {"dp:1;tp:99999999999999999999", "1 to 16777216 MiB for tp",
-            "\"99999999999999999999\""}}) {
-    desc.buffers = text;
-    refused(desc, "desc.buffers", expected, got);
-  }
-}
-
-TEST_CASE("buffers follow from what a step sends") {
-  // 8192 tokens of 4096 elements: 32 Mi elements in all, 64 MiB.
-  velo_topology_traffic traffic = VELO_TOPOLOGY_TRAFFIC_INIT;
-  traffic.sequence = 8192;
-  traffic.hidden = 4096;
-  traffic.heads = 32;
-  traffic.kv_heads = 8;
-  traffic.top_k = 2;
-  velo_topology_desc desc = sizes(4, 2, 2, 4, 2);
-  desc.twins = 1;
-  desc.traffic = &traffic;
-  // 16 Mi elements a context rank: an all-reduce sends them twice; Ulysses a quarter, over tp.
-  expect_buffers(desc, {{"tp", 64},
-                        {"pp", 32},
-                        {"pp-new-stream", 32},
-                        {"mp", 10},
-                        {"tp-cp", 10},
-                        {"tp-ep-pp", 10},
-                        {"cp", 8},
-                        {"ep", 200},
-                        {"dp", 200}});
-  traffic.sequence_parallel = 1;
-  expect_buffers(desc, {{"tp", 32}, {"pp", 8}});
-
-  // Experts: 4 Mi elements a tp rank, each token twice, half as many again on the fullest.
-  traffic.dispatch = VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL_SEQUENCE;
-  expect_buffers(desc, {{"tp", 200}, {"ep", 200}, {"tp-ep", 200}});  // how uneven is not known
-  traffic.ep_factor = 1.5;
-  expect_buffers(desc, {{"tp", 32}, {"ep", 24}, {"tp-ep", 200}});
-  traffic.tp_extends_ep = 1;
-  expect_buffers(desc, {{"tp-ep", 24}});
-  traffic.ep_factor = 4;
-  expect_buffers(desc, {{"tp", 64}});
-  traffic.dispatch = VELO_TOPOLOGY_DISPATCH_ALL_GATHER;
-  traffic.ep_factor = 1;
-  expect_buffers(desc, {{"tp", 32}, {"ep", 16}, {"tp-ep", 64}});
-
-  // A ring sends keys and values of 8 of 32 heads: 1 Mi elements each.
-  traffic.cp_ring = 1;
-  expect_buffers(desc, {{"cp", 4}, {"cp-overlap", 200}});
-  traffic.cp_overlap = 1;
-  expect_buffers(desc, {{"cp", 2}, {"cp-overlap", 2}});
-  desc.cp = 8;
-  desc.cp_ulysses = 2;
-  desc.cp_window = 2;
-  // Hybrid: heads exchanged among 2 are 4 Mi elements; keys and values of a ring of 4, half a Mi.
-  expect_buffers(desc, {{"cp", 10},
-                        {"cp-ulysses", 8},
-                        {"cp-ring", 2},
-                        {"cp-ring-intra", 2},
-                        {"cp-ring-intra-overlap", 2}});
-  traffic.cp_overlap = 0;
-  expect_buffers(desc, {{"cp-ring", 4}, {"cp-ring-intra", 4}});
-  desc.buffers = "cp_ring:9";
-  expect_buffers(desc, {{"cp-ring", 9}, {"cp-ring-intra", 4}});
-
-  traffic.sequence = INT64_MAX;  // more than anyone has: the largest size
-  traffic.batch = INT64_MAX;
-  expect_buffers(desc, {{"tp", 16777216}});
-  const auto wrong = [&](auto&& change, const std::string& field, const std::string& got) {
-    velo_topology_traffic bad = traffic;
-    change(bad);
-    desc.traffic = &bad;
-    refused(desc, "desc.traffic." + field, "", got);
-  };
-  wrong([](auto& t) { t.sequence = 0; }, "sequence", "0");
-  wrong([](auto& t) { t.kv_heads = -1; }, "kv_heads", "-1");
-  wrong([](auto& t) { t.dispatch = 4; }, "dispatch", "4");
-  wrong([](auto& t) { t.ep_factor = std::nan(""); }, "ep_factor", "nan");
-  wrong([](auto& t) { t.ep_factor = HUGE_VAL; }, "ep_factor", "inf");
-  wrong([](auto& t) { t.cp_ring = 2; }, "cp_ring", "2");
 }

@@ -83,6 +83,8 @@ TEST_CASE("a rank alone has every collective") {
   const velo::collective copy = velo::collective::create(group, desc);
   copy.start(stream);
   CHECK(copy.describe<std::string>().find("broadcast of 2 float32") != std::string::npos);
+  group.measure(stream);
+  CHECK(copy.explain<std::string>().find("\"name\":\"copy\",\"chosen\":true") != std::string::npos);
   desc.rank = 7;
   CHECK_THROWS_AS(velo::collective::create(group, desc), velo::error);
   const velo::group across = velo::group::create(context);

@@ -81,6 +81,9 @@ entry row_of(const char* name) {
   return {name, open_for<Call>, first<Call>, close_all};
 }
 
+velo_status measure(velo_stream stream, velo_group group, int) {
+  return velo_group_measure(stream, group);
+}
 velo_status barrier(velo_stream stream, velo_group group, int) {
   return velo_group_barrier(stream, group);
 }
@@ -236,6 +239,7 @@ std::vector<entry> comm_rows() {
       {"velo_group_describe", open_two,
        [](world& w) { return velo_group_describe(w.groups[0], text, sizeof text, nullptr); },
        close_all},
+      row_of<measure>("velo_group_measure"),
       row_of<barrier>("velo_group_barrier"),
       row_of<all_reduce>("velo_group_all_reduce"),
       row_of<reduce>("velo_group_reduce"),
@@ -253,6 +257,9 @@ std::vector<entry> comm_rows() {
          velo_collective_destroy(w.collective);
          return gone(velo_collective_describe(w.collective, text, sizeof text, nullptr));
        },
+       close_all},
+      {"velo_collective_explain", open_planned,
+       [](world& w) { return velo_collective_explain(w.collective, text, sizeof text, nullptr); },
        close_all},
       {"velo_collective_start", open_for_start,
        [](world& w) { return velo_collective_start(w.now, w.collective); }, close_all},
@@ -276,6 +283,12 @@ std::vector<entry> comm_rows() {
       row_of<scatter>("velo_group_scatter"),
       row_of<scatter_v>("velo_group_scatter_v"),
       row_of<sent>("velo_group_send"),
+      {"velo_group_send", open_two,
+       [](world& w) {  // to itself
+         const velo_tensor x = tensor(from[0], most);
+         return velo_group_send(w.now, w.groups[0], 0, &x);
+       },
+       close_all},
       row_of<received>("velo_group_receive"),
       row_of<exchange>("velo_group_exchange"),
       {"velo_group_all_to_all_v",

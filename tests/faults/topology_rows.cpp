@@ -6,7 +6,6 @@ namespace {
 
 velo_status create(world& w) {
   static const std::int64_t levels[] = {2, 2};
-  velo_topology_traffic traffic = VELO_TOPOLOGY_TRAFFIC_INIT;
   velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
   desc.tp = 2;
   desc.cp = 4;
@@ -14,8 +13,6 @@ velo_status create(world& w) {
   desc.cp_levels = levels;
   desc.cp_level_count = 2;
   desc.hybrid = desc.twins = 1;
-  desc.buffers = "dp:200;cp_ring_intra_overlap:300";
-  desc.traffic = &traffic;
   return velo_topology_create(&desc, &w.topology);
 }
 void open_topology(world& w) {

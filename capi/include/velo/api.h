@@ -470,6 +470,11 @@ struct velo_api {
   velo_status (*swap_begin_stage)(velo_swap swap, int64_t* time);
   velo_status (*swap_get_buffer)(velo_swap swap, int64_t buffer, void** memory);
   velo_status (*swap_end_step)(velo_swap swap);
+
+  /* velo/collective.h */
+  velo_status (*group_measure)(velo_stream stream, velo_group group);
+  velo_status (*collective_explain)(velo_collective collective, char* buffer, uint64_t capacity,
+                                    uint64_t* needed);
 };
 
 VELO_END_C

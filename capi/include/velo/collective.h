@@ -94,6 +94,24 @@ VELO_API void velo_collective_destroy(velo_collective collective);
  * another context), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_collective_start(velo_stream stream, velo_collective collective);
 
+/* Measures what collectives of a group take, on all ranks that call it: seven kinds of 1 KiB to 16 MiB of
+ * float32, the slowest rank's medians; 0.3 s of two ranks of one host, and 32 MiB on each. From then on
+ * velo_collective_explain predicts times. May be called again.
+ * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (a stream of another context), STATE, FULL, MEMORY,
+ * PEER. */
+VELO_API velo_status velo_group_measure(velo_stream stream, velo_group group);
+
+/* Writes as JSON which way the collective takes and why: `operation`, `transport`, `bytes` of the largest
+ * tensor of this rank, `ways` in the order in which they are tried (name, chosen, reason), `steps` through
+ * memory between the ranks and the bytes of one (0: none), and by velo_group_measure the time that a call
+ * of so many bytes takes, `predicted_ns`, with the `latency_ns` of the smallest and the `bytes_per_second`
+ * of the largest; null: not measured. Reads of tensors where they lie (velo_group_desc.pool) take less. Meets
+ * nobody. buffer, capacity, needed: as of velo_group_describe.
+ * Thread class: any. Errors: NULL (collective; buffer with a capacity), HANDLE (also of a group that was
+ * destroyed), STATE, MEMORY. */
+VELO_API velo_status velo_collective_explain(velo_collective collective, char* buffer,
+                                             uint64_t capacity, uint64_t* needed);
+
 /* Writes what is planned as JSON: the operation, its bytes of this rank, and how often it was started.
  * buffer, capacity, needed: as of velo_group_describe.
  * Thread class: any. Errors: NULL (collective; buffer with a capacity), HANDLE, STATE, MEMORY. */

@@ -365,7 +365,8 @@ VELO_API velo_status velo_group_scatter_v(velo_stream stream, velo_group group, 
 
 /* Sends `x` to the rank `to`, which receives it. It returns, or is done on its stream, when x may be
  * changed: when the other has it, or memory between the two. Messages from one rank to another keep
- * their order; other ranks have no part in them. x: compact, of any dtype of whole bytes.
+ * their order; other ranks have no part in them. A message to itself is copied, over any transport, and
+ * must be sent before it is received or in the same exchange. x: compact, of any dtype of whole bytes.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (to, a stream of another context), RANK, SHAPE,
  * DTYPE, LAYOUT, DEVICE, UNSUPPORTED (a host without send and receive), STATE, FULL, MEMORY, PEER. */
 VELO_API velo_status velo_group_send(velo_stream stream, velo_group group, int32_t to,

@@ -17,9 +17,11 @@
  *
  * Faults. A function is to return within call->timeout_ns. When it fails, or a tenth of a second later
  * has not returned, the group has ended with VELO_ERR_PEER, and the record's cause names the function
- * and what it said. Other ranks learn of that in their next call, or, where one is under way, by what
- * their host does. A function that returns later may still write; that is why memory is the group's,
- * and why `user` must live until `release` is called.
+ * and what it said. A function that fails because ranks have not come sets call->late of these ranks: the
+ * record then names them as the late ones; else it names the rank whose function failed. Other ranks learn
+ * of that in their next call, or, where one is under way, by what their host does. A function that returns
+ * later may still write; that is why memory is the group's, and why `user` must live until `release` is
+ * called.
  */
 #ifndef VELO_HOST_H
 #define VELO_HOST_H
@@ -35,10 +37,12 @@ typedef struct velo_host_call {
   uint32_t capacity;  /* bytes of why */
   char* why;          /* empty; the host's word for a failure, zero-terminated */
   int64_t timeout_ns; /* how long it may take */
+  uint8_t*
+      late; /* a byte for each rank of the group, 0; 1: a failed function waited for it in vain */
 } velo_host_call;
 
 #define VELO_HOST_CALL_INIT \
-  { sizeof(velo_host_call), 0, 0, 0 }
+  { sizeof(velo_host_call), 0, 0, 0, 0 }
 
 /* What a function may return instead of bytes. */
 enum {

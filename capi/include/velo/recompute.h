@@ -42,7 +42,8 @@ enum {
   VELO_RECOMPUTE_FEED_FORWARD = 16 /* the feed-forward block, from its input */
 };
 
-/* What else the host does, as far as it does not go with every method: bits. */
+/* What else the host does, as far as it does not go with every method: bits. AMPIPE and BALANCE are the
+ * host's own: velo does neither, and refuses the rules that they exclude. */
 typedef int32_t velo_recompute_beside;
 enum {
   VELO_RECOMPUTE_BESIDE_BUBBLE = 1,         /* recomputes in the bubbles of the pipeline */

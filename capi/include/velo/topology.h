@@ -41,35 +41,6 @@ VELO_BEGIN_C
 
 typedef struct velo_topology_s* velo_topology;
 
-/* How tokens reach their experts. */
-typedef int32_t velo_topology_dispatch;
-enum {
-  VELO_TOPOLOGY_DISPATCH_NONE = 0, /* no experts */
-  VELO_TOPOLOGY_DISPATCH_ALL_GATHER = 1,
-  VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL = 2,
-  VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL_SEQUENCE = 3 /* over ep alone, from slices of the sequence */
-};
-
-/* What a step sends: from it follow sizes for the groups' buffers. */
-typedef struct velo_topology_traffic {
-  uint32_t struct_size;
-  velo_topology_dispatch dispatch;
-  int64_t sequence;          /* tokens */
-  int64_t batch;             /* of a micro-batch */
-  int64_t hidden;            /* elements of a token */
-  int64_t heads;             /* of attention */
-  int64_t kv_heads;          /* of its keys and values */
-  int64_t top_k;             /* experts of a token */
-  double ep_factor;          /* what the fullest expert gets of an even share; 0 = unknown */
-  int32_t sequence_parallel; /* 1 = activations between layers are split over tp */
-  int32_t cp_ring;           /* 1 = cp is a ring, 0 = it exchanges heads (Ulysses) */
-  int32_t cp_overlap;        /* 1 = the ring's two directions have a group each */
-  int32_t tp_extends_ep;     /* 1 = experts are spread over tp, too */
-} velo_topology_traffic;
-
-#define VELO_TOPOLOGY_TRAFFIC_INIT \
-  { sizeof(velo_topology_traffic), 0, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0 }
-
 /* A job of tp * cp * dp * pp * gtp ranks, less than 2^31. */
 typedef struct velo_topology_desc {
   uint32_t struct_size;
@@ -88,12 +59,10 @@ typedef struct velo_topology_desc {
   int64_t tp_x, tp_y;       /* tp in two dimensions; tp_x 0 = one, tp_y 0 = tp / tp_x */
   int32_t hybrid;           /* 1 = slices of dp-cp by powers of two; an even dp * cp */
   int32_t twins;            /* 1 = twins */
-  const char* buffers;      /* sizes in MiB by key, "dp:200;tp:300"; or NULL */
-  const velo_topology_traffic* traffic; /* or NULL: buffers of 200 MiB */
 } velo_topology_desc;
 
 #define VELO_TOPOLOGY_DESC_INIT \
-  { sizeof(velo_topology_desc), 0, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_topology_desc), 0, 0, 1, 1, 1, 1, 1, 0, 1, 1, 1, 0, 0, 1, 1, 0, 0, 0, 0 }
 
 typedef struct velo_topology_info {
   uint32_t struct_size;
@@ -111,13 +80,11 @@ typedef struct velo_topology_family {
   uint32_t reserved;   /* 0 */
   int64_t groups;      /* their number */
   int64_t size;        /* ranks of the largest */
-  uint64_t buffer;     /* bytes that a group's buffer should have */
-  const char* key;     /* its key in velo_topology_desc.buffers (static); NULL = none */
   const char* twin_of; /* the family with the same groups, alive as long as the topology; or NULL */
 } velo_topology_family;
 
 #define VELO_TOPOLOGY_FAMILY_INIT \
-  { sizeof(velo_topology_family), 0, 0, 0, 0, 0, 0 }
+  { sizeof(velo_topology_family), 0, 0, 0, 0 }
 
 /* Where a rank is in a family. */
 typedef struct velo_topology_place {

@@ -13,12 +13,6 @@
 namespace velo::comm {
 namespace {
 
-[[noreturn]] void fail_call(const char* name, const char* what, const char* why) {
-  host_failure said;
-  std::snprintf(said.text, sizeof said.text, "%s %s%s%s", name, what, *why != 0 ? ": " : "", why);
-  throw said;
-}
-
 std::int64_t sum_of(const std::vector<std::int64_t>& all) {
   std::int64_t sum = 0;
   for (const std::int64_t one : all) sum += one;
@@ -64,7 +58,26 @@ host_engine::host_engine(std::shared_ptr<host_table> owner, int rank, int size,
       table(owned->functions),
       timeout_ns(std::min(timeout_ns, std::int64_t{1} << 60)),  // so that sums fit
       gives(static_cast<std::size_t>(size)),
-      takes(static_cast<std::size_t>(size)) {}
+      takes(static_cast<std::size_t>(size)),
+      late_(static_cast<std::size_t>(size)) {}
+
+fault host_failure::as_fault(int rank) const {
+  fault why;
+  why.kind = late.lowest() >= 0 ? fault::how::late : fault::how::host;
+  why.culprits = late;
+  if (why.kind == fault::how::host) why.culprits.add(rank);
+  core::copy_text(why.cause, sizeof why.cause, text);
+  return why;
+}
+
+// A rank does not wait for itself.
+void host_engine::fail_call(const char* name, const char* what, const char* why) const {
+  host_failure said;
+  std::snprintf(said.text, sizeof said.text, "%s %s%s%s", name, what, *why != 0 ? ": " : "", why);
+  for (int peer = 0; peer < size; ++peer)
+    if (peer != rank && late_[static_cast<std::size_t>(peer)] != 0) said.late.add(peer);
+  throw said;
+}
 
 void host_engine::stage(std::size_t bytes) {
   const std::size_t ranks = static_cast<std::size_t>(size);
@@ -79,8 +92,9 @@ template <class Function>
 bool host_engine::answer(const char* name, std::int64_t wanted, bool may_decline,
                          Function&& function) {
   char why[96] = "";
+  std::fill(late_.begin(), late_.end(), std::uint8_t{0});
   const velo_host_call about{sizeof about, sizeof why, why,
-                             std::max(until_ns_ - now_ns(), std::int64_t{1})};
+                             std::max(until_ns_ - now_ns(), std::int64_t{1}), late_.data()};
   owned->is_used = true;
   std::int64_t got = 0;
   try {

@@ -23,6 +23,9 @@ namespace velo::comm {
 // What a function of the host said when it failed.
 struct host_failure {
   char text[128] = "";
+  rank_set late;  // for which it waited in vain, by its word
+
+  fault as_fault(int rank) const;  // of the rank whose function failed
 };
 
 class host_engine {
@@ -72,10 +75,12 @@ class host_engine {
   bool answer(const char* name, std::int64_t wanted, bool may_decline, Function&& function);
   template <class Function>
   void call(const char* name, std::int64_t wanted, Function&& function);
+  [[noreturn]] void fail_call(const char* name, const char* what, const char* why) const;
 
   std::size_t room_ = 0;
   std::unique_ptr<char[]> memory_;
-  std::int64_t until_ns_ = 0;  // of the work under way
+  std::vector<std::uint8_t> late_;  // of each rank
+  std::int64_t until_ns_ = 0;       // of the work under way
 };
 
 template <class Give, class Take>

@@ -26,6 +26,19 @@ std::int64_t functions_of(const velo_host_collectives& table) {
   return all;
 }
 
+[[noreturn]] void raise_unmet(const host_failure& said) {
+  core::failure f;
+  f.code = VELO_ERR_PEER;
+  f.rank = said.late.lowest();
+  core::copy_text(f.argument, sizeof f.argument, "group");
+  core::copy_text(f.expected, sizeof f.expected, "all ranks of the host");
+  core::copy_text(
+      f.got, sizeof f.got,
+      f.rank < 0 ? "a failure of its functions" : (said.late.text() + " not there").c_str());
+  core::copy_text(f.cause, sizeof f.cause, said.text);
+  throw f;
+}
+
 class host_transport final : public transport {
  public:
   explicit host_transport(const host_job& job)
@@ -56,6 +69,16 @@ class host_transport final : public transport {
     done_.store(sequence, std::memory_order_release);
   }
 
+  void explain(const operation& what, explanation& to) const override {
+    if (what.terms.kind >= collective::send) {
+      std::int64_t most = 0;
+      for (const message& one : what.messages) most = std::max(most, one.bytes);
+      to.consider("messages", true, "the host's send and receive");
+      return to.take_steps((most + engine_->room() - 1) / engine_->room(), engine_->room());
+    }
+    host_round::explain(*engine_, what, to);
+  }
+
   // In the middle of an operation the others expect something else than to be told.
   void fail(const fault& why) noexcept override { end(why, !carrying_); }
   bool failed(fault& why) const noexcept override {
@@ -76,9 +99,8 @@ class host_transport final : public transport {
       caller_.run([ranks, made](host_engine& by) { by.make_part(ranks, *made); });
     } catch (const host_failure& said) {
       raise_if_failed();
-      rank_set own;
-      own.add(rank());
-      of.raise(fault::how::host, own, said.text);
+      const fault why = said.as_fault(rank());
+      of.raise(why.kind, why.culprits, why.cause);
     }
     require_functions(made->functions, "part");
     return make_host(
@@ -131,8 +153,7 @@ void host_transport::meet(std::size_t buffer) {
       with.share(sizeof mine);
     });
   } catch (const host_failure& said) {
-    core::fail(VELO_ERR_PEER, "group", "all ranks of the host", "a failure of its functions",
-               said.text);
+    raise_unmet(said);
   }
   std::int64_t holds = 0;
   for (int one = 0; one < size(); ++one) {
@@ -159,13 +180,10 @@ void host_transport::carry_out(const operation& what, std::uint64_t sequence, Bo
   } catch (const fault& why) {  // which all ranks know
     end(why, false);
   } catch (const host_failure& said) {
-    fault why;
-    why.kind = fault::how::host;
+    fault why = said.as_fault(rank());
     why.sequence = sequence;
     why.terms = what.terms;
     why.timeout_ns = engine_->timeout_ns;
-    why.culprits.add(rank());
-    core::copy_text(why.cause, sizeof why.cause, said.text);
     end(why, between());
   }
   carrying_ = false;
@@ -182,6 +200,9 @@ void host_transport::end(const fault& why, bool tells) noexcept {
     failed_.store(true, std::memory_order_release);
   }
   last.terms = why.terms;
+  last.other = why.other;
+  last.sequence = why.sequence;
+  last.timeout_ns = why.timeout_ns;
   last.ended = why.kind;
   last.culprits = why.culprits;
   core::copy_text(last.cause, sizeof last.cause, why.cause);

@@ -62,6 +62,36 @@ void host_round::run() {
   }
 }
 
+void host_round::explain(const host_engine& by, const operation& what, explanation& to) {
+  const collective kind = what.terms.kind;
+  const bool combines = kind == collective::all_reduce || kind == collective::reduce;
+  std::int64_t bytes = what.in_bytes(), step = by.share_room();
+  if (kind == collective::broadcast) bytes = what.out_bytes(), step = by.spread_room();
+  if (kind == collective::all_gather)
+    for (int rank = 0; rank < by.size; ++rank)
+      bytes = std::max(bytes, what.out_part(rank).count * what.in_size());
+  const bool is_shared = combines || kind == collective::barrier || kind == collective::broadcast ||
+                         kind == collective::all_gather;
+  if (!is_shared) step = by.piece_room();
+  if (kind == collective::scatter) bytes = what.out_bytes();
+  if (combines) {
+    const bool may = may_be_host_s(by, what.terms);
+    to.consider("all_reduce of the host", may,
+                may ? "the host combines, unless it declines"
+                    : "the host has no all_reduce, or it is custom, scaled or of two dtypes");
+    if (may) step = by.room();
+  }
+  const bool fits = is_shared && bytes <= host_opening::room;
+  to.consider("opening", fits,
+              !is_shared
+                  ? "never of what differs from rank to rank"
+                  : std::to_string(bytes) + (fits ? " bytes travel" : " bytes do not fit") +
+                        " with what ranks say first, up to " + std::to_string(host_opening::room));
+  to.consider("host's functions", true,
+              "slices through the group's memory, in each a call of the host");
+  if (!to.is_chosen("opening")) to.take_steps(slices_in(bytes, step), step);
+}
+
 void host_round::open(std::int64_t most, const void* payload, std::int64_t bytes) {
   host_opening mine;
   mine.terms = what_.terms;
@@ -80,7 +110,10 @@ void host_round::compare() const {
   for (const host_opening& one : openings_) {
     if (one.ended == fault::how::none) continue;
     why.kind = one.ended;
+    why.sequence = one.sequence;
     why.terms = one.terms;
+    why.other = one.other;
+    why.timeout_ns = one.timeout_ns;
     why.culprits = one.culprits;
     core::copy_text(why.cause, sizeof why.cause, one.cause);
     throw why;
@@ -141,12 +174,15 @@ void host_round::combine(bool gets) {
   }
 }
 
+bool host_round::may_be_host_s(const host_engine& by, const terms& what) {
+  return by.table.all_reduce != nullptr && what.reduction != VELO_REDUCE_CUSTOM &&
+         what.scale == 1 && what.in_code == what.out_code && what.in_bits == what.out_bits;
+}
+
 // False: the host does not do it, or has no function for it.
 bool host_round::combined_by_host(bool gets) {
   const terms t = what_.terms;
-  if (engine_.table.all_reduce == nullptr || t.reduction == VELO_REDUCE_CUSTOM || t.scale != 1 ||
-      t.in_code != t.out_code || t.in_bits != t.out_bits)
-    return false;
+  if (!may_be_host_s(engine_, t)) return false;
   const std::int64_t size = what_.in_size(), bytes = what_.in_bytes();
   const std::int64_t most = engine_.room() / size * size;
   for (std::int64_t step = 0; step < slices_in(bytes, most); ++step) {
@@ -154,7 +190,8 @@ bool host_round::combined_by_host(bool gets) {
     copy(static_cast<const char*>(what_.in) + s.begin, engine_.in(), s.bytes);
     caller_.run([t, n = s.bytes / size](host_engine& by) { by.all_reduce(t, n); });
     if (engine_.declined && step == 0) return false;
-    if (engine_.declined) throw host_failure{"all_reduce declined in the middle of a reduction"};
+    if (engine_.declined)
+      throw host_failure{"all_reduce declined in the middle of a reduction", {}};
     if (gets) copy(engine_.out(), static_cast<char*>(what_.out) + s.begin, s.bytes);
   }
   return true;

@@ -16,13 +16,16 @@ namespace velo::comm {
 
 // What a rank says first.
 struct host_opening {
-  static constexpr std::int64_t room = 720;
+  static constexpr std::int64_t room = 672;
 
   comm::terms terms;
   std::int64_t most = 0;  // bytes of the largest piece
   fault::how ended = fault::how::none;
   char cause[128] = "";
-  rank_set culprits;  // of what has ended the group
+  rank_set culprits;  // of what has ended the group, as are
+  comm::terms other;
+  std::uint64_t sequence = 0;
+  std::int64_t timeout_ns = 0;
   char payload[room] = {};
 };
 static_assert(sizeof(host_opening) == 1024);
@@ -35,6 +38,7 @@ class host_round {
 
   void run();  // throws host_failure, or the fault of the group
   bool opened() const noexcept { return opened_; }  // all ranks have met
+  static void explain(const host_engine& by, const operation& what, explanation& to);
 
   // Work: what one rank tells the others, and what all have told.
   static void tell(host_engine& with, const host_opening& mine);
@@ -53,6 +57,7 @@ class host_round {
   void agree(bool matches, int with, std::int64_t wanted, std::int64_t got);
 
   void combine(bool gets);
+  static bool may_be_host_s(const host_engine& by, const terms& what);
   bool combined_by_host(bool gets);
   void reduce_scatter();
   void broadcast();

@@ -75,6 +75,15 @@ bool mpi_hosts::serves(const operation& what) const {
   }
 }
 
+void mpi_hosts::explain(const operation& what, explanation& to) const {
+  const bool has_one = hosts().size() == 1, goes = order_.matters() && serves(what);
+  to.consider("by way of hosts", goes,
+              goes               ? "several hosts: what is alike crosses to a host once"
+              : has_one          ? "all ranks are on one host"
+              : order_.matters() ? "small, or of a kind that gains nothing"
+                                 : "each host has one rank");
+}
+
 bool mpi_hosts::carry_out(mpi_round& r) {
   if (!order_.matters() || !serves(r.what)) return false;
   r.meet();

@@ -25,6 +25,7 @@ class mpi_hosts final : outside {
 
   // False: the operation goes from rank to rank. The ranks have not met yet.
   bool carry_out(mpi_round& r);
+  void explain(const operation& what, explanation& to) const;
   const host_order& order() const noexcept { return order_; }
   void fail(const fault& why) noexcept;
 

@@ -1,7 +1,9 @@
 // A group over one link.
 #include "comm/transport/mpi/mpi.hpp"
 
+#include <algorithm>
 #include <atomic>
+#include <string>
 #include <utility>
 
 #include "comm/transport/mpi/hosts.hpp"
@@ -33,6 +35,28 @@ class mpi_transport final : public transport {
     begun_.fetch_add(1, std::memory_order_relaxed);
     if (!hosts_.carry_out(round)) comm::carry_out(round);
     done_.store(begun_.load(std::memory_order_relaxed), std::memory_order_release);
+  }
+  void explain(const operation& what, explanation& to) const override {
+    const std::int64_t slot = link_.slot_bytes();
+    std::int64_t most = 0;  // of what goes to one rank
+    for (const message& one : what.messages) most = std::max(most, one.bytes);
+    if (what.terms.kind >= collective::send) {
+      to.consider("slots", true, "messages of MPI from and into the group's memory");
+      return to.take_steps((most + slot - 65) / (slot - 64), slot - 64);
+    }
+    hosts_.explain(what, to);
+    most = std::max(what.in_bytes(), what.out_bytes());
+    for (int peer = 0; peer < size(); ++peer)
+      for (const comm::part& one : {what.in_part(peer), what.out_part(peer)})
+        if (what.terms.counts != 0)
+          most = std::max(most, one.count * std::max(what.in_size(), what.out_size()));
+    const bool fits = most <= mpi_round::room;
+    to.consider("opening", fits,
+                std::to_string(most) + (fits ? " bytes travel" : " bytes do not fit") +
+                    " with the message that begins an operation, up to " +
+                    std::to_string(mpi_round::room));
+    to.consider("rank to rank", true, "slots from each rank to each, which MPI carries");
+    if (!to.is_chosen("opening")) to.take_steps((most + slot - 1) / slot, slot);
   }
   void fail(const fault& why) noexcept override {
     fault first = why;  // unless another came before it

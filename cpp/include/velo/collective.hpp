@@ -35,6 +35,14 @@ class collective : public detail::owner<velo_collective, detail::destroy_collect
     return detail::check(VELO_FN(collective_start)(stream.get(), get()));
   }
 
+  // Which way it takes, why, and the time that it should take, as JSON in any string.
+  template <class String>
+  outcome<String> explain() const {
+    return detail::text<String>([this](char* buffer, uint64_t capacity, uint64_t* needed) {
+      return VELO_FN(collective_explain)(get(), buffer, capacity, needed);
+    });
+  }
+
   // What is planned, as JSON in any string: describe<std::string>().
   template <class String>
   outcome<String> describe() const {

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "velo/collective.h"
 #include "velo/detail/call.hpp"
 #include "velo/detail/function.hpp"
 #include "velo/detail/owner.hpp"
@@ -102,6 +103,11 @@ class group : public detail::owner<velo_group, detail::destroy_group> {
     return detail::text<String>([this](char* buffer, uint64_t capacity, uint64_t* needed) {
       return VELO_FN(group_history)(get(), buffer, capacity, needed);
     });
+  }
+
+  // What collectives take, for collective::explain; all ranks call it.
+  outcome<> measure(stream_ref stream) const {
+    return detail::check(VELO_FN(group_measure)(stream.get(), get()));
   }
 
   // Lets no rank go on before all have come.

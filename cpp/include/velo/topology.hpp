@@ -43,7 +43,7 @@ class topology : public detail::owner<velo_topology, detail::destroy_topology> {
     return detail::finish<const char*>(status, name);
   }
 
-  // A family: number and size of its groups, the buffer that each should have.
+  // A family: number and size of its groups.
   outcome<velo_topology_family> family(const char* name) const {
     velo_topology_family info = {};
     info.struct_size = sizeof info;

@@ -127,10 +127,6 @@ VELO_REDUCE_AVG = 1
 VELO_REDUCE_MIN = 2
 VELO_REDUCE_MAX = 3
 VELO_REDUCE_CUSTOM = 4
-VELO_TOPOLOGY_DISPATCH_NONE = 0
-VELO_TOPOLOGY_DISPATCH_ALL_GATHER = 1
-VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL = 2
-VELO_TOPOLOGY_DISPATCH_ALL_TO_ALL_SEQUENCE = 3
 VELO_TOPOLOGY_JSON = 0
 VELO_TOPOLOGY_SVG = 1
 VELO_POOL_ORDINARY = 0
@@ -511,10 +507,6 @@ class velo_group_message(ctypes.Structure):
 
 class velo_group_info(Sized):
     """What is known of a group."""
-
-
-class velo_topology_traffic(Sized):
-    """What a step sends: from it follow sizes for the groups' buffers."""
 
 
 class velo_topology_desc(Sized):
@@ -983,6 +975,7 @@ velo_host_call._fields_ = [
     ("capacity", c_uint32),
     ("why", c_char_p),
     ("timeout_ns", c_int64),
+    ("late", POINTER(c_uint8)),
 ]
 velo_host_collectives._fields_ = [
     ("struct_size", c_uint32),
@@ -1015,23 +1008,6 @@ velo_group_info._fields_ = [
     ("reserved", c_uint32),
 ]
 velo_group_info._numbers_ = ("transport",)
-velo_topology_traffic._fields_ = [
-    ("struct_size", c_uint32),
-    ("dispatch", c_int32),
-    ("sequence", c_int64),
-    ("batch", c_int64),
-    ("hidden", c_int64),
-    ("heads", c_int64),
-    ("kv_heads", c_int64),
-    ("top_k", c_int64),
-    ("ep_factor", c_double),
-    ("sequence_parallel", c_int32),
-    ("cp_ring", c_int32),
-    ("cp_overlap", c_int32),
-    ("tp_extends_ep", c_int32),
-]
-velo_topology_traffic._defaults_ = {"sequence": 1, "batch": 1, "hidden": 1, "heads": 1, "kv_heads": 1, "top_k": 1}
-velo_topology_traffic._numbers_ = ("dispatch",)
 velo_topology_desc._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -1053,8 +1029,6 @@ velo_topology_desc._fields_ = [
     ("tp_y", c_int64),
     ("hybrid", c_int32),
     ("twins", c_int32),
-    ("buffers", c_char_p),
-    ("traffic", POINTER(velo_topology_traffic)),
 ]
 velo_topology_desc._defaults_ = {"tp": 1, "cp": 1, "dp": 1, "pp": 1, "ep": 1, "gtp": 1, "egtp": 1, "instances": 1, "cp_ulysses": 1, "cp_window": 1}
 velo_topology_info._fields_ = [
@@ -1070,8 +1044,6 @@ velo_topology_family._fields_ = [
     ("reserved", c_uint32),
     ("groups", c_int64),
     ("size", c_int64),
-    ("buffer", c_uint64),
-    ("key", c_char_p),
     ("twin_of", c_char_p),
 ]
 velo_topology_place._fields_ = [
@@ -2298,6 +2270,8 @@ FUNCTIONS = {
     "velo_swap_begin_stage": (c_int32, velo_swap, POINTER(c_int64)),
     "velo_swap_get_buffer": (c_int32, velo_swap, c_int64, POINTER(c_void_p)),
     "velo_swap_end_step": (c_int32, velo_swap),
+    "velo_group_measure": (c_int32, velo_stream, velo_group),
+    "velo_collective_explain": (c_int32, velo_collective, c_char_p, c_uint64, POINTER(c_uint64)),
 }
 
 

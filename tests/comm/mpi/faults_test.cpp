@@ -135,3 +135,25 @@ TEST_CASE("a rank that leaves in good order is named as such", "[faults]") {
   CHECK(sum_of(all.me, 20000) == VELO_ERR_PEER);
   CHECK(last_got() == "rank 1 that left the group");
 }
+
+TEST_CASE("a rank whose result differs is named with the call", "[faults]") {
+  velo_group_desc desc = over_mpi();
+  desc.flags = VELO_GROUP_VERIFY;
+  joined all(desc);
+  CHECK(sum_of(all.me, 5000) == VELO_OK);
+  // Each rank leaves its own number of the two: 3, of rank 1 alone 4.
+  int mine = all.me.rank == 1 ? 4 : 3;
+  velo_reduction how = VELO_REDUCTION_INIT;
+  how.op = VELO_REDUCE_CUSTOM, how.user = &mine;
+  how.fn = [](void* user, const void*, void* total, std::int64_t count, const velo_dtype*) {
+    std::memset(total, *static_cast<int*>(user), static_cast<std::size_t>(4 * count));
+  };
+  const numbers x(f32, 10, all.me.rank);
+  const velo_tensor view = x.view();
+  CHECK(velo_group_all_reduce(all.me.stream, all.me.group, &how, &view, &view) == VELO_ERR_PEER);
+  velo_error_info info = VELO_ERROR_INFO_INIT;
+  velo_last_error(&info);
+  CHECK(info.rank == 1);
+  CHECK(std::string(info.got) == "rank 1 with another result");
+  CHECK(std::string(info.expected).find("all_reduce of 10 float32, custom") == 0);
+}

@@ -34,7 +34,7 @@ void require_alike(const char* hosts, const words& both, const words& first, con
 
 TEST_CASE("over two hosts a sharded optimizer and steps that do not wait have the bits of others") {
   if (!has_mpirun()) {
-    WARN("no mpirun: not tested");
+    WARN("not tested: no mpirun");
     return;
   }
   for (const char* hosts : {"0011", "0101"}) {

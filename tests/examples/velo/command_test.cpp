@@ -38,8 +38,8 @@ void expect_refused(const std::string& words, const char* reason) {
 TEST_CASE("help is given for the whole and for each command") {
   const outcome all = velo("--help");
   CHECK(all.code == 0);
-  for (const char* name :
-       {"info", "ops", "explain", "place", "replay", "swap-bench", "topology", "schedule"}) {
+  for (const char* name : {"info", "ops", "explain", "place", "replay", "swap-bench", "topology",
+                           "collective", "schedule"}) {
     CHECK(holds(all, name));
     const outcome one = velo(std::string(name) + " --help");
     CHECK(one.code == 0);
@@ -169,6 +169,26 @@ TEST_CASE("explain shows kernels with reasons, and the outputs") {
   CHECK(std::string(json_string_value(json_object_get(json_array_get(outputs, 0), "shape"))) ==
         "bf16[2,3,64]");
   CHECK(json_array_size(json_object_get(all.get(), "kernels")) >= 2);
+}
+
+TEST_CASE("collective shows the ways of a collective with reasons, and its time") {
+  const outcome o = velo("collective all_reduce --ranks 3 --size 1048576");
+  CHECK(o.code == 0);
+  CHECK(holds(o, "all_reduce of 262143 float32, sum over local"));
+  CHECK(holds(o, "parts     taken  each rank combines a part"));
+  CHECK(holds(o, "predicted"));
+  const json all = parsed_output(velo("collective broadcast --size 400 --json"));
+  const auto number = [&](const char* name) {
+    return json_integer_value(json_object_get(all.get(), name));
+  };
+  CHECK(std::string(json_string_value(json_object_get(all.get(), "operation"))) ==
+        "broadcast of 100 float32 from rank 0");
+  CHECK(number("steps") == 0);
+  CHECK(number("predicted_ns") > 0);
+  CHECK(number("measured_ns") > 0);
+  expect_refused("collective", "wants a kind");
+  expect_refused("collective all_redcue", "did you mean all_reduce?");
+  expect_refused("collective all_reduce --ranks 0", "--ranks wants a number from 1 to 64");
 }
 
 TEST_CASE("explain takes enumerators, truth values and packs") {

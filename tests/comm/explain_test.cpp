@@ -1,0 +1,215 @@
+// Which way a collective takes, and the time that it should take: what is said before is what is then done.
+#include "comm/json.hpp"
+#include "comm/transports.hpp"
+
+using namespace velo;
+using namespace velo::test;
+
+namespace {
+
+std::string explained(velo_collective one) {
+  std::uint64_t needed = 0;
+  if (velo_collective_explain(one, nullptr, 0, &needed) != VELO_OK) return "";
+  std::string all(needed, 0);
+  velo_collective_explain(one, all.data(), needed, nullptr);
+  all.resize(needed - 1);
+  return all;
+}
+
+std::int64_t number_in(const std::string& json, const std::string& name, std::size_t from = 0) {
+  const std::size_t at = json.find("\"" + name + "\":", from);
+  return at == std::string::npos ? -1 : std::atoll(json.c_str() + at + name.size() + 3);
+}
+
+std::string described(velo_group group) {
+  std::uint64_t needed = 0;
+  velo_group_describe(group, nullptr, 0, &needed);
+  std::string all(needed, 0);
+  velo_group_describe(group, all.data(), needed, nullptr);
+  return all;
+}
+
+// Steps through shared memory so far on this rank.
+std::int64_t steps_of(velo_group group, int rank) {
+  const std::string all = described(group);
+  return number_in(all, "steps", all.find("{\"rank\":" + std::to_string(rank) + ","));
+}
+
+bool chose(const std::string& json, const std::string& way) {
+  return json.find("{\"name\":\"" + way + "\",\"chosen\":true") != std::string::npos;
+}
+
+struct planned {
+  velo_collective_kind kind;
+  std::int64_t count;  // of a part
+};
+
+// 0: as explained. Each part one element longer than the last where parts are uneven.
+answer hold_to_account(const rank_of_group& me, const planned& what, const std::string& is) {
+  std::vector<std::int64_t> counts;
+  std::int64_t whole = 0;
+  const bool uneven = is.find("_v") != std::string::npos;
+  for (int rank = 0; rank < me.size; ++rank) {
+    counts.push_back(what.count + (uneven && what.kind != VELO_COLLECTIVE_ALL_TO_ALL_V ? rank : 0));
+    whole += counts.back();
+  }
+  const std::int64_t part = counts[at(me.rank)];
+  const bool gives_part = is.find("gather") != std::string::npos,
+             gets_part = is.find("scatter") != std::string::npos;
+  std::vector<float> in(static_cast<std::size_t>(whole), 1), out(in);
+  const std::int64_t gives = gives_part ? part : whole, gets = gets_part ? part : whole;
+  const velo_tensor x{in.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &gives, nullptr, 0},
+      y{out.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &gets, nullptr, 0};
+  velo_collective_desc desc = collective_of(what.kind, &x, &y);
+  desc.in_counts = desc.out_counts = counts.data();
+  if (what.kind == VELO_COLLECTIVE_BARRIER) desc.in = desc.out = nullptr;
+  velo_collective one = nullptr;
+  velo_status done = velo_collective_create(me.group, &desc, &one);
+  if (done != VELO_OK) return {done, 0};
+  const std::string told = explained(one);
+  const std::int64_t before = steps_of(me.group, me.rank);
+  done = velo_collective_start(me.stream, one);
+  const std::int64_t steps = steps_of(me.group, me.rank) - before;
+  velo_collective_destroy(one);
+  return {done, number_in(told, "steps") - steps};
+}
+
+struct named_kind {
+  const char* name;
+  velo_collective_kind kind;
+};
+constexpr named_kind collectives[] = {{"barrier", VELO_COLLECTIVE_BARRIER},
+                                      {"all_reduce", VELO_COLLECTIVE_ALL_REDUCE},
+                                      {"reduce", VELO_COLLECTIVE_REDUCE},
+                                      {"broadcast", VELO_COLLECTIVE_BROADCAST},
+                                      {"all_gather", VELO_COLLECTIVE_ALL_GATHER},
+                                      {"all_gather_v", VELO_COLLECTIVE_ALL_GATHER_V},
+                                      {"reduce_scatter", VELO_COLLECTIVE_REDUCE_SCATTER},
+                                      {"reduce_scatter_v", VELO_COLLECTIVE_REDUCE_SCATTER_V},
+                                      {"all_to_all", VELO_COLLECTIVE_ALL_TO_ALL},
+                                      {"all_to_all_v", VELO_COLLECTIVE_ALL_TO_ALL_V},
+                                      {"gather", VELO_COLLECTIVE_GATHER},
+                                      {"scatter", VELO_COLLECTIVE_SCATTER},
+                                      {"scatter_v", VELO_COLLECTIVE_SCATTER_V}};
+
+}  // namespace
+
+TEST_CASE("the steps that a collective is said to take are those that it takes") {
+  for (const int size : {2, 3, 5})
+    for (const named_kind& is : collectives)
+      for (const std::int64_t count : {1, 40, 3000, 20000, 300001}) {
+        const planned what{is.kind, count};
+        for (const outcome& one : over_threads(size, 20000, [&](const rank_of_group& me) {
+               return hold_to_account(me, what, is.name);
+             })) {
+          INFO(is.name << " of " << size << " ranks, " << count << ": " << one.how.expected << ", "
+                       << one.how.got);
+          REQUIRE(one.how.code == VELO_OK);
+          CHECK(one.value == 0);
+        }
+      }
+}
+
+TEST_CASE("a way is chosen over every transport, with reasons, and times once they are measured") {
+  for (const transport_case& over : every_transport)
+    for (const int size : {1, 4}) {
+      const std::vector<outcome> all = over.run(size, 20000, [](const rank_of_group& me) -> answer {
+        std::int64_t wrong = 0;
+        std::int64_t last = 0;
+        for (const bool measured : {false, true}) {
+          if (measured) {
+            const velo_status done = velo_group_measure(me.stream, me.group);
+            if (done != VELO_OK) return {done, -1};
+          }
+          for (const std::int64_t count : {10, 5000, 4000000}) {
+            std::vector<float> x(static_cast<std::size_t>(count));
+            const velo_tensor view{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
+            const velo_collective_desc desc =
+                collective_of(VELO_COLLECTIVE_ALL_REDUCE, &view, &view);
+            velo_collective one = nullptr;
+            const velo_status done = velo_collective_create(me.group, &desc, &one);
+            if (done != VELO_OK) return {done, -2};
+            const std::string told = explained(one);
+            velo_collective_destroy(one);
+            std::size_t chosen = 0;
+            for (std::size_t i = told.find("\"chosen\":true"); i != std::string::npos;
+                 i = told.find("\"chosen\":true", i + 1))
+              ++chosen;
+            wrong += chosen != 1;
+            wrong += number_in(told, "bytes") != 4 * count;
+            wrong += told.find("\"reason\":\"\"") != std::string::npos;
+            const bool knows = told.find("\"predicted_ns\":null") == std::string::npos;
+            wrong += knows != measured;
+            if (measured) {  // more takes longer
+              wrong += number_in(told, "predicted_ns") < last;
+              wrong += number_in(told, "predicted_ns") < number_in(told, "latency_ns");
+              last = number_in(told, "predicted_ns");
+            }
+          }
+        }
+        return {velo_group_barrier(me.stream, me.group), wrong};
+      });
+      for (const outcome& one : all) {
+        INFO(over.name << ", " << size << " ranks: " << one.how.argument << ": expected "
+                       << one.how.expected << ", got " << one.how.got << " " << one.how.cause);
+        REQUIRE(one.how.code == VELO_OK);
+        CHECK(one.value == 0);
+      }
+    }
+}
+
+TEST_CASE("of two hosts what is large goes by way of them, of one host nothing does") {
+  const std::int64_t many = 100000, few = 10;
+  for (const bool two : {true, false})
+    for (const std::int64_t count : {few, many}) {
+      const std::vector<outcome> all =
+          over_hosts(two ? "0011" : "0000", 20000, [&](const rank_of_group& me) -> answer {
+            std::vector<float> x(static_cast<std::size_t>(count));
+            const velo_tensor view{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &count, nullptr, 0};
+            const velo_collective_desc desc =
+                collective_of(VELO_COLLECTIVE_BROADCAST, &view, nullptr);
+            velo_collective one = nullptr;
+            const velo_status done = velo_collective_create(me.group, &desc, &one);
+            const std::string told = explained(one);
+            velo_collective_destroy(one);
+            return {done, chose(told, "by way of hosts") ? 1 : 0};
+          });
+      for (const outcome& one : all) CHECK(one.value == (two && count == many ? 1 : 0));
+    }
+}
+
+TEST_CASE("a message to itself is a copy, others go through slots; a plan outlives its group") {
+  const local_ranks ranks(2);
+  std::vector<float> x(100);
+  const std::int64_t hundred = 100;
+  const velo_tensor view{x.data(), {VELO_DEVICE_CPU, 0}, 1, f32, &hundred, nullptr, 0};
+  for (const int to : {0, 1}) {
+    const velo_collective_desc desc = collective_of(VELO_COLLECTIVE_SEND, &view, nullptr, to);
+    velo_collective one = nullptr;
+    REQUIRE(velo_collective_create(ranks.group(0), &desc, &one) == VELO_OK);
+    CHECK(chose(explained(one), to == 0 ? "copy" : "channel"));
+    velo_collective_destroy(one);
+  }
+  const live_context context;
+  velo_group alone = nullptr;
+  REQUIRE(velo_group_create(context, nullptr, &alone) == VELO_OK);
+  const velo_collective_desc barrier = VELO_COLLECTIVE_DESC_INIT;
+  velo_collective late = nullptr;
+  REQUIRE(velo_collective_create(alone, &barrier, &late) == VELO_OK);
+  velo_group_destroy(alone);
+  CHECK(velo_collective_explain(late, nullptr, 0, nullptr) == VELO_ERR_HANDLE);
+  velo_collective_destroy(late);
+}
+
+TEST_CASE("a rank that measures while another calls a barrier is told so") {
+  const local_ranks ranks(2);
+  const std::vector<said> all = ranks.run([&](int rank) {
+    return rank == 0 ? velo_group_measure(ranks.stream(0), ranks.group(0))
+                     : velo_group_barrier(ranks.stream(1), ranks.group(1));
+  });
+  for (const said& one : all) {
+    CHECK(one.code == VELO_ERR_PEER);
+    CHECK(one.got == "rank 1 with barrier");
+    CHECK(one.expected == "measurement (operation 1)");
+  }
+}
