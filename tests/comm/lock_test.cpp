@@ -12,6 +12,7 @@
 #include <string>
 
 #include "comm/transport/rendezvous.hpp"
+#include "comm/transport/rendezvous_folder.hpp"
 #include "comm/transport/shared_area.hpp"
 #include "core/failure.hpp"
 
