@@ -39,6 +39,7 @@ bool ran_out_of_memory(const json_error_t& error, const char* source) {
 json json::parse(const char* source, const char* argument) {
   json_error_t error;
   const auto read = [&] {
+    error = {};  // jansson leaves the code of an error without a text as it was
     return json_loads(source, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
   };
   if (json_t* node = again_with_memory(read)) {

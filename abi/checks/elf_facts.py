@@ -21,7 +21,7 @@ NEEDED = {"libc.so.6", "libm.so.6", "libstdc++.so.6", "libgcc_s.so.1", "libffi.s
 # Static libraries whose objects the link draws in; their constructors are named here one by one.
 FOREIGN_CONSTRUCTORS = {"frame_dummy"}
 TLS_LIMIT = 2048
-STRIPPED_LIMIT = 4 << 20
+STRIPPED_LIMIT = 8 << 20
 
 
 def run(*command):

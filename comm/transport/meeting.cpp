@@ -48,12 +48,24 @@ std::int64_t meeting::meet_for(std::int64_t steps, std::int64_t saying) {
   return all;
 }
 
+namespace {
+
+// Asked for once. Initialized before any code runs: the guard of a local constant could be held by another
+// thread at a fork.
+std::int64_t bytes_of_machine() noexcept {
+  static std::atomic<std::int64_t> known{0};
+  if (known.load(std::memory_order_relaxed) == 0)
+    known.store(sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE), std::memory_order_relaxed);
+  return known.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
 // Where terms tell all, ranks need the same number of steps. Else no rank needs more than carry the
 // machine's memory, four times over: what it has may be mapped more than once.
 bool meeting::may_take(std::int64_t theirs, std::int64_t ours) const noexcept {
   if (what.terms.counts == 0) return theirs == ours;
-  static const std::int64_t memory = sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-  return theirs >= 0 && theirs <= 4 * memory / (slot_bytes() / size) + 1;
+  return theirs >= 0 && theirs <= 4 * bytes_of_machine() / (slot_bytes() / size) + 1;
 }
 
 // Their counters of steps, which they wrote right before they came. Of more than two ranks another may

@@ -12,12 +12,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iomanip>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 #include <velo/velo.hpp>
+
+#include "examples/new_file.hpp"
 
 namespace {
 
@@ -203,7 +205,7 @@ double together(const std::vector<span>& all) {
 }
 
 void trace(const std::string& path, const std::vector<span>& all) {
-  std::ofstream file(path);
+  std::ostringstream file;
   file << std::fixed << std::setprecision(1) << "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   for (int k = 0; k < kinds; ++k)
     file << "\n{\"ph\":\"M\",\"pid\":0,\"tid\":" << k
@@ -213,6 +215,7 @@ void trace(const std::string& path, const std::vector<span>& all) {
          << ",\"name\":\"" << names[each.what] << ' ' << each.layer << '.' << each.slice
          << "\",\"ts\":" << each.begin * 1e6 << ",\"dur\":" << (each.end - each.begin) * 1e6 << "}";
   file << "\n]}\n";
+  examples::write_new_file(path, file.str());
 }
 
 void draw(const std::string& path, const std::vector<span>& all, double seconds) {
@@ -220,7 +223,7 @@ void draw(const std::string& path, const std::vector<span>& all, double seconds)
   constexpr double left = 110, width = 780, top = 44, row = 40;
   double last = 0;
   for (const span& each : all) last = std::max(last, each.end);
-  std::ofstream file(path);
+  std::ostringstream file;
   file << std::fixed << std::setprecision(1)
        << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"914\" height=\"180\" "
           "viewBox=\"0 0 914 180\" font-family=\"sans-serif\" font-size=\"12\">\n"
@@ -241,6 +244,7 @@ void draw(const std::string& path, const std::vector<span>& all, double seconds)
          << "fill-opacity=\"" << (each.layer % 2 == 0 ? 1 : 0.75) << "\"/></g>\n";
   file << "<text x=\"110\" y=\"172\">0</text><text x=\"890\" y=\"172\" text-anchor=\"end\">"
        << last * 1e3 << " ms</text>\n</svg>\n";
+  examples::write_new_file(path, file.str());
 }
 
 // A rank's two runs; what failed, or nothing.
@@ -279,7 +283,7 @@ int main(int count, char** words) try {
   std::printf("the results are those of one stream\nall three at one time for %.1f ms\n",
               seconds * 1e3);
   return 0;
-} catch (const velo::error& failure) {
+} catch (const std::exception& failure) {
   std::fprintf(stderr, "%s\n", failure.what());
   return 1;
 }

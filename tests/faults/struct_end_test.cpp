@@ -223,15 +223,6 @@ TEST_CASE("no function reads behind the end of a struct that another one points 
          velo_schedule_destroy(made);
          return status;
        }},
-      {"velo_topology_desc.traffic",
-       [](scene&, void* given) {
-         velo_topology_desc desc = VELO_TOPOLOGY_DESC_INIT;
-         desc.traffic = static_cast<const velo_topology_traffic*>(given);
-         velo_topology made = nullptr;
-         const velo_status status = velo_topology_create(&desc, &made);
-         velo_topology_destroy(made);
-         return status;
-       }},
       {"velo_collective_desc.reduction",
        [](scene& s, void* given) {
          velo_collective_desc desc = VELO_COLLECTIVE_DESC_INIT;

@@ -383,8 +383,10 @@ TEST_CASE("swaps are written as JSON, and only when there are some") {
         "{\"policy\":\"furthest\",\"budget\":100,\"bytes_live\":200,\"bytes_peak\":100,"
         "\"bytes_out\":100,\"bytes_in\":100,\"compute_seconds\":5,\"stall_seconds\":0,"
         "\"bound_seconds\":0,\"transfers\":[\n"
-        "{\"action\":\"out\",\"buffer\":0,\"after\":9,\"before\":49,\"begin\":1,\"end\":2,\"stay\":0},\n"
-        "{\"action\":\"in\",\"buffer\":0,\"after\":29,\"before\":49,\"begin\":3,\"end\":4,\"stay\":2}\n]}\n");
+        "{\"action\":\"out\",\"buffer\":0,\"after\":9,\"before\":49,\"begin\":1,\"end\":2,\"stay\":"
+        "0},\n"
+        "{\"action\":\"in\",\"buffer\":0,\"after\":29,\"before\":49,\"begin\":3,\"end\":4,\"stay\":"
+        "2}\n]}\n");
 }
 
 TEST_CASE("swaps are the same text under any locale") {

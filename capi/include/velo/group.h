@@ -1,17 +1,15 @@
 /* Groups: ranks that work on one thing together, and their collectives.
  *
- * A group has `size` ranks, numbered from 0; a handle is one of them, in a context of its own: two
- * ranks never share a context. The ranks of a group are threads of one process (LOCAL), or processes of
- * one host (SHM), of one MPI job (MPI), or whatever a host has connected (HOST), or one rank is all there
- * is (SELF).
+ * A group has `size` ranks, numbered from 0; a handle is one of them, in a context of its own: two ranks
+ * never share a context. The ranks are threads of one process (LOCAL), processes of one host (SHM) or of
+ * one MPI job (MPI), or whatever a host has connected (HOST); SELF is a group of one rank.
  *
  * Order. A collective is work of the stream that it is called on: done when the call returns on an
  * inline stream; queued on others, whose later work comes after it. To compute meanwhile, give
  * collectives a stream of their own and order it with events. Collectives never hold up the products
  * of their context. All ranks call the collectives of a group in the same order, with arguments that
  * fit; those of one group are carried out in the order of their calls, whatever streams they are on.
- * The request of a collective is an event recorded behind it: velo_event_synchronize waits for it, as
- * long as it is told; whether it went well the stream says.
+ * The request of a collective is an event recorded behind it, for which velo_event_synchronize waits.
  *
  * Results are the same on all ranks, bit for bit, and from run to run: the group's ranks of each host are
  * combined in their order, then the hosts' results, in that of the hosts' lowest ranks; on one host that

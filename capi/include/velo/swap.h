@@ -21,9 +21,12 @@
  *
  * Planned steps. A swap carries out what a plan has decided (velo_plan_solve_swaps, velo_plan_place_swaps):
  *
- *   velo_swap_begin_step
- *   for each stage of the plan: velo_swap_begin_stage, the stage's work on the stream
- *   velo_swap_end_step
+ *   velo_swap_begin_step(swap, plan, memory, stream);
+ *   for (int64_t stage = 0; stage < stages; ++stage) {
+ *     velo_swap_begin_stage(swap, &time);
+ *     work_of_stage(time, stream);
+ *   }
+ *   velo_swap_end_step(swap);
  *
  * All buffers of the plan live in one arena of the planned size. Transfers run beside the stages; a stage
  * waits for what it uses, and a place for what has to leave it, so that contents are right however long

@@ -17,4 +17,4 @@ for picture in simulated measured; do
   [[ "$(grep -c '<title>[0-3][FIW][0-7]: ' "$work/made/$picture.svg")" == 96 ]] || fail "$picture.svg lacks actions"
 done
 grep -q ' ms, bubble' "$work/made/measured.svg" || fail "measured.svg was not measured"
-[[ "$(grep -o '"ph": *"X"' "$work/made/measured.json" | wc -l)" == 96 ]] || fail "measured.json lacks actions"
+[[ "$(grep -c '"name": *"[0-3][FIW][0-7]", *"ph": *"X"' "$work/made/measured.json")" == 96 ]] || fail "measured.json lacks actions"
