@@ -104,7 +104,7 @@ std::string rendezvous_folder() {
   };
   for (const std::string& folder : runtime_folders())
     if (can_be(folder)) return folder;
-  const std::string usual = std::string(shared_folder) + "/" + own_name();
+  std::string usual = std::string(shared_folder) + "/" + own_name();
   if (can_be(usual)) return usual;
   if (const finding found = look_at(usual); found.there && !found.is_ours) {
     for (const std::string& folder : other_folders()) return folder;

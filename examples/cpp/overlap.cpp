@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <functional>
 #include <iomanip>
 #include <sstream>
 #include <string>
@@ -161,7 +162,7 @@ class rank {
 
   // Reads the clock at every mark; marks of one stream pass in their order.
   void watch() {
-    const auto read = [](std::vector<mark*> marks) {
+    const auto read = [](const std::vector<mark*>& marks) {
       for (mark* each : marks) each->event.synchronize(), each->at = now();
     };
     std::array<std::vector<mark*>, kinds> of;
@@ -174,7 +175,7 @@ class rank {
       }
     }
     std::vector<std::thread> threads;
-    for (const std::vector<mark*>& each : of) threads.emplace_back(read, each);
+    for (const std::vector<mark*>& each : of) threads.emplace_back(read, std::cref(each));
     for (std::thread& each : threads) each.join();
   }
 
@@ -238,9 +239,9 @@ void draw(const std::string& path, const std::vector<span>& all, double seconds)
     file << "<g><title>" << names[each.what] << " of layer " << each.layer << ", slice "
          << each.slice << ": " << each.begin * 1e3 << " to " << each.end * 1e3
          << " ms</title><rect x=\"" << left + width * each.begin / last << "\" y=\""
-         << top + row * each.what << "\" width=\"" << width * (each.end - each.begin) / last
-         << "\" height=\"28\" fill=\"" << colors[each.what]
-         << "\" stroke=\"#fff\" stroke-width=\"0.6\" "
+         << top + row * static_cast<int>(each.what) << "\" width=\""
+         << width * (each.end - each.begin) / last << "\" height=\"28\" fill=\""
+         << colors[each.what] << "\" stroke=\"#fff\" stroke-width=\"0.6\" "
          << "fill-opacity=\"" << (each.layer % 2 == 0 ? 1 : 0.75) << "\"/></g>\n";
   file << "<text x=\"110\" y=\"172\">0</text><text x=\"890\" y=\"172\" text-anchor=\"end\">"
        << last * 1e3 << " ms</text>\n</svg>\n";

@@ -41,7 +41,7 @@ std::string memory_trace::finish() {
   const std::lock_guard<std::mutex> lock(lock_);
   if (!file_) return "";
   const bool whole = std::fflush(file_->stream()) == 0 && !std::ferror(file_->stream());
-  const std::string why = whole ? "" : path_ + ": cannot write the trace: " + std::strerror(errno);
+  std::string why = whole ? "" : path_ + ": cannot write the trace: " + std::strerror(errno);
   file_.reset();
   return why;
 }

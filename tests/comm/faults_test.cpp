@@ -470,8 +470,8 @@ TEST_CASE("a process whose result differs is found by all four, with the call") 
           velo_status done = velo_context_create(&one, &context);
           if (done == VELO_OK) done = velo_context_stream(context, &stream);
           if (done != VELO_OK) return ending_of(done);
-          auto link = comm::make_shm(
-              {name.c_str(), rank, 4, 20000000000, comm::shared_area::slot_for(65536, 4)});
+          auto link =
+              comm::make_shm({name, rank, 4, 20000000000, comm::shared_area::slot_for(65536, 4)});
           if (rank == 2) link = std::make_unique<spoiling>(std::move(link), 1);
           auto& owner = core::resolve<core::context>(context, "context");
           const velo_group group = core::handle_of(core::make_object<comm::group>(

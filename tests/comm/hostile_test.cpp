@@ -274,7 +274,7 @@ TEST_CASE(
   const std::string own = std::string(runtime) + "/velo";
   const auto folder_with = [&](mode_t mode) {
     REQUIRE(chmod(runtime, mode) == 0);
-    const std::string found = comm::rendezvous_folder();
+    std::string found = comm::rendezvous_folder();
     rmdir(own.c_str());
     return found;
   };

@@ -92,7 +92,7 @@ TEST_CASE("strides are taken where the operator takes them, and refused by name 
   const velo_dtype f32 = {VELO_DTYPE_FLOAT, 32, 1};
   const std::int64_t shape[] = {4, 8}, wide[] = {16, 1}, still[] = {0, 1}, none[] = {0, 8};
   array a = filled(f32, {4, 16}, 0x3f), b = filled(f32, {8, 8}, 0x3e), c = filled(f32, {4, 8}, 0),
-        again = c;
+        again = filled(f32, {4, 8}, 0);
   velo_tensor ta = a.view(), tc = c.view();
   ta.shape = shape;
   ta.strides = wide;
