@@ -161,6 +161,7 @@ bool pool::take_over(thread_cache& mine, std::uint64_t bytes) noexcept {
   if (bytes == 0 || !exchange_.has(bytes)) return false;
   const std::lock_guard<brief_lock> lock(lock_);
   follow_drain(mine);
+  mine.limit_lists(most_in_lists());
   return exchange_.fill_list(mine, bytes);
 }
 

@@ -67,6 +67,7 @@ bool pool::free_slowly(thread_cache* mine, void* memory, std::uint64_t bytes, co
 void pool::empty_full_lists(thread_cache& mine) noexcept {
   const auto to_heap = [&](block& listed) { give(listed); };
   several() ? exchange_.take_lists(mine, to_heap) : mine.empty_lists(to_heap);
+  mine.limit_lists(most_in_lists());
 }
 
 void pool::give_chain(block& first) noexcept {
