@@ -62,10 +62,16 @@ velo_executor_validation late_steps() {
 class pair {
  public:
   explicit pair(scene& s) : s_(s) { must(velo_context_create(nullptr, &s.peer)); }
+  ~pair() { velo_mailbox_destroy(hidden_); }
+  pair(const pair&) = delete;
+  pair& operator=(const pair&) = delete;
 
-  void over_mailbox() {
-    for (int rank = 0; rank < 2; ++rank)
-      must(velo_mailbox_get_link(s_.mailbox, rank, &links[rank]));
+  void over_mailbox() { over(s_.mailbox); }
+  // A mailbox that only the functions of the host know: to destroy it under the other rank's thread
+  // would be an error of the host.
+  void over_hidden_mailbox() {
+    must(velo_mailbox_create(2, deadline, &hidden_));
+    over(hidden_);
   }
   void over_group() {
     velo_group_destroy(s_.groups[0]);
@@ -120,7 +126,12 @@ class pair {
   velo_link links[2] = {VELO_LINK_INIT, VELO_LINK_INIT};
 
  private:
+  void over(velo_mailbox by) {
+    for (int rank = 0; rank < 2; ++rank) must(velo_mailbox_get_link(by, rank, &links[rank]));
+  }
+
   scene& s_;
+  velo_mailbox hidden_ = nullptr;
   velo_executor second_ = nullptr;
 };
 
@@ -185,7 +196,7 @@ velo_link of_host(const velo_link& inner) {
 }
 velo_status link_in(scene& s, const char* function, bool by_group) {
   pair both(s);
-  by_group ? both.over_group() : both.over_mailbox();
+  by_group ? both.over_group() : both.over_hidden_mailbox();
   both.links[0] = of_host(both.links[0]);
   both.make(false);
   meddles_in = function;
@@ -193,7 +204,7 @@ velo_status link_in(scene& s, const char* function, bool by_group) {
 }
 velo_status cancel(scene& s) {
   pair both(s);
-  both.over_mailbox();
+  both.over_hidden_mailbox();
   both.links[0] = of_host(both.links[0]);
   both.make(false);
   meddles_in = "abort";
