@@ -12,7 +12,7 @@ command="c++ -std=c++17 -O0 -g -fPIC -fno-stack-protector -U_FORTIFY_SOURCE -mav
 (cd "$work" && $command)
 c++ -shared -Wl,--no-as-needed "$work/velo_objects.dir/broken.o" -lresolv -ldl -Wl,-rpath,/nowhere -Wl,-z,execstack -Wl,-z,norelro \
   -Wl,-z,lazy -o "$work/broken.so" 2>"$work/link.log"
-head -c 5000000 /dev/urandom >"$work/ballast"
+head -c 9M /dev/urandom >"$work/ballast"
 objcopy --add-section .ballast="$work/ballast" --set-section-flags .ballast=alloc,readonly "$work/broken.so" "$work/large.so" 2>>"$work/link.log"
 printf '[{"directory": "%s", "command": "%s", "file": "broken.cpp"}]' "$work" "$command" >"$work/compile_commands.json"
 
