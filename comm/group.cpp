@@ -110,47 +110,53 @@ void group::raise_if_ended() const {
 }
 
 // A call that is finished when it returns would wait for the one around it.
-void group::require_not_carrying() const {
-  if (core::is_inside(handle(), core::part::carries))
+void group::require_not_carrying(const core::inside_scope& here) const {
+  if (here.has(handle(), core::part::carries))
     core::fail(VELO_ERR_STATE, "group", "a call from outside of the group's calls",
                "one from a function that a call of the group runs");
 }
 
-void group::submit(core::stream& on, const operation& what) {
+// What enter and serve do, without another look for the thread's list of objects in use.
+template <class Count, class Body>
+void group::run_inline(const core::inside_scope& here, core::stream& on, const operation& what,
+                       Count&& count, Body&& body) {
+  on.run_waiting(
+      [&](core::execution& state) {
+        require_not_carrying(here);
+        here.add(handle(), core::part::carries);
+        ticket place;
+        number_in_order(on, place, what, count);
+        carry_out_in_turn(place, what,
+                          [&](transport& link, core::arena&) { body(place, link, state); });
+      },
+      what.reduces());
+}
+
+void group::submit(const core::inside_scope& here, core::stream& on, const operation& what) {
   admit(what);
-  if (on.is_inline()) {
-    on.run_waiting(
-        [&](core::execution& state) {
-          ticket place;
-          enter(on, place, what, [] {});
-          serve(place, what,
-                [&](transport& link, core::arena&) { carry_out(place, what, link, state); });
-        },
-        what.reduces());
-    return;
-  }
+  if (on.is_inline())
+    return run_inline(
+        here, on, what, [] {},
+        [&](const ticket& place, transport& link, core::execution& state) {
+          carry_out(place, what, link, state);
+        });
   core::work_ptr<call> piece = on.make<call>(*this, what);
   ticket& place = piece->place;
   enter(on, place, what, [&] { on.enqueue(std::move(piece)); });
 }
 
-void group::start(core::stream& on, const std::shared_ptr<planned_operation>& plan) {
+void group::start(const core::inside_scope& here, core::stream& on,
+                  const std::shared_ptr<planned_operation>& plan) {
   const operation& what = plan->what;
   const auto count = [&] {
     plan->started.store(plan->started.load(std::memory_order_relaxed) + 1,
                         std::memory_order_relaxed);
   };
-  if (on.is_inline()) {
-    on.run_waiting(
-        [&](core::execution& state) {
-          ticket place;
-          enter(on, place, what, count);
-          serve(place, what,
-                [&](transport& link, core::arena&) { carry_out_again(place, *plan, link, state); });
-        },
-        what.reduces());
-    return;
-  }
+  if (on.is_inline())
+    return run_inline(here, on, what, count,
+                      [&](const ticket& place, transport& link, core::execution& state) {
+                        carry_out_again(place, *plan, link, state);
+                      });
   core::work_ptr<repeated_call> piece = on.make<repeated_call>(*this, plan);
   ticket& place = piece->place;
   enter(on, place, what, [&] {
@@ -174,7 +180,8 @@ void group::admit(const operation& what) const {
 
 void group::carry_out(const ticket& place, const operation& what, transport& link,
                       core::execution& state) {
-  if (own_messages::has(what, rank())) return carry_own(what, link, state);
+  if (!what.messages.empty() && own_messages::has(what, rank()))
+    return carry_own(what, link, state);
   link.run(what, state);
   if (set_.verifies && size() > 1 && leaves_the_same(what.terms.kind))
     verify(place, what, link, state);
@@ -263,7 +270,7 @@ std::unique_ptr<transport> group::shrink(const part_terms& of) {
   fault known;
   if (!link_->failed(known))
     core::fail(VELO_ERR_STATE, "group", "a group that has ended", "one that works");
-  require_not_carrying();
+  require_not_carrying(core::inside_scope());
   return size() == 1 ? std::make_unique<self_transport>() : link_->shrink(of);
 }
 

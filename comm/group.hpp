@@ -53,8 +53,11 @@ class group {
   void admit(const operation& what) const;
   // Throws PEER when the group has ended, and what the stream throws. start: of an operation that was
   // admitted, which is called again and again (planned.hpp).
-  void submit(core::stream& on, const operation& what);
-  void start(core::stream& on, const std::shared_ptr<planned_operation>& what);
+  // here: the innermost scope of the calling thread.
+  void submit(const core::inside_scope& here, core::stream& on, const operation& what);
+  void submit(core::stream& on, const operation& what) { submit(core::inside_scope(), on, what); }
+  void start(const core::inside_scope& here, core::stream& on,
+             const std::shared_ptr<planned_operation>& what);
 
   // The transport of a part, or of the survivors of this group, which has ended. A part has its turn
   // among the calls. Throws as the transport does; a part: STATE when called by work that computes.
@@ -114,7 +117,15 @@ class group {
 
   velo_group handle() const noexcept;
   void raise_if_ended() const;
-  void require_not_carrying() const;  // throws STATE in a function that a call of ours runs
+  // Throws STATE in a function that a call of ours runs.
+  void require_not_carrying(const core::inside_scope& here) const;
+  template <class Queue>
+  void number_in_order(const core::stream& on, ticket& place, const operation& what, Queue&& queue);
+  template <class Body>
+  void carry_out_in_turn(const ticket& place, const operation& what, Body&& body);
+  template <class Count, class Body>
+  void run_inline(const core::inside_scope& here, core::stream& on, const operation& what,
+                  Count&& count, Body&& body);
   void carry_out(const ticket& place, const operation& what, transport& link,
                  core::execution& state);
   void carry_out_again(const ticket& place, planned_operation& what, transport& link,
@@ -152,8 +163,14 @@ class group {
 
 template <class Queue>
 void group::enter(const core::stream& on, ticket& place, const operation& what, Queue&& queue) {
+  if (on.is_inline()) require_not_carrying(core::inside_scope());
+  number_in_order(on, place, what, queue);
+}
+
+template <class Queue>
+void group::number_in_order(const core::stream& on, ticket& place, const operation& what,
+                            Queue&& queue) {
   raise_if_ended();
-  if (on.is_inline()) require_not_carrying();
   const std::lock_guard<std::mutex> lock(lock_);  // numbers and queue in one order
   make_room();
   place = {called_ + 1, on.is_inline() ? nullptr : &on, false};
@@ -170,9 +187,14 @@ void group::enter(const core::stream& on, ticket& place, const operation& what, 
 
 template <class Body>
 void group::serve(const ticket& place, const operation& what, Body&& body) {
+  const core::inside_scope here(handle(), core::part::carries);
+  carry_out_in_turn(place, what, body);
+}
+
+template <class Body>
+void group::carry_out_in_turn(const ticket& place, const operation& what, Body&& body) {
   try {
     if (!place.begun) await_turn(place.number);
-    const core::inside_scope here(handle(), core::part::carries);
     const scratch_reset after{scratch_};
     body(*link_, scratch_);
   } catch (...) {

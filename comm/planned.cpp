@@ -12,8 +12,8 @@ planned::planned(velo_group home, core::context& owner, operation what)
       owner_(owner),
       all_(std::make_shared<planned_operation>(std::move(what), owner.memory())) {}
 
-void planned::start(core::stream& on) const {
-  core::use<group>(home_, "group").start(on, all_);
+void planned::start(const core::inside_scope& here, core::stream& on) const {
+  core::use<group>(here, home_, "group").start(here, on, all_);
 }
 
 std::string planned::explain() const {

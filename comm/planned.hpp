@@ -18,6 +18,7 @@
 
 namespace velo::core {
 class context;
+class inside_scope;
 class stream;
 }  // namespace velo::core
 
@@ -38,7 +39,7 @@ class planned {
 
   core::context& owner() const noexcept { return owner_; }
   // Throws as group::submit does; HANDLE once the group is destroyed.
-  void start(core::stream& on) const;
+  void start(const core::inside_scope& here, core::stream& on) const;
   std::string describe() const;  // JSON
   std::string explain() const;   // JSON; throws HANDLE once the group is destroyed
 

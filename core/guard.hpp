@@ -6,6 +6,7 @@
 // Cost on success: that of `uncancelled` and of a scope.
 #pragma once
 
+#include <type_traits>
 #include <utility>
 
 #include "core/host_call.hpp"
@@ -33,11 +34,16 @@ velo_status guard(const char* function, F&& body, of_operator) noexcept {
   }
 }
 
+// body(), or body(scope) where entries are short enough that finding the thread's list again shows.
 template <class F>
 velo_status guard(const char* function, F&& body) noexcept {
   const uncancelled here;
   const inside_scope mine;
-  return guard(function, std::forward<F>(body), of_operator{});
+  if constexpr (std::is_invocable_v<F&, const inside_scope&>)
+    return guard(
+        function, [&] { body(mine); }, of_operator{});
+  else
+    return guard(function, std::forward<F>(body), of_operator{});
 }
 
 }  // namespace velo::core

@@ -35,10 +35,15 @@ bool carries_for(const void* owner) noexcept {
   });
 }
 
+bool inside_scope::has(const void* handle, part how) const noexcept {
+  const std::uintptr_t wanted = word_of(handle, how);
+  for (std::uint32_t i = 0; i < std::min(of_.count, most); ++i)
+    if (of_.notes[i] == wanted) return true;
+  return false;
+}
+
 bool is_inside(const void* handle, part how) noexcept {
-  const inside_scope::list& mine = inside_scope::here;
-  const std::uintptr_t* end = mine.notes + std::min(mine.count, inside_scope::most);
-  return std::find(mine.notes, end, inside_scope::word_of(handle, how)) != end;
+  return inside_scope().has(handle, how);
 }
 
 void require_outside(const void* handle, const char* argument) {

@@ -34,6 +34,10 @@ class inside_scope {
   inside_scope(const inside_scope&) = delete;
   inside_scope& operator=(const inside_scope&) = delete;
 
+  // For this scope, the innermost one: without another look for the thread's list.
+  void add(const void* handle, part how) const noexcept { note(of_, handle, how); }
+  bool has(const void* handle, part how) const noexcept;
+
   // For the innermost scope; nothing where none is open or the handle is nullptr.
   static void note(const void* handle, part how) noexcept { note(here, handle, how); }
 
@@ -84,6 +88,12 @@ template <class T>
 T& use(typename handle_traits<T>::handle handle, const char* argument) {
   T& found = resolve<T>(handle, argument);
   inside_scope::note(handle, part::given);
+  return found;
+}
+template <class T>
+T& use(const inside_scope& here, typename handle_traits<T>::handle handle, const char* argument) {
+  T& found = resolve<T>(handle, argument);
+  here.add(handle, part::given);
   return found;
 }
 

@@ -45,9 +45,9 @@ extern "C" {
 velo_status velo_buckets_create(velo_stream stream, velo_group group, const velo_tensor* gradients,
                                 const int64_t* counts, int64_t count, const velo_buckets_desc* desc,
                                 velo_buckets* buckets) {
-  return core::guard("velo_buckets_create", [&] {
-    core::context& owner = capi::group_of(group).owner();
-    stream_of(stream, owner);
+  return core::guard("velo_buckets_create", [&](const core::inside_scope& here) {
+    core::context& owner = capi::group_of(here, group).owner();
+    stream_of(here, stream, owner);
     const velo_buckets_desc given = read_desc(desc);
     capi::required(counts, "counts");
     if (count < 1)
@@ -63,31 +63,31 @@ void velo_buckets_destroy(velo_buckets buckets) {
 }
 
 velo_status velo_buckets_ready(velo_buckets buckets, velo_stream stream, int64_t slice) {
-  return core::guard("velo_buckets_ready", [&] {
+  return core::guard("velo_buckets_ready", [&](const core::inside_scope& here) {
     sched::buckets& of = buckets_of(buckets);
-    of.ready(stream_of(stream, of.owner()), slice);
+    of.ready(stream_of(here, stream, of.owner()), slice);
   });
 }
 
 velo_status velo_buckets_finish(velo_buckets buckets, velo_stream stream) {
-  return core::guard("velo_buckets_finish", [&] {
+  return core::guard("velo_buckets_finish", [&](const core::inside_scope& here) {
     sched::buckets& of = buckets_of(buckets);
-    of.finish(stream_of(stream, of.owner()));
+    of.finish(stream_of(here, stream, of.owner()));
   });
 }
 
 velo_status velo_buckets_gather(velo_buckets buckets, velo_stream stream,
                                 const velo_tensor* parameters) {
-  return core::guard("velo_buckets_gather", [&] {
+  return core::guard("velo_buckets_gather", [&](const core::inside_scope& here) {
     sched::buckets& of = buckets_of(buckets);
-    of.gather(stream_of(stream, of.owner()), parameters);
+    of.gather(stream_of(here, stream, of.owner()), parameters);
   });
 }
 
 velo_status velo_buckets_wait(velo_buckets buckets, velo_stream stream, int64_t slice) {
-  return core::guard("velo_buckets_wait", [&] {
+  return core::guard("velo_buckets_wait", [&](const core::inside_scope& here) {
     sched::buckets& of = buckets_of(buckets);
-    of.wait(stream_of(stream, of.owner()), slice);
+    of.wait(stream_of(here, stream, of.owner()), slice);
   });
 }
 

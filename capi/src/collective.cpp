@@ -107,16 +107,16 @@ void velo_collective_destroy(velo_collective collective) {
 }
 
 velo_status velo_collective_start(velo_stream stream, velo_collective collective) {
-  return core::guard("velo_collective_start", [&] {
-    const comm::planned& one = planned_of(collective);
-    one.start(capi::stream_of(stream, one.owner()));
+  return core::guard("velo_collective_start", [&](const core::inside_scope& here) {
+    const auto& one = core::use<comm::planned>(here, collective, "collective");
+    one.start(here, capi::stream_of(here, stream, one.owner()));
   });
 }
 
 velo_status velo_group_measure(velo_stream stream, velo_group group) {
-  return core::guard("velo_group_measure", [&] {
-    comm::group& of = capi::group_of(group);
-    of.measure(capi::stream_of(stream, of.owner()));
+  return core::guard("velo_group_measure", [&](const core::inside_scope& here) {
+    comm::group& of = capi::group_of(here, group);
+    of.measure(capi::stream_of(here, stream, of.owner()));
   });
 }
 

@@ -14,10 +14,10 @@ namespace {
 template <class Call>
 velo_status submit(const char* function, velo_stream stream, velo_group inside, velo_group across,
                    Call&& call) {
-  return core::guard(function, [&] {
-    comm::group& near = core::use<comm::group>(inside, "inside");
-    comm::group& far = core::use<comm::group>(across, "across");
-    core::stream& on = capi::stream_of(stream, near.owner());
+  return core::guard(function, [&](const core::inside_scope& here) {
+    comm::group& near = core::use<comm::group>(here, inside, "inside");
+    comm::group& far = core::use<comm::group>(here, across, "across");
+    core::stream& on = capi::stream_of(here, stream, near.owner());
     comm::submit(on, call(near, far));
   });
 }

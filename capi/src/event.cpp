@@ -30,9 +30,9 @@ void velo_event_destroy(velo_event event) {
 }
 
 velo_status velo_event_record(velo_event event, velo_stream stream) {
-  return core::guard("velo_event_record", [&] {
-    core::event& given = event_of(event);
-    core::use<core::stream>(stream, "stream").record(given);
+  return core::guard("velo_event_record", [&](const core::inside_scope& here) {
+    auto& given = core::use<core::event>(here, event, "event");
+    core::use<core::stream>(here, stream, "stream").record(given);
   });
 }
 
@@ -49,8 +49,8 @@ velo_status velo_event_synchronize(velo_event event, int64_t timeout_ns) {
 }
 
 velo_status velo_event_query(velo_event event, int32_t* done) {
-  return core::guard("velo_event_query", [&] {
-    const core::event& given = event_of(event);
+  return core::guard("velo_event_query", [&](const core::inside_scope& here) {
+    const auto& given = core::use<core::event>(here, event, "event");
     capi::required(done, "done");
     *done = given.last()->passed() ? 1 : 0;
   });

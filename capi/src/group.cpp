@@ -33,10 +33,10 @@ static_assert(sizeof(velo_group_info) >= info_size);
 // call(caller): the operation.
 template <class Call>
 velo_status submit(const char* function, velo_stream stream, velo_group group, Call&& call) {
-  return core::guard(function, [&] {
-    comm::group& of = group_of(group);
-    core::stream& on = capi::stream_of(stream, of.owner());
-    of.submit(on, call(comm::caller{of.owner(), of.rank(), of.size()}));
+  return core::guard(function, [&](const core::inside_scope& here) {
+    comm::group& of = group_of(here, group);
+    core::stream& on = capi::stream_of(here, stream, of.owner());
+    of.submit(here, on, call(comm::caller{of.owner(), of.rank(), of.size()}));
   });
 }
 

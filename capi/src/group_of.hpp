@@ -10,10 +10,14 @@ namespace velo::capi {
 inline comm::group& group_of(velo_group handle) {
   return core::use<comm::group>(handle, "group");
 }
+inline comm::group& group_of(const core::inside_scope& here, velo_group handle) {
+  return core::use<comm::group>(here, handle, "group");
+}
 
 // owner: of the group.
-inline core::stream& stream_of(velo_stream handle, const core::context& owner) {
-  auto& on = core::use<core::stream>(handle, "stream");
+inline core::stream& stream_of(const core::inside_scope& here, velo_stream handle,
+                               const core::context& owner) {
+  auto& on = core::use<core::stream>(here, handle, "stream");
   if (&on.owner() != &owner)
     core::fail(VELO_ERR_ARGUMENT, "stream", "a stream of the group's context",
                "one of another context");

@@ -45,8 +45,8 @@ velo_status velo_stream_synchronize(velo_stream stream) {
 }
 
 velo_status velo_stream_query(velo_stream stream, int32_t* done) {
-  return core::guard("velo_stream_query", [&] {
-    const core::stream& given = stream_of(stream);
+  return core::guard("velo_stream_query", [&](const core::inside_scope& here) {
+    const auto& given = core::use<core::stream>(here, stream, "stream");
     capi::required(done, "done");
     *done = given.idle() ? 1 : 0;
   });

@@ -3,6 +3,8 @@
 // library's.
 #pragma once
 
+#include <type_traits>
+
 #include "core/guard.hpp"
 
 namespace velo::core {
@@ -11,13 +13,19 @@ void throw_planted();  // guards_test.cpp; returns when nothing is planted
 
 template <class F, class... Kind>
 velo_status guard_with_fault(const char* function, F&& body, Kind... kind) noexcept {
-  return guard(
-      function,
-      [&] {
-        throw_planted();
-        body();
-      },
-      kind...);
+  if constexpr (std::is_invocable_v<F&, const inside_scope&>)
+    return guard(function, [&](const inside_scope& here) {
+      throw_planted();
+      body(here);
+    });
+  else
+    return guard(
+        function,
+        [&] {
+          throw_planted();
+          body();
+        },
+        kind...);
 }
 
 }  // namespace velo::core
