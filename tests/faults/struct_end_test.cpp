@@ -43,10 +43,11 @@ class guarded_page {
   guarded_page(const guarded_page&) = delete;
   guarded_page& operator=(const guarded_page&) = delete;
 
-  // A struct of zeros with this size at the page's end; of a size out of range the size alone.
+  // A struct of zeros with this size at the page's end, aligned to 8 as structs are; of a size out of
+  // range the size alone.
   void* of_size(std::uint32_t size) const {
     const std::uint32_t there = size < sizeof size || size > bytes_ ? sizeof size : size;
-    char* at = begin_ + bytes_ - there;
+    char* at = begin_ + bytes_ - (there + 7) / 8 * 8;
     std::memset(at, 0, there);
     std::memcpy(at, &size, sizeof size);
     return at;
