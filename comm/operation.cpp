@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/failure.hpp"
+#include "core/host_call.hpp"
 
 namespace velo::comm {
 namespace {
@@ -138,7 +139,9 @@ void operation::combine(const reduction_slice& slice) const {
       return static_cast<const char*>(slice.in[rank]) + begin * size;
     };
     std::memcpy(total, from(0), static_cast<std::size_t>(n * size));
-    for (int rank = 1; rank < slice.ranks; ++rank) custom(user, from(rank), total, n, &dtype);
+    core::call_host("reduction.fn", [&] {
+      for (int rank = 1; rank < slice.ranks; ++rank) custom(user, from(rank), total, n, &dtype);
+    });
     std::memcpy(static_cast<char*>(slice.out) + begin * size, total,
                 static_cast<std::size_t>(n * size));
   }

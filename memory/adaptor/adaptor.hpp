@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "core/failure.hpp"
+#include "core/guard.hpp"
 #include "core/handle_kinds.hpp"
 #include "velo/adaptor.h"
 
@@ -41,11 +42,33 @@ class adaptor {
   virtual void flush() {}  // throws IO
 
  protected:
+  // An exception from below is no memory, with FOREIGN in the record, and is counted as such.
   void* ask(const memory_request& what) {
-    return upstream_.allocate(upstream_.user, what.bytes, what.alignment, what.device, what.stream);
+    void* memory = nullptr;
+    of_host("upstream.allocate", [&] {
+      memory =
+          upstream_.allocate(upstream_.user, what.bytes, what.alignment, what.device, what.stream);
+    });
+    return memory;
   }
   void give(void* memory, const memory_request& what) {
-    upstream_.deallocate(upstream_.user, memory, what.bytes, what.device, what.stream);
+    of_host("upstream.deallocate", [&] {
+      upstream_.deallocate(upstream_.user, memory, what.bytes, what.device, what.stream);
+    });
+  }
+  // function(): whether it returned. An exception is left in the record, as FOREIGN.
+  template <class F>
+  static bool of_host(const char* name, F&& function) noexcept {
+    return core::guard(
+               "velo_allocator",
+               [&] {
+                 try {
+                   function();
+                 } catch (...) {
+                   core::fail_foreign(name, "the host");
+                 }
+               },
+               core::of_operator{}) == VELO_OK;
   }
 
  private:

@@ -1,4 +1,5 @@
-// Tells the host of each call, and asks it for help when there is no memory. Cost: the host's.
+// Tells the host of each call, and asks it for help when there is no memory. An exception of its
+// function loses no memory: a block that it was told of goes back. Cost: the host's.
 #include "memory/adaptor/adaptor.hpp"
 
 namespace velo::memory {
@@ -11,18 +12,27 @@ class callback final : public adaptor {
 
   void* allocate(const memory_request& what) override {
     void* memory = ask(what);
-    while (memory == nullptr &&
-           event_(user_, VELO_MEMORY_FAILED, nullptr, what.bytes, what.stream) != 0)
-      memory = ask(what);
-    if (memory != nullptr) event_(user_, VELO_MEMORY_ALLOCATED, memory, what.bytes, what.stream);
-    return memory;
+    while (memory == nullptr && helped(what)) memory = ask(what);
+    if (memory == nullptr || tell(VELO_MEMORY_ALLOCATED, memory, what)) return memory;
+    give(memory, what);
+    return nullptr;
   }
   void deallocate(void* memory, const memory_request& what) override {
-    event_(user_, VELO_MEMORY_FREED, memory, what.bytes, what.stream);
+    tell(VELO_MEMORY_FREED, memory, what);
     give(memory, what);
   }
 
  private:
+  bool tell(velo_memory_event event, void* memory, const memory_request& what) {
+    return of_host("desc.event", [&] { event_(user_, event, memory, what.bytes, what.stream); });
+  }
+  bool helped(const memory_request& what) {
+    std::int32_t answer = 0;
+    of_host("desc.event",
+            [&] { answer = event_(user_, VELO_MEMORY_FAILED, nullptr, what.bytes, what.stream); });
+    return answer != 0;
+  }
+
   velo_memory_event_fn event_;
   void* user_;
 };

@@ -11,13 +11,7 @@ class limit final : public adaptor {
 
   void* allocate(const memory_request& what) override {
     if (!claim(what.bytes)) return ++counters_.failures, nullptr;
-    void* memory = nullptr;
-    try {
-      memory = ask(what);
-    } catch (...) {
-      counters_.lower(what.bytes);
-      throw;
-    }
+    void* memory = ask(what);
     if (memory == nullptr) {
       counters_.lower(what.bytes);
       ++counters_.failures;

@@ -343,6 +343,72 @@ TEST_CASE("a callback hears of every call, and of a failure until it has no help
   CHECK(h.live.empty());
 }
 
+TEST_CASE("an exception of the host is a failure below every adaptor, and loses no memory") {
+  struct host {
+    bool throws = false;
+    velo_memory_event at = -1;  // the event that throws
+    int live = 0, heard = 0;
+  } h;
+  velo_allocator below = VELO_ALLOCATOR_INIT;
+  below.user = &h;
+  below.allocate = [](void* user, std::uint64_t bytes, std::uint64_t alignment, const velo_device*,
+                      void*) -> void* {
+    auto& self = *static_cast<host*>(user);
+    if (self.throws) throw std::runtime_error("of the host");
+    ++self.live;
+    return std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  };
+  below.deallocate = [](void* user, void* memory, std::uint64_t, const velo_device*, void*) {
+    auto& self = *static_cast<host*>(user);
+    --self.live;
+    std::free(memory);
+    if (self.throws) throw 7;
+  };
+  const scratch_file file;
+  for (velo_adaptor_kind kind = VELO_ADAPTOR_LIMIT; kind <= VELO_ADAPTOR_CALLBACK; ++kind) {
+    CAPTURE(kind);
+    h = {};
+    velo_adaptor_desc desc = desc_of(kind, below, file.path);
+    desc.limit = mib;
+    desc.event_user = &h;
+    desc.event = [](void* user, velo_memory_event event, void*, std::uint64_t, void*) {
+      auto& self = *static_cast<host*>(user);
+      ++self.heard;
+      if (event == self.at) throw std::runtime_error("of the event");
+      return 0;
+    };
+    const live_adaptor through(desc);
+    const velo_allocator a = through.allocator();
+    const bool counts = kind == VELO_ADAPTOR_LIMIT || kind == VELO_ADAPTOR_STATISTICS;
+    h.throws = true;
+    CHECK(take(a, 1000) == nullptr);
+    CHECK(last_failure().code == VELO_ERR_FOREIGN);
+    CHECK(last_failure().argument == std::string("upstream.allocate"));
+    CHECK(last_failure().cause == std::string("of the host"));
+    if (counts) CHECK(through.stats().failures == 1);
+    h.throws = false;
+    void* block = take(a, 1000);
+    REQUIRE(block != nullptr);
+    h.throws = true;
+    give(a, block, 1000);
+    CHECK(h.live == 0);
+    if (counts) CHECK(through.stats().bytes_live == 0);
+    h.throws = false;
+    if (kind != VELO_ADAPTOR_CALLBACK) continue;
+    h.at = VELO_MEMORY_ALLOCATED;
+    CHECK(take(a, 1000) == nullptr);
+    CHECK(last_failure().code == VELO_ERR_FOREIGN);
+    CHECK(last_failure().argument == std::string("desc.event"));
+    CHECK(h.live == 0);
+    h.at = VELO_MEMORY_FREED;
+    give(a, take(a, 1000), 1000);
+    CHECK(h.live == 0);
+    h.at = VELO_MEMORY_FAILED, h.throws = true, h.heard = 0;
+    CHECK(take(a, 1000) == nullptr);
+    CHECK(h.heard == 1);
+  }
+}
+
 TEST_CASE("what is no adaptor is named; after its end nothing goes through") {
   const live_pool pool;
   const velo_allocator below = of_pool(pool);

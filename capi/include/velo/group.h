@@ -62,8 +62,8 @@ enum {
  * several calls, all on the thread that carries out the collective, and some of them on other ranks
  * alone, which pass on the result. A collective of the group that it calls on an inline stream is
  * VELO_ERR_STATE. In use meanwhile (types.h): stream and group. velo calls it itself over MPI and a host's
- * functions, too, with what this rank handed over as `user`. All ranks of a group hand over functions
- * that do the same, which nothing checks. One that cannot go on calls velo_group_abort. */
+ * functions, too, with this rank's `user`. All ranks hand over functions that do the same, which nothing
+ * checks. One that cannot go on calls velo_group_abort, or throws: VELO_ERR_FOREIGN on its rank. */
 typedef void (*velo_reduce_fn)(void* user, const void* next, void* total, int64_t count,
                                const velo_dtype* dtype);
 
@@ -198,8 +198,8 @@ VELO_API velo_status velo_group_shrink(velo_group group, const velo_group_desc* 
  * Thread class: per-handle. */
 VELO_API void velo_group_destroy(velo_group group);
 
-/* Ends the group: collectives under way on any rank fail with VELO_ERR_PEER within 50 ms. May be called
- * again, and at any time; waits for nobody.
+/* Ends the group: collectives under way on any rank fail with VELO_ERR_PEER within 50 ms, or once a custom
+ * reduction's part is combined. May be called again, and at any time; waits for nobody.
  * Thread class: any. Errors: NULL, HANDLE, STATE. */
 VELO_API velo_status velo_group_abort(velo_group group);
 
