@@ -27,6 +27,19 @@ void require_compact(const velo_tensor& of, const char* name) {
   }
 }
 
+// False: sizes that no tensor has, or of more than most_bytes.
+bool count_bytes(const tensor_form& of, std::uint64_t& bytes) {
+  std::uint64_t bits = std::uint64_t{of.dtype.bits} * of.dtype.lanes;
+  bool fits = of.ndim >= 0 && of.ndim <= most_dims;
+  for (std::int32_t d = 0; fits && d < of.ndim; ++d) {
+    if (of.shape[d] == 0) return bytes = 0, true;
+    fits = of.shape[d] > 0 &&
+           !__builtin_mul_overflow(bits, static_cast<std::uint64_t>(of.shape[d]), &bits);
+  }
+  bytes = bits / 8 + (bits % 8 != 0 ? 1 : 0);
+  return fits && bits / 8 <= most_bytes;
+}
+
 }  // namespace
 
 bool same(const form& a, const form& b) {
@@ -49,22 +62,19 @@ form form_of(const velo_tensor* tensors, std::int64_t count) {
       fail(VELO_ERR_NULL, text("%s.data", static_cast<const char*>(name)), "a pointer", "NULL");
     tensor_form one{from.dtype, from.ndim, {}};
     for (std::int32_t d = 0; d < from.ndim; ++d) one.shape[d] = from.shape[d];
+    std::uint64_t bytes = 0;
+    if (!count_bytes(one, bytes))
+      fail(VELO_ERR_SHAPE, name, "a tensor of at most 2^40 bytes", "a larger one");
     made.push_back(one);
   }
   return made;
 }
 
 std::uint64_t bytes_of(const tensor_form& of) {
-  std::uint64_t bits = std::uint64_t{of.dtype.bits} * of.dtype.lanes;
-  bool fits = of.ndim >= 0 && of.ndim <= most_dims;
-  for (std::int32_t d = 0; fits && d < of.ndim; ++d) {
-    if (of.shape[d] == 0) return 0;
-    fits = of.shape[d] > 0 &&
-           !__builtin_mul_overflow(bits, static_cast<std::uint64_t>(of.shape[d]), &bits);
-  }
-  if (!fits || bits / 8 > most_bytes)
+  std::uint64_t bytes = 0;
+  if (!count_bytes(of, bytes))
     fail(VELO_ERR_PEER, "link", "sizes of a tensor", "others: ranks disagree on their messages");
-  return bits / 8 + (bits % 8 != 0 ? 1 : 0);
+  return bytes;
 }
 
 parcel_ptr parcel_of_host(const velo_tensor* tensors, std::int64_t count, const action& from) {

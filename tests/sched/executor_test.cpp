@@ -164,11 +164,16 @@ struct odd_outputs {
   void (*change)(velo_executor_call& call, velo_tensor& whole);  // a tensor of 2 x 2 to begin with
 };
 
-const std::int64_t across[] = {1, 2};
+const std::int64_t across[] = {1, 2}, endless[] = {INT64_MAX / 4, 1};
 const odd_outputs odd[] = {
     {VELO_ERR_LAYOUT, "outputs[0]",
      [](velo_executor_call& call, velo_tensor& whole) {
        whole.strides = across;
+       call.outputs[call.output_count++] = whole;
+     }},
+    {VELO_ERR_SHAPE, "outputs[0]: expected a tensor of at most 2^40 bytes",
+     [](velo_executor_call& call, velo_tensor& whole) {
+       whole.shape = endless;
        call.outputs[call.output_count++] = whole;
      }},
     {VELO_ERR_DEVICE, "outputs[0]",
