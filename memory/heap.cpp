@@ -139,8 +139,9 @@ block* heap::take(std::uint64_t size, std::uint64_t alignment) noexcept {
   return taken;
 }
 
-// The place that needs least new memory: the frontier, or an uncommitted block left by a trim, whose
-// free neighbors count as part of it.
+// The place that needs least new memory: an uncommitted block, whose free neighbors count as part of
+// it. Where several need as little, the hole that fits best comes first and the end of the heap last,
+// so that a heap which grows and is trimmed again and again uses the same addresses again.
 heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) const noexcept {
   if (!can_split(with_the_way_back)) return {};
   growth best;
@@ -149,10 +150,9 @@ heap::growth heap::plan_growth(std::uint64_t size, std::uint64_t alignment) cons
     if (there.into != nullptr && (best.into == nullptr || there.bytes() < best.bytes()))
       best = there;
   };
-  if (last_->is(block_state::uncommitted)) offer(*last_);
+  if (block* fits = uncommitted_.find(size + (alignment > unit ? alignment : 0))) offer(*fits);
   uncommitted_.each_of_the_smallest(most_looks, offer);
-  if (best.into == nullptr)
-    if (block* fits = uncommitted_.find(size + (alignment > unit ? alignment : 0))) offer(*fits);
+  if (last_->is(block_state::uncommitted)) offer(*last_);
   return best;
 }
 

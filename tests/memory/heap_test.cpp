@@ -126,6 +126,24 @@ TEST_CASE("a trim spares the block that growth is to make use of") {
   h.give(*wall);
 }
 
+TEST_CASE("growth takes a hole that fits, behind many smaller ones, before addresses never used") {
+  heap h(VELO_POOL_ORDINARY, 0, 64 * mib);
+  const std::uint64_t page = h.range().granule();
+  std::vector<block*> walls, freed;
+  const auto leave_a_hole = [&](std::uint64_t bytes) {
+    freed.push_back(taken(h, bytes, page));
+    walls.push_back(taken(h, page, page));
+    return freed.back()->start;
+  };
+  for (int i = 0; i < 100; ++i) leave_a_hole(page);
+  const std::uint64_t fits = leave_a_hole(mib);
+  leave_a_hole(4 * mib);
+  for (block* b : freed) h.give(*b);
+  REQUIRE(h.trim(64 * mib, nullptr, ignored) == 5 * mib + 100 * page);
+  CHECK(h.plan_growth(mib, unit).start == fits);
+  for (block* b : walls) h.give(*b);
+}
+
 TEST_CASE("a range that is full has no growth left") {
   heap h(VELO_POOL_ORDINARY, 0, 64 * mib);
   block* all = taken(h, 64 * mib, unit);
