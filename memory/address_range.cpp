@@ -239,9 +239,17 @@ sparse_array::~sparse_array() {
   if (data_ != nullptr) munmap(data_, bytes_);
 }
 
+std::uint64_t sparse_array::page() noexcept {
+  return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+void sparse_array::let_go(std::uint64_t start, std::uint64_t end) noexcept {
+  const std::uint64_t first = core::round_up(start, page()), last = end / page() * page();
+  if (last > first) madvise(static_cast<char*>(data_) + first, last - first, MADV_DONTNEED);
+}
+
 void sparse_array::cut(std::uint64_t bytes) noexcept {
-  const std::uint64_t kept =
-      core::round_up(bytes, static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)));
+  const std::uint64_t kept = core::round_up(bytes, page());
   if (kept >= bytes_ || munmap(static_cast<char*>(data_) + kept, bytes_ - kept) != 0) return;
   bytes_ = kept;
   if (kept == 0) data_ = nullptr;

@@ -28,6 +28,9 @@ class sparse_array {
 
   bool reserve(std::uint64_t bytes) noexcept;  // once; contents zero
   void cut(std::uint64_t bytes) noexcept;      // keeps the pages of so many bytes
+  // Whole pages of [start, end) become zero and hold no memory. They stay if the system refuses.
+  void let_go(std::uint64_t start, std::uint64_t end) noexcept;
+  static std::uint64_t page() noexcept;  // bytes
   void* data() const noexcept { return data_; }
 
  private:

@@ -262,7 +262,25 @@ void heap::drop(block& b, std::uint64_t start, std::uint64_t size) noexcept {
   }
   if (start + size < gone->end()) free_.insert(split(*gone, start + size));
   gone->become(block_state::uncommitted);
-  uncommitted_.insert(merged(*gone));
+  block& whole = merged(*gone);
+  uncommitted_.insert(whole);
+  forget(whole, start, size);
+}
+
+// [start, start + size) has just become a part of an uncommitted block. Table pages that cover no
+// address outside this block are let go: an entry of zero is block 0, which is none. The first and
+// the last of these pages may begin before and end behind the new part.
+void heap::forget(const block& uncommitted, std::uint64_t start, std::uint64_t size) noexcept {
+  const std::uint64_t end = start + size;
+  const auto forget_in = [&](sparse_array& table, std::uint64_t bytes_per_entry) {
+    constexpr std::uint64_t entry = sizeof(std::uint32_t);
+    const std::uint64_t reach = sparse_array::page() / entry * bytes_per_entry;
+    const std::uint64_t first = start - std::min(start - uncommitted.start, reach);
+    const std::uint64_t last = end + std::min(uncommitted.end() - end, reach);
+    table.let_go(first / bytes_per_entry * entry, last / bytes_per_entry * entry);
+  };
+  forget_in(of_units_memory_, unit);
+  forget_in(of_pages_memory_, fine);
 }
 
 heap::landing heap::landing_in(const block& grown, const growth& planned) noexcept {

@@ -123,6 +123,7 @@ class heap {
   stretch uncommit(block& b, std::uint64_t most) noexcept;
   stretch move_one(std::uint64_t most, landing& to) noexcept;
   void drop(block& b, std::uint64_t start, std::uint64_t size) noexcept;
+  void forget(const block& uncommitted, std::uint64_t start, std::uint64_t size) noexcept;
   __attribute__((always_inline)) block& cut_front(block& from, std::uint64_t size) noexcept;
   block* carve(block& from, std::uint64_t start, std::uint64_t size) noexcept;
   growth growth_into(block& uncommitted, std::uint64_t size,

@@ -71,6 +71,7 @@ void exercise(velo_pool_kind kind, unsigned seed, int steps) {
       const std::size_t i = random() % live.size();
       block* b = live[i];
       const char* memory = h.memory_of(*b);
+      REQUIRE(h.find(memory) == b);  // trims let tables of other blocks go alone
       const auto wanted = static_cast<char>(b->start / unit);
       REQUIRE(memory[0] == wanted);
       REQUIRE(memory[b->size - 1] == wanted);
@@ -142,6 +143,23 @@ TEST_CASE("growth takes a hole that fits, behind many smaller ones, before addre
   REQUIRE(h.trim(64 * mib, nullptr, ignored) == 5 * mib + 100 * page);
   CHECK(h.plan_growth(mib, unit).start == fits);
   for (block* b : walls) h.give(*b);
+}
+
+TEST_CASE("a block is found no more once a trim let its memory go, but its neighbors are") {
+  constexpr std::uint64_t whole_pages = mib;  // of the tables, whatever a page is
+  heap h(VELO_POOL_ORDINARY, 0, 64 * mib);
+  block* before = taken(h, whole_pages, unit);
+  block* gone = taken(h, whole_pages, unit);
+  block* after = taken(h, whole_pages, unit);
+  const char* shown_before = h.show(*before, unit);
+  const char* shown = h.show(*gone, unit);
+  const char* shown_after = h.show(*after, unit);
+  h.give(*gone);
+  REQUIRE(h.find(shown) != nullptr);
+  REQUIRE(h.trim(whole_pages, nullptr, ignored) == whole_pages);
+  CHECK(h.find(shown) == nullptr);
+  CHECK(h.find(shown_before) == before);
+  CHECK(h.find(shown_after) == after);
 }
 
 TEST_CASE("a range that is full has no growth left") {
