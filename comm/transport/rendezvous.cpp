@@ -437,7 +437,7 @@ class visitor {
   // False: rank 0 is not there, gave up, or was of another rendezvous that is over.
   bool knock(welcome& answer, std::vector<descriptor>& handed) {
     const auto paths = [this] {
-      std::vector<std::string> all = rendezvous_folders();
+      std::vector<std::string> all = folders_.look();
       for (std::string& folder : all) folder += "/" + at_.name + ".socket";
       return all;
     };
@@ -467,6 +467,7 @@ class visitor {
   // have been seated already, and have gone on and away, when their word reaches us.
   const deadline until_, answered_by_;
   const descriptor process_;
+  rendezvous_folders folders_;
   descriptor line_;
   rank_set missing_;  // as far as this rank knows
 };

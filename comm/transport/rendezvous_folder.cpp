@@ -11,6 +11,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/clock.hpp"
 #include "core/failure.hpp"
 
 namespace velo::comm {
@@ -18,6 +19,7 @@ namespace {
 
 constexpr std::size_t longest = 35;  // with the longest name it fits the address of a socket
 constexpr char shared_folder[] = "/tmp";
+constexpr std::int64_t walk_rarity = 20;  // a search walks through /tmp for a twentieth of its time
 
 struct finding {
   bool there = false, is_alone = false, is_ours = false;
@@ -82,14 +84,16 @@ finding made(const std::string& folder) {
 
 }  // namespace
 
-std::vector<std::string> rendezvous_folders() {
+std::vector<std::string> rendezvous_folders::look() {
   std::vector<std::string> all = runtime_folders();
   all.push_back(std::string(shared_folder) + "/" + own_name());
-  const finding usual = look_at(all.back());
-  if (usual.there && !usual.is_ours) {
-    all.pop_back();
-    for (std::string& folder : other_folders()) all.push_back(std::move(folder));
+  const std::int64_t begin = core::now_ns();
+  if (begin >= next_walk_ns_) {
+    others_ = other_folders();
+    const std::int64_t end = core::now_ns();
+    next_walk_ns_ = end + (end - begin) * walk_rarity;
   }
+  all.insert(all.end(), others_.begin(), others_.end());
   const auto is_none = [](const std::string& folder) { return !look_at(folder).is_alone; };
   all.erase(std::remove_if(all.begin(), all.end(), is_none), all.end());
   return all;

@@ -73,25 +73,42 @@ bool become(uid_t user) {
   return setresgid(user, user, user) == 0 && setresuid(user, user, user) == 0;
 }
 
+// A rank of two as a user, where `prepare` has run; it meets the other.
+void start_as(
+    processes& ranks, uid_t user, const velo_group_desc& desc,
+    const std::function<void()>& prepare = [] {}) {
+  ranks.start([&] {
+    if (!become(user)) return ending();
+    prepare();
+    velo_context context = nullptr;
+    velo_group group = nullptr;
+    velo_status done = velo_context_create(nullptr, &context);
+    if (done == VELO_OK) done = velo_group_create(context, &desc, &group);
+    const ending all = ending_of(done);
+    velo_context_destroy(context);
+    return all;
+  });
+}
+
 // Two ranks of a user, where `prepare` has run; how they ended.
 std::vector<ending> met_as(
     uid_t user, const std::function<void()>& prepare = [] {}, int timeout_ms = 5000) {
   const std::string name = processes::name();
   processes ranks;
   for (int rank = 0; rank < 2; ++rank)
-    ranks.start([&, rank] {
-      if (!become(user)) return ending();
-      prepare();
-      velo_context context = nullptr;
-      velo_group group = nullptr;
-      const velo_group_desc desc = rank_of_two(name, rank, timeout_ms);
-      velo_status done = velo_context_create(nullptr, &context);
-      if (done == VELO_OK) done = velo_group_create(context, &desc, &group);
-      const ending all = ending_of(done);
-      velo_context_destroy(context);
-      return all;
-    });
+    start_as(ranks, user, rank_of_two(name, rank, timeout_ms), prepare);
   return ranks.wait();
+}
+
+// Another user takes the name of a user's folder.
+void take_folder(const std::string& folder) {
+  processes other;
+  other.start([&] {
+    ending all;
+    all.code = become(65534) && mkdir(folder.c_str(), 0700) == 0 ? VELO_OK : VELO_ERR_IO;
+    return all;
+  });
+  REQUIRE(other.wait()[0].code == VELO_OK);
 }
 
 struct shared_memory {
@@ -226,13 +243,7 @@ TEST_CASE("another user who takes the name of the folder keeps nobody from meeti
   }
   const uid_t user = 65000 + static_cast<uid_t>(getpid() % 500);
   const std::string usual = "velo-" + std::to_string(user), folder = shared + usual;
-  processes other;
-  other.start([&] {
-    ending all;
-    all.code = become(65534) && mkdir(folder.c_str(), 0700) == 0 ? VELO_OK : VELO_ERR_IO;
-    return all;
-  });
-  REQUIRE(other.wait()[0].code == VELO_OK);
+  take_folder(folder);
   for (int again = 0; again < 2; ++again)
     for (const ending& one : met_as(user)) {
       INFO(one.expected << ": " << one.got);
@@ -248,6 +259,33 @@ TEST_CASE("another user who takes the name of the folder keeps nobody from meeti
     CHECK((is.st_mode & 07777) == 0700);
     CHECK(rmdir((shared + one).c_str()) == 0);  // empty
   }
+}
+
+TEST_CASE("another user who gives the name of the folder back keeps ranks apart no more") {
+  if (geteuid() != 0) {
+    WARN("not tested: only root can become another user");
+    return;
+  }
+  const uid_t user = 65000 + static_cast<uid_t>(getpid() % 500);
+  const std::string usual = "velo-" + std::to_string(user), folder = shared + usual;
+  take_folder(folder);
+  const std::string name = processes::name();
+  processes ranks;
+  start_as(ranks, user, rank_of_two(name, 0, 5000));
+  const auto listens = [&] {
+    for (const std::string& one : entries_of("/tmp", usual + "-"))
+      if (access((shared + one + "/" + name + ".socket").c_str(), F_OK) == 0) return true;
+    return false;
+  };
+  for (int i = 0; i < 5000 && !listens(); ++i) pause_ms(1);
+  CHECK(rmdir(folder.c_str()) == 0);
+  start_as(ranks, user, rank_of_two(name, 1, 5000));
+  for (const ending& one : ranks.wait()) {
+    INFO(one.expected << ": " << one.got);
+    CHECK(one.code == VELO_OK);
+  }
+  for (const std::string& one : entries_of("/tmp", usual))
+    CHECK(rmdir((shared + one).c_str()) == 0);
 }
 
 TEST_CASE("a folder of the user's that others can enter is refused, with what was found") {
