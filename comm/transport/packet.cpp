@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
@@ -108,9 +109,14 @@ descriptor accept_now(int listening) noexcept {
   return descriptor(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
 }
 
+ino_t number_at(const std::string& path) noexcept {
+  struct stat is {};
+  return stat(path.c_str(), &is) == 0 ? is.st_ino : 0;
+}
+
 // A listener with a full queue is tried again: a blocking attempt would not end by a deadline.
-descriptor connect_by(const std::function<std::vector<std::string>()>& paths,
-                      const deadline& until) {
+descriptor connect_by(const std::function<std::vector<std::string>()>& paths, const deadline& until,
+                      socket_file& found) {
   std::int64_t pause_ns = 200000;
   while (true) {
     for (const std::string& path : paths()) {
@@ -118,6 +124,7 @@ descriptor connect_by(const std::function<std::vector<std::string>()>& paths,
       if (!address_of(path, address)) continue;
       descriptor made = new_socket(SOCK_NONBLOCK);
       if (!made) return made;
+      found = {path, number_at(path)};  // before: a file that takes its place now counts as another
       if (connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
         continue;
       fcntl(made.get(), F_SETFL, 0);

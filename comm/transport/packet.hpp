@@ -50,10 +50,16 @@ descriptor listen_at(const std::string& path) noexcept;  // none: errno says why
 // Waits for whatever may be read of these, until the next glance at most; how many may be.
 int await_readable(pollfd* lines, std::size_t count, const deadline& until);
 descriptor accept_now(int listening) noexcept;  // none: errno says why
+// The file of a socket that was connected to.
+struct socket_file {
+  std::string path;
+  ino_t number = 0;
+};
+ino_t number_at(const std::string& path) noexcept;  // of the file that is there now; 0: none
 // At the first of the paths, which are asked for anew before each attempt, that is listened at. None when
 // the deadline comes first, or there is no socket to be had.
-descriptor connect_by(const std::function<std::vector<std::string>()>& paths,
-                      const deadline& until);
+descriptor connect_by(const std::function<std::vector<std::string>()>& paths, const deadline& until,
+                      socket_file& found);
 bool is_own_user(int line) noexcept;
 bool is_closed(int line) noexcept;  // by the other side
 

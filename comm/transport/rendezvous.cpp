@@ -9,14 +9,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
+#include <chrono>
 #include <cstring>
 #include <optional>
-#include <type_traits>
+#include <thread>
 #include <utility>
 
 #include "comm/transport/open_place.hpp"
 #include "comm/transport/rendezvous_folder.hpp"
+#include "comm/transport/rendezvous_words.hpp"
 #include "comm/transport/shared_area.hpp"
 #include "core/clock.hpp"
 #include "core/failure.hpp"
@@ -30,34 +31,6 @@ namespace {
 
 constexpr char magic[8] = {'v', 'e', 'l', 'o', ' ', 's', 'h', 'm'};
 constexpr char release[] = VELO_RELEASE;
-
-// What a rank says of itself. Fields may be added at the end; those up to the size keep their places, so
-// that any two releases can tell each other apart, and so do a welcome's up to what was got.
-struct hello {
-  char magic[8];
-  char release[24];
-  std::int32_t rank, size;
-  std::uint64_t layout;  // of the area: sizes of what lies in it
-  std::uint64_t lends;   // files, whose descriptors follow that of the process
-};
-constexpr std::size_t least_hello = offsetof(hello, layout);
-
-// What rank 0 answers: a refusal, which is a text, the terms of the area, or that it gave up.
-struct welcome {
-  std::int32_t refused;
-  std::int32_t rank;  // at fault
-  std::uint64_t slot_bytes;
-  std::uint64_t identity;
-  char expected[96], got[96];
-  rank_set missing;  // of ranks that rank 0 waited for until it gave up
-};
-constexpr std::size_t least_welcome = offsetof(welcome, missing);
-static_assert(std::is_trivially_copyable_v<rank_set>);
-
-// Whose files come with it; -1: no more do.
-struct lender {
-  std::int32_t rank, files;
-};
 
 // By how much a rank that has met rank 0 outwaits its own deadline, to hear who is missing: both begin
 // to wait at about the same time.
@@ -255,11 +228,14 @@ class host {
     place.process = std::move(handed[0]);
     handed.erase(handed.begin());
     place.lent = std::move(handed);
+    welcome receipt{};
+    receipt.kind = is_receipt;
+    send_packet(place.line.get(), &receipt, sizeof receipt, nullptr, 0);
   }
 
   static void refuse(int line, int rank, const char* expected, const char* got) {
     welcome no{};
-    no.refused = 1;
+    no.kind = is_refusal;
     no.rank = rank;
     core::copy_text(no.expected, sizeof no.expected, expected);
     core::copy_text(no.got, sizeof no.got, got);
@@ -370,10 +346,13 @@ class visitor {
   company join() {
     welcome answer{};
     std::vector<descriptor> handed;
-    while (!knock(answer, handed))
+    while (!knock(answer, handed)) {
       if (until_.is_over()) throw not_there{missing_};
+      until_.glance();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     answer.expected[sizeof answer.expected - 1] = answer.got[sizeof answer.got - 1] = 0;
-    if (answer.refused != 0)
+    if (answer.kind == is_refusal)
       fail_peer(answer.rank >= 0 && answer.rank < most_ranks ? answer.rank : -1, answer.expected,
                 answer.got);
     company all;
@@ -434,14 +413,34 @@ class visitor {
     }
   }
 
-  // False: rank 0 is not there, gave up, or was of another rendezvous that is over.
+  // Whether the listener says something. A process that is no rank may have listened before rank 0 took
+  // the path: a rank without an answer leaves when another socket stands there. A rank that rank 0 has
+  // admitted has its receipt by then, since rank 0 sends it before it gives up the path.
+  bool is_answered() {
+    pollfd line{line_.get(), POLLIN, 0};
+    while (await_readable(&line, 1, answered_by_) == 0) {
+      const ino_t now = number_at(knocked_at_.path);
+      const bool is_replaced = now != 0 && now != knocked_at_.number;
+      if (is_replaced) return poll(&line, 1, 0) > 0;
+      if (answered_by_.is_over()) return false;
+      reminder_.look([&] { return missing_; });
+    }
+    return true;
+  }
+
+  bool hear(welcome& answer, std::vector<descriptor>& handed) {
+    return receive(line_.get(), &answer, sizeof answer, handed, answered_by_, least_welcome);
+  }
+
+  // False: rank 0 is not there, gave up, or was of another rendezvous that is over, or the listener is
+  // no rank 0.
   bool knock(welcome& answer, std::vector<descriptor>& handed) {
     const auto paths = [this] {
       std::vector<std::string> all = folders_.look();
       for (std::string& folder : all) folder += "/" + at_.name + ".socket";
       return all;
     };
-    line_ = connect_by(paths, until_);
+    line_ = connect_by(paths, until_, knocked_at_);
     if (!line_ && !until_.is_over()) fail_io("a socket", errno);
     if (!line_) throw not_there{missing_};
     const hello mine = hello_of(at_);
@@ -449,9 +448,11 @@ class visitor {
     for (std::size_t i = 0; i < mine.lends; ++i) own[1 + i] = (*at_.lends)[i].file.get();
     handed.clear();
     answer = {};
-    if (!send_packet(line_.get(), &mine, sizeof mine, own, 1 + mine.lends) ||
-        !receive(line_.get(), &answer, sizeof answer, handed, answered_by_, least_welcome))
+    if (!send_packet(line_.get(), &mine, sizeof mine, own, 1 + mine.lends) || !is_answered() ||
+        !hear(answer, handed))
       return false;
+    if (answer.kind == is_refusal) return true;
+    if (answer.kind != is_receipt || !hear(answer, handed)) return false;
     if (answer.missing.lowest() < 0) return true;
     rank_set told;
     for (int rank = 0; rank < at_.size; ++rank)
@@ -468,6 +469,7 @@ class visitor {
   const deadline until_, answered_by_;
   const descriptor process_;
   rendezvous_folders folders_;
+  socket_file knocked_at_;
   descriptor line_;
   rank_set missing_;  // as far as this rank knows
 };

@@ -1,13 +1,16 @@
 // A rendezvous: ranks that are processes of one host find each other by a name, and leave with
 // memory that all of them see, a descriptor of each other's process, and the files that ranks lend.
 //
-// Rank 0 listens on a socket in a folder that is this user's alone (rendezvous_folder.hpp); the others
-// connect, say who they are and hand over a descriptor of their process; when all have come, rank 0 makes a file in memory
-// that has no name and hands its descriptor to all. Nothing is left behind: the socket goes before
-// anybody leaves. What an earlier rank 0 left when it was killed is taken away by the next, which a
-// lock tells from one that lives. Rank 0 reads greetings side by side, each within a second, so that
-// a process that connects and says nothing holds nobody. Nobody waits beyond the deadline, and who does not come, or has given up
-// before all had come, is named; it may come again.
+// Rank 0 listens on a socket in a folder that is this user's alone (rendezvous_folder.hpp). The others
+// connect, say who they are and hand over a descriptor of their process. When all have come, rank 0
+// makes a file in memory that has no name and hands its descriptor to all. Nothing is left behind: the
+// socket goes before anybody leaves. What an earlier rank 0 left when it was killed is taken away by the
+// next, which a lock tells from one that lives.
+//
+// Rank 0 reads greetings side by side, each within a second: a process that connects and says nothing
+// holds nobody. Rank 0 answers each greeting at once with a receipt: a rank without one leaves a process
+// that listens there when another socket takes the path. Nobody waits beyond the deadline. A rank that
+// does not come, or has given up before all had come, is named; it may come again.
 #pragma once
 
 #include <cstdint>

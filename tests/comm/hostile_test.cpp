@@ -2,6 +2,7 @@
 // memory that ranks share: whatever they do, ranks end with a status, and in time.
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -47,6 +48,16 @@ int connect_to(const std::string& path) {
     close(line);
     pause_ms(1);
   }
+}
+
+int listen_at(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  const int listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  REQUIRE(bind(listening, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(listen(listening, 16) == 0);
+  return listening;
 }
 
 // As a rank begins to greet (rendezvous.cpp).
@@ -207,6 +218,53 @@ TEST_CASE("a silent process makes a rank that does not come no later to be named
   char closed;
   CHECK(recv(line, &closed, 1, MSG_DONTWAIT) == 0);  // sent away
   close(line);
+}
+
+TEST_CASE("a process that listens in rank 0's place holds no ranks once rank 0 listens") {
+  const auto silent = [](int) {};
+  const auto junk = [](int line) { send(line, "abc", 3, MSG_NOSIGNAL); };
+  const auto zeros = [](int line) {
+    const char all[2000] = {};
+    send(line, all, sizeof all, MSG_NOSIGNAL);
+  };
+  struct {
+    const char* what;
+    bool accepts;
+    std::function<void(int)> say;
+  } const cases[] = {{"does not accept", false, silent},
+                     {"says nothing", true, silent},
+                     {"says half of a word", true, junk},
+                     {"says zeros", true, zeros}};
+  for (const auto& one : cases) {
+    INFO("it " << one.what);
+    const std::string name = processes::name();
+    const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
+    const int listening = listen_at(path);
+    processes ranks;
+    ranks.start_rank(rank_of_two(name, 1), meets);
+    std::atomic<bool> over{false};
+    std::vector<int> lines;
+    std::thread liar([&] {
+      pollfd door{listening, POLLIN, 0};
+      while (one.accepts && !over) {
+        if (poll(&door, 1, 10) <= 0) continue;
+        lines.push_back(accept4(listening, nullptr, nullptr, SOCK_CLOEXEC));
+        one.say(lines.back());
+      }
+    });
+    pause_ms(100);
+    const std::int64_t begin = monotonic_ns();
+    ranks.start_rank(rank_of_two(name, 0), meets);
+    for (const ending& rank : ranks.wait()) {
+      INFO(rank.expected << ": " << rank.got << " " << rank.cause);
+      CHECK(rank.code == VELO_OK);
+      CHECK(rank.at_ns - begin < 5000000000);  // not the deadline
+    }
+    over = true;
+    liar.join();
+    for (const int line : lines) close(line);
+    close(listening);
+  }
 }
 
 TEST_CASE("a rank 0 without descriptors leaves no file at the rendezvous") {

@@ -1,0 +1,46 @@
+// What ranks say to each other at a rendezvous (rendezvous.hpp): one struct for each word.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "comm/transport/transport.hpp"
+
+namespace velo::comm {
+
+// What a rank says of itself. Fields may be added at the end. Those up to the size keep their places, and
+// so do a welcome's up to what was got: any two releases can tell each other apart.
+struct hello {
+  char magic[8];
+  char release[24];
+  std::int32_t rank, size;
+  std::uint64_t layout;  // of the area: sizes of what lies in it
+  std::uint64_t lends;   // files, whose descriptors follow that of the process
+};
+inline constexpr std::size_t least_hello = offsetof(hello, layout);
+
+enum : std::int32_t {
+  is_terms = 0,    // of the area, or that rank 0 gave up
+  is_refusal = 1,  // with a text
+  is_receipt = 2   // the greeting was read; the terms follow
+};
+
+// What rank 0 answers.
+struct welcome {
+  std::int32_t kind;
+  std::int32_t rank;  // at fault
+  std::uint64_t slot_bytes;
+  std::uint64_t identity;
+  char expected[96], got[96];
+  rank_set missing;  // of ranks that rank 0 waited for until it gave up
+};
+inline constexpr std::size_t least_welcome = offsetof(welcome, missing);
+static_assert(std::is_trivially_copyable_v<rank_set>);
+
+// Whose files come with it; -1: no more do.
+struct lender {
+  std::int32_t rank, files;
+};
+
+}  // namespace velo::comm
