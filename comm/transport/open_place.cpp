@@ -20,26 +20,31 @@ void fail_io(const char* expected, int error) {
              std::strerror(error));
 }
 
-// A lock on a file that somebody takes away meanwhile is none.
+// A lock on a file that somebody takes away meanwhile is none. Where a call fails, the file goes that this
+// claim holds or has made; one that another rank 0 may hold stays.
 open_place::claim::claim(const std::string& folder, const std::string& name)
     : file_(folder + "/" + name + ".lock") {
   while (!lock_) {
-    descriptor made(open(file_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    constexpr int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    descriptor made(open(file_.c_str(), flags | O_EXCL, 0600));
+    const bool is_new = static_cast<bool>(made);
+    if (!made && errno == EEXIST) made = descriptor(open(file_.c_str(), flags, 0600));
     if (!made) fail_io("a lock in the rendezvous folder", errno);
+    const auto give_up = [&](const char* expected, bool is_ours) {
+      const int error = errno;
+      if (is_ours) unlink(file_.c_str());
+      fail_io(expected, error);
+    };
     if (flock(made.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK) fail_io("a lock in the rendezvous folder", errno);
+      if (errno != EWOULDBLOCK) give_up("a lock in the rendezvous folder", is_new);
       core::fail(VELO_ERR_STATE, "desc.name", "a name at which nobody is met now",
                  core::text("'%s', at which rank 0 of others waits", name.c_str()));
     }
     struct stat held {
     }, named{};
-    if (fstat(made.get(), &held) != 0) {
-      const int error = errno;
-      unlink(file_.c_str());
-      fail_io("the number of a lock's file", error);
-    }
+    if (fstat(made.get(), &held) != 0) give_up("the number of a lock's file", true);
     const bool is_named = stat(file_.c_str(), &named) == 0;
-    if (!is_named && errno != ENOENT) fail_io("the number of a lock's file", errno);
+    if (!is_named && errno != ENOENT) give_up("the number of a lock's file", true);
     if (is_named && held.st_ino == named.st_ino) lock_ = std::move(made);
   }
 }

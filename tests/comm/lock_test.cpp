@@ -1,7 +1,9 @@
-// The lock of a rendezvous where the system does not tell which file it is: rank 0 says so, and does not
-// try for ever.
+// The lock of a rendezvous where the system does not lock its file, or does not tell which file it is: rank 0
+// says so, does not try for ever, and leaves no file that it made.
 //
-// fstat is this program's.
+// fstat, stat and flock are this program's.
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,29 +20,65 @@
 
 namespace {
 
-std::atomic<bool> failing{false};
+enum class call { none, fstat, stat, flock };
+std::atomic<call> failing{call::none};
 
-}  // namespace
-
-extern "C" int fstat(int file, struct stat* found) noexcept {
-  if (!failing) return static_cast<int>(syscall(SYS_fstat, file, found));
-  errno = EIO;
+template <class... Arguments>
+int pass_on(call which, long number, Arguments... arguments) {
+  if (failing != which) return static_cast<int>(syscall(number, arguments...));
+  errno = which == call::flock ? ENOLCK : EIO;
   return -1;
 }
 
-TEST_CASE("a lock whose file cannot be told is an error of the system") {
-  const std::string name = "lock-" + std::to_string(getpid());
+std::string lock_of(const std::string& name) {
+  return velo::comm::rendezvous_folder() + "/" + name + ".lock";
+}
+
+// What rank 0 says where a call fails.
+velo::core::failure meet_without(call which, const std::string& name) {
   velo::core::failure said;
-  failing = true;
+  failing = which;
   try {
     velo::comm::rendezvous(
         {name, 0, 2, std::int64_t{1} << 32, velo::comm::shared_area::least_slot(2), {}});
   } catch (const velo::core::failure& one) {
     said = one;
   }
-  failing = false;
-  CHECK(said.code == VELO_ERR_IO);
-  CHECK(std::string(said.argument) == "desc.name");
-  CHECK(std::string(said.cause).find("Input/output error") != std::string::npos);
-  unlink((velo::comm::rendezvous_folder() + "/" + name + ".lock").c_str());
+  failing = call::none;
+  return said;
+}
+
+}  // namespace
+
+extern "C" int fstat(int file, struct stat* found) noexcept {
+  return pass_on(call::fstat, SYS_fstat, file, found);
+}
+extern "C" int stat(const char* path, struct stat* found) noexcept {
+  return pass_on(call::stat, SYS_stat, path, found);
+}
+extern "C" int flock(int file, int how) noexcept {
+  return pass_on(call::flock, SYS_flock, file, how);
+}
+
+TEST_CASE("a lock that cannot be had is an error of the system, and no file stays behind") {
+  const std::string name = "lock-" + std::to_string(getpid());
+  for (const call which : {call::fstat, call::stat, call::flock}) {
+    INFO("call " << static_cast<int>(which));
+    const velo::core::failure said = meet_without(which, name);
+    CHECK(said.code == VELO_ERR_IO);
+    CHECK(std::string(said.argument) == "desc.name");
+    CHECK(std::string(said.cause) ==
+          (which == call::flock ? "No locks available" : "Input/output error"));
+    CHECK(access(lock_of(name).c_str(), F_OK) != 0);
+  }
+}
+
+TEST_CASE("a lock that cannot be had leaves the lock of another rank 0 where it is") {
+  const std::string name = "locked-" + std::to_string(getpid());
+  const int others = open(lock_of(name).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(others >= 0);
+  CHECK(meet_without(call::flock, name).code == VELO_ERR_IO);
+  CHECK(access(lock_of(name).c_str(), F_OK) == 0);
+  close(others);
+  unlink(lock_of(name).c_str());
 }
