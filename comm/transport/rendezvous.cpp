@@ -49,6 +49,19 @@ constexpr std::uint64_t layout =
   throw f;
 }
 
+// Ends a text that another process sent, and replaces control characters, which a terminal would obey:
+// those of ASCII, and U+0080 to U+009F.
+template <std::size_t size>
+void make_printable(char (&text)[size]) {
+  text[size - 1] = 0;
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  for (std::size_t at = 0; byte(at) != 0; ++at) {
+    const bool is_control = byte(at) < 0x20 || byte(at) == 0x7f;
+    const bool begins_control = byte(at) == 0xc2 && byte(at + 1) >= 0x80 && byte(at + 1) < 0xa0;
+    if (is_control || begins_control) text[at] = '?';
+  }
+}
+
 descriptor own_process() {
   descriptor mine(open_process(getpid()));
   if (!mine) fail_io("a descriptor of this process", errno);
@@ -203,7 +216,7 @@ class host {
     if (!receive(line.get(), &theirs, sizeof theirs, handed, until_, least_hello, &lost) ||
         std::memcmp(theirs.magic, magic, sizeof magic) != 0)
       return;
-    theirs.release[sizeof theirs.release - 1] = 0;
+    make_printable(theirs.release);
     if (theirs.size < 1 || theirs.size > most_ranks || theirs.rank < 0 ||
         theirs.rank >= theirs.size)
       return refuse(line.get(), -1, text("a rank of 1 to %d ranks", most_ranks),
@@ -351,7 +364,8 @@ class visitor {
       until_.glance();
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    answer.expected[sizeof answer.expected - 1] = answer.got[sizeof answer.got - 1] = 0;
+    make_printable(answer.expected);
+    make_printable(answer.got);
     if (answer.kind == is_refusal)
       fail_peer(answer.rank >= 0 && answer.rank < most_ranks ? answer.rank : -1, answer.expected,
                 answer.got);

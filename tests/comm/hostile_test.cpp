@@ -267,6 +267,22 @@ TEST_CASE("a process that listens in rank 0's place holds no ranks once rank 0 l
   }
 }
 
+TEST_CASE("a made-up release reaches the record without control characters") {
+  const std::string name = processes::name();
+  const std::string path = comm::rendezvous_folder() + "/" + name + ".socket";
+  processes ranks;
+  ranks.start_rank(rank_of_two(name, 0), meets);
+  greeting odd;
+  constexpr char made_up[] = "1\n\x1b[31m\x7f\xc2\x9b%s\xff";
+  std::memcpy(odd.release, made_up, sizeof made_up);
+  const int line = connect_to(path);
+  CHECK(send(line, &odd, sizeof odd, MSG_NOSIGNAL) == sizeof odd);
+  const ending one = ranks.wait()[0];
+  close(line);
+  CHECK(one.code == VELO_ERR_PEER);
+  CHECK(std::string(one.got) == "rank 1 with velo 1??[31m???%s?");
+}
+
 TEST_CASE("a rank 0 without descriptors leaves no file at the rendezvous") {
   const std::string name = processes::name();
   for (int free = 0; free < 8; ++free) {

@@ -389,7 +389,7 @@ TEST_CASE("a rank that another release sends away says why, whatever that says b
   struct {
     std::int32_t refused = 1, rank = 1;
     std::uint64_t slot_bytes = 0, identity = 0;
-    char expected[96] = "ranks of velo 0.9.7", got[96] = "rank 1 with another";
+    char expected[96] = "ranks of velo 0.9.7", got[96] = "rank 1 with\n\x1b[2J another";
   } says;
   REQUIRE(send(line, &says, sizeof says, MSG_NOSIGNAL) == sizeof says);
   const ending one = ranks.wait()[0];
@@ -398,6 +398,7 @@ TEST_CASE("a rank that another release sends away says why, whatever that says b
   unlink(path.c_str());
   CHECK(one.code == VELO_ERR_PEER);
   CHECK(std::string(one.expected) == "ranks of velo 0.9.7");
+  CHECK(std::string(one.got) == "rank 1 with??[2J another");
 }
 
 TEST_CASE("launchers say which rank a process is") {
