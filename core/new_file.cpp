@@ -14,12 +14,22 @@
 #include "core/failure.hpp"
 
 namespace velo::core {
+namespace {
+
+// A short name in the path's folder: the path's own may be as long as the file system takes.
+std::string name_beside(const std::string& path) {
+  return path.substr(0, path.rfind('/') + 1) + "velo-XXXXXX";
+}
+
+}  // namespace
 
 new_file::new_file(const char* path, const char* argument)
-    : argument_(argument), path_(path), beside_(path_ + ".XXXXXX") {
+    : argument_(argument), path_(path), beside_(name_beside(path_)) {
   if (*path == 0) fail(VELO_ERR_ARGUMENT, argument, "the name of a file", "an empty one");
   struct stat there {};
-  if (lstat(path, &there) == 0 && !S_ISREG(there.st_mode))
+  const bool is_there = lstat(path, &there) == 0;
+  if (!is_there && errno != ENOENT) refuse("a file to write", errno);
+  if (is_there && !S_ISREG(there.st_mode))
     fail(VELO_ERR_IO, argument, "an ordinary file, or none yet", path,
          S_ISLNK(there.st_mode) ? "a symbolic link" : "something else");
   file_ = mkostemp(beside_.data(), O_CLOEXEC);

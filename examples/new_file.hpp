@@ -18,12 +18,19 @@
 
 namespace examples {
 
+// A short name in the path's folder, for mkostemp: the path's own may be as long as the file system takes.
+inline std::string name_beside(const std::string& path) {
+  return path.substr(0, path.rfind('/') + 1) + "velo-XXXXXX";
+}
+
 // The functions throw std::runtime_error with the reason alone: "Permission denied".
 class new_file {
  public:
-  explicit new_file(const std::string& path) : path_(path), beside_(path + ".XXXXXX") {
+  explicit new_file(const std::string& path) : path_(path), beside_(name_beside(path)) {
     struct stat there {};
-    if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
+    const bool is_there = ::lstat(path.c_str(), &there) == 0;
+    if (!is_there && errno != ENOENT) refuse();
+    if (is_there && !S_ISREG(there.st_mode))
       throw std::runtime_error("exists and is no regular file");
     const int file = ::mkostemp(&beside_[0], O_CLOEXEC);
     if (file < 0) refuse();

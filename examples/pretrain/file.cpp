@@ -12,6 +12,7 @@
 #include <fstream>
 #include <utility>
 
+#include "examples/new_file.hpp"
 #include "failure.hpp"
 
 namespace pretrain {
@@ -83,15 +84,19 @@ std::string read_beginning(const std::string& path, std::size_t most) {
 void require_replaceable(const char* flag, const std::string& path, const std::string& ours,
                          const char* what) {
   const auto refuse = [&](const char* why) { fail("%s: %s %s", flag, path.c_str(), why); };
+  const auto refuse_writing = [&] {
+    refuse((std::string("cannot be written: ") + std::strerror(errno)).c_str());
+  };
   struct stat there {};
-  if (::lstat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode))
-    refuse("exists and is no regular file");
+  const bool is_there = ::lstat(path.c_str(), &there) == 0;
+  if (!is_there && errno != ENOENT) refuse_writing();
+  if (is_there && !S_ISREG(there.st_mode)) refuse("exists and is no regular file");
   const std::string before = beginning_if_any(path, ours.size());
   if (!before.empty() && before != ours)
     refuse((std::string("exists and is not ") + what + "; it is left as it is").c_str());
-  std::string beside = path + ".XXXXXX";  // where it is to be written first
+  std::string beside = examples::name_beside(path);  // where it is to be written first
   const descriptor file(::mkostemp(beside.data(), O_CLOEXEC));
-  if (file.get() < 0) refuse((std::string("cannot be written: ") + std::strerror(errno)).c_str());
+  if (file.get() < 0) refuse_writing();
   ::unlink(beside.c_str());
 }
 

@@ -112,6 +112,23 @@ TEST_CASE("a file that cannot be written is named, and nothing is left behind") 
   CHECK(std::string(last_failure().got) == "an empty one");
 }
 
+TEST_CASE("a file may have the longest name that its folder takes, and no longer one") {
+  const live_pool pool;
+  const folder here;
+  for (const std::size_t size : {1, 249, 255}) {
+    INFO("a name of " << size << " bytes");
+    const std::string path = here.at(std::string(size, 'n').c_str());
+    CHECK(velo_pool_save(pool, VELO_SNAPSHOT_JSON, path.c_str()) == VELO_OK);
+    CHECK(contents(path).front() == '{');
+  }
+  CHECK(here.files() == 3);
+  const std::string longer = here.at(std::string(256, 'n').c_str());
+  CHECK(velo_pool_save(pool, VELO_SNAPSHOT_JSON, longer.c_str()) == VELO_ERR_IO);
+  CHECK(std::string(last_failure().expected) == "a file to write");
+  CHECK(std::string(last_failure().cause) == "File name too long");
+  CHECK(here.files() == 3);
+}
+
 TEST_CASE("a full disk, a failing close and a failing rename leave the older file as it was") {
   const filled_pool f;
   const folder here;

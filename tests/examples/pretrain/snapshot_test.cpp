@@ -54,6 +54,17 @@ TEST_CASE("a snapshot shows the first three steps in the form of its ending, and
   }
 }
 
+TEST_CASE("a snapshot may have the longest name that its folder takes, and no longer one") {
+  workplace w;
+  const std::string longest = w / (std::string(251, 'n') + ".svg");
+  const outcome done = run(w, longest);
+  INFO(done.text);
+  CHECK(done.code == 0);
+  CHECK_THAT(get(longest), StartsWith("<svg "));
+  CHECK_THAT(run(w, w / (std::string(252, 'n') + ".svg")).text,
+             Contains("cannot be written: File name too long"));
+}
+
 TEST_CASE("a run that fails in its first steps leaves a snapshot of them") {
   workplace w;
   const outcome done =

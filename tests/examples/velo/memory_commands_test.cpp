@@ -85,6 +85,16 @@ TEST_CASE("place writes to a file and draws a picture") {
   CHECK(in.read("picture.svg").find("b7: 64 bytes at") != std::string::npos);
 }
 
+TEST_CASE("an output may have the longest name that its folder takes, and no longer one") {
+  const folder in;
+  const std::string longest = in / std::string(255, 'n').c_str();
+  const std::string words = "place " + in.write(rows) + " --capacity 192 -o ";
+  CHECK(velo(in, words + longest).code == 0);
+  CHECK(std::remove(longest.c_str()) == 0);
+  CHECK(velo(in, words + longest + 'n').code != 0);
+  CHECK(in.read("errors").find("cannot be written: File name too long") != std::string::npos);
+}
+
 TEST_CASE("place without a capacity finds the lowest height") {
   const folder in;
   for (const char* capacity : {"", " --capacity 0"}) {
