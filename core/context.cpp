@@ -90,6 +90,12 @@ bool context::holds_up_others() const noexcept {
   return turn_.held_by_me() || carries_for(handle());
 }
 
+void context::require_can_wait(const char* argument) const {
+  if (holds_up_others())
+    fail(VELO_ERR_STATE, argument, "a call from outside of work that others wait for",
+         "one from work of its context");
+}
+
 const char* context::forced_kernel(const char* op) const noexcept {
   for (const settings::forced& f : config_.now().kernels)
     if (std::strcmp(f.op.c_str(), op) == 0) return f.kernel.empty() ? nullptr : f.kernel.c_str();

@@ -103,8 +103,11 @@ class context : public handle_owner {
   }
 
   bool working_here() const noexcept;  // the caller is work of ours
-  // The caller is work that other work of ours waits for: it has the turn, or carries out a call.
+  // The caller is work that other work of ours may wait for: it has the turn, is queued, or
+  // carries out a call.
   bool holds_up_others() const noexcept;
+  // Throws VELO_ERR_STATE for such a caller: what it would wait for may wait for it.
+  void require_can_wait(const char* argument) const;
 
  private:
   struct memory_release {

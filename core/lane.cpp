@@ -47,7 +47,7 @@ lane::~lane() {
 
 void* lane::serve(void* argument) {
   auto& self = *static_cast<lane*>(argument);
-  const inside_scope mine(self.of_, part::given);
+  const inside_scope mine(self.of_, part::carries);
   while (work_ptr<work> piece = self.next_piece()) {
     try {
       self.process(*piece);

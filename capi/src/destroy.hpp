@@ -8,13 +8,6 @@
 
 namespace velo::capi {
 
-// For what waits for queued work as it ends.
-inline void require_can_wait(const core::context& owner, const char* argument) {
-  if (owner.holds_up_others())
-    core::fail(VELO_ERR_STATE, argument, "a call from outside of work that others wait for",
-               "one from work of its context");
-}
-
 // check(object): throws when the object may not be destroyed by this call.
 template <class T, class Check>
 void destroy(const char* function, typename core::handle_traits<T>::handle handle,

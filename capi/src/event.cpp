@@ -40,7 +40,7 @@ velo_status velo_event_synchronize(velo_event event, int64_t timeout_ns) {
   return core::guard("velo_event_synchronize", [&] {
     const core::event& given = event_of(event);
     const std::shared_ptr<core::point> last = given.last();
-    if (timeout_ns < 0 && !last->passed()) capi::require_can_wait(given.owner(), "event");
+    if (timeout_ns < 0 && !last->passed()) given.owner().require_can_wait("event");
     if (last->wait(timeout_ns)) return;
     core::fail(VELO_ERR_TIMEOUT, "event",
                core::text("the event within %lld ns", static_cast<long long>(timeout_ns)),

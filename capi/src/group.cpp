@@ -182,7 +182,7 @@ void velo_group_destroy(velo_group group) {
     if (given.is_waited_for_here())
       fail(VELO_ERR_STATE, "group", "a call from outside of its streams",
            "one from the work of a stream with collectives of the group");
-    capi::require_can_wait(given.owner(), "group");
+    given.owner().require_can_wait("group");
   });
 }
 

@@ -31,15 +31,15 @@ void velo_stream_destroy(velo_stream stream) {
   capi::destroy<core::stream>("velo_stream_destroy", stream, "stream", [](core::stream& given) {
     if (given.is_inline())
       core::fail(VELO_ERR_HANDLE, "stream", "a created stream", "the inline stream of a context");
-    capi::require_can_wait(given.owner(), "stream");
+    given.owner().require_can_wait("stream");
   });
 }
 
 velo_status velo_stream_synchronize(velo_stream stream) {
   return core::guard("velo_stream_synchronize", [&] {
     core::stream& given = stream_of(stream);
-    if (given.owner().holds_up_others() && !given.idle())
-      capi::require_can_wait(given.owner(), "stream");
+    if (given.owner().holds_up_others() && !given.is_worker() && !given.idle())
+      given.owner().require_can_wait("stream");
     given.synchronize();
   });
 }

@@ -89,7 +89,7 @@ velo_status velo_swap_create(velo_context context, const velo_swap_desc* desc, v
 void velo_swap_destroy(velo_swap swap) {
   capi::destroy<memory::swap>("velo_swap_destroy", swap, "swap", [](memory::swap& ending) {
     ending.require_idle();
-    capi::require_can_wait(ending.owner(), "swap");
+    ending.owner().require_can_wait("swap");
   });
 }
 

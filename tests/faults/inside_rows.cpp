@@ -151,6 +151,18 @@ velo_status by_swap(scene& s) {
   return velo_swap_add(s.swap, nullptr, too_much, VELO_SWAP_WARM, &object);
 }
 
+// The object has no room in the pool, which a copy's thread asks for it.
+velo_status swap_out_too_much(scene& s) {
+  static char object[std::uint64_t{9} << 20];
+  velo_swap_destroy(s.swap);
+  velo_swap_desc desc = VELO_SWAP_DESC_INIT;
+  desc.pool = s.pool;
+  must(velo_swap_create(s.context, &desc, &s.swap));
+  must(velo_swap_add(s.swap, object, sizeof object, VELO_SWAP_WARM, &s.object));
+  must(velo_swap_out(s.swap, s.object, s.now, nullptr));
+  return velo_swap_wait(s.swap, s.object, s.now);
+}
+
 velo_status multiply(scene& s, const char* function) {
   const velo_tensor a = matrix(0), b = matrix(1), y = matrix(2);
   must(velo_pack_update(s.now, s.pack, &b));
@@ -190,9 +202,7 @@ std::vector<inside_row> memory_inside_rows() {
          register_kernel(s);
          return VELO_OK;
        }},
-      {"velo_log_fn",
-       "of a stream's failure",
-       {"velo_context", "velo_stream"},
+      {"velo_log_fn", "of a stream's failure", in_a_turn,
        [](scene& s) {
          meddles_in = "log";
          must(call_kernel(s.queue, -1));
@@ -280,6 +290,8 @@ std::vector<inside_row> memory_inside_rows() {
        {"velo_pool", "velo_swap", "velo_context"},
        under_pressure<by_swap>,
        VELO_ERR_MEMORY},
+      {"velo_pool_pressure_fn", "on a swap's thread", with(in_a_turn, {"velo_pool"}),
+       under_pressure<swap_out_too_much>, VELO_ERR_MEMORY},
       {"velo_memory_event_fn",
        "of an adaptor",
        {"velo_adaptor"},
