@@ -37,9 +37,16 @@ void stream::wait(const event& on) {
   std::shared_ptr<point> until = on.last();
   if (queue_.has_value()) {
     queue_->wait_for(std::move(until));
-  } else if (!until->passed()) {
-    run_waiting([&](execution&) { until->wait(-1); });
+  } else {
+    await(*until, on.owner(), "event");
   }
+}
+
+void stream::await(point& until, const context& of, const char* argument) const {
+  if (until.passed()) return;
+  of.require_can_wait(argument);
+  owner_.require_can_wait(argument);
+  until.wait(-1);
 }
 
 }  // namespace velo::core

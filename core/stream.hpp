@@ -59,6 +59,9 @@ class stream {
   void pass(std::shared_ptr<point> here);  // when all work so far is done
   void record(event& on);
   void wait(const event& on);
+  // For inline streams: the caller waits for the point, which a lane of `of` passes. Throws
+  // VELO_ERR_STATE in work of either context that others may wait for, unless it has passed.
+  void await(point& until, const context& of, const char* argument) const;
 
  private:
   context& owner_;

@@ -103,7 +103,7 @@ std::int64_t swap::planned::begin_stage() {
   on.pass(over);
   if (begun_ == 0)
     for (const std::shared_ptr<const job>& each : queued_)
-      await(each, on, "velo_swap_begin_stage", false);
+      home_.await(each, on, "velo_swap_begin_stage", false);
   needed_.clear();
   for (; plan_->moves[next_].what != kind::ends; ++next_) carry(plan_->moves[next_], over);
   ++next_;
@@ -114,7 +114,7 @@ std::int64_t swap::planned::begin_stage() {
     if (o.queued == 0 && o.failed.code != VELO_OK) throw core::failure(o.failed);
   }
   for (const std::shared_ptr<const job>& each : needed_)
-    await(each, on, "velo_swap_begin_stage", true);
+    home_.await(each, on, "velo_swap_begin_stage", true);
   failed_ = false;
   return plan_->stage_ends[begun_++];
 }
@@ -194,9 +194,8 @@ void swap::planned::end() {
 }
 
 void swap::planned::wait_here() const {
-  home_.owner_.inline_stream().run_waiting([&](core::execution&) {
-    for (const std::shared_ptr<const job>& each : queued_) each->passed->wait(-1);
-  });
+  for (const std::shared_ptr<const job>& each : queued_)
+    home_.owner_.inline_stream().await(*each->passed, home_.owner_, "swap");
 }
 
 void swap::planned::give_memory() noexcept {

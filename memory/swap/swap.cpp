@@ -136,9 +136,9 @@ void swap::drop(std::uint64_t id, velo_stream stream) {
   std::unique_lock<std::mutex> lock(o->lock);
   require_droppable(*o);
   while (waits_here && o->queued > 0) {
-    awaited here(o->last, false);
+    const std::shared_ptr<const job> last = o->last;
     lock.unlock();
-    owner_.inline_stream().run_waiting([&](core::execution& state) { here.run(state); });
+    await(last, owner_.inline_stream(), "velo_swap_drop", false);
     lock.lock();
     require_droppable(*o);
   }
@@ -279,8 +279,8 @@ void swap::wait(std::uint64_t id, core::stream& waiting) {
 void swap::await(std::shared_ptr<const job> of, core::stream& waiting, const char* function,
                  bool contents) {
   if (waiting.is_inline()) {
-    awaited here(std::move(of), contents);
-    waiting.run_waiting([&](core::execution& state) { here.run(state); });
+    waiting.await(*of->passed, owner_, "swap");
+    if (contents && of->failed.code != VELO_OK) throw core::failure(of->failed);
     return;
   }
   core::work_ptr<awaited> piece = waiting.make<awaited>(std::move(of), contents);

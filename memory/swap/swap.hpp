@@ -127,8 +127,8 @@ class swap {
   void queue(const object_ptr& o, direction to, char* memory, core::stream& after,
              core::event* end);
   void submit(const object_ptr& o, std::shared_ptr<job> mine, core::stream* after);
-  static void await(std::shared_ptr<const job> of, core::stream& waiting, const char* function,
-                    bool contents);
+  void await(std::shared_ptr<const job> of, core::stream& waiting, const char* function,
+             bool contents);
   planned& step() const;  // throws STATE
   core::lane& lane_of(direction to) noexcept { return to == direction::out ? *out_ : *in_; }
 

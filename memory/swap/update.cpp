@@ -180,7 +180,7 @@ void swap::sliced::carry(std::uint64_t slice, direction to) noexcept {
 }
 
 void swap::sliced::finish(leg& of) {
-  home_.owner_.inline_stream().run_waiting([&](core::execution&) { of.passed->wait(-1); });
+  of.passed->wait(-1);
   if (of.failed.code != VELO_OK) throw core::failure(of.failed);
 }
 
@@ -265,6 +265,7 @@ void swap::update(const std::uint64_t* ids, std::int64_t count, std::int64_t sli
            text("object %llu twice", static_cast<unsigned long long>(ids[i])));
     wait(ids[i], owner_.inline_stream());  // it may still be leaving
   }
+  owner_.require_can_wait("swap");  // slices leave behind copies that may wait for the caller
   updating<object_ptr> marked(objects);
   marked.mark();
   const running counted(updates_);

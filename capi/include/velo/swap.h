@@ -158,7 +158,7 @@ VELO_API velo_status velo_swap_add(velo_swap swap, void* memory, uint64_t bytes,
  * the pool's, whose queued work may still use it; NULL = nobody. Memory of the caller's is his again
  * when the call returns, which waits for these copies, or, where stream is a queue, to its later work.
  * Thread class: any. Errors: NULL (swap), HANDLE (swap, stream), ARGUMENT (no such object), STATE
- * (in an update; copies to wait for, and a call from work that computes), FULL (the stream's queue;
+ * (in an update; copies to wait for, and a call from work that others wait for), FULL (the stream's queue;
  * nothing was dropped), MEMORY. */
 VELO_API velo_status velo_swap_drop(velo_swap swap, uint64_t object, velo_stream stream);
 
@@ -215,7 +215,7 @@ VELO_API velo_status velo_swap_backward(velo_swap swap, int64_t layer, velo_stre
  * their size up. After a failure the slices before the one it names are updated and the others are
  * not, but for those in `update` or on their way out; all objects are out.
  * Thread class: any. Errors: NULL, HANDLE, ARGUMENT (count, slices below 1, an object named twice or
- * of another size, no such object), STATE (not out; called by work that computes), FULL, MEMORY, IO,
+ * of another size, no such object), STATE (not out; called by work that others wait for), FULL, MEMORY, IO,
  * FOREIGN (update). */
 VELO_API velo_status velo_swap_update(velo_swap swap, const uint64_t* objects, int64_t count,
                                       int64_t slices, velo_swap_update_fn update, void* user);
@@ -225,8 +225,8 @@ VELO_API velo_status velo_swap_update(velo_swap swap, const uint64_t* objects, i
  * `memory` of the description, kept for the next step of that size on that stream, and until the swap
  * ends. stream: where the stages run; it must outlive the step.
  * Thread class: per-handle. Errors: NULL (swap, plan, stream), HANDLE, STATE (a step that has not ended;
- * a plan whose swaps have no places; no memory, and no pool for it; called by work that computes), MEMORY,
- * FOREIGN (the pool's pressure callback). */
+ * a plan whose swaps have no places; no memory, and no pool for it; called by work that others wait
+ * for), MEMORY, FOREIGN (the pool's pressure callback). */
 VELO_API velo_status velo_swap_begin_step(velo_swap swap, velo_plan plan, void* memory,
                                           velo_stream stream);
 
@@ -247,7 +247,7 @@ VELO_API velo_status velo_swap_get_buffer(velo_swap swap, int64_t buffer, void**
 /* Ends the step; its buffers are gone when the work queued on the stream is done. A step that has stages
  * left, or had a failure, ends here: the call waits for its transfers.
  * Thread class: per-handle. Errors: NULL (swap), HANDLE, STATE (no step; transfers to wait for, and a call
- * from work that computes), FULL, MEMORY. */
+ * from work that others wait for), FULL, MEMORY. */
 VELO_API velo_status velo_swap_end_step(velo_swap swap);
 
 /* Counters of a swap. Seconds are those in which the copies of a direction were under way; bytes over
