@@ -116,6 +116,11 @@ void group::require_not_carrying(const core::inside_scope& here) const {
                "one from a function that a call of the group runs");
 }
 
+// An inline call waits for the queued ones before it.
+void group::require_can_wait_for_queued() const {
+  if (!queues_.empty()) owner_.require_can_wait("group");
+}
+
 // What enter and serve do, without another look for the thread's list of objects in use.
 template <class Count, class Body>
 void group::run_inline(const core::inside_scope& here, core::stream& on, const operation& what,
@@ -123,9 +128,9 @@ void group::run_inline(const core::inside_scope& here, core::stream& on, const o
   on.run_waiting(
       [&](core::execution& state) {
         require_not_carrying(here);
-        here.add(handle(), core::part::carries);
         ticket place;
         number_in_order(on, place, what, count);
+        here.add(handle(), core::part::carries);
         carry_out_in_turn(place, what,
                           [&](transport& link, core::arena&) { body(place, link, state); });
       },
@@ -240,7 +245,7 @@ void group::verify(const ticket& place, const operation& what, transport& link,
 
 std::unique_ptr<transport> group::part(const part_terms& of) {
   raise_if_ended();
-  if (owner_.working_here())
+  if (owner_.working_here() || owner_.holds_up_others())
     core::fail(VELO_ERR_STATE, "parent", "a call that is not the work of its context",
                "one that others may wait for");
   operation what;

@@ -119,6 +119,7 @@ class group {
   void raise_if_ended() const;
   // Throws STATE in a function that a call of ours runs.
   void require_not_carrying(const core::inside_scope& here) const;
+  void require_can_wait_for_queued() const;  // with the lock; throws STATE
   template <class Queue>
   void number_in_order(const core::stream& on, ticket& place, const operation& what, Queue&& queue);
   template <class Body>
@@ -172,6 +173,7 @@ void group::number_in_order(const core::stream& on, ticket& place, const operati
                             Queue&& queue) {
   raise_if_ended();
   const std::lock_guard<std::mutex> lock(lock_);  // numbers and queue in one order
+  if (on.is_inline() && passed_ != called_) require_can_wait_for_queued();
   make_room();
   place = {called_ + 1, on.is_inline() ? nullptr : &on, false};
   if (place.queue != nullptr) queues_.push_back(&on);
