@@ -81,6 +81,7 @@ velo_status together(const char* function, velo_stream stream, velo_executor exe
     if (&on.owner() != &what.owner())
       fail(VELO_ERR_ARGUMENT, "stream", "a stream of the executor's context",
            "one of another context");
+    if (!on.is_inline()) on.owner().require_can_wait("stream");
     work(what, on);
   });
 }

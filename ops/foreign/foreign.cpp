@@ -184,11 +184,12 @@ void foreign_kernel::execute(const std::shared_ptr<foreign_kernel>& self, const 
   }
 }
 
-void foreign_kernel::retire() {
+void foreign_kernel::retire(const core::context& owner) {
   if (is_inside(*this))
     fail(VELO_ERR_STATE, "kernel", "a kernel that is not running on this thread",
          text("%s, which makes this call", name()));
   std::unique_lock<std::mutex> lock(lock_);
+  if (running_ > 0) owner.require_can_wait("kernel");
   retired_ = true;
   ended_.wait(lock, [this] { return running_ == 0; });
 }
@@ -205,7 +206,7 @@ kernel_registration::kernel_registration(core::context& owner, const velo_kernel
 }
 
 void kernel_registration::retire() {
-  kernel_->retire();
+  kernel_->retire(owner_);
   foreign_kernels::of(owner_).remove(*kernel_);
 }
 

@@ -36,8 +36,9 @@ class foreign_kernel final {
   static void execute(const std::shared_ptr<foreign_kernel>& self, const args_block& block,
                       field_set given, velo_stream stream);
 
-  // Throws VELO_ERR_STATE when the calling thread is inside this very kernel.
-  void retire();
+  // Waits for its calls, queued ones included. Throws VELO_ERR_STATE when the calling thread is
+  // inside this very kernel, or is work that these calls may wait for.
+  void retire(const core::context& owner);
 
  private:
   class running;

@@ -180,6 +180,7 @@ void buckets::ready(core::stream& from, std::int64_t slice) {
 }
 
 void buckets::finish(core::stream& to) {
+  if (to.is_inline() || !learned_) owner_.require_can_wait("buckets");
   core::stream& on = link();
   comm::group& among = peers();
   follow(to, on);

@@ -56,7 +56,7 @@ VELO_API velo_status velo_kernel_register(velo_context context, const velo_kerne
 
 /* Unregisters a foreign kernel after its running calls, queued ones included, have finished;
  * afterwards no code of its library runs for velo. NULL is ignored, and so is (with a log line) a
- * call from inside the kernel.
+ * call from inside the kernel, or from work that its calls may wait for (types.h).
  * Thread class: per-handle. */
 VELO_API void velo_kernel_destroy(velo_kernel kernel);
 
