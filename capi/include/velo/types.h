@@ -29,11 +29,11 @@
  * then these objects are in use: those that the call was given, the stream or swap whose queued
  * work it is, an executor's mailbox or group, a pool or adaptor that asks, and the contexts of all
  * of these. From inside, destroy calls refuse objects in use, with VELO_ERR_STATE in the record;
- * anything else may be destroyed. They also refuse a stream, swap or group of a context from inside
- * its work that computes, and from inside a collective: such an object ends when its queued work
- * has, which would wait for the call around it. A call that returns a status, and would wait for
- * the call around it or call the same function again, returns VELO_ERR_STATE.
- */
+ * anything else may be destroyed. From inside work of a context that computes or is queued, and
+ * inside a collective, they also refuse its streams, swaps, groups, and kernels that have calls:
+ * these end behind queued work, which may wait for the call. A call that returns a status, and
+ * would wait for queued work of that context, or call the same function again, returns
+ * VELO_ERR_STATE. Queued work of another context is waited for: it must not wait for the call. */
 #ifndef VELO_TYPES_H
 #define VELO_TYPES_H
 
