@@ -19,7 +19,8 @@ const char* const collective_help =
     "process, why it takes no other, and its time: predicted by a measurement of the group, and\n"
     "measured itself. KIND: all_reduce, reduce, broadcast, all_gather, reduce_scatter, "
     "all_to_all.\n"
-    "BYTES are those of the largest tensor of a rank.\n\n"
+    "BYTES are those of the largest tensor of a rank, rounded down to as many float32 for every "
+    "rank.\n\n"
     "  velo collective all_reduce --ranks 4 --size 65536\n\n"
     "Exit codes: 0 done, 1 bad input.\n";
 
@@ -84,7 +85,7 @@ class rank_of_job {
       }
       std::nth_element(took.begin(), took.begin() + 7, took.end());
       all.seconds = took[7];
-    } catch (const velo::error& why) {
+    } catch (const std::exception& why) {
       all.failure = why.what();
     }
     return all;
@@ -97,6 +98,26 @@ class rank_of_job {
   std::vector<float> in_, out_;
 };
 
+// Every rank's tensors, before any thread runs.
+std::vector<rank_of_job> make_jobs(const std::vector<velo::context>& contexts,
+                                   const std::vector<velo::group>& groups, const kind_row& kind,
+                                   std::uint64_t bytes) {
+  const std::size_t ranks = groups.size();
+  if (bytes < 4 * ranks)
+    throw input_error("--size " + std::to_string(bytes) + ": a float32 for each of " +
+                      std::to_string(ranks) + " ranks takes " + std::to_string(4 * ranks));
+  std::vector<rank_of_job> jobs;
+  jobs.reserve(ranks);
+  try {
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      jobs.emplace_back(contexts[rank], groups[rank], kind, bytes / 4 / ranks, ranks);
+  } catch (const std::exception&) {  // bad_alloc, length_error
+    throw input_error("--size " + std::to_string(bytes) + ": no memory for the tensors of " +
+                      std::to_string(ranks) + " ranks");
+  }
+  return jobs;
+}
+
 std::vector<finding> measure_all(const kind_row& kind, std::size_t ranks, std::uint64_t bytes) {
   velo_context_desc one = VELO_CONTEXT_DESC_INIT;
   one.threads = 1;
@@ -108,13 +129,11 @@ std::vector<finding> measure_all(const kind_row& kind, std::size_t ranks, std::u
   }
   const std::vector<velo::group> groups =
       velo::group::create_local<std::vector<velo::group>>(handles.data(), static_cast<int>(ranks));
-  const std::size_t part = std::max<std::size_t>(bytes / 4 / ranks, 1);
+  std::vector<rank_of_job> jobs = make_jobs(contexts, groups, kind, bytes);
   std::vector<finding> all(ranks);
   std::vector<std::thread> threads;
   for (std::size_t rank = 0; rank < ranks; ++rank)
-    threads.emplace_back([&, rank] {
-      all[rank] = rank_of_job(contexts[rank], groups[rank], kind, part, ranks).run();
-    });
+    threads.emplace_back([&, rank] { all[rank] = jobs[rank].run(); });
   for (std::thread& each : threads) each.join();
   for (const finding& each : all)
     if (!each.failure.empty()) throw std::runtime_error(each.failure);
