@@ -3,7 +3,8 @@
 // time is a strip below what the rank computes. Where a rank waits it is hatched, thickly between its
 // own first and last action, thinly outside. What the critical path consists of is outlined, a line
 // leads where it goes from one rank to another. Beside each row: the most activations held - or where
-// sizes are given, the most memory by category -, and how much of the time was spent waiting.
+// sizes are given, the most memory by category, and behind it, hollow, the most that was on the host -,
+// and how much of the time was spent waiting.
 //
 // Three of four actions are wide enough for their number, shorter ones as long as the picture fits a
 // screen. Wider than that is what has many actions alone, and nothing is wider than `most_width`: of a
@@ -35,7 +36,9 @@ constexpr double least_width = 640, screen_width = 1280 - left - beside, most_wi
 constexpr double least = 0.2;
 constexpr std::uint32_t category_colors[on_device] = {0x8cd17d, 0xd37295, 0xfabfd2, 0xb0c4d8,
                                                       0xbab0ac};
-constexpr double letter = 6.4, legend_line = 22;  // of a letter at font size 12; between lines
+constexpr double letter = 6.4, capital = 8.6;  // widths at font size 12
+constexpr double legend_line = 22;             // between lines
+constexpr const char* hollow = "#fff\" stroke=\"#555";
 
 // The color of a chunk: the first as it is, later ones paler.
 std::uint32_t shade(std::uint32_t color, std::int32_t chunk, std::size_t chunks) {
@@ -50,6 +53,12 @@ std::uint32_t shade(std::uint32_t color, std::int32_t chunk, std::size_t chunks)
 }
 bool is_pale(std::uint32_t color) {
   return 0.3 * (color >> 16) + 0.59 * (color >> 8 & 0xff) + 0.11 * (color & 0xff) > 150;
+}
+
+double width_of(const std::string& text) {
+  double all = 0;
+  for (const char c : text) all += c >= 'A' && c <= 'Z' ? capital : letter;
+  return all;
 }
 
 class picture {
@@ -98,6 +107,7 @@ class picture {
       for (row_reader row(schedule_, rank); !row.done(); row.pass(), ++index) {
         const span& when = spans_of_rank(rank)[index];
         const action& a = row.next();
+        offloads_ = offloads_ || a.kind == VELO_ACTION_OFFLOAD;
         if (when.end == when.begin) continue;
         seen_[a.kind] = true;
         if (computes(a.kind)) took.push_back(static_cast<double>(when.end - when.begin));
@@ -225,39 +235,41 @@ class picture {
       const std::int64_t peak = of_.times.ranks[static_cast<std::size_t>(rank)].peak;
       const double wide = peak_width * static_cast<double>(peak) / static_cast<double>(most);
       rect(from, from + wide, y(rank) + 4, bar - 8, "#b0c4d8");
-      draw_amount(rank, of_.in_microbatches(peak));
+      draw_amount(rank, of_.in_microbatches(peak), "");
     }
   }
-  void draw_amount(std::int32_t rank, double amount) {
-    append(out_, "<text x=\"%.1f\" y=\"%.1f\">", left + width_ + 14, y(rank) + 16);
+  void draw_amount(std::int32_t rank, double amount, const char* look) {
+    append(out_, "<text x=\"%.1f\" y=\"%.1f\"%s>", left + width_ + 14, y(rank) + 16, look);
     append_number(out_, amount);
     out_ += "</text>\n";
   }
 
-  // Categories side by side, when the rank holds most.
+  // Categories side by side, when the rank holds most. Of what is offloaded, the most at any time.
   void draw_memory() {
     memory_use use(of_, *spans_);
     std::vector<memory_amounts> peaks;
     double most = 0;
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
       peaks.push_back(use.peak(rank));
-      most = std::max(most, peaks.back().total());
+      most = std::max(most, peaks.back().total() + peaks.back().of[offloaded]);
     }
     char fill[16];
     for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
       const memory_amounts& of_rank = peaks[static_cast<std::size_t>(rank)];
       double from = left + width_ + 10;
-      for (std::size_t c = 0; c < on_device && most > 0; ++c) {
+      for (std::size_t c = 0; c < categories && most > 0; ++c) {
+        if (c == offloaded && of_rank.of[c] == 0) continue;
         const double to = from + peak_width * of_rank.of[c] / most;
-        std::snprintf(fill, sizeof fill, "#%06x", category_colors[c]);
+        if (c < on_device) std::snprintf(fill, sizeof fill, "#%06x", category_colors[c]);
         out_ += "<g><title>" + std::string(category_names[c]) + ": ";
         append_number(out_, of_rank.of[c]);
         out_ += "</title>";
-        rect(from, to, y(rank) + 4, bar - 8, fill);
+        rect(from, to, y(rank) + 4, bar - 8, c < on_device ? fill : hollow);
         out_ += "</g>\n";
         from = to;
       }
-      draw_amount(rank, of_rank.total());
+      draw_amount(rank, of_rank.total(),
+                  " paint-order=\"stroke\" stroke=\"#fff\" stroke-width=\"3\"");
     }
   }
 
@@ -288,10 +300,10 @@ class picture {
   // What is there of it, a swatch and a word each, in lines no wider than the picture.
   void arrange_legend() {
     double at = left;
-    const auto add = [&](std::uint32_t color, std::string said) {
-      const double wide = 28 + letter * static_cast<double>(said.size());
+    const auto add = [&](std::uint32_t color, std::string said, bool filled = true) {
+      const double wide = 28 + width_of(said);
       if (at > left && at + wide > left + width_ + beside) at = left, ++legend_lines_;
-      legend_.push_back({at, legend_lines_ - 1, color, std::move(said)});
+      legend_.push_back({at, legend_lines_ - 1, color, std::move(said), filled});
       at += wide + 18;
     };
     for (velo_action_kind kind = 0; kind <= last_kind; ++kind) {
@@ -304,13 +316,14 @@ class picture {
     if (!has_sizes(of_)) return;
     at = left, ++legend_lines_;
     for (std::size_t c = 0; c < on_device; ++c) add(category_colors[c], category_names[c]);
+    if (offloads_) add(0, category_names[offloaded], false);
   }
   void draw_legend() {
     char fill[16];
     for (const legend_entry& entry : legend_) {
       const double upper = bottom() + 34 + legend_line * entry.line;
       std::snprintf(fill, sizeof fill, "#%06x", entry.color);
-      rect(entry.at, entry.at + 22, upper, 14, fill);
+      rect(entry.at, entry.at + 22, upper, 14, entry.filled ? fill : hollow);
       append(out_, "<text x=\"%.1f\" y=\"%.1f\">%s</text>\n", entry.at + 28, upper + 11,
              entry.said.c_str());
     }
@@ -335,6 +348,7 @@ class picture {
     std::int32_t line;
     std::uint32_t color;
     std::string said;
+    bool filled;
   };
 
   const timeline& of_;
@@ -345,6 +359,7 @@ class picture {
   const std::vector<path_step> path_;
   std::vector<std::vector<bool>> critical_;  // by rank and action
   bool seen_[last_kind + 1] = {};            // kinds that take time
+  bool offloads_ = false;
   double width_ = 0, per_tick_ = 0;
   std::vector<legend_entry> legend_;
   std::int32_t legend_lines_ = 1;

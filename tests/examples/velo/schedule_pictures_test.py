@@ -15,7 +15,9 @@ SCHEDULES = ("gpipe --ranks 2 --microbatches 3", "1f1b --ranks 1 --microbatches 
              "1f1b --ranks 2 --microbatches 2 --costs 0,0,0", "gpipe --ranks 1 --microbatches 1 --costs 4000,3000,3000")
 MANY_WORDS = "nanopipe --ranks 4 --microbatches 8 --swap --copy-cost 0.2 --optimizer 1"
 SIZED = ("1f1b --ranks 4 --microbatches 8 --sizes 2,4,12,1.5,0.1", "gpipe --ranks 1 --microbatches 1 --sizes 1,0,0,0,0")
-LETTER = 6  # about what one of font size 12 takes
+SWAPPED = "nanopipe --ranks 4 --microbatches 8 --swap --copy-cost 0.2 --sizes 2,4,12,1.5,0.1"
+WITH_CAPITALS = "dualpipe --ranks 4 --microbatches 8 --optimizer 1"
+LETTER, CAPITAL = 6, 8.4  # about what one of font size 12 takes
 IN_README = "interleaved --ranks 4 --microbatches 8"
 
 
@@ -52,17 +54,35 @@ def check_path(words, steps):
     assert abs(sum(step["length"] + step["wait"] for step in data["critical_path"]) - data["makespan"]) < 1e-6, words
 
 
+def width_of(text):
+    return sum(CAPITAL if letter.isupper() else LETTER for letter in text)
+
+
+def check_memory(words, picture):
+    """What the summary has on the host is a hollow bar of each rank, and named below."""
+    memory = json.loads(velo(words, "summary-json"))["memory"]
+    bars = {}
+    for group in picture.iter(SVG + "g"):
+        name, amount = group.find(SVG + "title").text.split(": ", 1)
+        if " to " not in amount:
+            bars.setdefault(name, []).append((float(amount), group.find(SVG + "rect")))
+    on_host = [rank["offloaded"] for rank in memory if rank["offloaded"] > 0]
+    assert on_host and [amount for amount, _ in bars["offloaded"]] == on_host, words
+    assert all(box.get("stroke") and float(box.get("width")) > 0 for _, box in bars["offloaded"]), words
+    assert "offloaded" in [text.text for text in picture.findall(SVG + "text")], words
+
+
 def check_words(words, picture):
     """What stands beside and below the rows is within the picture, and apart."""
     lines = {}
     for text in picture.findall(SVG + "text"):
-        long, x = LETTER * len(text.text), float(text.get("x"))
+        long, x = width_of(text.text), float(text.get("x"))
         start = x - long * {None: 0, "middle": 0.5, "end": 1}[text.get("text-anchor")]
         lines.setdefault(text.get("y"), []).append((start, start + long))
     assert all(apart(line) for line in lines.values()), words
     for text in picture.findall(SVG + "text"):
         if text.get("text-anchor") is None and text.get("font-size") is None:
-            assert float(text.get("x")) + LETTER * len(text.text) <= float(picture.get("width")), (words, text.text)
+            assert float(text.get("x")) + width_of(text.text) <= float(picture.get("width")), (words, text.text)
             assert float(text.get("y")) < float(picture.get("height")), (words, text.text)
 
 
@@ -99,7 +119,9 @@ def main():
         check_svg(words, rows, check_trace(words, rows))
     for words in SIZED:
         check_words(words, xml.fromstring(velo(words, "svg")))
-    check_words(MANY_WORDS, xml.fromstring(velo(MANY_WORDS, "svg")))
+    for words in (MANY_WORDS, SWAPPED, WITH_CAPITALS):
+        check_words(words, xml.fromstring(velo(words, "svg")))
+    check_memory(SWAPPED, xml.fromstring(velo(SWAPPED, "svg")))
     with open(sys.argv[2], encoding="utf-8") as file:
         assert file.read() == velo(IN_README, "svg"), f"{sys.argv[2]} is not `{IN_README}`: cmake --build build --target schedule_picture"
 
