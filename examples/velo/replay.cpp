@@ -148,13 +148,23 @@ outcome by_model(const trace& all) {
   return o;
 }
 
+// In the largest unit of which there is one.
+std::string amount(json_int_t bytes) {
+  char all[32];
+  if (bytes < 1 << 10)
+    std::snprintf(all, sizeof all, "%d bytes", static_cast<int>(bytes));
+  else if (bytes < 1 << 20)
+    std::snprintf(all, sizeof all, "%.1f KiB", static_cast<double>(bytes) / (1 << 10));
+  else
+    std::snprintf(all, sizeof all, "%.1f MiB", static_cast<double>(bytes) / (1 << 20));
+  return all;
+}
+
 void show(const json_t* all) {
   table facts({"pool", text(all, "pool")});
   char value[64];
   for (const char* bytes : {"peak_live", "peak_reserved"}) {
-    std::snprintf(value, sizeof value, "%.1f MiB",
-                  static_cast<double>(json_integer_value(member(all, bytes))) / (1 << 20));
-    facts.add({bytes, value});
+    facts.add({bytes, amount(json_integer_value(member(all, bytes)))});
   }
   std::snprintf(value, sizeof value, "%.4f %%",
                 100 * json_real_value(member(all, "fragmentation")));

@@ -192,6 +192,17 @@ TEST_CASE("replay tells what each pool reserves for a trace") {
   }
 }
 
+TEST_CASE("replay tells amounts in a unit that shows them") {
+  const folder in;
+  const std::string head = "Thread,Time,Action,Pointer,Size,Stream\n0,0,allocate,0x1,";
+  const auto told = [&](const char* size) {
+    return velo(in, "replay " + in.write(head + size + ",0\n") + " --pool plan").out;
+  };
+  CHECK(told("100").find(" 512 bytes\n") != std::string::npos);
+  CHECK(told("100").find(" 4.0 KiB\n") != std::string::npos);  // a page
+  CHECK(told("3000000").find(" 2.9 MiB\n") != std::string::npos);
+}
+
 TEST_CASE("replay names the row of a free without an allocation") {
   const folder in;
   const std::string trace = in.write(log_rows + "0,4,free,0x9,100,0\n");
