@@ -77,11 +77,16 @@ bool take_cost(const char*& at, const char* end, double& cost) {
   return true;
 }
 
+[[noreturn]] void refuse_number(const char* option, const char* wanted, const std::string& word) {
+  throw input_error(std::string(option) + " wants a number " + wanted + ", not " +
+                    (word.empty() ? "nothing" : word));
+}
+bool read_cost(double& cost, const std::string& word) {
+  const char *at = word.data(), *end = at + word.size();
+  return take_cost(at, end, cost) && at == end;
+}
 void set_cost(double& cost, const std::string& word, const char* option) {
-  const char* at = word.data();
-  if (!take_cost(at, at + word.size(), cost) || at != word.data() + word.size())
-    throw input_error(std::string(option) + " wants a number from 0, not " +
-                      (word.empty() ? "nothing" : word));
+  if (!read_cost(cost, word)) refuse_number(option, "from 0", word);
 }
 
 void set_costs(schedule_arguments& given, const char*, const std::string& word) {
@@ -107,8 +112,8 @@ void set_sizes(schedule_arguments& given, const char*, const std::string& word) 
 }
 
 void set_cap(schedule_arguments& given, const char* option, const std::string& word) {
-  set_cost(given.desc.cap, word, option);
-  if (given.desc.cap == 0) throw input_error("--cap wants a number above 0, not 0");
+  if (!read_cost(given.desc.cap, word) || given.desc.cap == 0)
+    refuse_number(option, "above 0", word);
 }
 
 void set_recompute(schedule_arguments& given, const char*, const std::string& word) {

@@ -71,6 +71,10 @@ void require_size(const request& wanted, const kind_row& kind) {
               static_cast<long long>(units)));
 }
 
+const char* noun_of(double count) {
+  return count == 1 ? "micro-batch" : "micro-batches";
+}
+
 // Searches count stages; what they hold, where stages are not alike, is known only behind them.
 void require_cap(const request& wanted, const schedule& made) {
   const ticks scale = ticks_of(wanted.costs, made.what(), made.actions());
@@ -81,7 +85,7 @@ void require_cap(const request& wanted, const schedule& made) {
   const double holds = scale.in_microbatches(peak, made.what());
   if (holds > wanted.cap)
     fail(VELO_ERR_ARGUMENT, "desc.cap",
-         text("room in which an order is found; the one found holds %g micro-batches", holds),
+         text("room in which an order is found; the one found holds %g %s", holds, noun_of(holds)),
          text("%g", wanted.cap));
 }
 
@@ -181,9 +185,9 @@ shape shape_of(const request& wanted) {
 
 void refuse_cap(const request& wanted, double enough) {
   // Four decimals, rounded up, so that the number shown is itself enough.
+  const double rounded = std::ceil(enough * 1e4) / 1e4;
   fail(VELO_ERR_ARGUMENT, "desc.cap",
-       text("room in which an order is found, such as %.10g micro-batches",
-            std::ceil(enough * 1e4) / 1e4),
+       text("room in which an order is found, such as %.10g %s", rounded, noun_of(rounded)),
        text("%g", wanted.cap));
 }
 

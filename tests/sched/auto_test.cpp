@@ -78,5 +78,5 @@ TEST_CASE("a cap in which nothing fits is refused, one micro-batch always fits")
   CHECK(found.code == VELO_ERR_ARGUMENT);
   CHECK(std::string(found.argument) == "desc.cap");
   CHECK(std::string(found.got) == "0.5");
-  CHECK(std::string(found.expected) == "room in which an order is found, such as 1 micro-batches");
+  CHECK(std::string(found.expected) == "room in which an order is found, such as 1 micro-batch");
 }

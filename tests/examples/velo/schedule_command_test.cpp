@@ -187,12 +187,15 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   const auto capped = [&](const std::string& kind, const std::string& enough) {
     const outcome o = run_velo("schedule " + kind + sizes + "--cap 0.1", "&1");
     CHECK(o.code == 2);
-    CHECK(o.out == "velo: cap: expected room in which an order is found, such as " + enough +
-                       " micro-batches, got 0.1\n");
+    CHECK(o.out ==
+          "velo: cap: expected room in which an order is found, such as " + enough + ", got 0.1\n");
   };
-  capped("zbh2", "1");
-  capped("zbv-greedy", "2");
-  capped("auto", "1");
+  capped("zbh2", "1 micro-batch");
+  capped("zbv-greedy", "2 micro-batches");
+  capped("auto", "1 micro-batch");
+  for (const std::string word : {"0", "-1", "none"})
+    refused("zbh2" + sizes + "--cap " + word,
+            ("--cap wants a number above 0, not " + word).c_str());
   refused("1f1b" + sizes + "--sizes 1,2", "--sizes wants five numbers from 0, as in");
   refused("1f1b" + sizes + "--sizes 1,2,3,4,-5", "--sizes wants five numbers from 0, as in");
   refused("zbv" + sizes + "--splits 1", "--splits is for seq1f1b, not for zbv");
