@@ -9,7 +9,8 @@ A comment ends with two sentences in a fixed form; a remark in parentheses may f
     Thread class: any. Errors: NULL, HANDLE, STATE (never recorded).
     Thread class: per-handle.                       of a function that returns nothing
 The thread class, the codes in their order (`none` for none) and the names of the parameters are those of the spec, and the comment
-beside an error code is the code's doc; a struct that begins with its size has an _INIT macro that sets it. A callback, also as a member
+beside an error code is the code's doc; a struct that begins with its size has an _INIT macro that sets it, and has an initializer for
+each of the spec's fields. A callback, also as a member
 of a struct, has the spec's parameters by type and name in their order, since two of one type can change places unseen by any compiler.
 The generated headers say what the spec says because they are made from it.
 """
@@ -66,6 +67,18 @@ def contradictions(entry, result, comment, parameters):
         yield f"errors are {errors}, the spec has {entry['errors']}"
 
 
+def initializers(header, struct):
+    """How many a struct's _INIT has, those of a nested list counted as one; None where it has none that begins with the struct's size."""
+    found = re.search(rf"#define {struct.upper()}_INIT\s*\\\n((?:.*\\\n)*.*)", header)
+    text = re.sub(r"[\s\\]+", " ", found.group(1)).strip() if found else ""
+    if not text.startswith(f"{{ sizeof({struct}),") or not text.endswith("}"):
+        return None
+    depth = [0]
+    for letter in text:
+        depth.append(depth[-1] + {"{": 1, "}": -1}.get(letter, 0))
+    return 1 + sum(letter == "," and at == 1 for letter, at in zip(text, depth))
+
+
 def differences(spec, headers):
     """headers: {name: text}. Every way in which a header says something else than the spec."""
     functions = {name: entry for (kind, name), entry in spec.entries.items() if kind == "functions"}
@@ -87,8 +100,12 @@ def differences(spec, headers):
             yield f"status.h: {name} is said to be {said.get(name)!r}, the spec has {entry['doc']!r}"
     for header, text in sorted(headers.items()):
         for struct in SIZED.findall(text):
-            if not re.search(rf"#define {struct.upper()}_INIT\s*\\\s*\{{[\s\\]*sizeof\({struct}\),", text):
+            count = initializers(text, struct)
+            fields = len(spec.entries[("structs", struct)]["fields"]) if ("structs", struct) in spec.entries else count
+            if count is None:
                 yield f"{header}: {struct} has no {struct.upper()}_INIT that begins with its size"
+            elif count != fields:
+                yield f"{header}: {struct.upper()}_INIT has {count} initializers, {struct} has {fields} fields in the spec"
     yield from callback_differences(spec, headers)
 
 
@@ -136,6 +153,8 @@ def self_test(spec, headers):
         ("a function less", "pack.h", "VELO_API void velo_pack_destroy(velo_pack pack);", ""),
         ("a function more", "pack.h", "VELO_END_C", "/* New. */\nVELO_API void velo_pack_new(velo_pack pack);\nVELO_END_C"),
         ("a struct nobody can begin", "context.h", "#define VELO_ALLOCATOR_INIT", "#define VELO_ALLOCATOR_NULL"),
+        ("an initializer too few", "context.h", "sizeof(velo_context_desc), 0, {VELO_DEVICE_CPU, 0}, 0,",
+         "sizeof(velo_context_desc), 0, {VELO_DEVICE_CPU, 0},"),
         ("a callback's parameters swapped", "context.h", "const char* component,\n                            const char* line",
          "const char* line,\n                            const char* component"),
         ("a member function's parameters swapped", "context.h", "uint64_t bytes, uint64_t alignment", "uint64_t alignment, uint64_t bytes"),
