@@ -5,16 +5,20 @@ using namespace velo;
 using test::made;
 
 TEST_CASE("nothing is wrong with any schedule that is made") {
-  int count = 0;
+  int count = 0, made_of[sched::last_schedule_kind + 1] = {};
   test::for_each_schedule(
       12, [&](velo_schedule_kind kind, const test::sizes& of, const auto& order) {
-        ++count;
+        ++count, ++made_of[kind];
         const std::string wrong = test::violations_of(order);
         if (!wrong.empty())
           FAIL("kind " << kind << ", " << of.ranks << " ranks, " << of.microbatches
                        << " micro-batches, chunks " << of.chunks << ": " << wrong);
       });
   CHECK(count > 4000);
+  for (velo_schedule_kind kind = VELO_SCHEDULE_GPIPE; kind <= sched::last_schedule_kind; ++kind) {
+    INFO(sched::name_of(kind));
+    CHECK((made_of[kind] > 0) == (kind != VELO_SCHEDULE_AUTO));
+  }
 }
 
 TEST_CASE("no schedule is shorter than its busiest rank, or than its longest chain") {

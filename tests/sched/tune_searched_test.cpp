@@ -46,7 +46,7 @@ sched::schedule order_of(const plan& one) {
 TEST_CASE("an order that is searched for takes no less than its bound and holds what is weighed") {
   for (const double gib : {80.0, 2.2}) {
     const tuning all = searched(small(searched_kinds).text(), memory_of(gib));
-    int kinds[VELO_SCHEDULE_RIPIPE + 1] = {};
+    int kinds[sched::last_schedule_kind + 1] = {};
     for (const plan& one : all.plans) {
       if (one.layout.pp == 1) continue;
       ++kinds[one.layout.kind];
