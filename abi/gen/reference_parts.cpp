@@ -32,8 +32,11 @@ const char* const about_args =
 const char* const about_bounds =
     "how far an output of a dtype may be from the exact value, as the sum of an absolute part, a "
     "share of the value and a share of the largest magnitude in the same output (which for sums "
-    "holds for up to 4096 terms of either sign; the words before hold always). A mixed call has a "
-    "floating tensor narrower than float32.";
+    "holds for up to 4096 terms of either sign; the words before hold always). Beside the sum "
+    "stands "
+    "the rounding of a denormal: 2^-149 in float32, 2^-133 in bfloat16, where kernels that round "
+    "in "
+    "hardware may give 0. A mixed call has a floating tensor narrower than float32.";
 
 std::string cell(const std::string& text) {
   std::string out;
