@@ -17,6 +17,7 @@ import subprocess
 import sys
 
 NORM, EMBEDDING, CHECK = "ops/norm/rms_norm.cpp", "ops/embedding/embedding.cpp", "ops/call/check.cpp"
+HOST, CALLBACK = "comm/transport/host/engine.cpp", "memory/adaptor/callback.cpp"
 ADD_KERNELS = "build/generated/ops/elementwise/add_kernel_list.cpp"
 SINK = "(void* user, velo_log_level level, const char* component, const char* line)"
 SWAPPED = "(void* user, velo_log_level level, const char* line, const char* component)"
@@ -94,6 +95,19 @@ BREAKS = {
          "desc_.decide(user_, states_.data(), ranks_, known, &factor)")],
     "what a rank gives and takes swapped": [
         ("comm/transport/host/engine.cpp", "in(), gives.data(), out(), takes.data()", "in(), takes.data(), out(), gives.data()")],
+    # What only a host's function sees: its arguments.
+    "another root for a host's broadcast": [
+        (HOST, "table.broadcast(table.user, &about, root, out()", "table.broadcast(table.user, &about, root + 1, out()")],
+    "a host's all_gather is given the bytes of all ranks": [
+        (HOST, "&about, in(), out(), bytes)", "&about, in(), out(), size * bytes)")],
+    "a host's part is given one rank less": [
+        (HOST, "static_cast<std::int32_t>(ranks.size())", "static_cast<std::int32_t>(ranks.size() - 1)")],
+    "a failed allocation is an allocation to a callback": [
+        (CALLBACK, "event_(user_, VELO_MEMORY_FAILED", "event_(user_, VELO_MEMORY_ALLOCATED")],
+    "an allocation is a failed one to a callback": [
+        (CALLBACK, "event_(user_, VELO_MEMORY_ALLOCATED", "event_(user_, VELO_MEMORY_FAILED")],
+    "a callback is told no bytes": [(CALLBACK, "memory, what.bytes, what.stream", "memory, 0, what.stream")],
+    "a pressure function is told no bytes": [("memory/pool.cpp", "pressure_(pressure_user_, bytes)", "pressure_(pressure_user_, 0)")],
     # Names in texts.
     "a key of a group's description renamed": [("comm/group.cpp", ',\\"finished\\":', ',\\"done\\":')],
     "a key of a fault renamed": [("comm/group.cpp", '{\\"what\\":', '{\\"why\\":')],
@@ -105,6 +119,10 @@ BREAKS = {
     "a message to itself is lost": [("comm/own_messages.cpp", "if (one.borrows) continue;", "continue;")],
     "a key of a tuning renamed": [("sched/tune/write.cpp", '"step_seconds"', '"seconds"')],
     "a column of a tuning renamed": [("sched/tune/write.cpp", 'code,reason', 'reason,text')],
+    "a launcher's variable renamed": [("comm/transport/launch.cpp", '"WORLD_SIZE"', '"WORLD"')],
+    "a family of a topology renamed": [("comm/topology_families.cpp", 'add("tp-dp-cp"', 'add("tp-cp-dp"')],
+    "a key of a tuning's job renamed": [("sched/tune/job.cpp", '"imbalance"', '"unbalance"')],
+    "a key of a tuning's profile renamed": [("sched/tune/job.cpp", '"bucket_mib"', '"bucket_mb"')],
     "a key of planned swaps renamed": [("memory/swap_plan.cpp", ',\\"bytes_peak\\":', ',\\"peak\\":')],
     "a key of a schedule renamed": [("sched/json.cpp", '\\"placement\\": [', '\\"places\\": [')],
     "a configuration key renamed": [("core/config.cpp", '{"closures",', '{"closure",')],

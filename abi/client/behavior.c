@@ -1,7 +1,7 @@
 /* What a program relies on that no type shows: alignment and pairing of memory, callbacks'
  * arguments in their order, the same bits for any number of threads, nothing written before the
- * indices are checked, calls that are queued and not run, the unit of times, the environment, the
- * kernel every operator has. */
+ * indices are checked, calls that are queued and not run, the unit of times, the environment with
+ * the variables of launchers, the kernel every operator has. */
 #define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
 #include <time.h>
@@ -294,10 +294,33 @@ static void configured(void) {
   EXPECT(lines > 0);
 }
 
+/* The variables of a launcher, of which a group reads what it is not told: with a value that is
+ * wrong, each is named in the record. The others are one rank's. */
+static void launched(velo_context context) {
+  static const char* const launchers[][3] = {
+      {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+      {"RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE"},
+      {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NUM_NODES"}};
+  static const char *const right[3] = {"0", "1", "1"}, *const wrong[3] = {"1", "0", "0"};
+  for (int one = 0; one < 3; ++one) {
+    for (int bad = 0; bad < 3; ++bad) {
+      velo_group group = NULL;
+      velo_error_info why = VELO_ERROR_INFO_INIT;
+      for (int i = 0; i < 3; ++i) setenv(launchers[one][i], i == bad ? wrong[i] : right[i], 1);
+      EXPECT(velo_group_create(context, NULL, &group) == VELO_ERR_ARGUMENT);
+      WORKS(velo_last_error(&why));
+      client_report(strcmp(why.argument, launchers[one][bad]) == 0, launchers[one][bad],
+                    "an environment", bad);
+    }
+    for (int i = 0; i < 3; ++i) unsetenv(launchers[one][i]);
+  }
+}
+
 void client_behavior(velo_stream stream, velo_context context) {
   memory();
   threads();
   indices(stream);
   queues(context);
   configured();
+  launched(context);
 }

@@ -320,8 +320,8 @@ static void over_a_host(velo_stream stream, velo_context context) {
   }
 }
 
-/* A host of two ranks, whose only function is an all_to_all: each rank's parts lie in the table
- * until both ranks have come. The second rank is a thread. */
+/* A host of two ranks: what a rank gives lies in the table until both ranks have come. Each host has
+ * some of the functions, of which all collectives are made. The second rank is a thread. */
 static struct {
   pthread_barrier_t both;
   unsigned char part[2][2][4096];
@@ -375,10 +375,114 @@ static int32_t exchanged(int rank, velo_stream stream, velo_context context) {
   return status;
 }
 
+/* Every rank's bytes side by side. */
+static int64_t gather_two(void* user, const velo_host_call* call, const void* in, void* out,
+                          int64_t bytes) {
+  const int rank = *(const int*)user;
+  if (call->timeout_ns < 1 || bytes > 4096) return -1;
+  memcpy(table_of_two.part[rank][0], in, (size_t)bytes);
+  pthread_barrier_wait(&table_of_two.both);
+  for (int peer = 0; peer < 2; ++peer)
+    memcpy((unsigned char*)out + peer * bytes, table_of_two.part[peer][0], (size_t)bytes);
+  pthread_barrier_wait(&table_of_two.both);
+  return 2 * bytes;
+}
+
+static int64_t broadcast_two(void* user, const velo_host_call* call, int32_t root, void* data,
+                             int64_t bytes) {
+  const int rank = *(const int*)user;
+  if (call->timeout_ns < 1 || root < 0 || root > 1 || bytes > 4096) return -1;
+  if (rank == root) memcpy(table_of_two.part[rank][0], data, (size_t)bytes);
+  pthread_barrier_wait(&table_of_two.both);
+  if (rank != root) memcpy(data, table_of_two.part[root][0], (size_t)bytes);
+  pthread_barrier_wait(&table_of_two.both);
+  return bytes;
+}
+
+/* A send ends when the other rank has received. */
+static int64_t send_to(void* user, const velo_host_call* call, int32_t to, const void* data,
+                       int64_t bytes) {
+  const int rank = *(const int*)user;
+  if (call->timeout_ns < 1 || to != 1 - rank || bytes > 4096) return -1;
+  memcpy(table_of_two.part[rank][0], data, (size_t)bytes);
+  table_of_two.bytes[rank][0] = bytes;
+  pthread_barrier_wait(&table_of_two.both);
+  pthread_barrier_wait(&table_of_two.both);
+  return bytes;
+}
+
+static int64_t receive_from(void* user, const velo_host_call* call, int32_t from, void* data,
+                            int64_t bytes) {
+  const int rank = *(const int*)user;
+  if (call->timeout_ns < 1 || from != 1 - rank || bytes > 4096) return -1;
+  pthread_barrier_wait(&table_of_two.both);
+  table_of_two.wrong[rank] += table_of_two.bytes[from][0] != bytes;
+  memcpy(data, table_of_two.part[from][0], (size_t)bytes);
+  pthread_barrier_wait(&table_of_two.both);
+  return bytes;
+}
+
+/* Of both ranks in the other order, so the user of a rank in the part is the other's in the host. */
+static int64_t part_of_two(void* user, const velo_host_call* call, const int32_t* ranks,
+                           int32_t count, velo_host_collectives* part) {
+  const int rank = *(const int*)user;
+  if (call->timeout_ns < 1) return -1;
+  table_of_two.wrong[rank] += count != 2 || ranks[0] != 1 || ranks[1] != 0;
+  part->user = &table_of_two.rank[1 - rank];
+  part->all_gather = gather_two;
+  return 0;
+}
+
+/* What each rank has is 10 times its rank, and more. */
+static int32_t gathered(int rank, velo_host_collectives table, velo_stream stream,
+                        velo_context context) {
+  static const int32_t parted[2] = {1, 0};
+  velo_group_desc desc = VELO_GROUP_DESC_INIT;
+  velo_group group = NULL, part = NULL;
+  int32_t own[2] = {10 * rank, 10 * rank + 1}, all[4] = {-1, -1, -1, -1}, many[1000];
+  const velo_tensor from = TENSOR(own, VELO_DTYPE_INT, 32, 1, 2);
+  const velo_tensor to = TENSOR(all, VELO_DTYPE_INT, 32, 1, 4);
+  const velo_tensor spread = TENSOR(many, VELO_DTYPE_INT, 32, 1, 1000);
+  int32_t status = VELO_OK;
+  for (int i = 0; i < 1000; ++i) many[i] = 1000 * rank + i;
+  desc.transport = VELO_TRANSPORT_HOST;
+  desc.host = &table;
+  desc.rank = rank;
+  desc.size = 2;
+  table.user = &table_of_two.rank[rank];
+  status = velo_group_create(context, &desc, &group);
+  if (status == VELO_OK) status = velo_group_all_gather(stream, group, &from, &to);
+  table_of_two.wrong[rank] += all[0] != 0 || all[1] != 1 || all[2] != 10 || all[3] != 11;
+  if (status == VELO_OK) status = velo_group_broadcast(stream, group, 0, &spread);
+  table_of_two.wrong[rank] += many[0] != 0 || many[999] != 999;
+  if (status == VELO_OK && table.part != NULL) {
+    status = velo_group_create_part(group, parted, 2, NULL, &part);
+    if (status == VELO_OK) status = velo_group_all_gather(stream, part, &from, &to);
+    table_of_two.wrong[rank] += all[0] != 10 || all[1] != 11 || all[2] != 0 || all[3] != 1;
+    velo_group_destroy(part);
+  }
+  velo_group_destroy(group);
+  return status;
+}
+
+static int32_t over_tables(int rank, velo_stream stream, velo_context context) {
+  velo_host_collectives parting = VELO_HOST_COLLECTIVES_INIT, spreading = parting;
+  velo_host_collectives sending = parting;
+  int32_t status = exchanged(rank, stream, context);
+  parting.all_gather = gather_two, parting.broadcast = broadcast_two, parting.part = part_of_two;
+  spreading.broadcast = broadcast_two;
+  sending.send = send_to, sending.receive = receive_from;
+  if (status == VELO_OK) status = gathered(rank, parting, stream, context);
+  if (status == VELO_OK) status = gathered(rank, spreading, stream, context);
+  if (status == VELO_OK) status = gathered(rank, sending, stream, context);
+  return status;
+}
+
 static void* second_rank(void* status) {
   velo_stream stream = NULL;
   *(int32_t*)status = velo_context_stream(table_of_two.context, &stream);
-  if (*(int32_t*)status == VELO_OK) *(int32_t*)status = exchanged(1, stream, table_of_two.context);
+  if (*(int32_t*)status == VELO_OK)
+    *(int32_t*)status = over_tables(1, stream, table_of_two.context);
   return NULL;
 }
 
@@ -389,7 +493,7 @@ static void over_a_host_of_two(velo_stream stream, velo_context context) {
   EXPECT(pthread_barrier_init(&table_of_two.both, NULL, 2) == 0);
   WORKS(velo_context_create(NULL, &table_of_two.context));
   EXPECT(pthread_create(&thread, NULL, second_rank, &status) == 0);
-  WORKS(exchanged(0, stream, context));
+  WORKS(over_tables(0, stream, context));
   EXPECT(pthread_join(thread, NULL) == 0 && status == VELO_OK);
   EXPECT(table_of_two.wrong[0] == 0 && table_of_two.wrong[1] == 0);
   velo_context_destroy(table_of_two.context);

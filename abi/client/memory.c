@@ -3,15 +3,30 @@
 
 #include "client.h"
 
-static int32_t failures_told = 0;
-static int32_t count_failures(void* user, velo_memory_event event, void* memory, uint64_t bytes,
-                              void* stream) {
-  (void)user, (void)stream;
-  if (event == VELO_MEMORY_FAILED && memory == NULL && bytes == 101) ++failures_told;
-  return 0;
+/* The last call of a callback adaptor, and whether a failed allocation is tried again. */
+static struct {
+  void* user;
+  velo_memory_event event;
+  void* memory;
+  uint64_t bytes;
+  void* stream;
+  int32_t calls, again;
+} told_last;
+
+static int32_t tell(void* user, velo_memory_event event, void* memory, uint64_t bytes,
+                    void* stream) {
+  told_last.user = user, told_last.event = event, told_last.memory = memory;
+  told_last.bytes = bytes, told_last.stream = stream;
+  ++told_last.calls;
+  return event == VELO_MEMORY_FAILED && told_last.again-- > 0;
 }
 
-static void adaptors(const velo_allocator* below) {
+static int was_told(velo_memory_event event, void* memory, uint64_t bytes, void* stream) {
+  return told_last.user == &told_last && told_last.event == event && told_last.memory == memory &&
+         told_last.bytes == bytes && told_last.stream == stream;
+}
+
+static void adaptors(const velo_allocator* below, velo_stream stream) {
   velo_adaptor limit = NULL, told = NULL;
   velo_allocator limited = VELO_ALLOCATOR_INIT, telling = VELO_ALLOCATOR_INIT;
   velo_adaptor_desc desc = VELO_ADAPTOR_DESC_INIT;
@@ -21,15 +36,19 @@ static void adaptors(const velo_allocator* below) {
   desc.kind = VELO_ADAPTOR_LIMIT, desc.upstream = below, desc.limit = 100;
   WORKS(velo_adaptor_create(&desc, &limit));
   WORKS(velo_adaptor_allocator(limit, &limited));
-  desc.kind = VELO_ADAPTOR_CALLBACK, desc.upstream = &limited, desc.event = count_failures;
+  desc.kind = VELO_ADAPTOR_CALLBACK, desc.upstream = &limited, desc.event = tell;
+  desc.event_user = &told_last;
   WORKS(velo_adaptor_create(&desc, &told));
   WORKS(velo_adaptor_allocator(told, &telling));
-  block = telling.allocate(telling.user, 100, 64, &cpu, NULL);
-  EXPECT(block != NULL);
-  EXPECT(telling.allocate(telling.user, 101, 64, &cpu, NULL) == NULL && failures_told == 1);
+  block = telling.allocate(telling.user, 100, 64, &cpu, stream);
+  EXPECT(block != NULL && was_told(VELO_MEMORY_ALLOCATED, block, 100, stream));
+  told_last.again = 1;
+  EXPECT(telling.allocate(telling.user, 101, 64, &cpu, NULL) == NULL);
+  EXPECT(was_told(VELO_MEMORY_FAILED, NULL, 101, NULL) && told_last.calls == 3);
   WORKS(velo_adaptor_get_stats(limit, &stats));
-  EXPECT(stats.bytes_live == 100 && stats.allocations == 1 && stats.failures == 1);
-  telling.deallocate(telling.user, block, 100, &cpu, NULL);
+  EXPECT(stats.bytes_live == 100 && stats.allocations == 1 && stats.failures == 2);
+  telling.deallocate(telling.user, block, 100, &cpu, stream);
+  EXPECT(was_told(VELO_MEMORY_FREED, block, 100, stream) && told_last.calls == 4);
   WORKS(velo_adaptor_flush(told));
   velo_adaptor_destroy(told);
   EXPECT(velo_adaptor_flush(told) == VELO_ERR_HANDLE);
@@ -55,6 +74,13 @@ static void shown(velo_pool pool) {
   WORKS(velo_pool_free(pool, block, 100, NULL));
 }
 
+/* Notes what was asked for, and says once that there is more memory now. */
+static int32_t press(void* user, uint64_t bytes) {
+  uint64_t* asked = user;
+  *asked += bytes;
+  return *asked == bytes;
+}
+
 static void pools(velo_stream stream) {
   velo_pool pool = NULL;
   velo_pool_desc desc = VELO_POOL_DESC_INIT;
@@ -67,8 +93,9 @@ static void pools(velo_stream stream) {
   void* (*plain)(int64_t, int32_t, void*) = NULL;
   void (*plain_free)(void*, int64_t, int32_t, void*) = NULL;
   int32_t file = -1;
-  uint64_t offset = 0, released = 0;
+  uint64_t offset = 0, released = 0, asked = 0;
   desc.kind = VELO_POOL_SHARED, desc.checked = 1, desc.limit = 1 << 26;
+  desc.pressure = press, desc.pressure_user = &asked;
   WORKS(velo_pool_create(&desc, &pool));
   request.bytes = 1000, request.alignment = 4096, request.zero = 1;
   request.purpose = VELO_PURPOSE_ACTIVATION;
@@ -89,6 +116,7 @@ static void pools(velo_stream stream) {
   WORKS(velo_pool_set_limit(pool, 1 << 20));
   request.bytes = 1 << 21;
   EXPECT(velo_pool_allocate(pool, &request, &other) == VELO_ERR_MEMORY && other == block);
+  EXPECT(asked == UINT64_C(2) << 21); /* a second time, since the first answer was 1 */
   WORKS(velo_pool_trim(pool, 0, &released));
   EXPECT(released > 0);
   WORKS(velo_pool_allocator(pool, &allocator));
@@ -103,7 +131,7 @@ static void pools(velo_stream stream) {
   other = allocator.allocate(allocator.user, 64, 64, &cpu, NULL);
   EXPECT(other != NULL);
   allocator.deallocate(allocator.user, other, 64, &cpu, NULL);
-  adaptors(&allocator);
+  adaptors(&allocator, stream);
   shown(pool);
   velo_pool_destroy(pool);
   EXPECT(velo_pool_check(pool) == VELO_ERR_HANDLE);

@@ -1,6 +1,7 @@
 /* This part: texts whose names programs read. The keys of every JSON text that the library writes,
- * the columns of a trace, the keys of a configuration with what they take, the argument that a
- * record of an error names. Keys may be added; none of these goes. */
+ * the columns of a trace, the keys of a configuration and of a job to tune with what they take, the
+ * names of a topology's families, the argument that a record of an error names. Keys may be added;
+ * none of these goes. */
 #define _POSIX_C_SOURCE 200809L
 #include <unistd.h>
 
@@ -87,12 +88,66 @@ static void of_tunings(void) {
   velo_tuning_destroy(tuning);
 }
 
+/* Every key that a job to tune may have: one that is not known is refused. */
+static void of_jobs(void) {
+  static const char config[] =
+      "{\"model\": {\"name\": \"all\", \"layers\": 2, \"hidden\": 64, \"heads\": 2, \"kv_heads\": "
+      "2, "
+      "\"head_dim\": 32, \"ffn_hidden\": 128, \"vocabulary\": 100, \"gated\": true, "
+      "\"tied_embeddings\": false, \"dropout\": false, \"flash_attention\": true, "
+      "\"latent_attention\": {\"q_rank\": 16, \"kv_rank\": 16, \"rope_dim\": 8, \"value_dim\": "
+      "32}, "
+      "\"moe\": {\"experts\": 2, \"active\": 1, \"hidden\": 64, \"shared_hidden\": 64, "
+      "\"first\": 1}}, "
+      "\"training\": {\"global_batch\": 4, \"sequence\": 32, \"zero\": 1, "
+      "\"sequence_parallel\": true, \"parameter_bytes\": 2, \"gradient_bytes\": 4, "
+      "\"optimizer_bytes\": 12, \"fp8\": true, \"imbalance\": 1.5}, "
+      "\"accelerators\": 2, "
+      "\"search\": {\"tp\": [1], \"pp\": [1], \"vpp\": [1], \"dp\": [2], \"cp\": [1], \"ep\": [2], "
+      "\"micro_batch\": [1], \"recompute\": [\"none\"], \"kind\": [\"1f1b\"], "
+      "\"split\": [\"even\"], \"keep\": 3}}";
+  static const char profile[] =
+      "{\"name\": \"one\", \"memory_gib\": 80, \"memory_fraction\": 0.9, \"workspace_gib\": 1, "
+      "\"bucket_mib\": 20, \"group_mib\": 8, \"peak_tflops\": 300, \"matmul_efficiency\": 0.5, "
+      "\"fp8_tflops\": 600, \"attention_efficiency\": 0.4, \"memory_gb_per_s\": 1000, "
+      "\"memory_efficiency\": 0.7, \"per_node\": 8, \"intra_gb_per_s\": 200, "
+      "\"inter_gb_per_s\": 20, \"link_efficiency\": 0.7, \"intra_latency_us\": 4, "
+      "\"inter_latency_us\": 9, \"layer_us\": 10, \"tp_overlap\": 0.1, \"cp_overlap\": 0.1, "
+      "\"dp_overlap\": 0.1, \"fused_overlap\": 0.1}";
+  velo_tune_desc desc = VELO_TUNE_DESC_INIT;
+  velo_tuning_info info = VELO_TUNING_INFO_INIT;
+  velo_tuning tuning = NULL;
+  desc.config = config, desc.config_length = sizeof config - 1;
+  desc.profile = profile, desc.profile_length = sizeof profile - 1;
+  WORKS(velo_tune(&desc, &tuning));
+  WORKS(velo_tuning_get_info(tuning, &info));
+  EXPECT(info.plans == 1 && info.memory == (INT64_C(72) << 30));
+  velo_tuning_destroy(tuning);
+}
+
+/* Every family that has a name, in a job that has them all. */
+static void of_families(void) {
+  static const int64_t levels[2] = {2, 4};
+  velo_topology topology = NULL;
+  velo_topology_desc axes = VELO_TOPOLOGY_DESC_INIT;
+  axes.tp = 4, axes.cp = 8, axes.dp = 2, axes.pp = 2, axes.ep = 2, axes.gtp = 2, axes.egtp = 2;
+  axes.instances = 2, axes.cp_levels = levels, axes.cp_level_count = 2;
+  axes.cp_ulysses = 2, axes.cp_window = 2, axes.tp_x = 2, axes.hybrid = 1, axes.twins = 1;
+  WORKS(velo_topology_create(&axes, &topology));
+  WORKS(velo_topology_write(topology, NULL, VELO_TOPOLOGY_JSON, TEXT));
+  has("the families of a topology",
+      "tp pp dp cp dp-cp tp-cp tp-dp tp-dp-cp mp embedding position-embedding ep etp tp-ep "
+      "tp-ep-pp edp gtp egtp intra-dp-cp inter-dp-cp intra-edp inter-edp optimizer-instance "
+      "cp-level-1 cp-level-2 dp-cp-2 dp-cp-4 dp-cp-8 cp-ulysses cp-ring cp-ring-intra nd1-dim1 "
+      "nd1-dim2 nd2-dim1 nd2-dim2 tp-x-cp tp-y-cp dp-cp-overlap cp-overlap pp-new-stream "
+      "cp-ring-intra-overlap nd1-dim1-overlap nd1-dim2-overlap tp-y-cp-overlap");
+  velo_topology_destroy(topology);
+}
+
 static void of_schedules(void) {
   velo_schedule_desc desc = VELO_SCHEDULE_DESC_INIT;
   velo_schedule schedule = NULL;
   velo_timeline timeline = NULL;
-  velo_topology topology = NULL;
-  velo_topology_desc axes = VELO_TOPOLOGY_DESC_INIT;
   desc.kind = VELO_SCHEDULE_ZBV;
   desc.ranks = 2;
   desc.microbatches = 4;
@@ -108,11 +163,6 @@ static void of_schedules(void) {
   has("velo_timeline_write, trace", "traceEvents name ph pid tid ts dur cat args stage microbatch");
   velo_timeline_destroy(timeline);
   velo_schedule_destroy(schedule);
-  axes.tp = 2;
-  WORKS(velo_topology_create(&axes, &topology));
-  WORKS(velo_topology_write(topology, NULL, VELO_TOPOLOGY_JSON, TEXT));
-  has("velo_topology_write", "tp pp dp cp ep etp edp dp-cp mp embedding");
-  velo_topology_destroy(topology);
 }
 
 static void of_memory(void) {
@@ -290,6 +340,8 @@ static void of_records(velo_stream stream) {
 void client_texts(velo_stream stream, velo_context context) {
   of_groups(stream, context);
   of_tunings();
+  of_jobs();
+  of_families();
   of_schedules();
   of_memory();
   of_names(context);
