@@ -138,6 +138,17 @@ std::string heads_text(const model& of, std::int32_t tp) {
   return all;
 }
 
+// Names what is not divided, of experts and ranks.
+std::string experts_text(const model& of, const velo_tuning_layout& l) {
+  if (of.experts == 0) return "ep " + std::to_string(l.ep) + " of a model without experts";
+  const std::int64_t ranks = std::int64_t{l.tp} * l.cp * l.dp;
+  std::string all;
+  if (of.experts % l.ep != 0) all = std::to_string(of.experts) + " experts";
+  if (ranks % l.ep != 0)
+    all += (all.empty() ? "" : ", or ") + std::to_string(ranks) + " ranks of a stage";
+  return "ep " + std::to_string(l.ep) + " does not divide " + all;
+}
+
 constexpr const char* reason_names[] = {"",       "heads",    "ranks",  "experts",
                                         "batch",  "sequence", "layers", "schedule",
                                         "memory", "slower",   "same"};
@@ -297,9 +308,7 @@ std::string reason_of(const tuning& from, const rejection& what) {
                   number(std::int64_t{l.tp} * l.cp * l.pp), number(j.accelerators))
           .buffer;
     case VELO_TUNING_REASON_EXPERTS:
-      return text("ep %d does not divide %lld experts, or %lld ranks", l.ep,
-                  number(j.model.experts), number(std::int64_t{l.tp} * l.cp * l.dp))
-          .buffer;
+      return experts_text(j.model, l);
     case VELO_TUNING_REASON_BATCH:
       return text("dp * micro_batch = %lld does not divide a batch of %lld",
                   number(std::int64_t{l.dp} * l.micro_batch), number(j.training.global_batch))

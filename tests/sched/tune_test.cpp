@@ -110,6 +110,20 @@ TEST_CASE("a reason has the numbers that decide") {
   shared.search = "\"tp\": [2]";
   CHECK(first(shared, VELO_TUNING_REASON_HEADS) ==
         "tp 2 does not divide 8 heads, 8 of keys, or feed-forwards of 1024 and 511");
+  wanted parted;
+  parted.model += ", \"moe\": {\"experts\": 24, \"active\": 2, \"hidden\": 512}";
+  const auto of_experts = [&](const char* ep, const char* pp) {
+    parted.search =
+        std::string("\"tp\": [1], \"cp\": [1], \"pp\": [") + pp + "], \"ep\": [" + ep + "]";
+    return first(parted, VELO_TUNING_REASON_EXPERTS);
+  };
+  CHECK(of_experts("16", "1") == "ep 16 does not divide 24 experts, or 8 ranks of a stage");
+  CHECK(of_experts("8", "2") == "ep 8 does not divide 4 ranks of a stage");
+  CHECK(of_experts("7", "1") == "ep 7 does not divide 24 experts, or 8 ranks of a stage");
+  parted.model.replace(parted.model.find("24, \"active\""), 2, "12");
+  CHECK(of_experts("8", "1") == "ep 8 does not divide 12 experts");
+  parted.model = wanted().model;
+  CHECK(of_experts("2", "1") == "ep 2 of a model without experts");
 }
 
 TEST_CASE(
