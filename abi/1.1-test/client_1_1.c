@@ -1,8 +1,8 @@
-/* A program of the synthetic release 1.1: uses one of everything that release added, and knows how
- * an older library answers.
+/* A program of the synthetic release that comes next (1.1 after 1.0): uses one of everything that
+ * release added, and knows how the library of today answers.
  *
  *   client_1_1          linked: calls the new function, sets the new field, reads the new counter
- *   client_1_1 LIBRARY  opens that library, which is 1.0, and expects to be refused by name
+ *   client_1_1 LIBRARY  opens that library, which is older, and expects to be refused by name
  * (compiled with OPENED, links nothing)
  */
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "velo/velo.h"
 
 #if VELO_TARGET_ABI < 101
-#error "this program needs 1.1"
+#error "this program is of a release after 1.0"
 #endif
 
 #define EXPECT(condition)                                \
@@ -51,6 +51,7 @@ static int find(const char* name, void* function) {
 
 int main(int count, char** words) {
   const struct velo_api* api = NULL;
+  char needed[32], offered[32];
   velo_error_info info = VELO_ERROR_INFO_INIT;
   velo_status (*get_api)(uint32_t, uint64_t, const struct velo_api**);
   velo_status (*last_error)(velo_error_info*);
@@ -63,7 +64,9 @@ int main(int count, char** words) {
   EXPECT(get_api(VELO_TARGET_ABI, sizeof(struct velo_api), &api) == VELO_ERR_ABI);
   EXPECT(api == NULL);
   EXPECT(last_error(&info) == VELO_OK && info.code == VELO_ERR_ABI);
-  EXPECT(strstr(info.expected, "1.1") != NULL && strstr(info.got, "1.0") != NULL);
+  snprintf(needed, sizeof needed, "ABI %d.%d", VELO_TARGET_ABI / 100, VELO_TARGET_ABI % 100);
+  snprintf(offered, sizeof offered, "ABI %d.%d", VELO_TARGET_ABI / 100, VELO_TARGET_ABI % 100 - 1);
+  EXPECT(strstr(info.expected, needed) != NULL && strstr(info.got, offered) != NULL);
   EXPECT(strstr(info.cause, "libvelo") != NULL || strstr(info.got, "libvelo") != NULL);
   EXPECT(get_api(100, sizeof(struct velo_api), &api) ==
          VELO_ERR_ABI); /* asks for more table than there is */
@@ -105,7 +108,7 @@ int main(void) {
   velo_context_stats stats;
   const velo_tensor tx = tensor(x, 2, matrix), tg = tensor(gain, 1, row), ty = tensor(y, 2, matrix);
   velo_rms_norm_args args = VELO_RMS_NORM_ARGS_INIT;
-  EXPECT(velo_version(NULL, NULL, NULL, &abi) == VELO_OK && abi == 101);
+  EXPECT(velo_version(NULL, NULL, NULL, &abi) == VELO_OK && abi == VELO_TARGET_ABI);
   EXPECT(velo_growth_double(21, &doubled) == VELO_OK && doubled == 42);
   EXPECT(velo_get_api(VELO_TARGET_ABI, sizeof(struct velo_api), &api) == VELO_OK);
   EXPECT(api->growth_double(4, &doubled) == VELO_OK && doubled == 8);

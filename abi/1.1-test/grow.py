@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Grows a copy of the tree's public surface to a release 1.1 that has one more of everything, the way a real release would.
+"""Grows a copy of the tree's public surface to the release after the spec's (1.1 after 1.0) that has one more of everything, the way a
+real release would.
 
     grow.py SOURCE_DIR TREE VELO_GEN
 
@@ -15,6 +16,11 @@ import subprocess
 import sys
 
 
+class Next:
+    """The release after the spec's."""
+    text, abi = "", 0
+
+
 def edit(path, change):
     with open(path, encoding="utf-8") as file:
         before = file.read()
@@ -27,14 +33,14 @@ def edit(path, change):
 
 def grow_core(text):
     spec = json.loads(text)
-    spec["release"] = "1.1"
+    spec["release"] = Next.text
     by_name = {entry["name"]: entry for kind in ("enums", "structs") for entry in spec[kind]}
     by_name["velo_capability"]["values"].append(
-        {"name": "VELO_CAP_GROWTH", "value": 3, "since": "1.1", "doc": "the library has grown"})
+        {"name": "VELO_CAP_GROWTH", "value": 3, "since": Next.text, "doc": "the library has grown"})
     by_name["velo_context_stats"]["fields"].append(
-        {"name": "growth", "type": "uint64_t", "since": "1.1", "doc": "always 0"})
+        {"name": "growth", "type": "uint64_t", "since": Next.text, "doc": "always 0"})
     spec["functions"].append(
-        {"name": "velo_growth_double", "header": "introspect.h", "since": "1.1", "thread": "any", "doc": "*doubled = 2 * value.",
+        {"name": "velo_growth_double", "header": "introspect.h", "since": Next.text, "thread": "any", "doc": "*doubled = 2 * value.",
          "params": [{"name": "value", "type": "int64_t"}, {"name": "doubled", "type": "int64_t*", "dir": "out"}],
          "errors": ["NULL"]})
     return json.dumps(spec, indent=1)
@@ -42,7 +48,7 @@ def grow_core(text):
 
 def grow_ops(text):
     spec = json.loads(text)
-    spec["release"] = "1.1"
+    spec["release"] = Next.text
     return json.dumps(spec, indent=1)
 
 
@@ -53,22 +59,25 @@ def grow_slots(text):
 def grow_norm(text):
     family = json.loads(text)
     op = next(op for op in family["ops"] if op["name"] == "rms_norm")
-    op["fields"].append({"name": "offset", "kind": "f64", "default": 0, "since": "1.1", "doc": "added to gamma"})
+    op["fields"].append({"name": "offset", "kind": "f64", "default": 0, "since": Next.text, "doc": "added to gamma"})
     return json.dumps(family, indent=1)
 
 
 def grow_introspect(text):
-    text = re.sub(r"(VELO_CAP_CLOSURES = 1)(.*\n)", r"\1,\2#if VELO_TARGET_ABI >= 101\n  VELO_CAP_GROWTH = 3\n#endif\n", text)
-    return text.replace("VELO_END_C", "#if VELO_TARGET_ABI >= 101\n"
+    text = re.sub(r"(VELO_CAP_CLOSURES = 1)(.*\n)", rf"\1,\2#if VELO_TARGET_ABI >= {Next.abi}\n  VELO_CAP_GROWTH = 3\n#endif\n", text)
+    return text.replace("VELO_END_C", f"#if VELO_TARGET_ABI >= {Next.abi}\n"
                         "VELO_API velo_status velo_growth_double(int64_t value, int64_t* doubled);\n#endif\n\nVELO_END_C")
 
 
 def grow_context(text):
-    return text.replace("} velo_context_stats;", "#if VELO_TARGET_ABI >= 101\n  uint64_t growth;\n#endif\n} velo_context_stats;")
+    return text.replace("} velo_context_stats;", f"#if VELO_TARGET_ABI >= {Next.abi}\n  uint64_t growth;\n#endif\n" "} velo_context_stats;")
 
 
 def main():
     source, tree, generator = sys.argv[1:]
+    with open(os.path.join(source, "abi/spec/ops.json"), encoding="utf-8") as file:
+        major, minor = map(int, json.load(file)["release"].split("."))
+    Next.text, Next.abi = f"{major}.{minor + 1}", 100 * major + minor + 1
     shutil.rmtree(tree, ignore_errors=True)
     for part in ("abi/spec", "capi/include", "cpp/include"):
         shutil.copytree(os.path.join(source, part), os.path.join(tree, part))

@@ -1,4 +1,4 @@
-// The one function that the synthetic release 1.1 adds.
+// The one function that the synthetic next release adds.
 #include "velo/velo.h"
 
 extern "C" velo_status velo_growth_double(int64_t value, int64_t* doubled) {
