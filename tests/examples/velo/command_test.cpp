@@ -54,16 +54,17 @@ TEST_CASE("help is given for the whole and for each command") {
 TEST_CASE("the version is that of the library and of its ABI") {
   const outcome o = velo("--version");
   CHECK(o.code == 0);
-  CHECK(o.out == "velo " +
-                     std::string(json_string_value(json_object_get(
-                         parsed_output(velo("info --json --no-measure")).get(), "version"))) +
-                     ", ABI 1.0\n");
+  const json all = parsed_output(velo("info --json --no-measure"));
+  const auto told = [&](const char* key) {
+    return std::string(json_string_value(json_object_get(all.get(), key)));
+  };
+  CHECK(o.out == "velo " + told("version") + ", ABI " + told("abi") + "\n");
 }
 
 TEST_CASE("info tells the library, the machine and the configuration") {
   const outcome o = velo("info --set isa=scalar --set threads=1 --no-measure");
   CHECK(o.code == 0);
-  CHECK(holds(o, "ABI 1.0"));
+  CHECK(holds(o, "ABI 1."));
   CHECK(holds(o, "rms_norm"));
   CHECK(!holds(o, "Gflop/s"));
   const json all = parsed_output(velo("info --json --no-measure --set isa=scalar"));
