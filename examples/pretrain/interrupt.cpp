@@ -5,14 +5,19 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <string>
 
 namespace pretrain {
 namespace {
 
 std::atomic<int> caught{0};  // read by the threads of several ranks
 std::atomic<bool> ends{false};
-static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
+std::atomic<pid_t> launcher{0};
+static_assert(std::atomic<int>::is_always_lock_free && std::atomic<bool>::is_always_lock_free &&
+              std::atomic<pid_t>::is_always_lock_free);
 
 void end(int signal) {
   constexpr char words[] = "pretrain: interrupted while it waited for the other ranks\n";
@@ -25,14 +30,37 @@ void take(int signal) {
   caught.store(signal, std::memory_order_relaxed);
 }
 
-// Who is stopped and continued by hand hears of that from another process, or from an mpirun that was
-// told to forward it.
+// From /proc/PID/stat, whose second field is a name that may hold parentheses; 0: unknown.
+pid_t parent_of(pid_t process) {
+  std::ifstream file("/proc/" + std::to_string(process) + "/stat");
+  std::string line;
+  std::getline(file, line);
+  const std::size_t name_end = line.rfind(')');
+  int parent = 0;
+  if (name_end == std::string::npos ||
+      std::sscanf(line.c_str() + name_end + 1, " %*c %d", &parent) != 1)
+    return 0;
+  return parent;
+}
+
+// mpirun puts each process that it starts into a group of its own, and signals the group. A shell or a
+// `timeout` in between is a member; mpirun, or its daemon on another host, is the first parent outside.
+pid_t first_parent_outside_group() {
+  const pid_t group = ::getpgrp();
+  pid_t parent = ::getppid();
+  while (parent > 0 && ::getpgid(parent) == group) parent = parent_of(parent);
+  return parent;
+}
+
+// A process that is stopped and continued by hand gets SIGCONT from another process, or from an mpirun
+// that was told to forward it.
 void catch_warning_of_mpirun() {
   if (!std::getenv("OMPI_COMM_WORLD_RANK") || std::getenv("OMPI_MCA_orte_forward_job_control"))
     return;
+  launcher = first_parent_outside_group();
   struct sigaction action {};
   action.sa_sigaction = [](int, siginfo_t* from, void*) {
-    if (from->si_code == SI_USER && from->si_pid == ::getppid()) take(SIGTERM);
+    if (from->si_code == SI_USER && from->si_pid == launcher) take(SIGTERM);
   };
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   ::sigaction(SIGCONT, &action, nullptr);

@@ -18,7 +18,7 @@ void require_alike(const char* hosts, const words& both, const words& first, con
     all.insert(all.end(), both.begin(), both.end());
     all.insert(all.end(), own.begin(), own.end());
     all = tiny(w.path, all);
-    const outcome done = run_program(all, [&] { become_mpirun(4, all, hosts); });
+    const outcome done = run_program(all, [&] { become_mpirun(4, all, on_hosts(hosts)); });
     INFO(done.text);
     REQUIRE(done.code == 0);
   };

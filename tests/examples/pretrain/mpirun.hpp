@@ -7,20 +7,23 @@
 #include <string>
 #include <vector>
 
-// In the child: the program becomes mpirun, which starts it. hosts: a letter for the host that each rank
-// pretends to be of; empty: all are of this one.
+// Words before the program's: a shell that lets each rank pretend to be of a host, a letter of `hosts`.
+inline std::vector<std::string> on_hosts(const std::string& hosts) {
+  return {"sh", "-c",
+          "hosts=" + hosts +
+              " rank=$((OMPI_COMM_WORLD_RANK + 1))\n"
+              "export VELO_MPI_HOST=$(echo $hosts | cut -c$rank)\n"
+              "export OMPI_COMM_WORLD_LOCAL_SIZE=1\n"
+              "exec \"$0\" \"$@\""};
+}
+
+// In the child: the program becomes mpirun, which starts it, with the words `before` its own.
 inline void become_mpirun(int ranks, std::vector<std::string> words,
-                          const std::string& hosts = "") {
+                          const std::vector<std::string>& before = {}) {
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
   std::vector<std::string> all = {"mpirun", "--oversubscribe", "-n", std::to_string(ranks)};
-  if (!hosts.empty())
-    all.insert(all.end(), {"sh", "-c",
-                           "hosts=" + hosts +
-                               " rank=$((OMPI_COMM_WORLD_RANK + 1))\n"
-                               "export VELO_MPI_HOST=$(echo $hosts | cut -c$rank)\n"
-                               "export OMPI_COMM_WORLD_LOCAL_SIZE=1\n"
-                               "exec \"$0\" \"$@\""});
+  all.insert(all.end(), before.begin(), before.end());
   all.push_back(PRETRAIN_PROGRAM);
   all.insert(all.end(), words.begin(), words.end());
   std::vector<char*> pointers;

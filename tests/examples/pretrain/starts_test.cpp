@@ -158,15 +158,19 @@ TEST_CASE("a rank that waits for others says who is missing, and ends at the fir
   CHECK_THAT(one.text, Contains("after 5 s") && Contains("interrupted while it waited"));
 }
 
-TEST_CASE("an interrupt of mpirun saves") {
+TEST_CASE("an interrupt of mpirun saves, also where a shell stands between it and its ranks") {
   if (!has_mpirun()) {
     WARN("not tested: no mpirun");
     return;
   }
-  for (const int signal : {SIGINT, SIGTERM}) {
+  const std::vector<std::string> shell = {"sh", "-c", "\"$0\" \"$@\"; true"};
+  for (const auto& [signal, through_shell] :
+       {std::pair(SIGINT, false), {SIGTERM, false}, {SIGINT, true}, {SIGTERM, true}}) {
+    INFO("signal " << signal << (through_shell ? ", through a shell" : ""));
+    const auto before = through_shell ? shell : std::vector<std::string>{};
     workplace w;
     const auto words = tiny(w.path, {"--steps", "400000", "--log_every", "100"});
-    child running(words, [&] { become_mpirun(2, words); });
+    child running(words, [&] { become_mpirun(2, words, before); });
     running.wait_for("100/400000  ");
     running.send(signal);
     const outcome stopped = running.finish();
