@@ -58,10 +58,13 @@ class checkpoint_reader {
   const std::string& trainer() const { return trainer_; }
   std::string trainer_name() const { return path_ + "/trainer.json"; }
 
-  // Refuse if config.json or the weights' shapes are not those of this model, before memory is
-  // taken for it; and if a run has saved here since this reader has looked.
+  // Refuses a config.json or shapes of weights that are not those of this model, before memory is
+  // taken for it.
   void require_model(const model_settings& model, std::int64_t sequence) const;
-  void require_unchanged() const;
+
+  // Refuses a checkpoint that a run has saved here since this reader has looked. One that
+  // require_place has put into place meanwhile is followed there.
+  void require_unchanged();
 
   void read_weights(const std::vector<named_tensor>& into) const;
   void read_state(const std::vector<named_tensor>& into) const;

@@ -72,6 +72,11 @@ std::int64_t number(const std::string& name, const json_t* root, const char* key
   return json_integer_value(value);
 }
 
+fs::path without_last_slash(const std::string& path) {
+  const fs::path place = fs::path(path).lexically_normal();
+  return place.has_filename() ? place : place.parent_path();
+}
+
 constexpr std::int64_t most_steps = 1'000'000'000;  // the bound of the setting
 
 }  // namespace
@@ -99,8 +104,7 @@ void checkpoint_reader::find(const std::string& path) {
 }
 
 std::string checkpoint_reader::out() const {
-  const fs::path place = fs::path(path_).lexically_normal();
-  const fs::path folder = place.has_filename() ? place : place.parent_path();
+  const fs::path folder = without_last_slash(path_);
   if (folder.stem() != "checkpoint") return "";
   const std::string kind = folder.extension();
   if (!kind.empty() && kind != ".saving" && kind != ".previous") return "";
@@ -173,7 +177,11 @@ void checkpoint_reader::require_model(const model_settings& model, std::int64_t 
   safetensors_reader(path_ + "/model.safetensors").require_exactly(weights);
 }
 
-void checkpoint_reader::require_unchanged() const {
+void checkpoint_reader::require_unchanged() {
+  fs::path folder = without_last_slash(path_);
+  std::error_code ignored;
+  if (folder.extension() == ".saving" && !fs::exists(folder, ignored))
+    path_ = folder.replace_extension().string();
   if (read_whole_file(path_ + "/CHECKSUMS") != checksums_)
     fail("%s: another run has just saved here; try again", path_.c_str());
 }

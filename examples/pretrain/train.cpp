@@ -66,8 +66,8 @@ class run {
         promise_(keep_to_budget()),
         console_(rank.leads()) {
     if (rank.leads()) claim_places();
+    if (with.checkpoint) with.checkpoint->require_unchanged();
     if (with.resume) {
-      with.checkpoint->require_unchanged();
       trainer_.resume(*with.checkpoint);
       validations_ = with.checkpoint->validations();
       std::error_code ignored;

@@ -158,7 +158,7 @@ TEST_CASE("a checkpoint that another run replaces after it was opened is noticed
   temporary t;
   state s;
   save_checkpoint(t / "c", s.contents(1));
-  const checkpoint_reader reader(t / "c");
+  checkpoint_reader reader(t / "c");
   CHECK_NOTHROW(reader.require_unchanged());
   save_checkpoint(t / "c", s.contents(2));
   CHECK_THROWS_WITH(reader.require_unchanged(), Contains("another run has just saved"));

@@ -89,6 +89,16 @@ bool dies_at(scene& s, int n, bool keep) {
   return WEXITSTATUS(status) == 9;
 }
 
+// Steps of a run that goes on: it opens the checkpoint, makes the place its own, and reads.
+void goes_on(const scene& s) {
+  checkpoint_reader reader(s.folder);
+  require_place(s.place());
+  reader.require_unchanged();
+  float weight = 0;
+  reader.read_weights({{"w", element::f32, {1}, &weight}});
+  CHECK(weight == s.weight);
+}
+
 TEST_CASE("a save killed at any rename or removal leaves a checkpoint, and the next one saves") {
   can_exchange = GENERATE(true, false);
   dies_before = GENERATE(true, false);
@@ -105,6 +115,7 @@ TEST_CASE("a save killed at any rename or removal leaves a checkpoint, and the n
     CHECK((stands(s.folder, 1) || stands(s.folder, 2)));
     if (keep) CHECK((stands(s.place(), 1) || stands(s.place() + ".1", 1)));
     const bool kept = stands(s.place() + ".1", 1);
+    REQUIRE_NOTHROW(goes_on(s));
     REQUIRE_NOTHROW(s.save(3, false));
     CHECK(stands(s.place(), 3));
     CHECK(stands(s.place() + ".1", 1) == kept);

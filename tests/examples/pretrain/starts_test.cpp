@@ -196,3 +196,27 @@ TEST_CASE("what a killed save left half written is removed at the next start") {
   REQUIRE(w.run({"--steps", "1", "--warmup", "0"}).code == 0);
   CHECK(!fs::exists(w / "out/checkpoint.saving"));
 }
+
+TEST_CASE(
+    "a checkpoint that a save killed between its renames left is gone on from, by any ranks") {
+  workplace w;
+  REQUIRE(w.run({"--stop_after", "2"}).code == 0);
+  const std::string left = w / "out/checkpoint.saving";
+  const std::vector<std::vector<std::string>> ways = {
+      {"--resume", w / "out"},
+      {"--resume", left},
+      {"--resume", w / "out", "--ranks", "2"},
+      {"--resume", w / "out", "--ranks", "2", "--transport", "local"},
+      tiny(w.path, {"--load", w / "out", "--ranks", "1"})};
+  for (std::vector<std::string> words : ways) {
+    fs::rename(w / "out/checkpoint", left);
+    words.insert(words.end(), {"--stop_after", "3"});
+    const outcome done = run_program(words);
+    INFO(done.text);
+    REQUIRE(done.code == 0);
+    CHECK(!fs::exists(left));
+    const bool resumed = words[0] == "--resume";
+    CHECK(fs::exists(w / "out/checkpoint.1") ==
+          !resumed);  // an earlier run's, where a new one began
+  }
+}
