@@ -40,6 +40,9 @@ void save_checkpoint(const std::string& path, const checkpoint& contents,
 // made beside it.
 void require_place(const std::string& path);
 
+// Whether CHECKSUMS, the last file of a save, is there to its last line.
+bool is_sealed(const std::string& path);
+
 // Opening checks the files' sizes and checksums; the tensors are read when the model is
 // ready for them.
 class checkpoint_reader {

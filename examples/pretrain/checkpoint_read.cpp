@@ -77,9 +77,23 @@ fs::path without_last_slash(const std::string& path) {
   return place.has_filename() ? place : place.parent_path();
 }
 
+// The lines of CHECKSUMS before the last; nothing where the last is not their CRC-32.
+std::string sealed_lines(const std::string& text) {
+  const std::size_t body = text.size() < 9 ? 0 : text.size() - 9;
+  char last[16];
+  std::snprintf(last, sizeof last, "%08x\n", crc32_of(0, text.data(), body));
+  return text.compare(body, std::string::npos, last) == 0 ? text.substr(0, body) : "";
+}
+
 constexpr std::int64_t most_steps = 1'000'000'000;  // the bound of the setting
 
 }  // namespace
+
+bool is_sealed(const std::string& path) {
+  const std::string name = path + "/CHECKSUMS";
+  std::error_code ignored;
+  return fs::is_regular_file(name, ignored) && !sealed_lines(read_whole_file(name)).empty();
+}
 
 checkpoint_reader::checkpoint_reader(const std::string& path) {
   find(path);
@@ -92,8 +106,10 @@ checkpoint_reader::checkpoint_reader(const std::string& path) {
 void checkpoint_reader::find(const std::string& path) {
   std::error_code ignored;
   for (const std::string& place : {path, path + "/checkpoint"}) {
-    for (const std::string& name : {place, place + ".saving", place + ".previous"}) {
+    const std::string written = place + ".saving";
+    for (const std::string& name : {place, written, place + ".previous"}) {
       if (!path_.empty() || !fs::exists(name + "/CHECKSUMS", ignored)) continue;
+      if (name == written && !is_sealed(name)) continue;
       path_ = name;
     }
   }
@@ -115,13 +131,9 @@ void checkpoint_reader::verify() {
   const std::string name = path_ + "/CHECKSUMS";
   const std::string text = read_whole_file(name);
   checksums_ = text;
-  char last[16];
-  const std::size_t body = text.size() < 9 ? 0 : text.size() - 9;
-  std::snprintf(last, sizeof last, "%08x\n", crc32_of(0, text.data(), body));
-  if (body == 0 || text.compare(body, std::string::npos, last) != 0) {
-    fail("%s: damaged checkpoint: the checksum does not match", name.c_str());
-  }
-  std::istringstream lines(text.substr(0, body));
+  const std::string sealed = sealed_lines(text);
+  if (sealed.empty()) fail("%s: damaged checkpoint: the checksum does not match", name.c_str());
+  std::istringstream lines(sealed);
   std::string line;
   for (const char* part : parts) {
     std::uint32_t crc = 0;

@@ -109,8 +109,7 @@ void require_place(const std::string& path) {
   std::error_code error;
   // A run killed between two renames left its new checkpoint, whole, under the name it was written.
   const std::string written = path + ".saving";
-  if (!fs::exists(place, error) && fs::exists(written + "/CHECKSUMS", error))
-    fs::rename(written, place, error);
+  if (!fs::exists(place, error) && is_sealed(written)) fs::rename(written, place, error);
   if (fs::exists(place, error) && !fs::exists(place / "CHECKSUMS", error)) {
     fail("%s: exists and is not a checkpoint; it is left as it is", path.c_str());
   }

@@ -220,3 +220,29 @@ TEST_CASE(
           !resumed);  // an earlier run's, where a new one began
   }
 }
+
+TEST_CASE("a folder of a killed save without all of its checksums is no checkpoint") {
+  workplace w;
+  REQUIRE(w.run({"--stop_after", "2"}).code == 0);
+  const std::string left = w / "out/checkpoint.saving", sums = left + "/CHECKSUMS",
+                    previous = w / "out/checkpoint.previous";
+  const std::string whole = get(w / "out/checkpoint/CHECKSUMS");
+  for (const std::string& damaged : {std::string(), whole.substr(0, whole.size() / 2),
+                                     whole.substr(0, whole.size() - 2) + "x\n"}) {
+    INFO("CHECKSUMS is \"" << damaged << '"');
+    fs::rename(w / "out/checkpoint", left);
+    fs::copy(left, previous);
+    put(sums, damaged);
+    const outcome resumed = run_program({"--resume", w / "out", "--stop_after", "3"});
+    INFO(resumed.text);
+    REQUIRE(resumed.code == 0);
+    CHECK(!fs::exists(left));
+    fs::remove_all(previous);
+
+    fs::rename(w / "out/checkpoint", left);
+    put(sums, damaged);
+    CHECK_THAT(run_program({"--resume", w / "out"}).text, Contains("no checkpoint"));
+    REQUIRE(w.run({"--stop_after", "2"}).code == 0);
+    CHECK(!fs::exists(w / "out/checkpoint.1"));
+  }
+}
