@@ -247,6 +247,8 @@ void pipeline::forget() {
     at.idle.push_back(std::exchange(of.work, nullptr));
     of.output = {};
   }
+  rank_.memory().end_step();  // a plan's step begins with these forwards
+  rank_.memory().begin_step();
 }
 
 void pipeline::finish(stage& at, cell& of) {
