@@ -297,7 +297,9 @@ void configuration::require_fit(std::int64_t ranks) const {
   if (values.run.ranks != 0 && values.run.ranks != ranks)
     refuse("ranks", ("must be 0, or the " + count + " that were started").c_str());
   if (ranks % values.parallel.pp != 0)
-    refuse("pp", ("must divide the " + count + " ranks").c_str());
+    refuse("pp", ("must divide the " + count + (ranks == 1 ? " rank" : " ranks") +
+                  "; --pp 1 gives each the whole model")
+                     .c_str());
   const std::int64_t copies = ranks / values.parallel.pp;
   const std::string those = std::to_string(copies) + (copies == ranks ? " ranks" : " copies");
   if (values.data.batch % copies != 0)

@@ -115,6 +115,24 @@ TEST_CASE("whoever started a run, anybody goes on with it") {
   }
 }
 
+TEST_CASE("ranks over which a model in stages cannot be cut hear what lets them go on") {
+  workplace w;
+  REQUIRE(w.run({"--pp", "2", "--batch", "6", "--stop_after", "2"}).code == 0);
+  int copies = 0;
+  const auto resumed = [&](int ranks, std::vector<std::string> more) {
+    const std::string copy = w / ("copy-" + std::to_string(++copies));
+    fs::copy(w / "out", copy, fs::copy_options::recursive);
+    more.insert(more.begin(), {"--resume", copy, "--stop_after", "3", "--threads", "1"});
+    return launch({"torchrun", ranks, {}, start::by::variables}, more, copy);
+  };
+  const outcome one = resumed(1, {}), three = resumed(3, {});
+  CHECK((one.code == 1 && three.code == 1));
+  CHECK_THAT(one.text, Contains("pp = 2 must divide the 1 rank; --pp 1 gives each"));
+  CHECK_THAT(three.text, Contains("pp = 2 must divide the 3 ranks; --pp 1 gives each"));
+  const outcome whole = resumed(1, {"--pp", "1"}), wholes = resumed(3, {"--pp", "1"});
+  CHECK((whole.code == 0 && wholes.code == 0));
+}
+
 TEST_CASE("half of a launcher's variables, and a batch script of several tasks, are refused") {
   workplace w;
   const auto refused = [&](const std::map<std::string, std::string>& variables, const char* why) {
