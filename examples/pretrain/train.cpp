@@ -228,8 +228,9 @@ class run {
     console_.say("to     %s", values_.run.out.c_str());
     if (promise_ != 0) tell_promise();
     introduce_ranks();
-    console_.say("velo   %s, %d threads%s", isa_of(context_).c_str(), threads_of(context_),
-                 rank_.ranks() > 1 ? " a rank" : "");
+    const int threads = threads_of(context_);
+    console_.say("velo   %s, %d thread%s%s", isa_of(context_).c_str(), threads,
+                 plural(static_cast<std::size_t>(threads)), rank_.ranks() > 1 ? " a rank" : "");
     if (!values_.run.measure) return;
     console_.say("       this machine: %s at its peak, copies %s",
                  scaled(machine.flops, "FLOP/s").c_str(),

@@ -131,6 +131,8 @@ TEST_CASE("ranks over which a model in stages cannot be cut hear what lets them 
   CHECK_THAT(three.text, Contains("pp = 2 must divide the 3 ranks; --pp 1 gives each"));
   const outcome whole = resumed(1, {"--pp", "1"}), wholes = resumed(3, {"--pp", "1"});
   CHECK((whole.code == 0 && wholes.code == 0));
+  CHECK_THAT(whole.text, Contains(", 1 thread\n"));
+  CHECK_THAT(wholes.text, Contains(", 1 thread a rank\n"));
 }
 
 TEST_CASE("half of a launcher's variables, and a batch script of several tasks, are refused") {
