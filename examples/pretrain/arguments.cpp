@@ -85,10 +85,7 @@ void parse_arguments(const std::vector<std::string>& words, arguments& into) {
       take(into.config);
       // How a run was started is no part of it: who starts it now says how many ranks there are.
       // A process that nobody started among others begins as many as there were.
-      const bool recut = std::any_of(given.settings.begin(), given.settings.end(),
-                                     [](const auto& each) { return each.first == "pp"; });
-      if (is_launched() || recut) into.config.reset("ranks");
-      if (is_launched()) into.config.reset("transport");
+      if (is_launched()) into.config.reset("ranks"), into.config.reset("transport");
     } else {
       into.config.adopt(saved, "model");
     }
@@ -98,6 +95,8 @@ void parse_arguments(const std::vector<std::string>& words, arguments& into) {
   }
   if (has("config")) into.config.read_file(given.modes["config"]);
   for (const auto& [name, value] : given.settings) into.config.set(name, value);
+  if (into.checkpoint && into.config.has_own(saved, "pp") && !into.config.has_own(saved, "ranks"))
+    into.config.reset("ranks");  // another cut has as many as it needs
   into.config.check();
   if (!into.checkpoint) return;
   into.config.require_same(saved, "model", "the checkpoint");

@@ -403,6 +403,10 @@ void configuration::check_memory() const {
     refuse("recompute_layers", "must not exceed", "layers");
 }
 
+bool configuration::has_own(const configuration& other, const char* name) const {
+  return at(name).origin != other.at(name).origin;
+}
+
 void configuration::require_same(const configuration& other, const std::string& section,
                                  const std::string& whose) const {
   for (size_t i = 0; i < options_.size(); ++i) {

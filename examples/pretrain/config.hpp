@@ -9,6 +9,7 @@
 #pragma once
 
 #include <deque>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -38,6 +39,9 @@ class configuration {
   // Takes the default again, as if nobody had set it.
   void reset(const char* name);
 
+  // Whether setting `name` was set at another place than that of `other`.
+  bool has_own(const configuration& other, const char* name) const;
+
   // Refuses a flag that is neither a setting's nor one of `others`, and says what may be meant.
   void require_flag(const std::string& flag, const std::vector<std::string>& others = {}) const;
 
@@ -55,7 +59,8 @@ class configuration {
   // Refuses setting `name` because of `why`, and of what `other` says if there is another.
   [[noreturn]] void refuse(const char* name, const char* why, const char* other = nullptr) const;
 
-  std::string json() const;  // every setting, in the file's form
+  // Every setting, in the file's form. started: the ranks that the run has, whoever started them.
+  std::string json(std::optional<std::int64_t> started = {}) const;
   std::string help() const;  // every setting with its default and explanation
 
  private:

@@ -68,7 +68,7 @@ std::string configuration::text(const option& which) {
   return result;
 }
 
-std::string configuration::json() const {
+std::string configuration::json(std::optional<std::int64_t> started) const {
   json_t* root = json_object();
   for (const option& each : options_) {
     json_t* section = json_object_get(root, each.section.c_str());
@@ -78,6 +78,7 @@ std::string configuration::json() const {
     }
     json_object_set_new(section, each.name.c_str(), std::visit(to_json{}, each.value));
   }
+  if (started) json_object_set_new(json_object_get(root, "run"), "ranks", json_integer(*started));
   std::string result = dumped(root, JSON_INDENT(2)) + "\n";
   json_decref(root);
   return result;

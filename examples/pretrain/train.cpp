@@ -348,7 +348,7 @@ class run {
 
   void save() {
     saved_ = trainer_.steps_done();
-    checkpoint now = trainer_.state(config_.json());
+    checkpoint now = trainer_.state(config_.json(rank_.ranks()));
     if (!rank_.leads()) return trainer::give(now);
     const std::string place = out_->checkpoint();
     const std::string earlier = ours_ ? "" : out_->place_for_earlier();

@@ -103,9 +103,8 @@ TEST_CASE("whoever started a run, anybody goes on with it") {
       REQUIRE(found.size() == expected.size());
       for (std::size_t i = 0; i < found.size(); ++i)
         CHECK(found[i] == Approx(expected[i]).epsilon(1e-5).margin(0));
-      // As many as are started now; without a word as many as there were, if nobody launched those.
-      const bool launched = first.who != by::itself;
-      const int ranks = second.ranks != 0 ? second.ranks : launched ? 1 : first.ranks;
+      // As many as are started now; without a word as many as there were.
+      const int ranks = second.ranks != 0 ? second.ranks : first.ranks;
       if (ranks == 1) {
         CHECK(done.text.find("ranks  ") == std::string::npos);
       } else {
@@ -133,6 +132,40 @@ TEST_CASE("ranks over which a model in stages cannot be cut hear what lets them 
   CHECK((whole.code == 0 && wholes.code == 0));
   CHECK_THAT(whole.text, Contains(", 1 thread\n"));
   CHECK_THAT(wholes.text, Contains(", 1 thread a rank\n"));
+}
+
+TEST_CASE("a run keeps its ranks however often it is resumed, until somebody asks for others") {
+  using by = start::by;
+  std::vector<start> begins = {{"processes", 2, {"--ranks", "2"}},
+                               {"threads", 2, {"--ranks", "2", "--transport", "local"}},
+                               {"stages", 2, {"--pp", "2"}},
+                               {"torchrun", 2, {}, by::variables}};
+  if (has_mpirun()) begins.push_back({"mpirun", 2, {}, by::mpirun});
+  for (const start& first : begins) {
+    INFO("begun by " << first.name);
+    workplace w;
+    const auto words = [&](const char* step, std::vector<std::string> more) {
+      more.insert(more.end(), {"--stop_after", step});
+      return more;
+    };
+    REQUIRE(launch(first, tiny(w.path, words("1", {})), w.path).code == 0);
+    const auto resume = [&](const char* step, const char* told,
+                            const std::vector<std::string>& more = {}) {
+      std::vector<std::string> all = words(step, {"--resume", w / "out"});
+      all.insert(all.end(), more.begin(), more.end());
+      const outcome done = run_program(all);
+      INFO(done.text);
+      CHECK(done.code == 0);
+      CHECK_THAT(done.text, Contains(told));
+    };
+    resume("2", "ranks  2");
+    resume("3", "ranks  2");
+    put(w / "cut.json", R"({"parallel": {"pp": 1}, "run": {"ranks": 4}})");
+    resume("4", "ranks  4", {"--config", w / "cut.json"});
+    resume("5", "ranks  4");
+    put(w / "cut.json", R"({"parallel": {"pp": 2}})");
+    resume("6", "ranks  2, 1 copy", {"--config", w / "cut.json"});
+  }
 }
 
 TEST_CASE("half of a launcher's variables, and a batch script of several tasks, are refused") {
