@@ -116,8 +116,9 @@ DIR is a checkpoint, or the folder that a run was given as --out. A setting
 comes from its flag (--kv_heads 2 or --kv-heads=2), else from the file,
 {"model": {"hidden": 512}}, else (when resuming) from the checkpoint, else it
 has its default, in brackets. Ctrl-C or SIGTERM saves a checkpoint and leaves; a
-second one leaves at once. Exit codes: 0 done, 1 bad input or failure, 130 or
-143 interrupted.
+second one leaves at once. Exit codes: 0 done, 1 bad input or failure, 128 + the
+number of a signal that interrupted the run or ended a rank (130 Ctrl-C, 143
+SIGTERM, 137 SIGKILL).
 )" + configuration().help();
 }
 

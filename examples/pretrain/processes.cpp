@@ -7,47 +7,53 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 #include "failure.hpp"
+#include "interrupt.hpp"
 
 namespace pretrain {
 namespace {
 
-constexpr timespec grace{10, 0};  // from the first failure
+using clock = std::chrono::steady_clock;
+constexpr std::chrono::seconds grace{10};  // from the first end of a rank with another code than 0
 
 class company {
  public:
   company(std::int64_t ranks, const std::vector<std::string>& words) {
     std::signal(SIGCHLD, SIG_DFL);
+    ::sigemptyset(&passed_on_);
+    ::sigemptyset(&own_);
     const sigset_t heard = signals();
     ::sigprocmask(SIG_BLOCK, &heard, &mask_);
     try {
       for (std::int64_t rank = 0; rank < ranks; ++rank) start(rank, ranks, words);
     } catch (...) {
-      end_all(SIGKILL);
+      end_all(SIGKILL, own_);
       throw;
     }
   }
 
   int wait() {
-    const sigset_t heard = signals();
+    if (interrupted()) end_all(interrupt(), passed_on_);  // before the signals were blocked
     while (left() > 0) {
-      const int signal =
-          failed_ ? ::sigtimedwait(&heard, nullptr, &grace) : ::sigwaitinfo(&heard, nullptr);
+      const int signal = next_signal();
       if (signal == SIGCHLD) {
         collect();
       } else if (signal > 0) {
-        end_all(signal);
+        end_all(signal, passed_on_);
       } else if (errno == EAGAIN) {
-        end_all(SIGKILL);
+        end_all(SIGKILL, own_);
+        killed_ = true;
       }
     }
     ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
-    return failed_ ? code_ : first_code_;
+    return code_;
   }
 
  private:
@@ -56,6 +62,17 @@ class company {
     ::sigemptyset(&all);
     for (const int each : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&all, each);
     return all;
+  }
+
+  // -1 with EAGAIN: the grace is over.
+  int next_signal() const {
+    const sigset_t heard = signals();
+    if (!ending_ || killed_) return ::sigwaitinfo(&heard, nullptr);
+    const auto rest = std::max(clock::duration::zero(), *ending_ + grace - clock::now());
+    const auto whole = std::chrono::duration_cast<std::chrono::seconds>(rest);
+    const timespec left{static_cast<time_t>(whole.count()),
+                        static_cast<long>(std::chrono::nanoseconds(rest - whole).count())};
+    return ::sigtimedwait(&heard, nullptr, &left);
   }
 
   std::ptrdiff_t left() const {
@@ -83,6 +100,12 @@ class company {
                                       {"LOCAL_WORLD_SIZE", all},
                                       {"TORCHELASTIC_RUN_ID", job}})
       ::setenv(name, value.c_str(), 1);
+    // A signal that waited for this process ends it: exec would forget one that a handler took.
+    for (const int each : {SIGINT, SIGTERM, SIGHUP}) {
+      struct sigaction inherited {};
+      ::sigaction(each, nullptr, &inherited);
+      if (inherited.sa_handler != SIG_IGN) ::signal(each, SIG_DFL);
+    }
     ::sigprocmask(SIG_SETMASK, &mask_, nullptr);
     ::execv("/proc/self/exe", pointers.data());
     std::fprintf(stderr, "pretrain: rank %s: cannot start: %s\n", own.c_str(),
@@ -90,7 +113,8 @@ class company {
     ::_exit(1);
   }
 
-  void end_all(int signal) const {
+  void end_all(int signal, sigset_t& sent) {
+    ::sigaddset(&sent, signal);
     for (const pid_t each : processes_)
       if (each != 0) ::kill(each, signal);
   }
@@ -101,24 +125,38 @@ class company {
       if (ended < 0) return;
       const auto found = std::find(processes_.begin(), processes_.end(), ended);
       if (found == processes_.end()) continue;
-      const auto rank = static_cast<int>(found - processes_.begin());
       *found = 0;
-      if (WIFSIGNALED(status))
-        std::fprintf(stderr, "pretrain: rank %d was ended by signal %d (%s)\n", rank,
-                     WTERMSIG(status), ::strsignal(WTERMSIG(status)));
-      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-      if (rank == 0) first_code_ = code;
-      const bool well = WIFEXITED(status) && (code == 0 || code > 128);  // done, or interrupted
-      if (well) continue;
-      failed_ = true;
-      code_ = std::max(code_, code);
+      note(static_cast<int>(found - processes_.begin()), status);
     }
+  }
+
+  // The others need not notice that a rank has gone: they may wait for it before there is a group.
+  void note(int rank, int status) {
+    const bool by_signal = WIFSIGNALED(status);
+    const int code = by_signal ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    if (code == 0) return;
+    if (!ending_) ending_ = clock::now();
+    const auto is_by = [&](const sigset_t& sent) {
+      return code > 128 && ::sigismember(&sent, code - 128) == 1;
+    };
+    if (is_by(own_)) return;
+    if (by_signal && !is_by(passed_on_))
+      std::fprintf(stderr, "pretrain: rank %d was ended by signal %d (%s)\n", rank, code - 128,
+                   ::strsignal(code - 128));
+    // A rank that a signal ended is the cause of those that failed because they missed it.
+    if (code_ == 0 || (code_ < 128 && code > 128)) code_ = code;
+    // Once: a second one would keep a rank from saying why it ends.
+    const bool told =
+        ::sigismember(&passed_on_, SIGTERM) == 1 || ::sigismember(&own_, SIGTERM) == 1;
+    if (!told && !is_by(passed_on_)) end_all(SIGTERM, own_);
   }
 
   std::vector<pid_t> processes_;  // 0: has ended
   sigset_t mask_{};
-  bool failed_ = false;
-  int code_ = 0, first_code_ = 0;
+  sigset_t passed_on_{}, own_{};             // sent to the ranks: from outside; after a rank's end
+  std::optional<clock::time_point> ending_;  // since the first rank ended with another code than 0
+  bool killed_ = false;
+  int code_ = 0;
 };
 
 }  // namespace

@@ -1,8 +1,9 @@
 // Ranks as processes of this host, started the way torchrun would.
 //
-// Each is this program again, with the same words and its place in the environment. Signals that end
-// a run are passed on to all; when one rank has failed, the others have some seconds to say why and
-// end, and are killed then. They end with this process, too, whatever ends it.
+// Each is this program again, with the same words and its place in the environment. Signals that
+// end a run are passed on to all. When a rank has ended before its work was done, the others get
+// SIGTERM and have 10 s to say why and end; those that are left then are killed. They end with this
+// process, too, whatever ends it.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace pretrain {
 
-// Returns when all have ended: the highest exit code of those that failed (128 and more: by a signal),
-// else that of rank 0.
+// Returns when all have ended: 0, or the exit code of the first rank that ended otherwise. It is
+// 128 + the number of the signal for one that a signal ended, which comes before those that failed.
 int start_processes(std::int64_t ranks, const std::vector<std::string>& words);
 
 }  // namespace pretrain

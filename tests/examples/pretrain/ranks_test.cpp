@@ -1,9 +1,12 @@
 // Several ranks train as one does, end together, and say why.
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <memory>
 
 #include "workplace.hpp"
 
@@ -18,6 +21,16 @@ std::vector<pid_t> children_of(pid_t parent) {
   std::vector<pid_t> all;
   for (pid_t each; list >> each;) all.push_back(each);
   return all;
+}
+
+// A rank that has more than who started it has begun to meet the others.
+std::ptrdiff_t sockets_of(pid_t process) {
+  namespace fs = std::filesystem;
+  const fs::directory_iterator files("/proc/" + std::to_string(process) + "/fd");
+  return std::count_if(fs::begin(files), fs::end(files), [](const fs::directory_entry& each) {
+    std::error_code closed;
+    return fs::read_symlink(each, closed).string().rfind("socket:", 0) == 0;
+  });
 }
 
 // whole: also four ranks, and sharded optimizers.
@@ -165,6 +178,61 @@ TEST_CASE("a rank that is killed ends the others, who say so") {
     CHECK_THAT(ended.text, Contains("rank " + std::to_string(victim) + " was ended by signal 9"));
     if (victim == 1) CHECK_THAT(ended.text, Contains("the process of rank 1 ended in the group"));
     for (const pid_t each : ranks) CHECK(::kill(each, 0) != 0);
+  }
+}
+
+TEST_CASE("a rank that ends while the ranks meet ends the others at once, and alone is told of") {
+  struct row {
+    std::size_t victim;
+    int signal;
+  };
+  for (const row each : {row{2, SIGKILL}, row{0, SIGINT}}) {
+    INFO("signal " << each.signal << " for rank " << each.victim);
+    workplace w;
+    std::unique_ptr<child> run;
+    std::vector<pid_t> ranks;
+    for (bool too_late = true; too_late;) {
+      if (run) {
+        for (const pid_t rank : ranks) ::kill(rank, SIGKILL);
+        run->finish();
+      }
+      run = std::make_unique<child>(tiny(w.path, {"--batch", "3", "--ranks", "3"}));
+      for (ranks.clear(); ranks.size() < 3;) ranks = children_of(run->id());
+      ::kill(ranks[2], SIGSTOP);
+      ::usleep(20000);
+      too_late = sockets_of(ranks[2]) > sockets_of(run->id());
+    }
+    child& running = *run;
+    running.wait_for("rank 2 of 3 not there");
+    const auto begin = std::chrono::steady_clock::now();
+    ::kill(ranks[each.victim], each.signal);
+    ::kill(ranks[2], SIGCONT);
+    const outcome ended = running.finish();
+    INFO(ended.text);
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+    CHECK(ended.code == 128 + each.signal);
+    const std::string line = "pretrain: rank 2 was ended by signal 9";
+    CHECK((ended.text.find(line) != std::string::npos) == (each.signal == SIGKILL));
+    CHECK(ended.text.find(" was ended by") == ended.text.rfind(" was ended by"));
+    for (const pid_t rank : ranks) CHECK(::kill(rank, 0) != 0);
+  }
+}
+
+TEST_CASE("an interrupt while the ranks are started ends them all") {
+  for (int i = 0; i < 30; ++i) {
+    workplace w;
+    child running(tiny(w.path, {"--ranks", "2", "--steps", "400000"}));
+    const std::size_t started = 1 + static_cast<std::size_t>(i % 2);
+    while (children_of(running.id()).size() < started) {
+    }
+    ::usleep(static_cast<useconds_t>(i * 40));
+    const auto begin = std::chrono::steady_clock::now();
+    running.send(SIGINT);
+    const outcome ended = running.finish();
+    INFO("attempt " << i << ": " << ended.text);
+    REQUIRE(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
+    REQUIRE(ended.code == 130);
+    CHECK(ended.text.find(" was ended by") == std::string::npos);
   }
 }
 
