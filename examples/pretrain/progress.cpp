@@ -193,8 +193,8 @@ std::string progress::speed() const {
 // Training is worth more than its log.
 void progress::flush_log() {
   if (std::fflush(log_->stream()) == 0 && !std::ferror(log_->stream())) return;
-  console_.say("%s: cannot write the log: %s; the run goes on without it", log_path_.c_str(),
-               std::strerror(errno));
+  unwritten_ = log_path_ + ": cannot write the log: " + std::strerror(errno);
+  console_.say("%s; the run goes on without it, and fails in the end", unwritten_.c_str());
   log_.reset();
 }
 

@@ -69,6 +69,9 @@ class progress {
   // How fast this part was on the whole, as a sentence; empty without a step.
   std::string speed() const;
 
+  // Why the log ended early; empty: it has all.
+  const std::string& unwritten() const { return unwritten_; }
+
  private:
   void open_log();
   void log_step(const step_report& report);
@@ -81,7 +84,7 @@ class progress {
   double seconds_ = 0, elapsed_ = 0, pace_ = 0;
   std::int64_t since_row_ = 0;  // steps, and their seconds
   double row_seconds_ = 0;
-  std::string log_path_;
+  std::string log_path_, unwritten_;
   std::unique_ptr<examples::new_file> log_;
 };
 

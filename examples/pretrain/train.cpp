@@ -155,6 +155,12 @@ class run {
     progress report(console_,
                     {values_.schedule.steps, trainer_.steps_done(), last, values_.run.log_every},
                     work, rank_.leads() ? values_.run.log : "");
+    const int code = go_on(report, last);
+    if (!report.unwritten().empty()) unwritten_ = report.unwritten();
+    return code;
+  }
+
+  int go_on(progress& report, std::int64_t last) {
     // What an interrupt kept the run before this one from measuring.
     if (validation_due() && !validate(report)) return leave();
     while (trainer_.steps_done() < last) {
@@ -468,7 +474,7 @@ class run {
   std::int64_t promise_;           // the most bytes that memory will hold; 0: none was made
   std::optional<out_folder> out_;  // of rank 0
   std::vector<loss_point> validations_;
-  std::string unwritten_;    // what went wrong with a record of memory; empty: nothing
+  std::string unwritten_;    // what went wrong with the log or a record; empty: nothing
   std::int64_t first_ = 0;   // steps done before this run
   std::int64_t saved_ = -1;  // the step of the last checkpoint saved
   bool ours_ = false;   // what lies at the checkpoint's place is this run's, and may be replaced
