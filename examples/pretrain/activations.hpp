@@ -48,6 +48,15 @@ struct layer_activations {
   // f32:
   buffer attention_rstd, feed_forward_rstd;  // [tokens]
   buffer softmax_max, softmax_sum;           // [sequences, heads, length]
+
+  // f(buffer) for each that is kept from the forward pass.
+  template <class F>
+  void each_kept(F&& f) {
+    for (buffer* one :
+         {&attention_input, &projected, &attended, &middle, &feed_forward_input, &gates, &gated,
+          &attention_rstd, &feed_forward_rstd, &softmax_max, &softmax_sum})
+      f(*one);
+  }
 };
 
 class activations {
@@ -78,12 +87,8 @@ class activations {
   swapper* away = nullptr;
   template <class F>
   void each_kept(std::size_t layer, F&& f) {
-    layer_activations& of = layers[layer];
-    for (buffer* one :
-         {&residual[layer], &of.attention_input, &of.projected, &of.attended, &of.middle,
-          &of.feed_forward_input, &of.gates, &of.gated, &of.attention_rstd, &of.feed_forward_rstd,
-          &of.softmax_max, &of.softmax_sum})
-      f(*one);
+    f(residual[layer]);
+    layers[layer].each_kept(f);
   }
 
   // Who is told which gradients the backward pass has finished; nullptr: nobody.

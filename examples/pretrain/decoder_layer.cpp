@@ -18,6 +18,10 @@ velo::tensor_view column(const pass& now, const buffer& of) {
   return {of.floats(), {now.batch.tokens(), 1}};
 }
 
+std::int64_t float_bytes(const pass& now, std::int64_t width) {
+  return now.room.tokens() * width * 4;
+}
+
 constexpr velo_purpose kept_purpose = VELO_PURPOSE_ACTIVATION, passing = VELO_PURPOSE_WORKSPACE;
 
 }  // namespace
@@ -41,12 +45,12 @@ void decoder_layer::refresh(const velo::stream_ref& stream) {
   for (linear* each : {&qkv_, &out_, &gate_up_, &down_}) each->refresh(stream);
 }
 
-buffer decoder_layer::make(const pass& now, std::int64_t width, velo_purpose purpose) const {
-  return now.memory.take(now.room.tokens() * width * (type_.bits / 8), purpose);
+std::int64_t decoder_layer::bytes(const pass& now, std::int64_t width) const {
+  return now.room.tokens() * width * (type_.bits / 8);
 }
 
-buffer decoder_layer::make_floats(const pass& now, std::int64_t width) const {
-  return now.memory.take(now.room.tokens() * width * 4, kept_purpose);
+buffer decoder_layer::make(const pass& now, std::int64_t width, velo_purpose purpose) const {
+  return now.memory.take(bytes(now, width), purpose);
 }
 
 velo::tensor_view decoder_layer::rows(const pass& now, const buffer& of, std::int64_t width) const {
@@ -72,37 +76,40 @@ velo::tensor_view decoder_layer::sums(const pass& now, const buffer& of) const {
   return {of.floats(), {now.batch.sequences, model_.heads, now.batch.length}};
 }
 
-buffer decoder_layer::forward(const pass& now, const buffer& input, layer_activations& kept) const {
+void decoder_layer::forward(const pass& now, const buffer& input, layer_activations& kept,
+                            buffer& output) const {
   make_feed_forward(now, input, kept);
   const std::int64_t hidden = model_.hidden;
   const buffer branch = make(now, hidden, passing);
   down_.forward(now.stream, rows(now, kept.gated, model_.inner), rows(now, branch, hidden));
-  buffer output = make(now, hidden, kept_purpose);
-  velo::add(now.stream, velo::add_args()
-                            .a(rows(now, kept.middle, hidden))
-                            .b(rows(now, branch, hidden))
-                            .y(rows(now, output, hidden)));
-  return output;
+  now.memory.make(output, bytes(now, hidden), [&] {
+    velo::add(now.stream, velo::add_args()
+                              .a(rows(now, kept.middle, hidden))
+                              .b(rows(now, branch, hidden))
+                              .y(rows(now, output, hidden)));
+  });
 }
 
-void decoder_layer::let_go(layer_activations& kept, const layer_recompute& what) {
-  if (what.has(VELO_RECOMPUTE_FULL)) kept = {};
+void decoder_layer::recompute(layer_activations& kept, const layer_recompute& what) {
+  if (what.has(VELO_RECOMPUTE_FULL)) kept.each_kept([](buffer& each) { each.recompute(); });
   if (what.has(VELO_RECOMPUTE_SELECTIVE))
-    kept.attended = {}, kept.softmax_max = {}, kept.softmax_sum = {};
-  if (what.has(VELO_RECOMPUTE_ACTIVATION)) kept.gated = {};
-  if (what.has(VELO_RECOMPUTE_NORM)) kept.attention_input = {}, kept.feed_forward_input = {};
+    for (buffer* each : {&kept.attended, &kept.softmax_max, &kept.softmax_sum}) each->recompute();
+  if (what.has(VELO_RECOMPUTE_ACTIVATION)) kept.gated.recompute();
+  if (what.has(VELO_RECOMPUTE_NORM))
+    for (buffer* each : {&kept.attention_input, &kept.feed_forward_input}) each->recompute();
 }
 
 void decoder_layer::norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,
                          buffer& rstd) const {
-  if (!rstd) rstd = make_floats(now, 1);
-  y = make(now, model_.hidden, kept_purpose);
-  velo::rms_norm(now.stream, velo::rms_norm_args()
-                                 .x(rows(now, x, model_.hidden))
-                                 .gamma(gain)
-                                 .y(rows(now, y, model_.hidden))
-                                 .rstd(column(now, rstd))
-                                 .epsilon(model_.norm_epsilon));
+  if (!rstd) now.memory.make(rstd, float_bytes(now, 1));
+  now.memory.make(y, bytes(now, model_.hidden), [&] {
+    velo::rms_norm(now.stream, velo::rms_norm_args()
+                                   .x(rows(now, x, model_.hidden))
+                                   .gamma(gain)
+                                   .y(rows(now, y, model_.hidden))
+                                   .rstd(column(now, rstd))
+                                   .epsilon(model_.norm_epsilon));
+  });
 }
 
 // Up to what core attention gives.
@@ -110,34 +117,37 @@ void decoder_layer::make_attention(const pass& now, const buffer& input,
                                    layer_activations& kept) const {
   if (!kept.attention_input)
     norm(now, input, attention_gain_, kept.attention_input, kept.attention_rstd);
-  if (!kept.projected) {
-    kept.projected = make(now, qkv_width(model_), kept_purpose);
-    qkv_.forward(now.stream, rows(now, kept.attention_input, model_.hidden),
-                 rows(now, kept.projected, qkv_width(model_)));
-    const velo::tensor_view rotated = heads(now, kept.projected, 0, model_.heads + model_.kv_heads);
-    velo::rotary_position_embedding(now.stream, velo::rotary_position_embedding_args()
-                                                    .x(rotated)
-                                                    .cos(now.angles.cosines())
-                                                    .sin(now.angles.sines())
-                                                    .y(rotated));
-  }
+  if (!kept.projected)
+    now.memory.make(kept.projected, bytes(now, qkv_width(model_)), [&] {
+      qkv_.forward(now.stream, rows(now, kept.attention_input, model_.hidden),
+                   rows(now, kept.projected, qkv_width(model_)));
+      const velo::tensor_view rotated =
+          heads(now, kept.projected, 0, model_.heads + model_.kv_heads);
+      velo::rotary_position_embedding(now.stream, velo::rotary_position_embedding_args()
+                                                      .x(rotated)
+                                                      .cos(now.angles.cosines())
+                                                      .sin(now.angles.sines())
+                                                      .y(rotated));
+    });
   if (!kept.attended) attend(now, kept);
 }
 
 void decoder_layer::attend(const pass& now, layer_activations& kept) const {
   const std::int64_t queries = model_.heads, keys = model_.kv_heads;
-  kept.attended = make(now, model_.hidden, kept_purpose);
-  kept.softmax_max = make_floats(now, queries);
-  kept.softmax_sum = make_floats(now, queries);
-  velo::fusion_attention(now.stream, velo::fusion_attention_args()
-                                         .query(heads(now, kept.projected, 0, queries))
-                                         .key(heads(now, kept.projected, queries, keys))
-                                         .value(heads(now, kept.projected, queries + keys, keys))
-                                         .attention_out(per_head(now, kept.attended))
-                                         .softmax_max(sums(now, kept.softmax_max))
-                                         .softmax_sum(sums(now, kept.softmax_sum))
-                                         .scale(attention_scale(model_))
-                                         .sparse_mode(velo::attention_sparse_mode::left_up_causal));
+  now.memory.make(kept.attended, bytes(now, model_.hidden));
+  now.memory.make(kept.softmax_max, float_bytes(now, queries));
+  now.memory.make(kept.softmax_sum, float_bytes(now, queries), [&] {
+    velo::fusion_attention(now.stream,
+                           velo::fusion_attention_args()
+                               .query(heads(now, kept.projected, 0, queries))
+                               .key(heads(now, kept.projected, queries, keys))
+                               .value(heads(now, kept.projected, queries + keys, keys))
+                               .attention_out(per_head(now, kept.attended))
+                               .softmax_max(sums(now, kept.softmax_max))
+                               .softmax_sum(sums(now, kept.softmax_sum))
+                               .scale(attention_scale(model_))
+                               .sparse_mode(velo::attention_sparse_mode::left_up_causal));
+  });
 }
 
 // Up to what the product `down` takes.
@@ -148,25 +158,26 @@ void decoder_layer::make_feed_forward(const pass& now, const buffer& input,
     make_attention(now, input, kept);
     const buffer branch = make(now, hidden, passing);
     out_.forward(now.stream, rows(now, kept.attended, hidden), rows(now, branch, hidden));
-    kept.middle = make(now, hidden, kept_purpose);
-    velo::add(now.stream, velo::add_args()
-                              .a(rows(now, input, hidden))
-                              .b(rows(now, branch, hidden))
-                              .y(rows(now, kept.middle, hidden)));
+    now.memory.make(kept.middle, bytes(now, hidden), [&] {
+      velo::add(now.stream, velo::add_args()
+                                .a(rows(now, input, hidden))
+                                .b(rows(now, branch, hidden))
+                                .y(rows(now, kept.middle, hidden)));
+    });
   }
   if (!kept.feed_forward_input)
     norm(now, kept.middle, feed_forward_gain_, kept.feed_forward_input, kept.feed_forward_rstd);
-  if (!kept.gates) {
-    kept.gates = make(now, 2 * inner, kept_purpose);
-    gate_up_.forward(now.stream, rows(now, kept.feed_forward_input, hidden),
-                     rows(now, kept.gates, 2 * inner));
-  }
-  if (!kept.gated) {
-    kept.gated = make(now, inner, kept_purpose);
-    velo::swiglu(
-        now.stream,
-        velo::swiglu_args().x(rows(now, kept.gates, 2 * inner)).y(rows(now, kept.gated, inner)));
-  }
+  if (!kept.gates)
+    now.memory.make(kept.gates, bytes(now, 2 * inner), [&] {
+      gate_up_.forward(now.stream, rows(now, kept.feed_forward_input, hidden),
+                       rows(now, kept.gates, 2 * inner));
+    });
+  if (!kept.gated)
+    now.memory.make(kept.gated, bytes(now, inner), [&] {
+      velo::swiglu(
+          now.stream,
+          velo::swiglu_args().x(rows(now, kept.gates, 2 * inner)).y(rows(now, kept.gated, inner)));
+    });
 }
 
 void decoder_layer::backward(const pass& now, buffer& gradient, const buffer& input,

@@ -4,7 +4,7 @@
 //   output = middle + down(swiglu(gate_up(norm(middle))))
 //
 // The layer holds weights; what a micro-batch's backward pass needs is the micro-batch's. Each
-// operator of the forward pass runs where its output is missing: so a layer that let go of some of
+// operator of the forward pass runs where its output is missing: so a layer that released some of
 // it makes that again, and nothing else, when its backward pass comes.
 #pragma once
 
@@ -22,11 +22,11 @@ class decoder_layer {
 
   void refresh(const velo::stream_ref& stream);
 
-  // From `input` [tokens, hidden] the layer's output; `kept` is then whole.
-  buffer forward(const pass& now, const buffer& input, layer_activations& kept) const;
+  // Makes the buffers of an empty `kept` regions that the backward pass is to make again.
+  static void recompute(layer_activations& kept, const layer_recompute& what);
 
-  // Lets go of what the backward pass is to make again.
-  static void let_go(layer_activations& kept, const layer_recompute& what);
+  // From `input` [tokens, hidden] the layer's output; `kept` is then whole.
+  void forward(const pass& now, const buffer& input, layer_activations& kept, buffer& output) const;
 
   // Makes what is missing of `kept` again.
   void restore(const pass& now, const buffer& input, layer_activations& kept) const {
@@ -57,8 +57,8 @@ class decoder_layer {
 
   void norm(const pass& now, const buffer& x, const velo::tensor_view& gain, buffer& y,
             buffer& rstd) const;
+  std::int64_t bytes(const pass& now, std::int64_t width) const;
   buffer make(const pass& now, std::int64_t width, velo_purpose purpose) const;
-  buffer make_floats(const pass& now, std::int64_t width) const;
   velo::tensor_view rows(const pass& now, const buffer& of, std::int64_t width) const;
   velo::tensor_view heads(const pass& now, const buffer& qkv, std::int64_t first,
                           std::int64_t count) const;

@@ -211,18 +211,25 @@ void model::weight_gradients(const velo::stream_ref& stream, activations& of) co
   of.embedded_gradient = {};
 }
 
-void model::layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const {
+// Its input is made again by the layers before it.
+bool model::inside_group(std::size_t layer) const {
   const layer_recompute& later = recompute_[layer];
-  of.residual[layer + 1] = layers_[layer].forward(now, of.residual[layer], of.layers[layer]);
-  decoder_layer::let_go(of.layers[layer], later);
+  return later.has(VELO_RECOMPUTE_FULL) && later.first < static_cast<std::int64_t>(layer);
+}
+
+void model::layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const {
+  if (what == kept::all) {
+    decoder_layer::recompute(of.layers[layer], recompute_[layer]);
+    if (layer + 1 < depth_ && inside_group(layer + 1)) of.residual[layer + 1].recompute();
+  }
+  layers_[layer].forward(now, of.residual[layer], of.layers[layer], of.residual[layer + 1]);
   if (what != kept::all) {
     of.layers[layer] = {};
     if (what == kept::nothing || layer > 0) of.residual[layer] = {};
     return;
   }
-  const bool inside_group =
-      later.has(VELO_RECOMPUTE_FULL) && later.first < static_cast<std::int64_t>(layer);
-  if (inside_group) of.residual[layer] = {};
+  of.layers[layer].each_kept([](buffer& each) { each.release(); });
+  of.residual[layer].release();
   if (of.away == nullptr) return;
   // The copies of a layer go on while the next one computes. The last is needed at once.
   if (layer > 0) of.each_kept(layer - 1, [&](buffer& each) { of.away->settle(each); });
@@ -248,7 +255,7 @@ void model::layer_backward(const pass& now, activations& of, std::size_t layer, 
   const auto first = static_cast<std::size_t>(recompute_[layer].first);
   for (std::size_t i = first; i < layer; ++i)
     if (!of.residual[i + 1])
-      of.residual[i + 1] = layers_[i].forward(now, of.residual[i], of.layers[i]);
+      layers_[i].forward(now, of.residual[i], of.layers[i], of.residual[i + 1]);
   layers_[layer].backward(now, gradient, of.residual[layer], of.layers[layer], later);
   of.residual[layer] = {};
   if (of.told && !later) of.told->layer_ready(first_ + layer);
@@ -266,13 +273,15 @@ std::vector<recompute_cost> model::measure(const velo::stream_ref& stream, activ
     of.each_kept(0, [&](const buffer& each) { bytes += each ? each.bytes() : 0; });
     return bytes;
   };
-  restore();
   std::vector<recompute_cost> costs;
   for (const velo_recompute_kind kind : {VELO_RECOMPUTE_FULL, VELO_RECOMPUTE_SELECTIVE,
                                          VELO_RECOMPUTE_ACTIVATION, VELO_RECOMPUTE_NORM}) {
+    of.layers[0] = {};
+    decoder_layer::recompute(of.layers[0], {kind, 0});
+    restore();
     recompute_cost cost = {kind, kept(), std::numeric_limits<double>::infinity()};
     for (int i = 0; i < 3; ++i) {
-      decoder_layer::let_go(of.layers[0], {kind, 0});
+      of.layers[0].each_kept([](buffer& each) { each.release(); });
       if (i == 0) cost.bytes -= kept();
       const auto before = std::chrono::steady_clock::now();
       restore();

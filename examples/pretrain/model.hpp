@@ -87,6 +87,7 @@ class model {
   void embed_backward(const pass& now, activations& of, const buffer& gradient) const;
   void head_forward(const pass& now, activations& of, bool alone) const;
   buffer head_backward(const pass& now, activations& of, double scale, bool later);
+  bool inside_group(std::size_t layer) const;
   void layer_forward(const pass& now, activations& of, std::size_t layer, kept what) const;
   void bring_back(activations& of, std::size_t layer) const;
   void layer_backward(const pass& now, activations& of, std::size_t layer, buffer& gradient,

@@ -2,15 +2,20 @@
 // their owner ends.
 //
 // Weights, gradients and the optimizer's state stay; activations come and go at their lifetimes,
-// and a step in its steady state asks the system for nothing. With a plan, the first step's buffers
-// are recorded, and those of later steps lie at planned addresses. In a rehearsal no memory is given
-// out: buffers have sizes and lifetimes alone, which is how a run knows what a step will need
-// before the first one.
+// and a step in its steady state asks the system for nothing, but for the records of what is
+// recomputed. With a plan, the first step's buffers are recorded, and those of later steps lie at
+// planned addresses. In a rehearsal no memory is given out: buffers have sizes and lifetimes alone,
+// which is how a run knows what a step will need before the first one.
+//
+// A buffer that is recomputed is a region of velo_recompute with one output. Its memory goes back to
+// the pool when it is released, and is taken anew when its operator runs again.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 #include <velo/velo.hpp>
@@ -24,7 +29,8 @@ namespace pretrain {
 class run_memory;
 class swapper;
 
-// Owns memory, or none, or has somebody else's; what it held may be with a swapper meanwhile.
+// Owns memory, or none, or has somebody else's; what it held may be with a swapper meanwhile, or be
+// released until it is recomputed.
 class buffer {
  public:
   buffer() = default;
@@ -42,6 +48,11 @@ class buffer {
     made.bytes_ = bytes;
     return made;
   }
+  // An empty buffer becomes a region as soon as run_memory::make fills it.
+  void recompute() { region_ = asked; }
+  // Gives a region's memory back until run_memory::make fills it again; other buffers stay.
+  void release();
+
   bool is_borrowed() const { return data_ != nullptr && from_ == nullptr; }
 
   explicit operator bool() const { return data_ != nullptr; }
@@ -61,6 +72,7 @@ class buffer {
     std::swap(number_, other.number_);
     std::swap(keeper_, other.keeper_);
     std::swap(object_, other.object_);
+    std::swap(region_, other.region_);
   }
 
   run_memory* from_ = nullptr;
@@ -70,6 +82,9 @@ class buffer {
   std::size_t number_ = 0;  // in the rehearsal
   swapper* keeper_ = nullptr;
   std::uint64_t object_ = 0;  // the keeper's; 0: none
+
+  static constexpr std::int64_t no_region = -1, asked = -2, rehearsed = -3;
+  std::int64_t region_ = no_region;  // its index, or one of these
 };
 
 // When a buffer of a rehearsal was taken and given back, counted in takes and gives.
@@ -87,6 +102,19 @@ class run_memory {
 
   // For a step or less, contents undefined.
   buffer take(std::int64_t bytes, velo_purpose purpose);
+  // Takes memory for an activation and calls fill(), which writes it. If the buffer is recomputed,
+  // the next call after a release does both again; fill must not call make. Without fill, that of the
+  // next buffer writes this one, too.
+  template <class F>
+  void make(buffer& which, std::int64_t bytes, F&& fill) {
+    make(which, bytes, {&fill, [](void* f) { (*static_cast<std::remove_reference_t<F>*>(f))(); }});
+  }
+  void make(buffer& which, std::int64_t bytes) {
+    make(which, bytes, [] {});
+  }
+  // Of the buffers that are recomputed.
+  velo_recompute_stats recomputed() const { return regions_.stats(); }
+
   // For the whole run, filled with zero.
   buffer keep(std::int64_t bytes, velo_purpose purpose);
 
@@ -117,6 +145,16 @@ class run_memory {
  private:
   friend class buffer;
   friend class swapper;
+  struct filling {
+    void* user;
+    void (*run)(void* user);
+  };
+  void make(buffer& which, std::int64_t bytes, filling fill);
+  velo::recompute make_regions();
+  void begin_region(buffer& which, std::int64_t bytes);
+  static velo_status refill(void* user, const velo_recompute_call* call);
+  void* allocate(std::int64_t bytes, velo_purpose purpose, velo_lifetime lifetime);
+  void deallocate(void* memory, std::int64_t bytes) noexcept;
   buffer ask(std::int64_t bytes, velo_purpose purpose, velo_lifetime lifetime);
   void give(const buffer& owner) noexcept;
 
@@ -126,6 +164,10 @@ class run_memory {
   bool planned_ = false;                       // its addresses are known
   std::unique_ptr<memory_snapshot> snapshot_;  // or nullptr
   velo::adaptor observer_;                     // tells the trace of what the context allocates
+  velo::recompute regions_;                    // of buffers that are recomputed
+  buffer* restored_ = nullptr;                 // is being recomputed by refill_
+  filling refill_ = {};
+  std::exception_ptr failure_;  // in a function that regions_ called; says more than its error
   bool rehearsing_ = false;
   std::int64_t now_ = 0;
   std::vector<lifetime> rehearsed_;

@@ -2,9 +2,9 @@
 //
 // What a step does depends on its number, the settings and the state that `checkpoint` names, and
 // on nothing else: a run that was stopped and resumed has the same bits as one that was not. A step
-// of one rank allocates nothing. Of several copies each takes its part of every micro-batch; the
-// gradients' average has the same bits on all, and so have the weights. A copy whose stages are on
-// several ranks is a pipeline (pipeline.hpp).
+// of one rank allocates nothing but records of regions. Of several copies each takes its part of
+// every micro-batch; the gradients' average has the same bits on all, and so have the weights. A
+// copy whose stages are on several ranks is a pipeline (pipeline.hpp).
 #pragma once
 
 #include <optional>

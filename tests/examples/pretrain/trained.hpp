@@ -17,6 +17,8 @@ struct trained {
   double reserved;            // most bytes from the system
   double stored = 0;          // bytes that went out to be swapped
   velo_plan_step last = {};   // of a memory plan, if there is one
+  // From the first step on.
+  velo_recompute_stats recomputed = VELO_RECOMPUTE_STATS_INIT;
 };
 
 inline pretrain::settings small_settings(const char* dtype) {
@@ -34,6 +36,7 @@ inline trained train(const pretrain::settings& s, std::int64_t steps = 3) {
   trainer t(one, s, text);
   trained result;
   result.promise = static_cast<double>(t.promise(s.memory));
+  const velo_recompute_stats before = one.memory().recomputed();
   t.start();
   for (std::int64_t i = 0; i < steps; ++i) t.step();
   result.losses = t.losses();
@@ -42,6 +45,9 @@ inline trained train(const pretrain::settings& s, std::int64_t steps = 3) {
   result.peak = static_cast<double>(now.bytes_peak);
   result.reserved = static_cast<double>(now.bytes_reserved_peak);
   if (one.memory().plan()) result.last = one.memory().plan().step();
+  result.recomputed = one.memory().recomputed();
+  result.recomputed.releases -= before.releases;
+  result.recomputed.restores -= before.restores;
   for (const swapper* each : {t.swapped_activations(), t.swapped_optimizer()})
     if (each != nullptr) result.stored += each->total().out;
   const checkpoint saved = t.state("{}");
