@@ -15,9 +15,8 @@ void copy_text(char* buffer, std::size_t capacity, const char* source) noexcept 
   std::size_t length = 0;
   for (const char* at = source == nullptr ? "" : source; *at != 0;) {
     const std::size_t bytes = utf8_character(at);
-    const bool is_control = static_cast<unsigned char>(*at) < ' ' || *at == '\x7f';
     if (length + (bytes == 0 ? 1 : bytes) >= capacity) break;
-    if (bytes == 0 || is_control)
+    if (bytes == 0)
       buffer[length++] = '?', ++at;
     else
       for (std::size_t i = 0; i < bytes; ++i) buffer[length++] = *at++;

@@ -35,8 +35,7 @@ struct failure {
 failure current_failure() noexcept;
 
 // Copies text into a buffer of `capacity` bytes, cut at a UTF-8 character if it does not fit,
-// always zero-terminated. Bytes that are not UTF-8 and control characters become question marks: what
-// a file or a peer sent ends on terminals.
+// always zero-terminated. Bytes that are not UTF-8 become question marks.
 void copy_text(char* buffer, std::size_t capacity, const char* source) noexcept;
 
 // A small printf into a fixed buffer, for the texts of a failure: fail(.., "rank 2", text("rank

@@ -14,17 +14,24 @@ thread_local std::uint32_t written = 0;
 static_assert(std::is_trivially_destructible_v<velo_error_info>);
 static_assert(sizeof(velo_error_info) <= 2048);
 
+// Control characters become question marks: records end on terminals, and hold texts of files and peers.
+template <std::size_t capacity>
+void copy_line(char (&to)[capacity], const char* source) noexcept {
+  copy_text(to, capacity, source);
+  for (char* at = to; *at != 0; ++at)
+    if (static_cast<unsigned char>(*at) < ' ' || *at == '\x7f') *at = '?';
+}
+
 }  // namespace
 
 void write_record(const char* function, const failure& what) noexcept {
   record.code = what.code;
   record.rank = what.rank;
-  copy_text(record.function, sizeof record.function,
-            what.function[0] != 0 ? what.function : function);
-  copy_text(record.argument, sizeof record.argument, what.argument);
-  copy_text(record.expected, sizeof record.expected, what.expected);
-  copy_text(record.got, sizeof record.got, what.got);
-  copy_text(record.cause, sizeof record.cause, what.cause);
+  copy_line(record.function, what.function[0] != 0 ? what.function : function);
+  copy_line(record.argument, what.argument);
+  copy_line(record.expected, what.expected);
+  copy_line(record.got, what.got);
+  copy_line(record.cause, what.cause);
   ++written;
 }
 
