@@ -194,8 +194,7 @@ TEST_CASE("what makes no sense is said in the words of the command") {
   capped("zbv-greedy", "2 micro-batches");
   capped("auto", "1 micro-batch");
   for (const std::string word : {"0", "-1", "none"})
-    refused("zbh2" + sizes + "--cap " + word,
-            ("--cap wants a number above 0, not " + word).c_str());
+    refused("zbh2" + sizes + "--cap " + word, "--cap wants a number above 0, not " + word);
   refused("1f1b" + sizes + "--sizes 1,2", "--sizes wants five numbers from 0, as in");
   refused("1f1b" + sizes + "--sizes 1,2,3,4,-5", "--sizes wants five numbers from 0, as in");
   refused("zbv" + sizes + "--splits 1", "--splits is for seq1f1b, not for zbv");
