@@ -7,14 +7,6 @@
 
 using namespace velo;
 
-namespace {
-
-core::event& event_of(velo_event handle) {
-  return core::use<core::event>(handle, "event");
-}
-
-}  // namespace
-
 extern "C" {
 
 velo_status velo_event_create(velo_context context, velo_event* event) {
@@ -37,8 +29,8 @@ velo_status velo_event_record(velo_event event, velo_stream stream) {
 }
 
 velo_status velo_event_synchronize(velo_event event, int64_t timeout_ns) {
-  return core::guard("velo_event_synchronize", [&] {
-    const core::event& given = event_of(event);
+  return core::guard("velo_event_synchronize", [&](const core::inside_scope& here) {
+    const auto& given = core::use<core::event>(here, event, "event");
     const std::shared_ptr<core::point> last = given.last();
     if (timeout_ns < 0 && !last->passed()) given.owner().require_can_wait("event");
     if (last->wait(timeout_ns)) return;

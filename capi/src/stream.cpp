@@ -57,9 +57,9 @@ velo_status velo_stream_clear(velo_stream stream) {
 }
 
 velo_status velo_stream_wait(velo_stream stream, velo_event event) {
-  return core::guard("velo_stream_wait", [&] {
-    core::stream& given = stream_of(stream);
-    given.wait(core::use<core::event>(event, "event"));
+  return core::guard("velo_stream_wait", [&](const core::inside_scope& here) {
+    auto& given = core::use<core::stream>(here, stream, "stream");
+    given.wait(core::use<core::event>(here, event, "event"));
   });
 }
 }
