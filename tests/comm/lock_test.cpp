@@ -1,11 +1,12 @@
 // The lock of a rendezvous where the system does not lock its file, or does not tell which file it is: rank 0
-// says so, does not try for ever, and leaves no file that it made.
+// says so, does not try for ever, and leaves no file that it made. And locks that killed processes left.
 //
 // fstat, stat and flock are this program's.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <string>
 
+#include "comm/transport/open_place.hpp"
 #include "comm/transport/rendezvous.hpp"
 #include "comm/transport/rendezvous_folder.hpp"
 #include "comm/transport/shared_area.hpp"
@@ -81,4 +83,37 @@ TEST_CASE("a lock that cannot be had leaves the lock of another rank 0 where it 
   CHECK(access(lock_of(name).c_str(), F_OK) == 0);
   close(others);
   unlink(lock_of(name).c_str());
+}
+
+TEST_CASE("a rank 0 takes away what others left that were killed, and nothing of one that waits") {
+  const std::string name = "left-" + std::to_string(getpid()),
+                    folder = velo::comm::rendezvous_folder() + "/";
+  const auto is_there = [&](const std::string& file) {
+    return access((folder + file).c_str(), F_OK) == 0;
+  };
+  const auto leave = [&](const std::string& of) {  // a process that ends without destructors
+    const pid_t child = fork();
+    if (child == 0) {
+      new velo::comm::open_place(of);
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    CHECK(is_there(of + ".lock"));
+    CHECK(is_there(of + ".socket"));
+  };
+  {
+    const velo::comm::open_place waits(name + "-waits");
+    leave(name + "-killed");
+    const velo::comm::open_place next(name + "-next");
+    for (const char* kind : {".lock", ".socket"}) {
+      CHECK_FALSE(is_there(name + "-killed" + kind));
+      CHECK(is_there(name + "-waits" + kind));
+      CHECK(is_there(name + "-next" + kind));
+    }
+    CHECK_THROWS_AS(velo::comm::open_place(name + "-waits"), velo::core::failure);
+    CHECK(is_there(name + "-waits.lock"));
+  }
+  CHECK_FALSE(is_there(name + "-waits.lock"));
+  CHECK_FALSE(is_there(name + "-next.socket"));
 }

@@ -116,7 +116,7 @@ typedef struct velo_group_desc {
  * the log of the context names them, after 5 s and every 30 s from then on. Processes of one host meet
  * through a socket in a folder that is the user's alone, `velo` in $XDG_RUNTIME_DIR or /run/user/UID, or else
  * /tmp/velo-UID (-XXXXXX, where another user took that name), and leave nothing there; what a rank 0 that was
- * killed meanwhile leaves, the next one of that name takes away. AUTO is SHM where all ranks of
+ * killed meanwhile leaves, the next one in that folder takes away. AUTO is SHM where all ranks of
  * a launcher are on this host, and MPI where they are not or a communicator is named.
  *
  * MPI needs the plugin libvelo_mpi.so, in a folder of the configuration's plugin_path or beside
