@@ -191,6 +191,7 @@ void group::count_another() {
 void group::keep(const measured_times& all) {
   const std::lock_guard<std::mutex> held(lock_);
   measured_ = all;
+  measured_.settle();
   is_measured_ = true;
 }
 

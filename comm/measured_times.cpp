@@ -16,13 +16,19 @@ std::size_t measured_times::row_of(collective kind) noexcept {
   return 0;
 }
 
+void measured_times::settle() noexcept {
+  for (auto& row : seconds_)
+    for (std::size_t i = points - 1; i > 0; --i)
+      if (row[i] >= 0) row[i - 1] = std::min(row[i - 1], row[i]);
+}
+
 double measured_times::predict(collective kind, std::int64_t bytes) const noexcept {
   const auto& row = seconds_[row_of(kind)];
   if (row[0] < 0 || bytes <= sizes[0] || kind == collective::barrier) return row[0];
   std::size_t next = 1;
   while (next + 1 < points && sizes[next] < bytes) ++next;
   const double width = static_cast<double>(sizes[next] - sizes[next - 1]);
-  const double slope = std::max(0.0, row[next] - row[next - 1]) / width;
+  const double slope = (row[next] - row[next - 1]) / width;
   return row[next - 1] + slope * static_cast<double>(bytes - sizes[next - 1]);
 }
 

@@ -1,5 +1,6 @@
 // What collectives of a group take, as measured: for each kind the seconds for some numbers of bytes, of
-// the slowest rank, and between them a line. Below the first number a call costs the latency of that, above
+// the slowest rank, and between them a line. Other work on the machine can only lengthen a measurement: no
+// number of bytes takes longer than a larger one. Below the first number a call costs the latency of that, above
 // the last one the bytes take the bandwidth of the last two.
 #pragma once
 
@@ -25,6 +26,8 @@ class measured_times {
   double* begin() noexcept { return seconds_[0].data(); }  // kind by kind; negative: not measured
   static constexpr std::size_t count = kind_count * points;
   double& at(std::size_t kind, std::size_t point) noexcept { return seconds_[kind][point]; }
+
+  void settle() noexcept;  // what was measured, without what larger sizes show to be too long
 
   // Of an operation that moves so many bytes of its largest tensor. Negative: not measured.
   double predict(collective kind, std::int64_t bytes) const noexcept;

@@ -1,5 +1,6 @@
 // Which way a collective takes, and the time that it should take: what is said before is what is then done.
 #include "comm/json.hpp"
+#include "comm/measured_times.hpp"
 #include "comm/transports.hpp"
 
 using namespace velo;
@@ -156,6 +157,23 @@ TEST_CASE("a way is chosen over every transport, with reasons, and times once th
         CHECK(one.value == 0);
       }
     }
+}
+
+TEST_CASE("a measurement that other work lengthened does not make less take longer than more") {
+  using comm::measured_times;
+  measured_times all;
+  for (std::size_t i = 0; i < measured_times::points; ++i)
+    for (std::size_t kind = 0; kind < measured_times::kind_count; ++kind)
+      all.at(kind, i) = i == 2 ? 1e-3 : 1e-6 * static_cast<double>(i + 1);
+  all.settle();
+  double last = all.latency(comm::collective::all_reduce);
+  CHECK(last == 1e-6);
+  for (const std::int64_t bytes : measured_times::sizes) {
+    const double next = all.predict(comm::collective::all_reduce, bytes);
+    CHECK(next >= last);
+    CHECK(next < 1e-5);
+    last = next;
+  }
 }
 
 TEST_CASE("of two hosts what is large goes by way of them, of one host nothing does") {
