@@ -105,8 +105,8 @@ BREAKS = {
     "a failed allocation is an allocation to a callback": [
         (CALLBACK, "event_(user_, VELO_MEMORY_FAILED", "event_(user_, VELO_MEMORY_ALLOCATED")],
     "an allocation is a failed one to a callback": [
-        (CALLBACK, "event_(user_, VELO_MEMORY_ALLOCATED", "event_(user_, VELO_MEMORY_FAILED")],
-    "a callback is told no bytes": [(CALLBACK, "memory, what.bytes, what.stream", "memory, 0, what.stream")],
+        (CALLBACK, "tell(VELO_MEMORY_ALLOCATED, memory", "tell(VELO_MEMORY_FAILED, memory")],
+    "a callback is told no bytes": [(CALLBACK, "event, memory, what.bytes", "event, memory, 0")],
     "a pressure function is told no bytes": [("memory/pool.cpp", "pressure_(pressure_user_, bytes)", "pressure_(pressure_user_, 0)")],
     # Names in texts.
     "a key of a group's description renamed": [("comm/group.cpp", ',\\"finished\\":', ',\\"done\\":')],
