@@ -121,7 +121,7 @@ void group::require_can_wait_for_queued() const {
   if (!queues_.empty()) owner_.require_can_wait("group");
 }
 
-// What enter and serve do, without another look for the thread's list of objects in use.
+// enter and serve in one, for a scope that has found the thread's list of objects in use.
 template <class Count, class Body>
 void group::run_inline(const core::inside_scope& here, core::stream& on, const operation& what,
                        Count&& count, Body&& body) {

@@ -8,7 +8,7 @@
 
 namespace velo::sched {
 
-// By number.
+// Names of kinds; the index is the kind's number.
 inline constexpr const char* kind_names[] = {
     "custom",    "gpipe",   "1f1b",       "interleaved", "looped-bfs", "zbh1",   "zbh2",
     "zb1p",      "zbv",     "zbv-greedy", "vhalf",       "vmin",       "1f1b-v", "dualpipe",

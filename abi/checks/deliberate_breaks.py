@@ -95,7 +95,7 @@ BREAKS = {
          "desc_.decide(user_, states_.data(), ranks_, known, &factor)")],
     "what a rank gives and takes swapped": [
         ("comm/transport/host/engine.cpp", "in(), gives.data(), out(), takes.data()", "in(), takes.data(), out(), gives.data()")],
-    # What only a host's function sees: its arguments.
+    # Arguments that only a function of the host sees.
     "another root for a host's broadcast": [
         (HOST, "table.broadcast(table.user, &about, root, out()", "table.broadcast(table.user, &about, root + 1, out()")],
     "a host's all_gather is given the bytes of all ranks": [

@@ -1,4 +1,5 @@
-// What ranks say to each other at a rendezvous (rendezvous.hpp): one struct for each word.
+// The messages of a rendezvous (rendezvous.hpp), one struct for each: a rank's greeting, rank 0's answer,
+// and the files that a rank lends. They are copied byte by byte between processes of one host.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +10,8 @@
 
 namespace velo::comm {
 
-// What a rank says of itself. Fields may be added at the end. Those up to the size keep their places, and
-// so do a welcome's up to what was got: any two releases can tell each other apart.
+// A rank's greeting. Fields may be added at the end. Those up to the size keep their places, and so do a
+// welcome's up to `got`: any two releases can tell each other apart.
 struct hello {
   char magic[8];
   char release[24];
@@ -26,7 +27,7 @@ enum : std::int32_t {
   is_receipt = 2   // the greeting was read; the terms follow
 };
 
-// What rank 0 answers.
+// Rank 0's answer.
 struct welcome {
   std::int32_t kind;
   std::int32_t rank;  // at fault
@@ -38,7 +39,7 @@ struct welcome {
 inline constexpr std::size_t least_welcome = offsetof(welcome, missing);
 static_assert(std::is_trivially_copyable_v<rank_set>);
 
-// Whose files come with it; -1: no more do.
+// A rank whose files come with this message; rank -1: no more files come.
 struct lender {
   std::int32_t rank, files;
 };

@@ -112,7 +112,7 @@ class run_memory {
   void make(buffer& which, std::int64_t bytes) {
     make(which, bytes, [] {});
   }
-  // Of the buffers that are recomputed.
+  // Counts of the buffers that are recomputed.
   velo_recompute_stats recomputed() const { return regions_.stats(); }
 
   // For the whole run, filled with zero.

@@ -148,7 +148,7 @@ outcome by_model(const trace& all) {
   return o;
 }
 
-// In the largest unit of which there is one.
+// A number of bytes in the largest unit of which there is at least one.
 std::string amount(json_int_t bytes) {
   char all[32];
   if (bytes < 1 << 10)

@@ -36,7 +36,7 @@ std::string lock_of(const std::string& name) {
   return velo::comm::rendezvous_folder() + "/" + name + ".lock";
 }
 
-// What rank 0 says where a call fails.
+// The failure of rank 0 where a call fails.
 velo::core::failure meet_without(call which, const std::string& name) {
   velo::core::failure said;
   failing = which;

@@ -15,6 +15,7 @@ extern const char* meddles_in;
 void meddle_in(const char* function);
 
 void register_kernel(world& w);  // "of_host", function "kernel"; it fails where y[0] < 0
+velo_status call_kernel(velo_stream on, float first);  // first: y[0]
 
 std::vector<inside_row> memory_inside_rows();
 std::vector<inside_row> comm_inside_rows();

@@ -32,13 +32,6 @@ velo_named_value named(const char* name, const velo_tensor& x) {
   return v;
 }
 
-velo_status call_kernel(velo_stream on, float first) {
-  numbers[0][0] = first;
-  const velo_tensor y = matrix(0);
-  const velo_named_value value = named("y", y);
-  return velo_op_call(on, "of_host", &value, 1);
-}
-
 velo_status load_asking(scene& s) {
   const char* path = VELO_TEST_PLUGINS "/plugin_asks.so";
   void* library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -190,6 +183,13 @@ velo_status call_closure(scene& s) {
 }
 
 }  // namespace
+
+velo_status call_kernel(velo_stream on, float first) {
+  numbers[0][0] = first;
+  const velo_tensor y = matrix(0);
+  const velo_named_value value = named("y", y);
+  return velo_op_call(on, "of_host", &value, 1);
+}
 
 std::vector<inside_row> memory_inside_rows() {
   return {

@@ -32,7 +32,7 @@ struct waiting {
     must(velo_swap_add(swap, memory, object_bytes, VELO_SWAP_WARM, &leaving));
   }
 
-  // From inside the function.
+  // Called inside the function of the host.
   void queue() {
     velo_stream_clear(s.queue);  // of the failure whose log line this is
     if (s.object != 0) must(velo_swap_wait(s.swap, s.object, s.queue));
@@ -40,7 +40,7 @@ struct waiting {
     must(velo_stream_wait(other, s.event));
     must(velo_swap_out(swap, leaving, other, nullptr));
     must(velo_group_barrier(other, alone));
-    call_kernel();
+    must(call_kernel(other, 1));
   }
 
   scene& s;
@@ -50,17 +50,6 @@ struct waiting {
   std::uint64_t out = 0, leaving = 0;  // objects
 
  private:
-  void call_kernel() const {
-    static float y[4] = {1};
-    static const std::int64_t four[] = {4};
-    const velo_tensor x = {y, {VELO_DEVICE_CPU, 0}, 1, {VELO_DTYPE_FLOAT, 32, 1}, four, nullptr, 0};
-    velo_named_value value{};
-    value.name = "y";
-    value.value.kind = VELO_VALUE_TENSOR;
-    value.value.as.tensor = &x;
-    must(velo_op_call(other, "of_host", &value, 1));
-  }
-
   char memory[object_bytes] = {};
 };
 

@@ -17,7 +17,7 @@ inline std::vector<std::string> on_hosts(const std::string& hosts) {
               "exec \"$0\" \"$@\""};
 }
 
-// In the child: the program becomes mpirun, which starts it, with the words `before` its own.
+// The calling process becomes mpirun, which starts the program; `before`: words in front of the program's.
 inline void become_mpirun(int ranks, std::vector<std::string> words,
                           const std::vector<std::string>& before = {}) {
   ::setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);

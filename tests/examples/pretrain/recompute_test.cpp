@@ -14,7 +14,7 @@ TEST_CASE("losses and weights have the same bits whatever is made again, and les
     double most;            // of what is kept without
     std::uint64_t regions;  // of a micro-batch
   };
-  // Of a layer 11 buffers, and in a group the outputs of all layers but the last.
+  // A layer has 11 regions, and a group adds the outputs of all its layers but the last.
   const row rows[] = {
       {"full", 0, 0.5, 55},       {"block", 0, 0.5, 55},      {"block", 2, 0.8, 22},
       {"uniform", 0, 0.5, 55},    {"uniform", 2, 0.7, 57},    {"uniform", 5, 1.01, 59},

@@ -17,7 +17,7 @@ struct trained {
   double reserved;            // most bytes from the system
   double stored = 0;          // bytes that went out to be swapped
   velo_plan_step last = {};   // of a memory plan, if there is one
-  // From the first step on.
+  // All steps together.
   velo_recompute_stats recomputed = VELO_RECOMPUTE_STATS_INIT;
 };
 
