@@ -13,7 +13,7 @@
 #include <limits>
 #include <new>
 
-#include "core/cpuid.hpp"
+#include "core/host/cpuid.hpp"
 
 namespace velo::core {
 namespace {

@@ -9,10 +9,10 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/failure.hpp"
-#include "core/json.hpp"
-#include "core/log.hpp"
-#include "core/utf8.hpp"
+#include "core/handle/failure.hpp"
+#include "core/text/json.hpp"
+#include "core/text/log.hpp"
+#include "core/text/utf8.hpp"
 
 namespace velo::core {
 namespace {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/cpu.hpp"
+#include "core/host/cpu.hpp"
 #include "velo/context.h"
 
 namespace velo::core {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "core/failure.hpp"
-#include "core/inside.hpp"
-#include "core/record.hpp"
-#include "core/stream.hpp"
+#include "core/handle/failure.hpp"
+#include "core/handle/inside.hpp"
+#include "core/handle/record.hpp"
+#include "core/stream/stream.hpp"
 
 namespace velo::core {
 namespace {

@@ -12,16 +12,16 @@
 #include <memory>
 #include <mutex>
 
-#include "core/arena.hpp"
 #include "core/attachments.hpp"
 #include "core/config.hpp"
-#include "core/execution.hpp"
-#include "core/float_mode.hpp"
-#include "core/handle_kinds.hpp"
-#include "core/log.hpp"
-#include "core/memory.hpp"
-#include "core/threads.hpp"
-#include "core/turn.hpp"
+#include "core/handle/handle_kinds.hpp"
+#include "core/host/arena.hpp"
+#include "core/host/float_mode.hpp"
+#include "core/host/memory.hpp"
+#include "core/stream/execution.hpp"
+#include "core/stream/threads.hpp"
+#include "core/stream/turn.hpp"
+#include "core/text/log.hpp"
 
 namespace velo::core {
 

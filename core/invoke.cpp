@@ -14,11 +14,11 @@
 #include <cstring>
 #include <memory>
 
-#include "core/failure.hpp"
-#include "core/host_call.hpp"
-#include "core/memory.hpp"
+#include "core/handle/failure.hpp"
+#include "core/handle/host_call.hpp"
+#include "core/host/memory.hpp"
+#include "core/host/process.hpp"
 #include "core/precompiled.hpp"
-#include "core/process.hpp"
 
 namespace velo::core {
 

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "core/invoke.hpp"
 
 namespace velo::core {

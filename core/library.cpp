@@ -9,8 +9,8 @@
 #include <cstring>
 #include <new>
 
-#include "core/failure.hpp"
-#include "core/memory.hpp"
+#include "core/handle/failure.hpp"
+#include "core/host/memory.hpp"
 
 namespace velo::core {
 

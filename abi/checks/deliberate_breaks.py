@@ -27,8 +27,8 @@ BREAKS = {
     "accuracy loosened in the spec": [("abi/spec/ops/norm.json", '"relative": 4.8e-07', '"relative": 4.8e-05')],
     "accuracy loosened in the library": [
         (NORM, "static_cast<float>(a.epsilon), bypass", "static_cast<float>(a.epsilon) + 1e-4f, bypass")],
-    "tensors aligned to 32": [("core/tensor.cpp", "+ 63) / 64 * 64", "+ 31) / 32 * 32")],
-    "memory aligned to 32": [("core/memory.cpp", "alignment = 64", "alignment = 32")],
+    "tensors aligned to 32": [("core/tensor/tensor.cpp", "+ 63) / 64 * 64", "+ 31) / 32 * 32")],
+    "memory aligned to 32": [("core/host/memory.cpp", "alignment = 64", "alignment = 32")],
     "another code for a tensor left out": [
         (CHECK, "fail(VELO_ERR_NULL, path_of(f.name), expected", "fail(VELO_ERR_ARGUMENT, path_of(f.name), expected")],
     "another code for a tensor without data": [
@@ -39,23 +39,23 @@ BREAKS = {
     "epsilon ignored": [(NORM, "static_cast<float>(a.epsilon), bypass", "1e-6f, bypass")],
     "an accumulation ignored": [(NORM, "a.accumulate != 0", "false")],
     "queued calls run before they return": [
-        ("core/lane.cpp", "    last_ = added;\n  }\n  arrived_.notify_one();\n",
+        ("core/stream/lane.cpp", "    last_ = added;\n  }\n  arrived_.notify_one();\n",
          "    last_ = added;\n  }\n  arrived_.notify_one();\n  synchronize();\n")],
     "results depend on the number of threads": [
         ("ops/optimizer/global_norm.cpp", "row_slices slices{p.count, slice_elements_of_a_sum}",
          "row_slices slices{p.count, 1000 * on.threads.threads()}")],
     "the kernel that every operator has renamed": [(ADD_KERNELS, '"reference"', '"plain"')],
     "the prefix of the environment": [("core/config.cpp", 'std::string name = "VELO_"', 'std::string name = "VL_"')],
-    "the log sink's parameters swapped": [("core/log.cpp", "sink_(user_, level, component, line)", "sink_(user_, level, line, component)")],
+    "the log sink's parameters swapped": [("core/text/log.cpp", "sink_(user_, level, component, line)", "sink_(user_, level, line, component)")],
     "the log sink's parameters swapped in header and spec": [
         ("capi/include/velo/context.h", "const char* component,\n                            const char* line",
          "const char* line,\n                            const char* component"),
         ("abi/spec/core.json", SINK, SWAPPED)],
     "the loop's user and the task's user swapped": [
-        ("core/threads.cpp", "run(host.callback.user, parts, &run_host_part, &region)",
+        ("core/stream/threads.cpp", "run(host.callback.user, parts, &run_host_part, &region)",
          "run(&region, parts, &run_host_part, host.callback.user)")],
     "the allocator's size and alignment swapped": [
-        ("core/memory.cpp", "from.allocate(from.user, bytes, alignment,", "from.allocate(from.user, alignment, bytes,")],
+        ("core/host/memory.cpp", "from.allocate(from.user, bytes, alignment,", "from.allocate(from.user, alignment, bytes,")],
     "an adapter function's parameters swapped": [
         ("capi/adapters/mindspore.cpp", "const char* op, const char* attributes_json,\n", "const char* attributes_json, const char* op,\n")],
     "the adapters' log swapped": [
@@ -76,13 +76,13 @@ BREAKS = {
     "typed operators run before their turn": [
         ("ops/call/call.cpp", "  if (stream.is_inline()) {\n    stream.run_inline([&](core::execution& on) {\n      if (problem.writes)",
          "  if (true) {\n    stream.run_inline([&](core::execution& on) {\n      if (problem.writes)")],
-    "results that must be the same are not compared": [("comm/group.cpp", "if (set_.verifies && ", "if (false && ")],
+    "results that must be the same are not compared": [("comm/group/group.cpp", "if (set_.verifies && ", "if (false && ")],
     "a flag of schedules reversed": [
         ("sched/pipeline/generate.cpp", "wanted.overlap = (desc.flags & VELO_SCHEDULE_OVERLAP) != 0", "wanted.overlap = (desc.flags & VELO_SCHEDULE_OVERLAP) == 0")],
     "flags of schedules exchanged": [
         ("sched/pipeline/generate.cpp", "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) == 0",
          "wanted.extra_warmup = (desc.flags & VELO_SCHEDULE_EXTRA_WARMUP) != 0;\n  wanted.detach = (desc.flags & VELO_SCHEDULE_NO_DW_DETACH) != 0")],
-    "the default order of a topology": [("comm/topology.cpp", '"tp-cp-ep-dp-pp"', '"cp-tp-ep-dp-pp"')],
+    "the default order of a topology": [("comm/topology/topology.cpp", '"tp-cp-ep-dp-pp"', '"cp-tp-ep-dp-pp"')],
     "no memory cannot be freed": [("capi/src/pool.cpp", "if (memory != nullptr) free_in(", "free_in(")],
     "a mailbox's timeout in microseconds": [
         ("capi/src/executor.cpp", "sched::mailbox>(nullptr, ranks, timeout_ns)", "sched::mailbox>(nullptr, ranks, timeout_ns * 1000)")],
@@ -91,7 +91,7 @@ BREAKS = {
     "an event's timeout in microseconds": [
         ("capi/src/event.cpp", "->wait(timeout_ns)", "->wait(timeout_ns * 1000)")],
     "what is known and how many ranks there are swapped": [
-        ("sched/step_validation.cpp", "desc_.decide(user_, states_.data(), known, ranks_, &factor)",
+        ("sched/executor/step_validation.cpp", "desc_.decide(user_, states_.data(), known, ranks_, &factor)",
          "desc_.decide(user_, states_.data(), ranks_, known, &factor)")],
     "what a rank gives and takes swapped": [
         ("comm/transport/host/engine.cpp", "in(), gives.data(), out(), takes.data()", "in(), takes.data(), out(), gives.data()")],
@@ -107,27 +107,27 @@ BREAKS = {
     "an allocation is a failed one to a callback": [
         (CALLBACK, "tell(VELO_MEMORY_ALLOCATED, memory", "tell(VELO_MEMORY_FAILED, memory")],
     "a callback is told no bytes": [(CALLBACK, "event, memory, what.bytes", "event, memory, 0")],
-    "a pressure function is told no bytes": [("memory/pool.cpp", "pressure_(pressure_user_, bytes)", "pressure_(pressure_user_, 0)")],
+    "a pressure function is told no bytes": [("memory/pool/pool.cpp", "pressure_(pressure_user_, bytes)", "pressure_(pressure_user_, 0)")],
     # Names in texts.
-    "a key of a group's description renamed": [("comm/group.cpp", ',\\"finished\\":', ',\\"done\\":')],
-    "a key of a fault renamed": [("comm/group.cpp", '{\\"what\\":', '{\\"why\\":')],
-    "a key of a history renamed": [("comm/history.cpp", ',\\"begun_ns\\":', ',\\"begun\\":')],
-    "a key of a planned collective renamed": [("comm/planned.cpp", ',\\"started\\":', ',\\"starts\\":')],
-    "a key of an explained collective renamed": [("comm/explain.cpp", ',\\"step_bytes\\":', ',\\"step_size\\":')],
+    "a key of a group's description renamed": [("comm/group/group.cpp", ',\\"finished\\":', ',\\"done\\":')],
+    "a key of a fault renamed": [("comm/group/group.cpp", '{\\"what\\":', '{\\"why\\":')],
+    "a key of a history renamed": [("comm/group/history.cpp", ',\\"begun_ns\\":', ',\\"begun\\":')],
+    "a key of a planned collective renamed": [("comm/group/planned.cpp", ',\\"started\\":', ',\\"starts\\":')],
+    "a key of an explained collective renamed": [("comm/group/explain.cpp", ',\\"step_bytes\\":', ',\\"step_size\\":')],
     "a late rank that the host names is not told": [
         ("comm/transport/host/engine.cpp", "if (peer != rank && late_[", "if (peer == rank && late_[")],
-    "a message to itself is lost": [("comm/own_messages.cpp", "if (one.borrows) continue;", "continue;")],
+    "a message to itself is lost": [("comm/group/own_messages.cpp", "if (one.borrows) continue;", "continue;")],
     "a key of a tuning renamed": [("sched/tune/write.cpp", '"step_seconds"', '"seconds"')],
     "a column of a tuning renamed": [("sched/tune/write.cpp", 'code,reason', 'reason,text')],
     "a launcher's variable renamed": [("comm/transport/launch.cpp", '"WORLD_SIZE"', '"WORLD"')],
-    "a family of a topology renamed": [("comm/topology_families.cpp", 'add("tp-dp-cp"', 'add("tp-cp-dp"')],
+    "a family of a topology renamed": [("comm/topology/families.cpp", 'add("tp-dp-cp"', 'add("tp-cp-dp"')],
     "a key of a tuning's job renamed": [("sched/tune/job.cpp", '"imbalance"', '"unbalance"')],
     "a key of a tuning's profile renamed": [("sched/tune/job.cpp", '"bucket_mib"', '"bucket_mb"')],
-    "a key of planned swaps renamed": [("memory/swap_plan.cpp", ',\\"bytes_peak\\":', ',\\"peak\\":')],
-    "a key of a schedule renamed": [("sched/json.cpp", '\\"placement\\": [', '\\"places\\": [')],
+    "a key of planned swaps renamed": [("memory/swap/plan/plan.cpp", ',\\"bytes_peak\\":', ',\\"peak\\":')],
+    "a key of a schedule renamed": [("sched/schedule/json.cpp", '\\"placement\\": [', '\\"places\\": [')],
     "a configuration key renamed": [("core/config.cpp", '{"closures",', '{"closure",')],
     "a configuration key takes other words": [("core/config.cpp", 'std::strcmp(value, "on") == 0', 'std::strcmp(value, "yes") == 0')],
-    "the queue holds one more than its key says": [("core/lane.cpp", "held < static_cast<std::uint64_t>(most)", "held <= static_cast<std::uint64_t>(most)")],
+    "the queue holds one more than its key says": [("core/stream/lane.cpp", "held < static_cast<std::uint64_t>(most)", "held <= static_cast<std::uint64_t>(most)")],
     "a trace's columns renamed": [("memory/adaptor/trace.cpp", "Thread,Time,Action,Pointer,Size,Stream", "Thread,Time,Action,Address,Bytes,Stream")],
     "a trace's columns swapped": [
         ("memory/adaptor/trace.cpp", "lines.add(r.bytes);\n      lines.add(',');\n      lines.add(address(r.stream));",
@@ -148,7 +148,7 @@ BREAKS = {
         ("capi/include/velo/context.h", "velo_config_set(velo_context context, const char* key, const char* value)",
          "velo_config_set(velo_context context, const char* value, const char* key)")],
     "a default changed": [("abi/spec/ops/norm.json", '"default": 1e-6', '"default": 1e-5')],
-    "a dead handle answered otherwise": [("core/handle.cpp", "if (!lives) fail(VELO_ERR_HANDLE", "if (!lives) fail(VELO_ERR_STATE")],
+    "a dead handle answered otherwise": [("core/handle/handle.cpp", "if (!lives) fail(VELO_ERR_HANDLE", "if (!lives) fail(VELO_ERR_STATE")],
     "a function no longer exported": [("abi/generated/velo.map", "    velo_event_query;\n", "")],
     "an adapter entry no longer exported": [("capi/adapters/generated/adapters.map", "    velo_xla_cast;\n", "")],
 }

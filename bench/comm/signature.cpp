@@ -3,7 +3,7 @@
 #include <chrono>
 
 #include "bench/comm/scenes.hpp"
-#include "comm/operation.hpp"
+#include "comm/group/operation.hpp"
 
 namespace velo::bench {
 

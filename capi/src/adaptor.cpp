@@ -5,7 +5,7 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "capi/src/pool_of.hpp"
-#include "core/guard.hpp"
+#include "core/handle/guard.hpp"
 #include "memory/adaptor/adaptor.hpp"
 
 using namespace velo;

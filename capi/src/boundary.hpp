@@ -10,7 +10,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::capi {
 

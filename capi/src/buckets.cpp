@@ -6,7 +6,7 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "capi/src/group_of.hpp"
-#include "core/guard.hpp"
+#include "core/handle/guard.hpp"
 #include "sched/parallel/buckets.hpp"
 
 using namespace velo;

@@ -6,8 +6,8 @@
 #include "capi/src/group_of.hpp"
 #include "capi/src/reduction.hpp"
 #include "comm/collective/calls.hpp"
-#include "comm/planned.hpp"
-#include "core/guard.hpp"
+#include "comm/group/planned.hpp"
+#include "core/handle/guard.hpp"
 
 using namespace velo;
 using core::fail;

@@ -5,8 +5,8 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/context.hpp"
-#include "core/guard.hpp"
-#include "core/stream.hpp"
+#include "core/handle/guard.hpp"
+#include "core/stream/stream.hpp"
 #include "ops/operator/registry.hpp"
 
 using namespace velo;

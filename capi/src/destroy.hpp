@@ -1,10 +1,10 @@
 // What every destroy call does: NULL is ignored; what cannot be destroyed is refused, recorded and
-// logged, never returned. What an unfinished call of the thread uses cannot (core/inside.hpp).
+// logged, never returned. What an unfinished call of the thread uses cannot (core/handle/inside.hpp).
 #pragma once
 
 #include "core/context.hpp"
-#include "core/guard.hpp"
-#include "core/inside.hpp"
+#include "core/handle/guard.hpp"
+#include "core/handle/inside.hpp"
 
 namespace velo::capi {
 

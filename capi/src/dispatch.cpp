@@ -2,9 +2,9 @@
 #include "velo/dispatch.h"
 
 #include "capi/src/group_of.hpp"
-#include "comm/combine.hpp"
-#include "comm/dispatch.hpp"
-#include "core/guard.hpp"
+#include "comm/experts/combine.hpp"
+#include "comm/experts/dispatch.hpp"
+#include "core/handle/guard.hpp"
 
 using namespace velo;
 

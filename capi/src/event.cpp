@@ -1,8 +1,8 @@
 // Entries of velo/stream.h that belong to events.
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
-#include "core/guard.hpp"
-#include "core/stream.hpp"
+#include "core/handle/guard.hpp"
+#include "core/stream/stream.hpp"
 #include "velo/stream.h"
 
 using namespace velo;

@@ -5,11 +5,11 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
-#include "core/guard.hpp"
-#include "sched/executor.hpp"
-#include "sched/group_link.hpp"
-#include "sched/mailbox.hpp"
-#include "sched/schedule_object.hpp"
+#include "core/handle/guard.hpp"
+#include "sched/executor/executor.hpp"
+#include "sched/executor/group_link.hpp"
+#include "sched/executor/mailbox.hpp"
+#include "sched/schedule/schedule_object.hpp"
 
 using namespace velo;
 using core::fail;

@@ -11,11 +11,11 @@
 #include "capi/src/group_of.hpp"
 #include "capi/src/reduction.hpp"
 #include "comm/collective/calls.hpp"
-#include "comm/transport/local.hpp"
+#include "comm/transport/local/local.hpp"
 #include "comm/transport/mpi/load.hpp"
-#include "comm/transport/self.hpp"
-#include "comm/transport/shm.hpp"
-#include "core/guard.hpp"
+#include "comm/transport/self/self.hpp"
+#include "comm/transport/shm/shm.hpp"
+#include "core/handle/guard.hpp"
 #include "velo/host.h"  // for who reads in the debug information what velo_group_create takes
 
 using namespace velo;

@@ -12,11 +12,11 @@
 #include "comm/transport/launch.hpp"
 #include "comm/transport/mpi/load.hpp"
 #include "comm/transport/mpi/mpi.hpp"
-#include "comm/transport/self.hpp"
-#include "comm/transport/shared_area.hpp"
-#include "comm/transport/shm.hpp"
-#include "core/utf8.hpp"
-#include "memory/pool.hpp"
+#include "comm/transport/self/self.hpp"
+#include "comm/transport/shared/shared_area.hpp"
+#include "comm/transport/shm/shm.hpp"
+#include "core/text/utf8.hpp"
+#include "memory/pool/pool.hpp"
 #include "velo/host.h"
 
 namespace velo::capi {

@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "comm/group.hpp"
+#include "comm/group/group.hpp"
 #include "core/context.hpp"
 #include "velo/group.h"
 

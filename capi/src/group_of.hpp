@@ -1,9 +1,9 @@
 // A group and a stream of its context, for the entries of group.h and buckets.h.
 #pragma once
 
-#include "comm/group.hpp"
-#include "core/failure.hpp"
-#include "core/stream.hpp"
+#include "comm/group/group.hpp"
+#include "core/handle/failure.hpp"
+#include "core/stream/stream.hpp"
 
 namespace velo::capi {
 

@@ -3,9 +3,9 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/pool_of.hpp"
-#include "core/guard.hpp"
-#include "core/utf8.hpp"
-#include "memory/sink.hpp"
+#include "core/handle/guard.hpp"
+#include "core/text/sink.hpp"
+#include "core/text/utf8.hpp"
 
 using namespace velo;
 using capi::pool_of;

@@ -5,9 +5,9 @@
 
 #include "capi/src/api_table.hpp"
 #include "capi/src/boundary.hpp"
-#include "core/guard.hpp"
+#include "core/handle/guard.hpp"
 #include "core/invoke.hpp"
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "ops/call/by_name.hpp"
 #include "ops/call/callee.hpp"
 

@@ -5,7 +5,7 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
-#include "core/guard.hpp"
+#include "core/handle/guard.hpp"
 #include "ops/matmul/pack.hpp"
 
 using namespace velo;

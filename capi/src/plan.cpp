@@ -7,8 +7,8 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "capi/src/pool_request.hpp"
-#include "core/guard.hpp"
-#include "memory/plan_object.hpp"
+#include "core/handle/guard.hpp"
+#include "memory/plan/plan.hpp"
 
 using namespace velo;
 using core::fail;

@@ -6,11 +6,11 @@
 #include "capi/src/api_table.hpp"
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
-#include "core/guard.hpp"
-#include "core/handle.hpp"
+#include "core/handle/guard.hpp"
+#include "core/handle/handle.hpp"
 #include "core/invoke.hpp"
 #include "core/library.hpp"
-#include "core/utf8.hpp"
+#include "core/text/utf8.hpp"
 #include "ops/foreign/foreign.hpp"
 
 using namespace velo;

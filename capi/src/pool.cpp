@@ -8,7 +8,7 @@
 #include "capi/src/destroy.hpp"
 #include "capi/src/pool_of.hpp"
 #include "capi/src/pool_request.hpp"
-#include "core/guard.hpp"
+#include "core/handle/guard.hpp"
 
 using namespace velo;
 using capi::pool_of;

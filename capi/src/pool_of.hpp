@@ -1,8 +1,8 @@
 // The pool behind a handle, for the entries of pool.h and history.h.
 #pragma once
 
-#include "core/failure.hpp"
-#include "memory/pool.hpp"
+#include "core/handle/failure.hpp"
+#include "memory/pool/pool.hpp"
 #include "velo/context.h"
 
 namespace velo::capi {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "capi/src/boundary.hpp"
-#include "memory/pool.hpp"
+#include "memory/pool/pool.hpp"
 
 namespace velo::capi {
 

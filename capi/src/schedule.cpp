@@ -5,15 +5,15 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
-#include "core/guard.hpp"
-#include "sched/critical_path.hpp"
-#include "sched/csv.hpp"
-#include "sched/json.hpp"
-#include "sched/kinds.hpp"
-#include "sched/lower.hpp"
-#include "sched/memory_use.hpp"
+#include "core/handle/guard.hpp"
 #include "sched/pipeline/generate.hpp"
-#include "sched/schedule_object.hpp"
+#include "sched/schedule/csv.hpp"
+#include "sched/schedule/json.hpp"
+#include "sched/schedule/kinds.hpp"
+#include "sched/schedule/lower.hpp"
+#include "sched/schedule/schedule_object.hpp"
+#include "sched/simulate/critical_path.hpp"
+#include "sched/simulate/memory_use.hpp"
 
 using namespace velo;
 using core::fail;

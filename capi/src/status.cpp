@@ -4,8 +4,8 @@
 #include <cstddef>
 
 #include "capi/src/boundary.hpp"
-#include "core/guard.hpp"
-#include "core/status.hpp"
+#include "core/handle/guard.hpp"
+#include "core/handle/status.hpp"
 
 using namespace velo;
 

@@ -3,8 +3,8 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
-#include "core/guard.hpp"
-#include "core/stream.hpp"
+#include "core/handle/guard.hpp"
+#include "core/stream/stream.hpp"
 
 using namespace velo;
 

@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "capi/src/boundary.hpp"
-#include "core/guard.hpp"
-#include "sched/sublayers.hpp"
+#include "core/handle/guard.hpp"
+#include "sched/schedule/sublayers.hpp"
 
 using namespace velo;
 using core::fail;

@@ -3,9 +3,9 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
-#include "core/guard.hpp"
-#include "memory/plan_object.hpp"
-#include "memory/pool.hpp"
+#include "core/handle/guard.hpp"
+#include "memory/plan/plan.hpp"
+#include "memory/pool/pool.hpp"
 #include "memory/swap/swap.hpp"
 
 using namespace velo;

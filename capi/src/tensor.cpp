@@ -3,8 +3,8 @@
 
 #include "capi/src/boundary.hpp"
 #include "core/context.hpp"
-#include "core/guard.hpp"
-#include "core/tensor.hpp"
+#include "core/handle/guard.hpp"
+#include "core/tensor/tensor.hpp"
 
 using namespace velo;
 using core::fail;

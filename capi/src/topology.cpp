@@ -3,8 +3,8 @@
 
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
-#include "comm/topology.hpp"
-#include "core/guard.hpp"
+#include "comm/topology/topology.hpp"
+#include "core/handle/guard.hpp"
 
 using namespace velo;
 using core::fail;

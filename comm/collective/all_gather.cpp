@@ -6,7 +6,7 @@
 
 #include "comm/collective/calls.hpp"
 #include "comm/collective/slices.hpp"
-#include "comm/short_copy.hpp"
+#include "comm/group/short_copy.hpp"
 
 namespace velo::comm {
 

@@ -1,6 +1,6 @@
 // barrier: no rank goes on before all have come.
 #include "comm/collective/calls.hpp"
-#include "comm/transport/meeting.hpp"
+#include "comm/transport/shared/meeting.hpp"
 
 namespace velo::comm {
 

@@ -7,8 +7,8 @@
 #include <algorithm>
 
 #include "comm/collective/calls.hpp"
-#include "comm/short_copy.hpp"
-#include "comm/transport/meeting.hpp"
+#include "comm/group/short_copy.hpp"
+#include "comm/transport/shared/meeting.hpp"
 
 namespace velo::comm {
 

@@ -4,8 +4,8 @@
 // been told to other ranks by then.
 #pragma once
 
-#include "comm/buffer.hpp"
-#include "comm/operation.hpp"
+#include "comm/group/buffer.hpp"
+#include "comm/group/operation.hpp"
 
 namespace velo::comm {
 

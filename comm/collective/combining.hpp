@@ -1,7 +1,7 @@
 // all_reduce and reduce: the same elements of all ranks combined, for all ranks or for one.
 #pragma once
 
-#include "comm/transport/meeting.hpp"
+#include "comm/transport/shared/meeting.hpp"
 
 namespace velo::comm {
 

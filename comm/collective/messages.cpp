@@ -13,8 +13,8 @@
 #include <cstring>
 
 #include "comm/collective/calls.hpp"
-#include "comm/transport/wait_notes.hpp"
-#include "comm/transport/waiting.hpp"
+#include "comm/transport/shared/wait_notes.hpp"
+#include "comm/transport/shared/waiting.hpp"
 #include "core/context.hpp"
 
 namespace velo::comm {

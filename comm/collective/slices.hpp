@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "comm/transport/meeting.hpp"
+#include "comm/transport/shared/meeting.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {

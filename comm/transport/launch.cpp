@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::comm {
 namespace {

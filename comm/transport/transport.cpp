@@ -1,7 +1,7 @@
 // What transports do that know no better.
 #include "comm/transport/transport.hpp"
 
-#include "comm/group.hpp"
+#include "comm/group/group.hpp"
 
 namespace velo::comm {
 

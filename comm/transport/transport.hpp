@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "comm/explanation.hpp"
-#include "comm/fault.hpp"
-#include "comm/operation.hpp"
-#include "comm/transport/relay.hpp"
-#include "core/execution.hpp"
+#include "comm/group/explanation.hpp"
+#include "comm/group/fault.hpp"
+#include "comm/group/operation.hpp"
+#include "comm/transport/shared/relay.hpp"
+#include "core/stream/execution.hpp"
 #include "velo/group.h"
 
 namespace velo::comm {

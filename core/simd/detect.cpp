@@ -7,7 +7,7 @@
 
 #include <atomic>
 
-#include "core/cpuid.hpp"
+#include "core/host/cpuid.hpp"
 
 namespace velo::core {
 machine this_machine() {

@@ -2,7 +2,7 @@
 // and the permission that an ISA needs of Linux beside that.
 #pragma once
 
-#include "core/cpu.hpp"
+#include "core/host/cpu.hpp"
 
 namespace velo::core {
 

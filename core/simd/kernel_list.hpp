@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-#include "core/cpu.hpp"
+#include "core/host/cpu.hpp"
 #include "velo/types.h"
 
 namespace velo::simd {

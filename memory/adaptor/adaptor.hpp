@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <memory>
 
-#include "core/failure.hpp"
-#include "core/guard.hpp"
-#include "core/handle_kinds.hpp"
+#include "core/handle/failure.hpp"
+#include "core/handle/guard.hpp"
+#include "core/handle/handle_kinds.hpp"
 #include "velo/adaptor.h"
 
 namespace velo::memory {

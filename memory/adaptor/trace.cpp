@@ -8,11 +8,11 @@
 #include <cstring>
 #include <mutex>
 
-#include "core/host_call.hpp"
-#include "core/new_file.hpp"
-#include "core/process.hpp"
+#include "core/handle/host_call.hpp"
+#include "core/host/new_file.hpp"
+#include "core/host/process.hpp"
 #include "memory/adaptor/adaptor.hpp"
-#include "memory/brief_lock.hpp"
+#include "memory/pool/brief_lock.hpp"
 
 namespace velo::memory {
 namespace {

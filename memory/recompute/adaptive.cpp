@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "memory/recompute/graph.hpp"
 #include "memory/recompute/knapsack.hpp"
 #include "memory/recompute/layers.hpp"

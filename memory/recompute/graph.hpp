@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "memory/plan_problem.hpp"
+#include "memory/plan/problem.hpp"
 
 namespace velo::memory {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::memory {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "memory/recompute/exact.hpp"
 
 namespace velo::memory {

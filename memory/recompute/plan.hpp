@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "core/handle_kinds.hpp"
+#include "core/handle/handle_kinds.hpp"
 #include "memory/recompute/solve.hpp"
 #include "velo/recompute_plan.h"
 

@@ -5,10 +5,10 @@
 #include <new>
 #include <set>
 
-#include "core/failure.hpp"
-#include "core/host_call.hpp"
-#include "core/record.hpp"
-#include "core/status.hpp"
+#include "core/handle/failure.hpp"
+#include "core/handle/host_call.hpp"
+#include "core/handle/record.hpp"
+#include "core/handle/status.hpp"
 
 namespace velo::memory {
 namespace {

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "core/handle.hpp"
-#include "core/handle_kinds.hpp"
+#include "core/handle/handle.hpp"
+#include "core/handle/handle_kinds.hpp"
 #include "velo/recompute.h"
 
 namespace velo::memory {

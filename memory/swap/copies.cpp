@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "core/context.hpp"
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "memory/swap/swap.hpp"
 
 namespace velo::memory {

@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/failure.hpp"
-#include "core/memory.hpp"
+#include "core/handle/failure.hpp"
+#include "core/host/memory.hpp"
 #include "memory/swap/disk_engine.hpp"
 #include "memory/swap/tier.hpp"
 

@@ -13,7 +13,7 @@
 #include <cstring>
 #include <utility>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::memory {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/checksum.hpp"
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::memory {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/memory.hpp"
+#include "core/host/memory.hpp"
 #include "memory/swap/disk_channel.hpp"
 #include "memory/swap/disk_file.hpp"
 #include "memory/swap/tier.hpp"

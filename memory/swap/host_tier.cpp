@@ -3,7 +3,7 @@
 
 #include <cstring>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::memory {
 namespace {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <memory>
 
-#include "memory/pool.hpp"
+#include "memory/pool/pool.hpp"
 #include "memory/swap/tier.hpp"
 
 namespace velo::memory {

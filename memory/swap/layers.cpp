@@ -5,7 +5,7 @@
 // when the bucket is next looked at. Cost: the copies of its objects.
 #include <algorithm>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "memory/swap/swap.hpp"
 
 namespace velo::memory {

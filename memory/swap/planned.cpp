@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "core/context.hpp"
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "memory/swap/host_tier.hpp"
 #include "memory/swap/swap.hpp"
 

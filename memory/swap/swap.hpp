@@ -24,10 +24,10 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/handle_kinds.hpp"
-#include "core/stream.hpp"
+#include "core/handle/handle_kinds.hpp"
+#include "core/stream/stream.hpp"
+#include "memory/swap/plan/plan.hpp"
 #include "memory/swap/tier.hpp"
-#include "memory/swap_plan.hpp"
 #include "velo/swap.h"
 
 namespace velo::memory {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <vector>
 
-#include "core/threads.hpp"
+#include "core/stream/threads.hpp"
 #include "memory/swap/disk_engine.hpp"
 
 namespace velo::memory {

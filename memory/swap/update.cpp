@@ -10,8 +10,8 @@
 #include <utility>
 
 #include "core/context.hpp"
-#include "core/failure.hpp"
-#include "core/host_call.hpp"
+#include "core/handle/failure.hpp"
+#include "core/handle/host_call.hpp"
 #include "core/round_up.hpp"
 #include "memory/swap/swap.hpp"
 

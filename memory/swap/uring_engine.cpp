@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "core/memory.hpp"
+#include "core/host/memory.hpp"
 #include "memory/swap/disk_engine.hpp"
 
 namespace velo::memory {

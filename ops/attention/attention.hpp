@@ -17,8 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "core/cpu.hpp"
-#include "core/parallel.hpp"
+#include "core/host/cpu.hpp"
+#include "core/stream/parallel.hpp"
 #include "ops/gemm/element_type.hpp"
 
 namespace velo::ops {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::ops {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstring>
 
-#include "core/guard.hpp"
-#include "core/handle.hpp"
+#include "core/handle/guard.hpp"
+#include "core/handle/handle.hpp"
 #include "ops/call/queued_call.hpp"
 
 namespace velo::ops {

@@ -1,7 +1,7 @@
 // Lookup by name: velo's operators first, so that no foreign kernel can take their place.
 #include "ops/call/callee.hpp"
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::ops {
 

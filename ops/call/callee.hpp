@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "ops/call/inspect.hpp"
 #include "ops/foreign/foreign.hpp"
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "core/handle_kinds.hpp"
+#include "core/handle/handle_kinds.hpp"
 #include "ops/call/call.hpp"
 
 namespace velo::ops {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/failure.hpp"
-#include "core/guard.hpp"
+#include "core/handle/failure.hpp"
+#include "core/handle/guard.hpp"
 #include "ops/call/by_name.hpp"
 
 namespace velo::ops {

@@ -1,7 +1,7 @@
 // The generated JSON with what only the running library knows added to it: the kernels.
 #include "ops/call/inspect.hpp"
 
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 
 namespace velo::ops {
 namespace {

@@ -5,7 +5,7 @@
 // hundred bytes.
 #pragma once
 
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "ops/call/call.hpp"
 
 namespace velo::ops {

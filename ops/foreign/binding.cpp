@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::ops {
 

@@ -3,11 +3,11 @@
 
 #include <cstring>
 
-#include "core/failure.hpp"
-#include "core/json.hpp"
-#include "core/record.hpp"
-#include "core/status.hpp"
-#include "core/stream.hpp"
+#include "core/handle/failure.hpp"
+#include "core/handle/record.hpp"
+#include "core/handle/status.hpp"
+#include "core/stream/stream.hpp"
+#include "core/text/json.hpp"
 #include "ops/operator/registry.hpp"
 
 namespace velo::ops {

@@ -14,7 +14,7 @@
 
 #include "core/context.hpp"
 #include "core/library.hpp"
-#include "core/work.hpp"
+#include "core/stream/work.hpp"
 #include "ops/foreign/binding.hpp"
 #include "velo/plugin.h"
 

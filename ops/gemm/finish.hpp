@@ -1,7 +1,7 @@
 // The last step of a product: from sums to the result, with the bias and what is there already
 // added, rounded once. Here is where it lands and in what type; finish.inl does it. Products of
 // other ranks can be added on the way: to the rounded one, in the order of the ranks, as reductions
-// do it (comm/reduction.hpp), while it is in registers, and the sum be written twice. Invariant: nothing
+// do it (comm/reduction/reduction.hpp), while it is in registers, and the sum be written twice. Invariant: nothing
 // beyond rows and columns is read or written. Cost: a conversion and a store a vector, and a load for
 // each other rank.
 #pragma once

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "core/inside.hpp"
+#include "core/handle/inside.hpp"
 #include "core/simd/scalar.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/gemm/gemm_plan.hpp"

@@ -3,8 +3,8 @@
 
 #include <memory>
 
-#include "core/inside.hpp"
-#include "core/tensor.hpp"
+#include "core/handle/inside.hpp"
+#include "core/tensor/tensor.hpp"
 #include "ops/operator/output_shapes.hpp"
 
 namespace velo::ops {

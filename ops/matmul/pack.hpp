@@ -6,8 +6,8 @@
 #pragma once
 
 #include "core/context.hpp"
-#include "core/handle_kinds.hpp"
-#include "core/stream.hpp"
+#include "core/handle/handle_kinds.hpp"
+#include "core/stream/stream.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "velo/pack.h"
 

@@ -13,7 +13,7 @@
 #include <new>
 #include <type_traits>
 
-#include "core/execution.hpp"
+#include "core/stream/execution.hpp"
 #include "ops/operator/kernels.hpp"
 #include "ops/operator/output_shapes.hpp"
 #include "ops/operator/tensor.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/handle_kinds.hpp"
+#include "core/handle/handle_kinds.hpp"
 #include "velo/velo.h"
 
 namespace velo::ops {

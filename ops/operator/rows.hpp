@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/execution.hpp"
+#include "core/stream/execution.hpp"
 
 namespace velo::ops {
 

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "core/handle.hpp"
+#include "core/handle/handle.hpp"
 #include "velo/types.h"
 
 namespace velo::ops {

@@ -7,7 +7,7 @@
 
 #include <cstdint>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "ops/operator/spec.hpp"
 #include "velo/types.h"
 

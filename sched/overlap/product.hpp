@@ -6,8 +6,8 @@
 // takes the turn of the context for as long as that lasts, and waits for peers without it.
 #pragma once
 
-#include "comm/group.hpp"
-#include "core/execution.hpp"
+#include "comm/group/group.hpp"
+#include "core/stream/execution.hpp"
 #include "ops/gemm/gemm.hpp"
 #include "ops/operator/definition.hpp"
 

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "core/context.hpp"
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::sched {

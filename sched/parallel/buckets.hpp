@@ -21,10 +21,10 @@
 #include <vector>
 
 #include "comm/collective/calls.hpp"
-#include "comm/group.hpp"
-#include "core/event.hpp"
-#include "core/handle_kinds.hpp"
-#include "core/stream.hpp"
+#include "comm/group/group.hpp"
+#include "core/handle/handle_kinds.hpp"
+#include "core/stream/event.hpp"
+#include "core/stream/stream.hpp"
 #include "velo/buckets.h"
 
 namespace velo::sched {

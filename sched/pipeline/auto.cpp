@@ -13,7 +13,7 @@
 
 #include "sched/pipeline/generate.hpp"
 #include "sched/pipeline/list_order.hpp"
-#include "sched/simulate.hpp"
+#include "sched/simulate/simulate.hpp"
 
 namespace velo::sched {
 namespace {

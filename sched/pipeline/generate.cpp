@@ -6,7 +6,7 @@
 #include <iterator>
 #include <utility>
 
-#include "sched/simulate.hpp"
+#include "sched/simulate/simulate.hpp"
 
 namespace velo::sched {
 namespace {

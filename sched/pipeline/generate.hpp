@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/failure.hpp"
-#include "sched/ticks.hpp"
+#include "core/handle/failure.hpp"
+#include "sched/schedule/ticks.hpp"
 
 namespace velo::sched {
 

@@ -7,7 +7,7 @@
 //
 // With a forward more ahead, a forward and the backward behind it are of different micro-batches, and
 // wait for each other nowhere: `overlap` makes one FB of both, so that what one of them sends to its
-// experts hides behind the other's arithmetic (sched/sublayers.hpp).
+// experts hides behind the other's arithmetic (sched/schedule/sublayers.hpp).
 #include "sched/pipeline/interleaved.hpp"
 
 #include <algorithm>

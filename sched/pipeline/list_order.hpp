@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "sched/ticks.hpp"
+#include "sched/schedule/ticks.hpp"
 
 namespace velo::sched {
 

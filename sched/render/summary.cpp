@@ -1,7 +1,7 @@
 // Numbers of a timeline, as few digits as say them exactly.
-#include "sched/critical_path.hpp"
-#include "sched/memory_use.hpp"
 #include "sched/render/text.hpp"
+#include "sched/simulate/critical_path.hpp"
+#include "sched/simulate/memory_use.hpp"
 
 namespace velo::sched {
 namespace {

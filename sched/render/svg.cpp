@@ -15,11 +15,11 @@
 #include <cstring>
 #include <vector>
 
-#include "core/failure.hpp"
-#include "memory/svg.hpp"
-#include "sched/critical_path.hpp"
-#include "sched/memory_use.hpp"
+#include "core/handle/failure.hpp"
+#include "core/text/svg.hpp"
 #include "sched/render/text.hpp"
+#include "sched/simulate/critical_path.hpp"
+#include "sched/simulate/memory_use.hpp"
 
 namespace velo::sched {
 

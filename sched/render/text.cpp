@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cmath>
 
-#include "core/failure.hpp"
-#include "core/print.hpp"
-#include "sched/kinds.hpp"
+#include "core/handle/failure.hpp"
+#include "core/text/print.hpp"
+#include "sched/schedule/kinds.hpp"
 
 namespace velo::sched {
 namespace {

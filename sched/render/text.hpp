@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "sched/timeline.hpp"
+#include "sched/simulate/timeline.hpp"
 #include "velo/timeline.h"
 
 namespace velo::sched {

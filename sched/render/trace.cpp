@@ -5,9 +5,9 @@
 //
 // Times are microseconds: of simulated timelines, the unit of the costs is taken for one.
 
-#include "sched/critical_path.hpp"
-#include "sched/memory_use.hpp"
 #include "sched/render/text.hpp"
+#include "sched/simulate/critical_path.hpp"
+#include "sched/simulate/memory_use.hpp"
 
 namespace velo::sched {
 namespace {

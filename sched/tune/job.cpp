@@ -10,10 +10,10 @@
 #include <optional>
 #include <string_view>
 
-#include "core/failure.hpp"
-#include "core/json.hpp"
-#include "sched/kinds.hpp"
+#include "core/handle/failure.hpp"
+#include "core/text/json.hpp"
 #include "sched/render/text.hpp"
+#include "sched/schedule/kinds.hpp"
 
 namespace velo::sched::tune {
 namespace {

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "sched/ticks.hpp"
+#include "sched/schedule/ticks.hpp"
 #include "velo/tune.h"
 
 namespace velo::sched::tune {

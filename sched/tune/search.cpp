@@ -4,9 +4,9 @@
 #include <limits>
 #include <queue>
 
-#include "core/failure.hpp"
-#include "sched/kinds.hpp"
-#include "sched/simulate.hpp"
+#include "core/handle/failure.hpp"
+#include "sched/schedule/kinds.hpp"
+#include "sched/simulate/simulate.hpp"
 #include "sched/tune/demands.hpp"
 
 namespace velo::sched::tune {

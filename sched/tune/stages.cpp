@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "sched/schedule.hpp"
+#include "sched/schedule/schedule.hpp"
 
 namespace velo::sched::tune {
 namespace {

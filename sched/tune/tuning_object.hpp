@@ -1,7 +1,7 @@
 // What is behind velo_tuning: the result of a search, which never changes.
 #pragma once
 
-#include "core/handle_kinds.hpp"
+#include "core/handle/handle_kinds.hpp"
 #include "sched/tune/tune.hpp"
 
 template <>

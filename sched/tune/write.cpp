@@ -4,10 +4,10 @@
 #include <charconv>
 #include <map>
 
-#include "core/failure.hpp"
-#include "core/json.hpp"
-#include "sched/kinds.hpp"
+#include "core/handle/failure.hpp"
+#include "core/text/json.hpp"
 #include "sched/render/text.hpp"
+#include "sched/schedule/kinds.hpp"
 #include "sched/tune/stages.hpp"
 
 namespace velo::sched::tune {

@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "core/utf8.hpp"
+#include "core/text/utf8.hpp"
 #include "tests/abi/sweep_world.hpp"
 #include "velo/velo.h"
 

@@ -6,7 +6,7 @@
 #include <stdexcept>
 
 #include "capi/fixture.hpp"
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 using namespace fixture;
 using velo::core::parse_signature;

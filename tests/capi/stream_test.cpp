@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "tests/capi/live.hpp"
 #include "velo/ops_elementwise.h"
 

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/json.hpp"
-#include "core/utf8.hpp"
+#include "core/text/json.hpp"
+#include "core/text/utf8.hpp"
 #include "tests/capi/live.hpp"
 #include "velo/velo.h"
 

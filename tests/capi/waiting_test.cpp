@@ -10,7 +10,7 @@
 #include <future>
 #include <thread>
 
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "tests/capi/fixture.hpp"
 #include "tests/capi/live.hpp"
 

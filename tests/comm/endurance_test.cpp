@@ -9,7 +9,7 @@
 #include <random>
 
 #include "comm/processes.hpp"
-#include "comm/transport/rendezvous_folder.hpp"
+#include "comm/transport/shm/rendezvous_folder.hpp"
 
 using namespace velo::test;
 

@@ -1,14 +1,14 @@
 // What ends a group: late, absent and disagreeing ranks, aborts, failed streams; each said to every
 // rank, with those at fault, in time.
-#include "comm/group.hpp"
+#include "comm/group/group.hpp"
 #include "comm/json.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
-#include "comm/transport/local.hpp"
-#include "comm/transport/shared_area.hpp"
-#include "comm/transport/shm.hpp"
+#include "comm/transport/local/local.hpp"
+#include "comm/transport/shared/shared_area.hpp"
+#include "comm/transport/shm/shm.hpp"
 #include "core/context.hpp"
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 
 using namespace velo;
 using namespace velo::test;

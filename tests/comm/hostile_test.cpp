@@ -16,8 +16,8 @@
 #include "comm/board.hpp"
 #include "comm/every_call.hpp"
 #include "comm/processes.hpp"
-#include "comm/transport/rendezvous_folder.hpp"
-#include "comm/transport/shared_area.hpp"
+#include "comm/transport/shared/shared_area.hpp"
+#include "comm/transport/shm/rendezvous_folder.hpp"
 
 using namespace velo::test;
 namespace comm = velo::comm;

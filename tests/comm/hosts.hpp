@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "comm/group.hpp"
+#include "comm/group/group.hpp"
 #include "comm/ranks.hpp"
-#include "comm/transport/local.hpp"
-#include "comm/transport/shared_area.hpp"
+#include "comm/transport/local/local.hpp"
+#include "comm/transport/shared/shared_area.hpp"
 #include "core/context.hpp"
 
 namespace velo::test {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/transport/launch.hpp"
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 using namespace velo;
 

@@ -1,5 +1,5 @@
 // Blocks that a rank lends: where they lie, and that they come back in any order.
-#include "comm/transport/lending.hpp"
+#include "comm/transport/shared/lending.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -14,11 +14,11 @@
 #include <cerrno>
 #include <string>
 
-#include "comm/transport/open_place.hpp"
-#include "comm/transport/rendezvous.hpp"
-#include "comm/transport/rendezvous_folder.hpp"
-#include "comm/transport/shared_area.hpp"
-#include "core/failure.hpp"
+#include "comm/transport/shared/shared_area.hpp"
+#include "comm/transport/shm/open_place.hpp"
+#include "comm/transport/shm/rendezvous.hpp"
+#include "comm/transport/shm/rendezvous_folder.hpp"
+#include "core/handle/failure.hpp"
 
 namespace {
 

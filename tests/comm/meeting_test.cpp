@@ -1,12 +1,12 @@
 // Meetings by themselves: steps that stand still, and the words of a set of ranks.
-#include "comm/transport/meeting.hpp"
+#include "comm/transport/shared/meeting.hpp"
 
 #include <sys/mman.h>
 
 #include "comm/ranks.hpp"
-#include "comm/transport/shared_relay.hpp"
+#include "comm/transport/shared/shared_relay.hpp"
 #include "core/fails.hpp"
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 
 using namespace velo::test;
 namespace comm = velo::comm;

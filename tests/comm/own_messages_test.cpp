@@ -1,7 +1,7 @@
 // Messages of a rank to itself, over every transport: alone, in order, beside those of others, and what
 // ends the group.
 #include "comm/transports.hpp"
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 
 using namespace velo;
 using namespace velo::test;

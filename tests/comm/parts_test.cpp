@@ -2,7 +2,7 @@
 #include "comm/json.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
-#include "core/clock.hpp"
+#include "core/host/clock.hpp"
 
 using namespace velo::test;
 

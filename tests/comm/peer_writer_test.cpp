@@ -1,11 +1,11 @@
 // How what peers read is written: when a rank goes through the cache, and that every byte arrives.
-#include "comm/transport/peer_writer.hpp"
+#include "comm/transport/shared/peer_writer.hpp"
 
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
 
-#include "core/cpu.hpp"
+#include "core/host/cpu.hpp"
 
 namespace comm = velo::comm;
 namespace core = velo::core;

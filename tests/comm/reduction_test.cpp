@@ -1,10 +1,10 @@
 // Every kernel of reductions beside the plain one, bit for bit, and float16 as plain code has it.
-#include "comm/reduction.hpp"
+#include "comm/reduction/reduction.hpp"
 
 #include <cmath>
 #include "comm/ranks.hpp"
 
-#include "core/cpu.hpp"
+#include "core/host/cpu.hpp"
 
 using namespace velo::test;
 namespace comm = velo::comm;

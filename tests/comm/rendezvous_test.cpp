@@ -1,12 +1,12 @@
 // The rendezvous by itself, its ranks being threads: who gives up, who comes again, and whose word
 // counts.
-#include "comm/transport/rendezvous.hpp"
+#include "comm/transport/shm/rendezvous.hpp"
 
 #include <unistd.h>
 
 #include "comm/ranks.hpp"
-#include "comm/transport/rendezvous_folder.hpp"
-#include "comm/transport/shared_area.hpp"
+#include "comm/transport/shared/shared_area.hpp"
+#include "comm/transport/shm/rendezvous_folder.hpp"
 
 using namespace velo::test;
 namespace comm = velo::comm;

@@ -16,7 +16,7 @@
 #include "comm/board.hpp"
 #include "comm/every_call.hpp"
 #include "comm/processes.hpp"
-#include "comm/transport/rendezvous_folder.hpp"
+#include "comm/transport/shm/rendezvous_folder.hpp"
 
 using namespace velo::test;
 

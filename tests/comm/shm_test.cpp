@@ -10,7 +10,7 @@
 
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
-#include "comm/transport/rendezvous_folder.hpp"
+#include "comm/transport/shm/rendezvous_folder.hpp"
 
 using namespace velo::test;
 

@@ -8,7 +8,7 @@
 #include "comm/json.hpp"
 #include "comm/lateness.hpp"
 #include "comm/processes.hpp"
-#include "comm/transport/windows.hpp"
+#include "comm/transport/shared/windows.hpp"
 
 using namespace velo::test;
 

@@ -1,5 +1,5 @@
 // The scratch arena: alignment, growth, and silence in the steady state.
-#include "core/arena.hpp"
+#include "core/host/arena.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Quotas and limits of control groups, from files of the test's own: both versions, every level.
-#include "core/cgroup.hpp"
+#include "core/host/cgroup.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

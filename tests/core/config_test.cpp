@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 #include "tests/core/environment.hpp"
 #include "tests/core/fails.hpp"
 

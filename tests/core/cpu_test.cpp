@@ -1,6 +1,6 @@
 // Detection of the processor: ISAs are named, ordered and bounded, and nothing is asked of Linux
 // before it is needed. The program stands between velo and syscall (--wrap) for that.
-#include "core/cpu.hpp"
+#include "core/host/cpu.hpp"
 
 #include <sys/syscall.h>
 

@@ -3,7 +3,7 @@
 
 #include <catch2/catch.hpp>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::test {
 

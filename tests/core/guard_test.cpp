@@ -1,6 +1,6 @@
 // The guard at the C boundary and the error record: whatever is thrown becomes a status with its
 // facts.
-#include "core/guard.hpp"
+#include "core/handle/guard.hpp"
 
 #include <catch2/catch.hpp>
 #include <new>
@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 
 using namespace velo::core;
 

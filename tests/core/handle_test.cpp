@@ -1,6 +1,6 @@
 // Handles of other kinds, destroyed ones and reused slots are refused, each with what came; an
 // owner destroys what it owns in the order of the kinds.
-#include "core/handle.hpp"
+#include "core/handle/handle.hpp"
 
 #include <catch2/catch.hpp>
 #include <set>

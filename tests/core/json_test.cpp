@@ -1,12 +1,12 @@
 // JSON in and out: kinds, order, where an error stands, escapes.
-#include "core/json.hpp"
+#include "core/text/json.hpp"
 
 #include <jansson.h>
 
 #include <catch2/catch.hpp>
 #include <string>
 
-#include "core/json_syntax.hpp"
+#include "core/text/json_syntax.hpp"
 #include "tests/core/fails.hpp"
 
 using velo::core::append_json_string;

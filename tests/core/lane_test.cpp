@@ -1,6 +1,6 @@
 // Lanes: work that waits leaves the turn to others, memory of work is used again, and a lane beside
 // the streams is ordered with them by points.
-#include "core/lane.hpp"
+#include "core/stream/lane.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -9,7 +9,7 @@
 #include <string>
 #include <thread>
 
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "tests/core/fails.hpp"
 
 using namespace velo::core;

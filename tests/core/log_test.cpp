@@ -1,5 +1,5 @@
 // Logging: by level, to the host's sink, one line at a time, never failing.
-#include "core/log.hpp"
+#include "core/text/log.hpp"
 
 #include <catch2/catch.hpp>
 #include <string>

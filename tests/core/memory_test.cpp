@@ -1,5 +1,5 @@
 // Where bytes come from: counted, aligned, from the host's allocator when there is one.
-#include "core/memory.hpp"
+#include "core/host/memory.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstdlib>

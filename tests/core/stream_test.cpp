@@ -1,5 +1,5 @@
 // Streams: order, turns, and the failure that is kept until it is cleared.
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // The thread pool: every task once, whatever the number of threads, also with more threads than
 // processors.
-#include "core/threads.hpp"
+#include "core/stream/threads.hpp"
 
 #include <pmmintrin.h>
 
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "core/float_mode.hpp"
+#include "core/host/float_mode.hpp"
 
 using namespace velo::core;
 

@@ -9,7 +9,7 @@
 #include <catch2/catch.hpp>
 #include <memory>
 
-#include "core/handle_kinds.hpp"
+#include "core/handle/handle_kinds.hpp"
 
 using namespace velo::testing;
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "capi/src/api_table.hpp"
-#include "core/record.hpp"
+#include "core/handle/record.hpp"
 
 namespace {
 

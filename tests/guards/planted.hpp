@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "core/guard.hpp"
+#include "core/handle/guard.hpp"
 
 namespace velo::core {
 

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <catch2/catch.hpp>
 
-#include "core/utf8.hpp"
+#include "core/text/utf8.hpp"
 #include "tests/comma_locale.hpp"
 
 using namespace hosts;

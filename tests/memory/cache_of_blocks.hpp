@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "memory/thread_cache.hpp"
+#include "memory/pool/thread_cache.hpp"
 #include "velo/pool.h"
 
 namespace velo::test {

@@ -1,5 +1,5 @@
 // How threads find their caches: each its own, by its handle alone, and none in a child of a fork.
-#include "memory/cache_table.hpp"
+#include "memory/pool/cache_table.hpp"
 
 #include <sys/wait.h>
 #include <unistd.h>

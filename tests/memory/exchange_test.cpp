@@ -1,6 +1,6 @@
 // Blocks that go from one thread's lists to another's: each once, none beyond the bound, and all
 // within the pool's reach.
-#include "memory/exchange.hpp"
+#include "memory/pool/exchange.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 // A heap's own rules after every step of random allocation, free, growth and trim: blocks cover the
 // range, no two free or uncommitted neighbors, reserved is what is not uncommitted, contents stay.
-#include "memory/heap.hpp"
+#include "memory/pool/heap.hpp"
 
 #include <catch2/catch.hpp>
 #include <cstring>

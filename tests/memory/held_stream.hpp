@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "capi/live.hpp"
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 
 namespace velo::test {
 

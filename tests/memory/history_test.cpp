@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "memory/held_stream.hpp"
-#include "memory/history.hpp"
+#include "memory/history/history.hpp"
 #include "memory/snapshots.hpp"
 
 using namespace velo::test;

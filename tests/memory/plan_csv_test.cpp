@@ -1,11 +1,11 @@
 // The texts of placement problems: what is read, written, drawn, and refused with its place.
-#include "memory/plan_csv.hpp"
+#include "memory/plan/csv.hpp"
 
 #include <catch2/catch.hpp>
 #include <limits>
 #include <string>
 
-#include "memory/plan_picture.hpp"
+#include "memory/plan/picture.hpp"
 #include "tests/core/fails.hpp"
 
 using namespace velo::memory;

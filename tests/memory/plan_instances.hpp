@@ -16,8 +16,8 @@
 #include <tuple>
 #include <vector>
 
-#include "memory/plan.hpp"
-#include "memory/plan_random.hpp"
+#include "memory/plan/place.hpp"
+#include "memory/plan/random.hpp"
 
 namespace velo::test {
 

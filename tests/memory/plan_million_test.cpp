@@ -7,8 +7,8 @@
 #include <limits>
 #include <string>
 
-#include "memory/plan.hpp"
-#include "memory/plan_csv.hpp"
+#include "memory/plan/csv.hpp"
+#include "memory/plan/place.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/memory/plan_instances.hpp"
 

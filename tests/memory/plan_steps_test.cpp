@@ -7,8 +7,8 @@
 #include <tuple>
 #include <vector>
 
-#include "memory/plan.hpp"
-#include "memory/plan_random.hpp"
+#include "memory/plan/place.hpp"
+#include "memory/plan/random.hpp"
 #include "tests/memory/planned.hpp"
 
 using velo::memory::lifetime;

@@ -1,5 +1,5 @@
 // Static placement: valid, as low as an exhaustive search finds, at the bound where that is hard.
-#include "memory/plan.hpp"
+#include "memory/plan/place.hpp"
 
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -10,11 +10,11 @@
 #include <string>
 #include <thread>
 
-#include "memory/plan_greedy.hpp"
-#include "memory/plan_orders.hpp"
-#include "memory/plan_problem.hpp"
-#include "memory/plan_search.hpp"
-#include "memory/plan_sweep.hpp"
+#include "memory/plan/greedy.hpp"
+#include "memory/plan/orders.hpp"
+#include "memory/plan/problem.hpp"
+#include "memory/plan/search.hpp"
+#include "memory/plan/sweep.hpp"
 #include "tests/memory/plan_instances.hpp"
 
 using namespace velo::memory;

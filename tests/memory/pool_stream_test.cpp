@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "capi/live.hpp"
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "memory/held_stream.hpp"
 #include "memory/pools.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "memory/plan_random.hpp"
+#include "memory/plan/random.hpp"
 #include "tests/comma_locale.hpp"
 #include "tests/memory/pools.hpp"
 #include "velo/plan.h"

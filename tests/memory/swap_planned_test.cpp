@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "memory/disk_system.hpp"
-#include "memory/plan_random.hpp"
+#include "memory/plan/random.hpp"
 #include "memory/planned.hpp"
 #include "memory/swaps.hpp"
 

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "capi/live.hpp"
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "memory/pools.hpp"
 
 namespace velo::test {

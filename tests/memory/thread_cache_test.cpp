@@ -1,6 +1,6 @@
 // The parts of a thread's cache by themselves: which list serves which size, what pockets give to
 // whom.
-#include "memory/thread_cache.hpp"
+#include "memory/pool/thread_cache.hpp"
 
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "memory/cache_of_blocks.hpp"
-#include "memory/exchange.hpp"
+#include "memory/pool/exchange.hpp"
 #include "memory/pools.hpp"
 
 using namespace velo::memory;

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "core/handle.hpp"
-#include "core/stream.hpp"
+#include "core/handle/handle.hpp"
+#include "core/stream/stream.hpp"
 #include "example_call.hpp"
 #include "places.hpp"
 

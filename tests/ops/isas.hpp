@@ -2,7 +2,7 @@
 // tests/amx puts tiles in software in its place.
 #pragma once
 
-#include "core/cpu.hpp"
+#include "core/host/cpu.hpp"
 
 namespace velo::testing {
 

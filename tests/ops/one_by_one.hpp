@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "core/parallel.hpp"
+#include "core/stream/parallel.hpp"
 
 namespace velo::testing {
 

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "core/handle.hpp"
+#include "core/handle/handle.hpp"
 #include "core/simd/scalar.hpp"
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "ops/operator/registry.hpp"
 #include "tests/ops/compared_rows.hpp"
 #include "velo/velo.h"

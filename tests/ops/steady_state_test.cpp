@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "example_call.hpp"
 #include "operator_testing.hpp"
 

@@ -1,7 +1,7 @@
 // Every kind of violation, each by a schedule that has it and otherwise nothing wrong.
-#include "sched/check.hpp"
+#include "sched/check/check.hpp"
 
-#include "sched/csv.hpp"
+#include "sched/schedule/csv.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 

@@ -1,9 +1,9 @@
 // The critical path and the memory of a timeline: sums that must hold for every kind, and examples by
 // hand.
-#include "sched/critical_path.hpp"
+#include "sched/simulate/critical_path.hpp"
 
-#include "sched/csv.hpp"
-#include "sched/memory_use.hpp"
+#include "sched/schedule/csv.hpp"
+#include "sched/simulate/memory_use.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;

@@ -1,7 +1,7 @@
 // Rows of text: PyTorch's own, velo's, and what is neither.
-#include "sched/csv.hpp"
+#include "sched/schedule/csv.hpp"
 
-#include "sched/json.hpp"
+#include "sched/schedule/json.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "sched/csv.hpp"
-#include "sched/json.hpp"
+#include "sched/schedule/csv.hpp"
+#include "sched/schedule/json.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;

@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "sched/kinds.hpp"
+#include "sched/schedule/kinds.hpp"
 #include "team.hpp"
 
 using namespace velo;

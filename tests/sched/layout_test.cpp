@@ -1,5 +1,5 @@
 // What stages hold: texts of layouts, layers that do nothing, and what both cost.
-#include "sched/layout.hpp"
+#include "sched/schedule/layout.hpp"
 
 #include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"

@@ -1,6 +1,6 @@
 // Sends and receives: what is wrong with them, each by a schedule with nothing else wrong; public
 // deadlocks; what lowering makes; and the validator against trying all interleavings.
-#include "sched/messages.hpp"
+#include "sched/check/messages.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -8,8 +8,8 @@
 #include <random>
 #include <set>
 
-#include "sched/csv.hpp"
-#include "sched/lower.hpp"
+#include "sched/schedule/csv.hpp"
+#include "sched/schedule/lower.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 

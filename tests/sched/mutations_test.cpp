@@ -8,7 +8,7 @@
 #include <set>
 #include <sstream>
 
-#include "sched/csv.hpp"
+#include "sched/schedule/csv.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;

@@ -5,7 +5,7 @@
 
 #include "comm/processes.hpp"
 #include "comm/ranks.hpp"
-#include "core/stream.hpp"
+#include "core/stream/stream.hpp"
 #include "sched/matrices.hpp"
 
 using namespace velo::test;

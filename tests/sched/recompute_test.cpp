@@ -1,7 +1,7 @@
 // Activations that are made again or on the host meanwhile: what that costs and saves, and the kinds of
 // schedules that do it.
-#include "sched/csv.hpp"
-#include "sched/sublayers.hpp"
+#include "sched/schedule/csv.hpp"
+#include "sched/schedule/sublayers.hpp"
 #include "tests/core/fails.hpp"
 #include "tests/sched/schedules.hpp"
 

@@ -5,11 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "core/failure.hpp"
-#include "sched/check.hpp"
-#include "sched/kinds.hpp"
+#include "core/handle/failure.hpp"
+#include "sched/check/check.hpp"
 #include "sched/pipeline/generate.hpp"
-#include "sched/timeline.hpp"
+#include "sched/schedule/kinds.hpp"
+#include "sched/simulate/timeline.hpp"
 #include "tests/core/fails.hpp"
 #include "velo/timeline.h"
 

@@ -1,8 +1,8 @@
 // Times: exact for decimal costs, with messages, with fused pairs; no rank twice at a time.
-#include "sched/simulate.hpp"
+#include "sched/simulate/simulate.hpp"
 
-#include "sched/csv.hpp"
-#include "sched/in_order.hpp"
+#include "sched/schedule/csv.hpp"
+#include "sched/simulate/in_order.hpp"
 #include "tests/sched/schedules.hpp"
 
 using namespace velo;

@@ -4,9 +4,9 @@
 #include <thread>
 
 #include "learner.hpp"
-#include "sched/ahead.hpp"
-#include "sched/csv.hpp"
-#include "sched/simulate.hpp"
+#include "sched/check/ahead.hpp"
+#include "sched/schedule/csv.hpp"
+#include "sched/simulate/simulate.hpp"
 #include "team.hpp"
 
 using namespace velo;

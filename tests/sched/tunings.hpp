@@ -5,7 +5,7 @@
 #include <cstring>
 #include <string>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 #include "sched/tune/stages.hpp"
 
 namespace velo::test {

@@ -7,8 +7,8 @@
 #include "capi/src/boundary.hpp"
 #include "capi/src/destroy.hpp"
 #include "core/context.hpp"
-#include "core/guard.hpp"
-#include "core/handle_kinds.hpp"
+#include "core/handle/guard.hpp"
+#include "core/handle/handle_kinds.hpp"
 #include "ops/operator/definition.hpp"
 #include "velo/ops_toy.h"
 

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "comm/transport/host/engine.hpp"
-#include "comm/transport/waiting.hpp"
-#include "core/inside.hpp"
+#include "comm/transport/shared/waiting.hpp"
+#include "core/handle/inside.hpp"
 
 namespace velo::comm {
 namespace {

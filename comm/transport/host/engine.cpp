@@ -6,8 +6,8 @@
 #include <cstring>
 #include <utility>
 
-#include "comm/transport/waiting.hpp"
-#include "core/failure.hpp"
+#include "comm/transport/shared/waiting.hpp"
+#include "core/handle/failure.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {

@@ -14,9 +14,9 @@
 #include <mutex>
 #include <vector>
 
-#include "comm/fault.hpp"
+#include "comm/group/fault.hpp"
 #include "comm/transport/host/host.hpp"
-#include "core/threads.hpp"
+#include "core/stream/threads.hpp"
 
 namespace velo::comm {
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "comm/transport/host/round.hpp"
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::comm {
 namespace {

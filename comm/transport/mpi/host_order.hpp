@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "comm/operation.hpp"
-#include "core/execution.hpp"
+#include "comm/group/operation.hpp"
+#include "core/stream/execution.hpp"
 
 namespace velo::comm {
 

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "comm/collective/slices.hpp"
-#include "comm/transport/shared_area.hpp"
-#include "comm/transport/shm.hpp"
+#include "comm/transport/shared/shared_area.hpp"
+#include "comm/transport/shm/shm.hpp"
 
 namespace velo::comm {
 namespace {

@@ -13,8 +13,8 @@
 
 #include "comm/transport/mpi/host_order.hpp"
 #include "comm/transport/mpi/round.hpp"
+#include "comm/transport/shared/waiting.hpp"
 #include "comm/transport/transport.hpp"
-#include "comm/transport/waiting.hpp"
 
 namespace velo::comm {
 

@@ -7,7 +7,7 @@
 #include <new>
 #include <utility>
 
-#include "core/failure.hpp"
+#include "core/handle/failure.hpp"
 
 namespace velo::comm {
 namespace {

@@ -13,8 +13,8 @@
 #include <new>
 #include <utility>
 
-#include "comm/transport/blame.hpp"
-#include "core/cpu.hpp"
+#include "comm/transport/shared/blame.hpp"
+#include "core/host/cpu.hpp"
 #include "core/round_up.hpp"
 
 namespace velo::comm {

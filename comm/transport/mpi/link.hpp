@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "comm/transport/mpi/hub.hpp"
+#include "comm/transport/shared/waiting.hpp"
 #include "comm/transport/transport.hpp"
-#include "comm/transport/waiting.hpp"
 
 namespace velo::comm {
 

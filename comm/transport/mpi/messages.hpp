@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/transport/mpi/link.hpp"
-#include "core/execution.hpp"
+#include "core/stream/execution.hpp"
 
 namespace velo::comm {
 

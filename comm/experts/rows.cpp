@@ -1,0 +1,250 @@
+// Checks of rows and their targets, exchanges, and the order of calls in two groups.
+#include "comm/experts/rows.hpp"
+
+#include "comm/collective/calls.hpp"
+#include "core/context.hpp"
+
+namespace velo::comm {
+
+using core::fail;
+using core::text;
+
+namespace {
+
+constexpr velo_dtype int32{VELO_DTYPE_INT, 32, 1}, int64{VELO_DTYPE_INT, 64, 1};
+
+// A step's terms.counts: 2 + the host whose rows are moved, as 0 and 1 say whether parts differ.
+constexpr std::uint64_t of_host(int host) {
+  return 2 + static_cast<std::uint64_t>(host);
+}
+
+operation exchange_of(const routes& call, velo_dtype dtype, const void* in, void* out) {
+  operation what;
+  what.function = call.function;
+  what.terms.kind = collective::all_to_all;
+  what.terms.root = step_of(call.kind, call.weighted);
+  what.terms.in_code = what.terms.out_code = dtype.code;
+  what.terms.in_bits = what.terms.out_bits = dtype.bits;
+  what.in = in;
+  what.out = out;
+  return what;
+}
+
+operation exchange_of(const routes& call, velo_dtype dtype, outgoing in, incoming out, int self) {
+  operation what = exchange_of(call, dtype, in.data, out.data);
+  what.terms.counts = 1;
+  what.in_parts = std::move(in.parts);
+  what.out_parts = std::move(out.parts);
+  what.count = what.in_part(self).count;
+  for (const part& one : what.out_parts) what.out_count += one.count;
+  return what;
+}
+
+// A rank's count of rows that another gives it, or had named, which are not as many.
+struct miscount {
+  int rank, other;         // host by host
+  std::int64_t said, are;  // elements
+
+  text name(const routes& call) const {
+    return text("%s[%d]", call.kind == collective::dispatch ? "out_counts" : "in_counts", other);
+  }
+  text whose(const routes& call) const {  // for the others' records
+    return text("%s of rank %d", name(call).buffer, rank);
+  }
+  [[noreturn]] void raise(const routes& call) const {
+    core::failure f;
+    const bool own = rank == other;
+    f.code = own ? VELO_ERR_ARGUMENT : VELO_ERR_PEER;
+    f.rank = own ? -1 : other;
+    core::copy_text(f.argument, sizeof f.argument, name(call));
+    core::copy_text(f.expected, sizeof f.expected,
+                    text("%lld, the rows that rank %d %s", static_cast<long long>(are / call.width),
+                         other, call.kind == collective::dispatch ? "gives" : "named"));
+    core::copy_text(f.got, sizeof f.got, text("%lld", static_cast<long long>(said / call.width)));
+    core::copy_text(f.cause, sizeof f.cause, whose(call));
+    throw f;
+  }
+};
+
+// The wrong count that ended a step: `found_by` expects another than the culprit gives. The caller's
+// count, which is wrong, is of dispatch the one expected, of combine the one given.
+miscount miscount_of(const routes& call, const fault& why) {
+  const int rows_of = static_cast<int>(why.terms.counts - of_host(0)) * call.near(),
+            here = call.host() * call.near(), giver = why.culprits.lowest();
+  if (call.kind == collective::dispatch)
+    return {here + why.found_by, rows_of + giver, why.terms.count, why.other.count};
+  return {here + giver, rows_of + why.found_by, why.other.count, why.terms.count};
+}
+
+}  // namespace
+
+operation routes::whole() const {
+  operation all;
+  all.terms.kind = kind;
+  all.terms.in_code = all.terms.out_code = dtype.code;
+  all.terms.in_bits = all.terms.out_bits = dtype.bits;
+  all.terms.count = all.count = rows * width;
+  all.function = function;
+  return all;
+}
+
+void routes::check_targets() const {
+  for (std::int64_t i = 0; i < rows * each; ++i)
+    if (targets[i] < -1 || targets[i] >= ranks())
+      fail(VELO_ERR_ARGUMENT, text("targets[%lld]", static_cast<long long>(i)),
+           text("-1 to %d", ranks() - 1), text("%d", targets[i]));
+}
+
+std::int64_t width_of(const velo_tensor& of, const char* argument) {
+  if (of.ndim < 1)
+    fail(VELO_ERR_RANK, argument, "rows along a first dimension", "a tensor without any");
+  std::int64_t width = 1;
+  for (int i = 1; i < of.ndim; ++i) width *= of.shape[i];
+  return width;
+}
+
+void require_rows(const velo_tensor& of, const char* argument, std::int64_t rows, const char* why) {
+  if (of.shape[0] == rows) return;
+  fail(VELO_ERR_SHAPE, argument, text("%lld rows, %s", static_cast<long long>(rows), why),
+       text("%lld", static_cast<long long>(of.shape[0])));
+}
+
+void require_width(const velo_tensor& of, const char* argument, const routes& as,
+                   const char* other) {
+  const std::int64_t width = width_of(of, argument);
+  if (width == as.width) return;
+  fail(VELO_ERR_SHAPE, argument,
+       text("rows of %lld elements, as %s has", static_cast<long long>(as.width), other),
+       text("%lld", static_cast<long long>(width)));
+}
+
+void require_own(const buffer& out, const buffer& in, const char* name) {
+  if (out.count == 0 || in.count == 0) return;
+  if (out.data < in.data + in.bytes() && in.data < out.data + out.bytes())
+    fail(VELO_ERR_OVERLAP, "out", "memory of its own", text("memory shared with %s", name));
+}
+
+std::vector<part> parts_of_rows(const routes& call, const std::int64_t* counts, const char* name,
+                                const velo_tensor& of, const char* argument) {
+  if (counts == nullptr) fail(VELO_ERR_NULL, name, text("%d numbers", call.ranks()), "NULL");
+  std::vector<part> all;
+  std::int64_t rows = 0;
+  for (int rank = 0; rank < call.ranks(); ++rank) {
+    if (counts[rank] < 0 || counts[rank] > of.shape[0] - rows)
+      fail(VELO_ERR_ARGUMENT, text("%s[%d]", name, rank),
+           text("0 to the %lld rows of %s that are left",
+                static_cast<long long>(of.shape[0] - rows), argument),
+           text("%lld", static_cast<long long>(counts[rank])));
+    all.push_back({rows * call.width, counts[rank] * call.width});
+    rows += counts[rank];
+  }
+  require_rows(of, argument, rows, text("as %s says", name));
+  return all;
+}
+
+void require_two(const group& inside, const group& across) {
+  if (&inside == &across)
+    fail(VELO_ERR_ARGUMENT, "across", "another group than inside", "the same");
+  if (&across.owner() != &inside.owner())
+    fail(VELO_ERR_ARGUMENT, "across", "a group of the context of inside", "one of another context");
+}
+
+void routes::read(const velo_tensor& of, const char* name, const velo_tensor& given,
+                  const buffer& names) {
+  width = width_of(of, name);
+  rows = of.shape[0];
+  each = width_of(given, "targets");
+  require_rows(given, "targets", rows, text("as many as %s has", name));
+  require_dtype(names, "targets", {nullptr, 0, int32});
+  targets = reinterpret_cast<const std::int32_t*>(names.data);
+}
+
+std::int64_t sum_of(const counts& all) {
+  std::int64_t sum = 0;
+  for (const std::int64_t one : all) sum += one;
+  return sum;
+}
+
+std::vector<part> side_by_side(const counts& each, std::int64_t elements) {
+  std::vector<part> all;
+  std::int64_t begin = 0;
+  for (const std::int64_t one : each) {
+    all.push_back({begin, one * elements});
+    begin += one * elements;
+  }
+  return all;
+}
+
+void exchange(transport& link, core::execution& on, const routes& call, const counts& in,
+              counts& out) {
+  operation what = exchange_of(call, int64, in.data(), out.data());
+  what.count = what.terms.count = 1;
+  what.out_count = link.size();
+  link.run(what, on);
+  // Counts of peers, which become sizes here: none beyond what an address space holds.
+  const std::int64_t row = call.row_bytes() + 8 * call.each + 8,
+                     most = (std::int64_t{1} << 47) / row / link.size();
+  for (int rank = 0; rank < link.size(); ++rank) {
+    const std::int64_t rows = out[static_cast<std::size_t>(rank)];
+    if (rank == link.rank() || (rows >= 0 && rows <= most)) continue;
+    fault why;
+    why.kind = fault::how::corrupt;
+    why.terms = what.terms;
+    why.culprits.add(rank);
+    link.fail(why);
+    why.raise();
+  }
+}
+
+void exchange(transport& link, core::execution& on, const routes& call, velo_dtype dtype,
+              outgoing in, incoming out) {
+  link.run(exchange_of(call, dtype, std::move(in), std::move(out), link.rank()), on);
+}
+
+// A rank's own part is compared here, for nobody else sees both sides of it; the others get theirs
+// all the same, so that no rank comes too late for a call that has failed.
+void exchange_rows(transport& link, core::execution& on, const routes& call, int host, outgoing in,
+                   incoming out) {
+  const int place = link.rank(), rank = call.host() * call.near() + place;
+  std::int64_t& gives = in.parts[static_cast<std::size_t>(place)].count;
+  std::int64_t& gets = out.parts[static_cast<std::size_t>(place)].count;
+  miscount own{rank, host * call.near() + place, gets, gives};
+  if (call.kind == collective::combine) std::swap(own.said, own.are);
+  const bool fits = gives == gets;
+  if (!fits) gives = gets = 0;
+  operation what = exchange_of(call, call.dtype, std::move(in), std::move(out), place);
+  what.terms.counts = of_host(host);
+  try {
+    link.run(what, on);
+  } catch (core::failure& failed) {
+    fault why;
+    if (!fits) own.raise(call);
+    if (call.width == 0 || !link.failed(why) || why.found_by < 0 ||
+        why.terms.kind != what.terms.kind || why.terms.root != what.terms.root ||
+        why.terms.counts < of_host(0))
+      throw;
+    const miscount found = miscount_of(call, why);
+    if (found.rank == rank) found.raise(call);
+    core::copy_text(failed.cause, sizeof failed.cause, found.whose(call));
+    throw;
+  }
+  if (!fits) own.raise(call);
+}
+
+// One lock inside the other, always the same first; of two groups that have ended, `across`, which the
+// call uses first, is named.
+void enter_both(const core::stream& on, const routes& call, places& in,
+                const std::function<void()>& queue) {
+  const operation all = call.whole();
+  const bool inside_first = std::less<const group*>()(call.inside, call.across);
+  group& first = inside_first ? *call.inside : *call.across;
+  group& second = inside_first ? *call.across : *call.inside;
+  try {
+    first.enter(on, inside_first ? in.inside : in.across, all,
+                [&] { second.enter(on, inside_first ? in.across : in.inside, all, queue); });
+  } catch (...) {
+    group::rethrow_for_both({call.across, all}, {call.inside, all});
+  }
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,62 @@
+// A tensor as a collective sees it: elements one behind the other.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/group/operation.hpp"
+#include "velo/types.h"
+
+namespace velo::core {
+class context;
+}
+
+namespace velo::comm {
+
+struct buffer {
+  char* data;
+  std::int64_t count;  // elements
+  velo_dtype dtype;
+
+  std::int64_t size() const noexcept { return dtype.bits / 8; }  // of an element
+  std::int64_t bytes() const noexcept { return count * size(); }
+  const char* at(std::int64_t element) const noexcept { return data + element * size(); }
+};
+
+// Throws NULL, RANK, SHAPE, DTYPE, LAYOUT (not compact, misaligned), DEVICE.
+buffer buffer_of(const core::context& owner, const velo_tensor* given, const char* argument);
+
+// Throws OVERLAP when they share bytes.
+[[noreturn]] void refuse_shared(const char* name, const char* other);
+inline void require_apart(const buffer& out, const char* name, const buffer& in,
+                          const char* other) {
+  if (out.count != 0 && in.count != 0 && out.data < in.data + in.bytes() &&
+      in.data < out.data + out.bytes())
+    refuse_shared(name, other);
+}
+
+// Who calls: a rank of a group, in its context.
+struct caller {
+  const core::context& owner;
+  int rank, size;
+};
+
+// What each rank has of a tensor. counts: one for each rank; offsets: where each begins, nullptr: one
+// behind the other. apart: no two may share elements. Throws NULL, ARGUMENT.
+struct part_names {
+  const char* counts;
+  const char* offsets;
+};
+std::vector<part> parts_of(const caller& by, const std::int64_t* counts,
+                           const std::int64_t* offsets, const part_names& names, const buffer& of,
+                           bool apart);
+
+// Throws SHAPE unless `out` has so many elements.
+[[noreturn]] void refuse_count(const buffer& of, const char* argument, std::int64_t count,
+                               const char* why);
+inline void require_count(const buffer& of, const char* argument, std::int64_t count,
+                          const char* why) {
+  if (of.count != count) refuse_count(of, argument, count, why);
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,229 @@
+// What a group tells of an operation before it is called: its way and the time that it should take.
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "comm/group/group.hpp"
+#include "comm/transport/shared/waiting.hpp"
+#include "core/context.hpp"
+#include "core/text/json.hpp"
+
+namespace velo::comm {
+namespace {
+
+constexpr const char* function = "velo_group_measure";
+
+// A barrier whose terms are those of no collective that a caller could ask for.
+operation measure_call() {
+  operation what;
+  what.function = function;
+  what.terms.counts = terms::of_measure;
+  return what;
+}
+
+using kinds = measured_times;
+
+// Operations of every kind and size, and what they need: made before the call takes its place in the
+// group's order, since memory that is lacking later ends the group.
+class measurement {
+ public:
+  measurement(core::context& owner, const transport& link)
+      : rank_(link.rank()), ranks_(link.size()), isa_(owner.isa()), scratch_(owner.memory()) {
+    const std::int64_t most = whole_of(kinds::sizes[kinds::points - 1]);
+    in_.resize(static_cast<std::size_t>(most));
+    out_.resize(static_cast<std::size_t>(most));
+    took_.reserve(short_calls);
+    for (const collective kind : kinds::kinds)
+      for (const std::int64_t bytes : kinds::sizes) all_.push_back(operation_of(kind, bytes));
+    together_ = operation_of(collective::barrier, 0);
+    for (const operation& one : all_) admitted_.push_back(admits(link, one) ? 1 : 0);
+    agreed_ = operation_of(collective::all_reduce, 0);
+    agreed_.terms.in_bits = agreed_.terms.out_bits = 64;
+    agreed_.terms.reduction = VELO_REDUCE_MAX;
+    agreed_.terms.count = agreed_.count = agreed_.out_count = kinds::count;
+    agreed_.kernel = kernel_for(agreed_.terms, reductions_for(isa_));
+    agreed_.in = agreed_.out = times_.begin();
+  }
+
+  // count(): before each collective of all ranks. The slowest rank's times, the same on all.
+  template <class Count>
+  const measured_times& run(transport& link, core::execution& by, Count&& count) {
+    core::execution state{by.context, by.stream,       by.threads, scratch_,
+                          by.isa,     by.optimization, by.caches};
+    const auto run_one = [&](const operation& what) {
+      for (const message& one : what.messages) one.moved = -1;
+      if (what.terms.kind < collective::send) count();
+      link.run(what, state);
+      scratch_.reset();
+    };
+    for (std::size_t i = 0; i < all_.size(); ++i) {
+      double& seconds = times_.at(i / kinds::points, i % kinds::points);
+      seconds = -1;
+      if (admitted_[i] == 0) continue;
+      const int calls = kinds::sizes[i % kinds::points] < 1 << 20 ? short_calls : long_calls;
+      took_.clear();
+      for (int call = 0; call < calls; ++call) {
+        run_one(together_);
+        const std::int64_t begin = now_ns();
+        run_one(all_[i]);
+        took_.push_back(static_cast<double>(now_ns() - begin) / 1e9);
+      }
+      std::nth_element(took_.begin(), took_.begin() + calls / 2, took_.end());
+      seconds = took_[static_cast<std::size_t>(calls) / 2];
+    }
+    run_one(agreed_);
+    return times_;
+  }
+
+ private:
+  static constexpr int short_calls = 15, long_calls = 5;  // whose median counts
+
+  std::int64_t part_of(std::int64_t bytes) const {
+    return std::max<std::int64_t>(bytes / 4 / ranks_, 1);
+  }
+  std::int64_t whole_of(std::int64_t bytes) const { return part_of(bytes) * ranks_; }
+
+  operation operation_of(collective kind, std::int64_t bytes) {
+    const std::int64_t part = part_of(bytes), whole = whole_of(bytes);
+    const bool is_whole = kind == collective::all_reduce || kind == collective::broadcast;
+    const bool combines = kind == collective::all_reduce || kind == collective::reduce_scatter;
+    operation what;
+    what.function = function;
+    what.terms.kind = kind;
+    what.terms.in_code = what.terms.out_code = VELO_DTYPE_FLOAT;
+    what.terms.in_bits = what.terms.out_bits = 32;
+    what.in = kind == collective::broadcast ? out_.data() : in_.data();
+    what.out = out_.data();
+    what.count = is_whole ? whole : part;
+    what.terms.count = kind == collective::reduce_scatter ? whole : what.count;
+    what.out_count = kind == collective::reduce_scatter ? part : whole;
+    what.terms.scale = combines ? 1 : 0;
+    if (combines) what.kernel = kernel_for(what.terms, reductions_for(isa_));
+    if (kind == collective::exchange) add_messages(what, whole);
+    return what;
+  }
+  void add_messages(operation& what, std::int64_t count) {
+    what.terms.count = 2;
+    for (const bool receives : {false, true}) {
+      message one;
+      one.data = reinterpret_cast<char*>(receives ? out_.data() : in_.data());
+      one.bytes = 4 * count;
+      one.peer = (rank_ + (receives ? ranks_ - 1 : 1)) % ranks_;
+      one.receives = receives;
+      one.terms = what.terms;
+      one.terms.kind = receives ? collective::receive : collective::send;
+      one.terms.count = count;
+      one.terms.root = static_cast<std::uint16_t>(one.peer);
+      what.messages.push_back(one);
+    }
+  }
+  // Not messages of one rank, and of a host without send and receive.
+  static bool admits(const transport& link, const operation& what) {
+    if (!what.messages.empty() && link.size() == 1) return false;
+    try {
+      link.admit(what);
+      return true;
+    } catch (const core::failure&) {
+      return false;
+    }
+  }
+
+  const int rank_, ranks_;
+  const core::isa isa_;
+  core::arena scratch_;
+  std::vector<float> in_, out_;
+  std::vector<double> took_;
+  std::vector<operation> all_;  // kind by kind
+  std::vector<char> admitted_;
+  operation together_, agreed_;
+  measured_times times_;
+};
+
+void append_number(std::string& json, const char* name, bool is_known, double value) {
+  json += std::string(",\"") + name + "\":";
+  json += is_known ? std::to_string(static_cast<std::int64_t>(value)) : "null";
+}
+
+}  // namespace
+
+struct group::measuring final : core::work {
+  explicit measuring(group& home)
+      : work(core::demand::waits),
+        home(home),
+        what(measure_call()),
+        all(std::make_unique<measurement>(home.owner_, *home.link_)) {
+    function = what.function;
+  }
+  void run(core::execution& state) override {
+    home.serve(place, what, [&](transport& link, core::arena&) {
+      link.run(what, state);
+      home.keep(all->run(link, state, [this] { home.count_another(); }));
+    });
+  }
+  void skip() noexcept override { home.drop(place, what); }
+
+  group& home;
+  const operation what;
+  const std::unique_ptr<measurement> all;
+  ticket place;
+};
+
+void group::measure(core::stream& on) {
+  if (on.is_inline()) {
+    measuring one(*this);
+    on.run_waiting([&](core::execution& state) {
+      enter(on, one.place, one.what, [] {});
+      one.run(state);
+    });
+    return;
+  }
+  core::work_ptr<measuring> piece = on.make<measuring>(*this);
+  ticket& place = piece->place;
+  const operation what = piece->what;
+  enter(on, place, what, [&] { on.enqueue(std::move(piece)); });
+}
+
+void group::count_another() {
+  const std::lock_guard<std::mutex> held(lock_);
+  past_.count_another();
+}
+
+void group::keep(const measured_times& all) {
+  const std::lock_guard<std::mutex> held(lock_);
+  measured_ = all;
+  measured_.settle();
+  is_measured_ = true;
+}
+
+std::string group::explain(const operation& what) const {
+  explanation all;
+  if (!what.messages.empty()) {
+    const bool others = own_messages::has_others(what, rank());
+    all.consider("copy", !others, others ? "messages are for other ranks" : "messages to itself");
+  }
+  if (!all.is_chosen("copy")) link_->explain(what, all);
+  const std::int64_t bytes = whole_bytes(what, size());
+  std::string json = "{\"operation\":";
+  core::append_json_string(json, what.terms.text().c_str());
+  json += std::string(",\"transport\":\"") + name_of(link_->kind()) + "\"";
+  json += ",\"bytes\":" + std::to_string(bytes) + ",\"ways\":[";
+  const char* comma = "";
+  for (const candidate& one : all.ways) {
+    json += comma + std::string("{\"name\":\"") + one.name + "\",\"chosen\":";
+    json += one.chosen ? "true,\"reason\":" : "false,\"reason\":";
+    core::append_json_string(json, one.reason.c_str());
+    json += "}";
+    comma = ",";
+  }
+  json += "],\"steps\":" + std::to_string(all.steps);
+  json += ",\"step_bytes\":" + std::to_string(all.step_bytes);
+  const std::lock_guard<std::mutex> held(lock_);
+  const collective kind = what.terms.kind;
+  const bool knows = is_measured_ && measured_.latency(kind) >= 0;
+  append_number(json, "predicted_ns", knows, measured_.predict(kind, bytes) * 1e9);
+  append_number(json, "latency_ns", knows, measured_.latency(kind) * 1e9);
+  append_number(json, "bytes_per_second", knows, measured_.bandwidth(kind));
+  return json + "}";
+}
+
+}  // namespace velo::comm

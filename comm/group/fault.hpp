@@ -1,0 +1,80 @@
+// What ended a group: how, by which ranks, and during which operation.
+//
+// A fault is plain data of fixed size, because ranks hand it to each other through shared memory. A
+// group has at most one, the first; every call of every rank that comes after it fails with it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "comm/group/operation.hpp"
+#include "core/handle/failure.hpp"
+
+namespace velo::comm {
+
+inline constexpr int most_ranks = 1024;  // of one host
+
+// Ranks of a group.
+class rank_set {
+ public:
+  void add(int rank) noexcept { words_[rank / 64] |= std::uint64_t{1} << rank % 64; }
+  bool has(int rank) const noexcept { return (words_[rank / 64] >> rank % 64 & 1) != 0; }
+  int lowest() const noexcept;  // -1: none
+  std::string text() const;     // "rank 2", "ranks 2, 5-7"
+
+ private:
+  std::uint64_t words_[most_ranks / 64] = {};
+};
+
+struct fault {
+  enum class how : std::uint32_t {
+    none,
+    late,      // did not arrive, or stopped in the middle, before the deadline
+    ended,     // the process is gone
+    left,      // the group was destroyed there
+    aborted,   // velo_group_abort
+    disagree,  // another operation, or the same with other terms
+    dropped,   // could not carry out its part
+    host,      // a function of its host failed
+    differ,    // has another result than the others
+    corrupt    // memory that ranks share holds, as its word, what no rank writes
+  };
+
+  how kind = how::none;
+  std::uint64_t sequence = 0;  // of the operation, counted from 1; 0: outside of one
+  comm::terms terms;           // of the operation; of the majority's, where ranks disagree
+  comm::terms other;           // of the lowest culprit, where ranks disagree
+  std::int64_t timeout_ns = 0;
+  rank_set culprits;
+  std::int32_t found_by = -1;  // the rank that expected another count of the culprit; -1: not that
+  char cause[128] = "";
+  // Handed to a group of some of the ranks of another, which ended: culprits are the other's ranks.
+  bool is_outer = false;
+
+  std::string expected() const;
+  std::string got() const;
+  [[noreturn]] void raise() const;  // VELO_ERR_PEER
+
+  // Of ranks that disagree those are right whose terms most have, of equal numbers those of the
+  // lowest rank. No culprits: all are the same by now.
+  template <class TermsOf>
+  void set_disagreement(int ranks, TermsOf&& terms_of);
+};
+
+template <class TermsOf>
+void fault::set_disagreement(int ranks, TermsOf&& terms_of) {
+  const auto signature = [&](int rank) { return terms_of(rank).signature(); };
+  int right = 0, most = 0;
+  for (int one = 0; one < ranks; ++one) {
+    int alike = 0;
+    for (int peer = 0; peer < ranks; ++peer) alike += signature(peer) == signature(one);
+    if (alike > most) most = alike, right = one;
+  }
+  for (int peer = 0; peer < ranks; ++peer)
+    if (signature(peer) != signature(right)) culprits.add(peer);
+  kind = how::disagree;
+  terms = terms_of(right);
+  if (culprits.lowest() >= 0) other = terms_of(culprits.lowest());
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,69 @@
+// Writing records, and reading them.
+#include "comm/group/history.hpp"
+
+#include "core/text/json.hpp"
+
+namespace velo::comm {
+
+void history::call(std::uint64_t number, const operation& what) noexcept {
+  const std::size_t at = (number - 1) % most;
+  if (at == 0) earlier_ = later_, later_ = core::instant::now(CLOCK_MONOTONIC);
+  if (at == records_.size()) records_.emplace_back();
+  record& one = records_[at];
+  one = record();
+  one.number = last_ = number;
+  one.terms = what.terms;
+  one.bytes = what.bytes();
+}
+
+history::record* history::find(std::uint64_t number) noexcept {
+  record& one = records_[(number - 1) % most];
+  return one.number == number ? &one : nullptr;
+}
+
+void history::begin(std::uint64_t number) noexcept {
+  record* one = find(number);
+  if (one == nullptr) return;
+  one->begun = core::ticks_now();
+  if (one->terms.kind < collective::send) one->sequence = ++sequence_;
+}
+
+std::uint64_t history::sequence_of(std::uint64_t number) noexcept {
+  const record* one = find(number);
+  return one != nullptr ? one->sequence : 0;
+}
+
+void history::end(std::uint64_t number, ending how) noexcept {
+  record* one = find(number);
+  if (one == nullptr) return;
+  one->ended = core::ticks_now();
+  one->how = how;
+}
+
+void history::append_json(std::string& json) const {
+  const core::tick_scale times(earlier_, core::instant::now(CLOCK_MONOTONIC));
+  const auto ns = [&](std::uint64_t ticks) {
+    return std::to_string(ticks != 0 ? times.at(ticks) : 0);
+  };
+  const std::uint64_t first = last_ > most ? last_ - most + 1 : 1;
+  json += '[';
+  for (std::uint64_t number = first; number <= last_; ++number) {
+    const record& one = records_[(number - 1) % most];
+    const char* state = one.how == ending::done      ? "done"
+                        : one.how == ending::failed  ? "failed"
+                        : one.how == ending::dropped ? "dropped"
+                        : one.begun != 0             ? "begun"
+                                                     : "called";
+    json += (number == first ? "{\"call\":" : ",{\"call\":") + std::to_string(number);
+    json += ",\"sequence\":" + (one.sequence > 0 ? std::to_string(one.sequence) : "null");
+    json += ",\"operation\":";
+    core::append_json_string(json, one.terms.text().c_str());
+    json += ",\"bytes\":" + std::to_string(one.bytes);
+    json += std::string(",\"state\":\"") + state + "\"";
+    json += ",\"begun_ns\":" + ns(one.begun);
+    json += ",\"ended_ns\":" + ns(one.ended) + "}";
+  }
+  json += ']';
+}
+
+}  // namespace velo::comm

@@ -1,0 +1,55 @@
+// The last operations of a group, as one rank called them.
+//
+// Records are written over in turn; their memory is there from the beginning, so that keeping them
+// cannot fail. Times are ticks (core/host/ticks.hpp) until somebody reads them: what turns them into
+// nanoseconds was measured before the oldest record. Not thread-safe. Cost of an operation: three times a
+// line, and two readings of ticks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/group/operation.hpp"
+#include "core/host/ticks.hpp"
+
+namespace velo::comm {
+
+enum class ending : std::uint8_t { none, done, failed, dropped };
+
+class history {
+ public:
+  static constexpr std::size_t most = 4096;
+
+  history() : earlier_(core::instant::now(CLOCK_MONOTONIC)), later_(earlier_) {
+    records_.reserve(most);
+  }
+
+  void call(std::uint64_t number, const operation& what) noexcept;
+  void begin(std::uint64_t number) noexcept;
+  // The sequence of a call that has begun, or 0; and a collective of all ranks that nobody called.
+  std::uint64_t sequence_of(std::uint64_t number) noexcept;
+  void count_another() noexcept { ++sequence_; }
+  void end(std::uint64_t number, ending how) noexcept;
+  void append_json(std::string& json) const;  // an array, the oldest first
+
+ private:
+  struct record {
+    std::uint64_t number = 0;    // of the call
+    std::uint64_t sequence = 0;  // among all ranks' operations; 0: not begun, or not one
+    comm::terms terms;
+    std::int64_t bytes = 0;
+    std::uint64_t begun = 0, ended = 0;  // ticks; 0: not yet
+    ending how = ending::none;
+  };
+
+  record* find(std::uint64_t number) noexcept;  // nullptr: written over
+
+  std::vector<record> records_;  // number n at (n - 1) % most
+  core::instant earlier_,
+      later_;               // before the first record was written, last time and the one before
+  std::uint64_t last_ = 0;  // number
+  std::uint64_t sequence_ = 0;
+};
+
+}  // namespace velo::comm

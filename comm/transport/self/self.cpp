@@ -1,0 +1,41 @@
+// Collectives of one rank: a reduction of one source, or a copy. What is not for this rank alone
+// (messages) does not come here, but for an exchange of none.
+#include "comm/transport/self/self.hpp"
+
+#include <cstring>
+
+namespace velo::comm {
+
+void self_transport::run(const operation& what, core::execution& state) {
+  fault known;
+  if (failed(known)) known.raise();
+  const bool bypass = what.is_large(state.caches.l3);
+  const char* from = static_cast<const char*>(what.in) + what.in_part(0).begin * what.in_size();
+  char* to = static_cast<char*>(what.out) + what.out_part(0).begin * what.out_size();
+  if (what.count > 0 && what.reduces()) {
+    const void* in = from;
+    what.combine({&in, 1, to, what.count, what.terms.scale, bypass});
+  } else if (what.count > 0 && to != from) {
+    std::memcpy(to, from, static_cast<std::size_t>(what.in_bytes()));
+  }
+  done_.fetch_add(1, std::memory_order_relaxed);
+}
+
+void self_transport::fail(const fault& why) noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (fault_.kind == fault::how::none) fault_ = why;
+}
+
+bool self_transport::failed(fault& why) const noexcept {
+  const std::lock_guard<std::mutex> lock(lock_);
+  if (fault_.kind == fault::how::none) return false;
+  why = fault_;
+  return true;
+}
+
+void self_transport::describe(std::string& json) const {
+  const std::string done = std::to_string(done_.load(std::memory_order_relaxed));
+  json += "[{\"rank\":0,\"completed\":" + done + ",\"arrived\":" + done + ",\"left\":false}]";
+}
+
+}  // namespace velo::comm

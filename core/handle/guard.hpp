@@ -1,0 +1,49 @@
+// The C boundary: no exception leaves. Every exported function runs its body inside guard(), which
+// turns whatever is thrown (a failure, bad_alloc, any std::exception, an int from a host callback)
+// into a status and the thread's error record.
+//
+// A success leaves the record alone. What an entry is given is in use until its guard ends (inside.hpp).
+// Cost on success: that of `uncancelled` and of a scope.
+#pragma once
+
+#include <type_traits>
+#include <utility>
+
+#include "core/handle/host_call.hpp"
+#include "core/handle/inside.hpp"
+#include "core/handle/record.hpp"
+
+namespace velo::core {
+
+// Records the exception in flight under a function's name and returns its code.
+inline velo_status record_current(const char* function) noexcept {
+  const failure what = current_failure();
+  write_record(function, what);
+  return what.code;
+}
+
+// of_operator: see host_call.hpp for what it leaves out.
+struct of_operator {};
+template <class F>
+velo_status guard(const char* function, F&& body, of_operator) noexcept {
+  try {
+    body();
+    return VELO_OK;
+  } catch (...) {
+    return record_current(function);
+  }
+}
+
+// body(), or body(scope) where entries are short enough that finding the thread's list again shows.
+template <class F>
+velo_status guard(const char* function, F&& body) noexcept {
+  const uncancelled here;
+  const inside_scope mine;
+  if constexpr (std::is_invocable_v<F&, const inside_scope&>)
+    return guard(
+        function, [&] { body(mine); }, of_operator{});
+  else
+    return guard(function, std::forward<F>(body), of_operator{});
+}
+
+}  // namespace velo::core

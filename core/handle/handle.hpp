@@ -1,0 +1,233 @@
+// Handles: what a velo_stream, velo_context .. pointer is, and how a wrong one is told from a right
+// one.
+//
+// An object lives in a slot of a slab of its kind. A slot is 64-byte aligned and begins with a
+// header: magic, the copy of velo it belongs to (a process may hold several, of several releases),
+// kind, and a tag that counts lives (generation) and says whether the slot is in use. The handle is
+// the slot's address, of 47 bits as all addresses of a Linux process, with the 16-bit generation
+// above them: so it is a positive number, and no pointer to follow. A destroyed handle is refused
+// for ever: its slot has another generation, and a slot whose generations are used up has no tenant
+// any more.
+//
+// Slabs are the one piece of process-wide mutable state in velo: constant-initialized, grown on
+// demand, never freed, because a stale handle must stay readable to be refused. What a slab costs:
+// 64 bytes, and for each slot 64 bytes and the object. Resolving costs four loads, of two lines,
+// and no call; making and destroying take the lock of the kind and that of the owner, whatever
+// else exists.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "core/handle/failure.hpp"
+#include "core/host/process.hpp"
+#include "velo/types.h"
+
+namespace velo::core {
+
+struct slot_header;
+struct slab;
+
+// One kind of handle, of which there is one object: how messages call it, when a context destroys
+// what is of this kind, and its slabs.
+class handle_kind {
+ public:
+  // article: "a stream". order: 1 to last_order, the place in the destruction of an owner; 0 for
+  // what nobody owns.
+  constexpr handle_kind(const char* article, int order) noexcept
+      : article_(article), order_(order) {}
+  handle_kind(const handle_kind&) = delete;
+  handle_kind& operator=(const handle_kind&) = delete;
+
+  static constexpr int last_order = 15;
+
+  const char* live() const noexcept { return article_; }
+  text destroyed() const;  // "a destroyed stream"
+  int order() const noexcept { return order_; }
+
+  slot_header* take_slot(std::size_t object_bytes);  // throws bad_alloc; the same bytes each time
+  void give_slot(slot_header* slot) noexcept;        // the object is gone; the slot may be reused
+
+ private:
+  void add_slab(std::size_t object_bytes);
+  void append_free(slot_header* slot) noexcept;
+  void set_up_after(const process_guard& lock) noexcept;
+
+  const char* article_;
+  int order_;
+  process_lock lock_;
+  slot_header* free_first_ = nullptr;
+  slot_header* free_last_ = nullptr;
+  slab* slabs_ = nullptr;
+};
+
+// Owns objects behind handles and destroys them in the order of their kinds, the newest of a kind
+// first. Thread-safe.
+class handle_owner {
+ public:
+  handle_owner() = default;
+  ~handle_owner() { destroy_owned(); }
+  handle_owner(const handle_owner&) = delete;
+  handle_owner& operator=(const handle_owner&) = delete;
+
+  void destroy_owned() noexcept;
+
+  // For make_object and destroy_object.
+  void add(slot_header* slot) noexcept;
+  void remove(slot_header* slot) noexcept;
+
+  // The handle of the owner itself, nullptr when it has none: whom a destroyed handle belonged to.
+  const void* handle() const noexcept { return handle_; }
+
+ protected:
+  void set_handle(const void* mine) noexcept { handle_ = mine; }
+
+ private:
+  const void* handle_ = nullptr;
+  std::mutex lock_;
+  slot_header* first_[handle_kind::last_order + 1] = {};
+};
+
+struct alignas(64) slot_header {
+  std::uint32_t magic;
+  std::atomic<std::uint32_t> tag;  // generation << 2 | claimed << 1 | live
+  const void* library;  // magic and this keep their places: another release reads no further
+  handle_kind* kind;
+  std::atomic<std::uint32_t> epoch;  // of the process it was made in: another one after fork
+  handle_owner* owner;               // nullptr: none
+  slot_header* next;                 // among the free slots, or among its owner's of this kind
+  std::atomic<void*> before;         // among its owner's; when not in use, the owner's handle
+  void (*destroy)(slot_header*) noexcept;
+};
+static_assert(sizeof(slot_header) == 64);
+
+// The two parts of a handle. The address part is what every copy of velo in the process agrees on.
+inline constexpr int address_bits = 47;
+inline constexpr std::uint32_t last_generation = 0xffff;
+inline slot_header* slot_named(const void* handle) noexcept {
+  constexpr std::uintptr_t address = (std::uintptr_t{1} << address_bits) - 64;
+  return reinterpret_cast<slot_header*>(reinterpret_cast<std::uintptr_t>(handle) & address);
+}
+inline std::uint32_t generation_named(const void* handle) noexcept {
+  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(handle) >> address_bits);
+}
+
+// The untyped half, handle.cpp.
+void publish_slot(slot_header* slot, handle_owner* owner, void (*destroy)(slot_header*) noexcept);
+void retire_slot(slot_header* slot) noexcept;  // handles to it are refused from here on
+slot_header* claim_slot(const void* handle, const handle_kind& wanted, const char* argument);
+void unclaim_slot(slot_header* slot) noexcept;
+// Of a handle that was given to a wrong call or just after its object went: the owner's handle,
+// which need not be live. nullptr: unknown, or the slot has a new tenant.
+const void* owner_of_misused(const void* handle) noexcept;
+[[noreturn]] void refuse_handle(const void* handle, const handle_kind& wanted,
+                                const char* argument);  // throws NULL, HANDLE, STATE
+
+// The slot a handle names, or nullptr when it is not a live handle of that kind made in this
+// process. A kind's address is that of this copy of velo: a slot of another copy never has it.
+inline slot_header* live_slot(const void* handle, const handle_kind& wanted) noexcept {
+  if (handle == nullptr) return nullptr;
+  slot_header* slot = slot_named(handle);
+  if (slot->kind != &wanted) return nullptr;
+  const std::uint32_t tag = slot->tag.load(std::memory_order_acquire);
+  if ((tag & ~2u) != (generation_named(handle) << 2 | 1u)) return nullptr;
+  return slot->epoch.load(std::memory_order_relaxed) == process_epoch() ? slot : nullptr;
+}
+
+// argument: as the caller spells it, "stream".
+inline slot_header* find_slot(const void* handle, const handle_kind& wanted, const char* argument) {
+  slot_header* found = live_slot(handle, wanted);
+  if (__builtin_expect(found == nullptr, 0)) refuse_handle(handle, wanted, argument);
+  return found;
+}
+
+// Which kind of handle an object of type T has: specialize with `using handle` and `static
+// constexpr handle_kind& kind`.
+template <class T>
+struct handle_traits;
+
+inline const void* handle_of_slot(const slot_header* slot) {
+  const std::uintptr_t generation = slot->tag.load(std::memory_order_relaxed) >> 2;
+  return reinterpret_cast<const void*>(reinterpret_cast<std::uintptr_t>(slot) |
+                                       generation << address_bits);
+}
+
+template <class T>
+T* object_in(slot_header* slot) {
+  return std::launder(reinterpret_cast<T*>(slot + 1));
+}
+
+// The object behind a handle; throws as refuse_handle does.
+template <class T>
+T& resolve(typename handle_traits<T>::handle handle, const char* argument) {
+  return *object_in<T>(find_slot(handle, handle_traits<T>::kind, argument));
+}
+
+// The object behind a handle that was checked and cannot have been destroyed since.
+template <class T>
+T& object_of(typename handle_traits<T>::handle handle) {
+  return *object_in<T>(slot_named(handle));
+}
+
+// The handle of an object made by make_object.
+template <class T>
+typename handle_traits<T>::handle handle_of(const T& object) {
+  const auto* slot = reinterpret_cast<const slot_header*>(&object) - 1;
+  return static_cast<typename handle_traits<T>::handle>(const_cast<void*>(handle_of_slot(slot)));
+}
+
+template <class T>
+void destroy_object(slot_header* slot) noexcept {
+  retire_slot(slot);
+  object_in<T>(slot)->~T();
+  slot->kind->give_slot(slot);
+}
+
+// Makes an object in a slot. owner: destroys it at the latest when it goes itself; may be nullptr.
+template <class T, class... Args>
+T& make_object(handle_owner* owner, Args&&... args) {
+  static_assert(alignof(T) <= 64);
+  handle_kind& kind = handle_traits<T>::kind;
+  slot_header* slot = kind.take_slot(sizeof(T));
+  T* object = nullptr;
+  try {
+    object = new (slot + 1) T(std::forward<Args>(args)...);
+  } catch (...) {
+    kind.give_slot(slot);
+    throw;
+  }
+  publish_slot(slot, owner, &destroy_object<T>);
+  return *object;
+}
+
+// The right to destroy what a live handle names, which one thread at a time can have: of several
+// that want it the others are refused as if they had come too late. Given back when not used.
+template <class T>
+class claim {
+ public:
+  // Throws as resolve does.
+  claim(typename handle_traits<T>::handle handle, const char* argument)
+      : slot_(claim_slot(handle, handle_traits<T>::kind, argument)) {}
+  ~claim() {
+    if (slot_ != nullptr) unclaim_slot(slot_);
+  }
+  claim(const claim&) = delete;
+  claim& operator=(const claim&) = delete;
+
+  T& object() const { return *object_in<T>(slot_); }
+  void destroy() { destroy_object<T>(std::exchange(slot_, nullptr)); }
+
+ private:
+  slot_header* slot_;
+};
+
+// Destroys what a handle names; throws as resolve does.
+template <class T>
+void destroy_handle(typename handle_traits<T>::handle handle, const char* argument) {
+  claim<T>(handle, argument).destroy();
+}
+
+}  // namespace velo::core

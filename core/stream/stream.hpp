@@ -1,0 +1,83 @@
+// Streams: the order of work in a context.
+//
+// The inline stream runs work on the calling thread; any other is a lane, a queue with a thread.
+// Work that computes takes the context's turn, work that waits does not; on the inline stream the
+// caller then is what waits. Cost: inline, one turn; queued, see lane.hpp.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "core/context.hpp"
+#include "core/stream/event.hpp"
+#include "core/stream/lane.hpp"
+
+namespace velo::core {
+
+class stream {
+ public:
+  enum class mode { immediate, queued };
+
+  stream(context& owner, mode how);  // a queue stream starts its thread and ends when its work has
+  stream(const stream&) = delete;
+  stream& operator=(const stream&) = delete;
+
+  context& owner() const noexcept { return owner_; }
+  bool is_inline() const noexcept { return !queue_.has_value(); }
+  bool is_worker() const noexcept {  // the caller is queued work of this stream
+    return queue_.has_value() && queue_->is_current();
+  }
+
+  // For inline streams: f(execution&) now, in the context's turn.
+  template <class F>
+  void run_inline(F&& f) {
+    owner_.take_turn(*this, std::forward<F>(f));
+  }
+  // For inline streams: f(execution&) now, without the turn. Throws VELO_ERR_STATE when the caller
+  // is work that computes: it has the turn, and all others would wait with it.
+  template <class F>
+  void run_waiting(F&& f, bool numbers = true) {
+    arena scratch(owner_.memory());
+    owner_.run_waiting(*this, scratch, std::forward<F>(f), numbers);
+  }
+
+  // For queue streams. What is made must be submitted or dropped before the stream is destroyed.
+  template <class W, class... Args>
+  work_ptr<W> make(Args&&... args) {
+    return queue_->make<W>(std::forward<Args>(args)...);
+  }
+  template <class W, class... Args>
+  work_ptr<W> make_before(std::size_t bytes, Args&&... args) {
+    return queue_->make_before<W>(bytes, std::forward<Args>(args)...);
+  }
+  void enqueue(work_ptr<work> piece) { queue_->submit(std::move(piece)); }
+
+  void synchronize();  // until all work queued so far is done; throws the kept failure
+  bool idle() const;   // throws the kept failure
+  void clear() noexcept;
+
+  void pass(std::shared_ptr<point> here);  // when all work so far is done
+  void record(event& on);
+  void wait(const event& on);
+  // For inline streams: the caller waits for the point, which a lane of `of` passes. Throws
+  // VELO_ERR_STATE in work of either context that others may wait for, unless it has passed.
+  void await(point& until, const context& of, const char* argument) const;
+
+ private:
+  context& owner_;
+  std::optional<lane> queue_;
+};
+
+template <>
+struct handle_traits<stream> {
+  using handle = velo_stream;
+  static constexpr handle_kind& kind = kinds::stream;
+};
+
+template <>
+struct handle_traits<event> {
+  using handle = velo_event;
+  static constexpr handle_kind& kind = kinds::event;
+};
+
+}  // namespace velo::core

@@ -1,0 +1,80 @@
+// Where a long text goes: to a caller's buffer, cut to its size, or to a file that is there whole or
+// not at all. What is written collects in 256 KiB first. Cost: a copy.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+
+#include "core/host/new_file.hpp"
+
+namespace velo::memory {
+
+class sink {
+ public:
+  sink() : buffer_(new char[size]) {}
+  virtual ~sink() = default;
+  sink(const sink&) = delete;
+  sink& operator=(const sink&) = delete;
+
+  // The place for the next bytes, at least `room` of them; took(end) says where they end.
+  static constexpr std::size_t room = 8192;
+  char* reserve() {
+    if (size - used_ < room) empty();
+    return buffer_.get() + used_;
+  }
+  void took(const char* end) { used_ = static_cast<std::size_t>(end - buffer_.get()); }
+
+  void put(const std::string& text) {
+    empty();
+    write(text.data(), text.size());
+  }
+
+ protected:
+  virtual void write(const char* bytes, std::size_t count) = 0;
+  void empty() {
+    write(buffer_.get(), used_);
+    used_ = 0;
+  }
+
+ private:
+  static constexpr std::size_t size = std::size_t{256} << 10;
+
+  std::unique_ptr<char[]> buffer_;
+  std::size_t used_ = 0;
+};
+
+// Keeps what fits and counts the rest.
+class buffer_sink final : public sink {
+ public:
+  buffer_sink(char* buffer, std::uint64_t capacity) : to_(buffer), capacity_(capacity) {}
+
+  // Ends with a zero byte; how many bytes a buffer needs for all.
+  std::uint64_t finish();
+
+ private:
+  void write(const char* bytes, std::size_t count) override;
+
+  char* to_;
+  std::uint64_t capacity_;
+  std::uint64_t written_ = 0;
+};
+
+// To a file that is there whole or not at all (core/host/new_file.hpp). Throws IO.
+class file_sink final : public sink {
+ public:
+  explicit file_sink(const char* path) : file_(path, "path") {}
+
+  void finish() {
+    empty();
+    file_.finish();
+  }
+
+ private:
+  void write(const char* bytes, std::size_t count) override { file_.write(bytes, count); }
+
+  core::new_file file_;
+};
+
+}  // namespace velo::memory

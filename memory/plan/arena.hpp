@@ -1,0 +1,73 @@
+// The addresses of a plan, and the memory behind them.
+//
+// One range of addresses, as long as the plan is high. What is in use is known by its begin and end,
+// so that an address is given only when nothing lies there: whatever the program does, two blocks
+// never overlap. Memory comes by granules with the first use of an address and stays; trim() lets
+// that of gaps go. Not thread-safe. Cost: a search among what is in use, and a bit for each granule
+// while some have no memory.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "memory/pool/address_range.hpp"
+
+namespace velo::memory {
+
+class plan_arena {
+ public:
+  struct block {
+    std::uint64_t end;        // of its place
+    std::uint64_t shown;      // where the caller's bytes begin
+    std::uint64_t requested;  // bytes
+    bool pending;             // freed on a stream that has not come so far
+  };
+
+  plan_arena(velo_pool_kind kind, std::uint64_t bytes);  // throws VELO_ERR_MEMORY
+
+  // Makes [offset, offset + bytes) a block, the caller's from an address that is a multiple of
+  // `alignment` on. False: something is in use there.
+  bool take(std::uint64_t offset, std::uint64_t bytes, std::uint64_t requested,
+            std::uint64_t alignment);
+  std::uint64_t missing(std::uint64_t offset) const noexcept;  // bytes of a block without memory
+  char* back(std::uint64_t offset) noexcept;  // backs a block; nullptr: the system has no more
+
+  bool holds(const void* memory) const noexcept {
+    return static_cast<std::uint64_t>(static_cast<const char*>(memory) - range_.begin()) <
+           range_.size();
+  }
+  // Of the block whose first byte the caller has: where it begins; throws ARGUMENT: there is none.
+  std::uint64_t find(const void* memory) const;
+  block& at(std::uint64_t offset) noexcept { return live_.find(offset)->second; }
+  void give(std::uint64_t offset) noexcept;
+
+  // Lets the memory of gaps go, most at a time, until it is `bytes` or none is left; how many bytes.
+  std::uint64_t trim(std::uint64_t bytes) noexcept;
+
+  void leave() noexcept { range_.leave(); }  // what is mapped stays so
+  bool empty() const noexcept { return live_.empty(); }
+  std::uint64_t reserved() const noexcept { return reserved_; }
+  std::uint64_t requested() const noexcept { return requested_; }
+
+ private:
+  // Granules first to last - 1.
+  struct run {
+    std::uint64_t first = 0, last = 0;
+  };
+  run granules(std::uint64_t begin, std::uint64_t end) const noexcept {
+    return {begin / range_.granule(), (end + range_.granule() - 1) / range_.granule()};
+  }
+  bool change(run of, bool commit) noexcept;
+  std::uint64_t skip(run of, bool state) const noexcept;
+  std::uint64_t count(run of) const noexcept;
+  run widest_gap() const noexcept;
+
+  address_range range_;
+  std::map<std::uint64_t, block> live_;  // by begin
+  std::vector<std::uint64_t> backed_;    // a bit for each granule
+  std::uint64_t whole_;                  // bytes, when every address has memory
+  std::uint64_t reserved_ = 0, requested_ = 0;
+};
+
+}  // namespace velo::memory

@@ -1,0 +1,38 @@
+// The texts of placement problems.
+//
+//   placement CSV   id,lower,upper,size         a buffer a row, alive in [lower, upper)
+//   RMM's log       Thread,Time,Action,Pointer,Size,Stream
+//                                               an event a row: allocate, free, allocate failure
+//
+// Columns go by their names, in any order; of a log only Action, Pointer and Size matter, and a row's
+// place is its time. Lines end in LF or CRLF; empty ones are passed over. What makes no sense is
+// refused as VELO_ERR_ARGUMENT with line and column, counted from 1 in lines and bytes. O(text).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "memory/plan/place.hpp"
+
+namespace velo::memory {
+
+struct plan_table {
+  std::vector<std::string> names;  // the id column; of a log the pointer; unique in the first
+  std::vector<lifetime> buffers;
+};
+
+// Adds the rows of a placement CSV. Sizes are 1 to most, and their sum with those already there
+// fits 63 bits. A column `offset` is accepted and passed over, so that results can be read again.
+void read_placement(std::string_view text, std::int64_t most, plan_table& table);
+
+// Adds a buffer for every allocation of a log, alive from its event to that of its free (their
+// places among the rows, from 0; the number of rows where no free comes), in the order of
+// allocation. Rows of size 0 and failed allocations have no buffer.
+void read_rmm_log(std::string_view text, std::int64_t most, plan_table& table);
+
+// The placement CSV with a column `offset`, rows in order.
+std::string write_placement(const plan_table& table, const std::vector<std::int64_t>& offsets);
+
+}  // namespace velo::memory

@@ -1,0 +1,64 @@
+// The two bodies: words in, a call of the pool, a failure in the thread's record.
+#include "memory/pool/plain_functions.hpp"
+
+#include "core/handle/guard.hpp"
+#include "memory/pool/pool.hpp"
+
+namespace velo::memory {
+namespace {
+
+core::signature shape_of(core::passing result, std::initializer_list<core::passing> parameters) {
+  core::signature shape;
+  shape.result = result;
+  for (const core::passing how : parameters) shape.parameters[shape.count++] = how;
+  return shape;
+}
+
+// Looks at the pool's handle as the other entries do, which a child of a fork is refused.
+pool& pool_of(void* of) {
+  auto& found = core::resolve<pool>(core::handle_of(*static_cast<pool*>(of)), "pool");
+  found.require_not_logging();
+  return found;
+}
+
+core::word allocate(void* of, const core::word* words) noexcept {
+  core::word result{};
+  result.pointer = nullptr;
+  core::guard("allocate", [&] {
+    pool& from = pool_of(of);
+    if (from.is_closed()) core::fail(VELO_ERR_HANDLE, "pool", "a pool", "a destroyed pool");
+    if (words[0].i64 < 0) core::fail(VELO_ERR_ARGUMENT, "bytes", "0 or more", "a negative number");
+    wanted what;
+    what.bytes = words[0].u64;
+    what.alignment = unit;
+    const auto stream = static_cast<velo_stream>(words[2].pointer);
+    if (queued_stream(stream, "stream") != nullptr) what.on = stream;
+    result.pointer = from.allocate(what);
+  });
+  return result;
+}
+
+// The last block of a closed pool ends the pool, and this function with it: nothing of either is
+// looked at afterwards.
+core::word deallocate(void* of, const core::word* words) noexcept {
+  core::guard("deallocate", [&] {
+    if (words[0].pointer == nullptr) return;
+    pool& from = pool_of(of);
+    if (from.free(words[0].pointer, words[1].u64, static_cast<velo_stream>(words[3].pointer)))
+      core::destroy_handle<pool>(core::handle_of(from), "pool");
+  });
+  return core::word{};
+}
+
+using core::passing;
+
+}  // namespace
+
+plain_functions::plain_functions(pool& of)
+    : allocate_(shape_of(passing::pointer, {passing::i64, passing::i32, passing::pointer}),
+                &memory::allocate, &of, true),
+      deallocate_(shape_of(passing::nothing,
+                           {passing::pointer, passing::i64, passing::i32, passing::pointer}),
+                  &memory::deallocate, &of, true) {}
+
+}  // namespace velo::memory

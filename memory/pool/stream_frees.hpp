@@ -1,0 +1,80 @@
+// Blocks freed on streams that have not come so far yet.
+//
+// Freeing on a queued stream puts a point behind all work submitted to it so far. Until that is
+// passed the block is ready for requests on the same stream, whose work runs behind the free; then
+// it is everybody's. Points of a stream pass in order, so each stream has one list, looked at from
+// its front. Streams are known by their handles, which are never used again: one that is destroyed
+// has passed all its points. Not thread-safe. Cost of a free: a marker in the stream's queue.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+
+#include "core/stream/event.hpp"
+#include "core/stream/stream.hpp"
+#include "memory/pool/block.hpp"
+#include "memory/pool/free_index.hpp"
+
+namespace velo::memory {
+
+// The stream a handle names when work may be queued on it; nullptr for NULL and for an inline
+// stream, whose work is done when its calls return. Throws as core::resolve does.
+inline core::stream* queued_stream(velo_stream handle, const char* argument) {
+  if (handle == nullptr) return nullptr;
+  auto& given = core::resolve<core::stream>(handle, argument);
+  return given.is_inline() ? nullptr : &given;
+}
+
+class stream_frees {
+ public:
+  // Puts the block, still in use, behind the stream's work and makes it pending. False: the stream
+  // holds a failure, so nothing of it runs any more, and the block may go to the heap at once.
+  // Throws FULL and MEMORY, and then the block is in use as before.
+  bool add(block& freed, core::stream& on, velo_stream handle);
+
+  // A pending block of that stream that its next work may use, of up to an eighth more than `size`;
+  // nullptr: none.
+  block* take(velo_stream on, std::uint64_t size, std::uint64_t alignment) noexcept;
+
+  // f(block&) for each block whose point has passed.
+  template <class F>
+  void collect(F&& f) {
+    for (auto q = queues_.begin(); q != queues_.end();) {
+      while (!q->entries.empty() &&
+             (q->entries.front().what == nullptr || q->entries.front().until->passed())) {
+        if (block* b = q->entries.front().what) {
+          q->ready.remove(*b);
+          bytes_ -= b->size;
+          f(*b);
+        }
+        q->entries.pop_front();
+        ++q->first;
+      }
+      q = q->entries.empty() ? queues_.erase(q) : std::next(q);
+    }
+  }
+
+  bool empty() const noexcept { return queues_.empty(); }
+  std::uint64_t bytes() const noexcept { return bytes_; }
+  std::uint64_t bytes(velo_stream on) const noexcept;
+  std::shared_ptr<core::point> next_to_pass() const;  // of some stream; nullptr: none
+
+ private:
+  struct entry {
+    std::shared_ptr<core::point> until;
+    block* what;  // nullptr: used again by the stream itself
+  };
+  struct queue {
+    velo_stream on;
+    std::deque<entry> entries;
+    std::uint64_t first = 0;  // the number of the first entry; blocks hold numbers
+    free_index ready;
+  };
+
+  std::list<queue> queues_;
+  std::uint64_t bytes_ = 0;
+};
+
+}  // namespace velo::memory

@@ -1,0 +1,46 @@
+// A step as a row of stages, and each buffer's uses by stage: what planning swaps and its bound see.
+//
+// A stage ends where computing ends (or, in a plan without computing, at every time of which anything
+// is known) and needs at once all that is used in it. A buffer is used where its life begins, where a
+// use says so, and, when none does, where its life ends.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "memory/plan/place.hpp"
+#include "memory/plan/uses.hpp"
+
+namespace velo::memory {
+
+struct swap_stages {
+  struct visit {
+    std::int32_t stage;
+    bool writes;
+  };
+  struct buffer {
+    std::int64_t size;
+    std::int32_t first, last;   // stages of its life
+    std::vector<visit> visits;  // ascending; the first is `first`
+    bool fixed;                 // never swapped
+  };
+
+  std::vector<std::int64_t> ends;    // by stage: the last time that belongs to it
+  std::vector<double> seconds;       // by stage
+  std::vector<std::int64_t> live;    // by stage: bytes of all buffers whose life touches it
+  std::vector<std::int64_t> needed;  // by stage: bytes used in it or fixed
+  std::vector<std::vector<std::int32_t>> present;  // by stage: buffers whose life touches it
+  std::vector<buffer> buffers;
+
+  std::int32_t count() const { return static_cast<std::int32_t>(ends.size()); }
+};
+
+// seconds: of computing, spread over all stages where the uses have none. Buffers of less than
+// `least` bytes are fixed.
+swap_stages make_stages(const std::vector<lifetime>& buffers, const plan_uses& uses, double seconds,
+                        std::int64_t least);
+
+// Seconds that any plan stalls; rates in bytes a second.
+double swap_bound(const swap_stages& step, std::int64_t budget, double out_rate, double in_rate);
+
+}  // namespace velo::memory

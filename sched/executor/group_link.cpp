@@ -1,0 +1,90 @@
+// Bytes as tensors of the group's messages.
+#include "sched/executor/group_link.hpp"
+
+#include "comm/collective/calls.hpp"
+#include "comm/transport/shared/lending.hpp"
+#include "core/context.hpp"
+#include "core/handle/guard.hpp"
+
+namespace velo::sched {
+
+namespace {
+
+// user: the handle, so that calls after the group's end are seen.
+comm::group& group_of(void* user) {
+  return core::resolve<comm::group>(static_cast<velo_group>(user), "link");
+}
+comm::caller caller_of(comm::group& of) {
+  return {of.owner(), of.rank(), of.size()};
+}
+void submit(comm::group& of, const comm::operation& what) {
+  of.submit(of.owner().inline_stream(), what);
+}
+
+// call: comm::send_call, comm::start_call or comm::receive_call.
+template <class Call>
+velo_status pass(const char* function, void* user, std::int32_t peer, void* bytes,
+                 std::uint64_t size, Call call) {
+  return core::guard(function, [&] {
+    comm::group& of = group_of(user);
+    const auto count = static_cast<std::int64_t>(size);
+    velo_tensor all{};
+    all.data = bytes;
+    all.device = of.owner().device();
+    all.ndim = 1;
+    all.dtype = {VELO_DTYPE_UINT, 8, 1};
+    all.shape = const_cast<std::int64_t*>(&count);
+    submit(of, call(caller_of(of), peer, &all));
+  });
+}
+
+velo_status send(void* user, std::int32_t to, const void* bytes, std::uint64_t size) {
+  return pass("velo_link.send", user, to, const_cast<void*>(bytes), size, comm::send_call);
+}
+
+velo_status borrow(void* user, std::int32_t from, std::uint64_t size, void** bytes) {
+  return core::guard("velo_link.borrow", [&] {
+    comm::group& of = group_of(user);
+    const comm::operation what =
+        comm::borrow_call(caller_of(of), from, static_cast<std::int64_t>(size));
+    submit(of, what);
+    *bytes = what.messages[0].lent;
+  });
+}
+
+bool lives(const void* user) noexcept {
+  return core::live_slot(user, core::kinds::group) != nullptr;
+}
+
+}  // namespace
+
+const void* group_of_link(const velo_link& link) noexcept {
+  return link.send == &send ? link.user : nullptr;
+}
+
+velo_link link_over(comm::group& of) {
+  velo_link made = VELO_LINK_INIT;
+  made.flags = VELO_LINK_WAITS;
+  made.user = core::handle_of(of);
+  made.send = &send;
+  made.receive = [](void* user, int32_t from, void* bytes, uint64_t size) {
+    return pass("velo_link.receive", user, from, bytes, size, comm::receive_call);
+  };
+  made.abort = [](void* user, const char* why) {
+    if (lives(user)) group_of(user).abort(why);
+  };
+  if (!of.starts_messages()) return made;
+  made.start_send = [](void* user, int32_t to, const void* bytes, uint64_t size) {
+    return pass("velo_link.start_send", user, to, const_cast<void*>(bytes), size, comm::start_call);
+  };
+  made.finish = [](void* user) {
+    return core::guard("velo_link.finish", [&] { submit(group_of(user), comm::finish_call()); });
+  };
+  made.borrow = &borrow;
+  made.give_back = [](void* user, void* bytes) {  // gone with the group
+    if (lives(user)) comm::lending::give_back(static_cast<char*>(bytes));
+  };
+  return made;
+}
+
+}  // namespace velo::sched

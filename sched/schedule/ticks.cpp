@@ -1,0 +1,209 @@
+// From decimals to ticks: mantissas over one power of ten, times the share of a stage.
+#include "sched/schedule/ticks.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <numeric>
+
+#include "core/handle/failure.hpp"
+
+namespace velo::sched {
+namespace {
+
+using core::fail;
+using core::text;
+
+constexpr double exact = 9007199254740992.0;  // 2^53: whole doubles up to here are exact
+
+struct decimal {
+  std::int64_t mantissa = 0;
+  int exponent = 0;  // of ten
+};
+
+decimal decimal_of(double value) {
+  char text[32];
+  const char* end =
+      std::to_chars(text, text + sizeof text, value, std::chars_format::scientific).ptr;
+  decimal made;
+  const char* at = text;
+  bool behind_point = false;
+  for (; *at != 'e'; ++at) {
+    if (*at == '.') {
+      behind_point = true;
+      continue;
+    }
+    made.mantissa = made.mantissa * 10 + (*at - '0');
+    if (behind_point) --made.exponent;
+  }
+  int exponent = 0;
+  std::from_chars(at[1] == '+' ? at + 2 : at + 1, end, exponent);
+  made.exponent += exponent;
+  for (; made.mantissa != 0 && made.mantissa % 10 == 0; made.mantissa /= 10) ++made.exponent;
+  return made;
+}
+
+// Shares as whole numbers without a common factor, exactly if their sum stays below `most_share`.
+constexpr std::int64_t most_share = std::int64_t{1} << 24;
+std::vector<std::int64_t> whole_shares(const std::vector<double>& given) {
+  std::vector<decimal> read;
+  int least = 0;
+  double sum = 0;
+  for (const double share : given) {
+    read.push_back(decimal_of(share));
+    sum += share;
+    if (read.back().mantissa != 0) least = std::min(least, read.back().exponent);
+  }
+  std::vector<std::int64_t> whole;
+  if (sum * std::pow(10.0, -least) <= static_cast<double>(most_share)) {
+    for (const decimal& share : read) {
+      whole.push_back(share.mantissa);
+      for (int e = least; e < share.exponent && share.mantissa != 0; ++e) whole.back() *= 10;
+    }
+  } else {
+    for (const double share : given)
+      whole.push_back(std::llround(share / sum * static_cast<double>(most_share)));
+  }
+  std::int64_t common = 0;
+  for (const std::int64_t share : whole) common = std::gcd(common, share);
+  for (std::int64_t& share : whole) share /= std::max<std::int64_t>(common, 1);
+  return whole;
+}
+
+// What the parts of activations are whole multiples of: exact for three digits.
+void scale_activations(const costs& given, ticks& into) {
+  if (given.pending == 1 && given.checkpoint == 0) return;
+  into.full = 1024;
+  for (const std::int64_t full : {10, 100, 1000}) {
+    const double pending = given.pending * static_cast<double>(full);
+    const double checkpoint = given.checkpoint * static_cast<double>(full);
+    if (std::fabs(pending - std::round(pending)) > 1e-9 ||
+        std::fabs(checkpoint - std::round(checkpoint)) > 1e-9)
+      continue;
+    into.full = full;
+    break;
+  }
+  into.pending = std::llround(given.pending * static_cast<double>(into.full));
+  into.checkpoint = std::llround(given.checkpoint * static_cast<double>(into.full));
+}
+
+// A cost, and by what it is multiplied where all are over the same divisor.
+struct term {
+  double given;
+  std::int64_t factor;
+  std::int64_t* into;
+};
+
+// All costs exactly; false where they do not fit. most: what one may come to.
+bool scale_exactly(const std::vector<term>& terms, std::int64_t divisor, double most,
+                   double& unit) {
+  std::vector<decimal> read;
+  int least = 0;
+  for (const term& t : terms) {
+    read.push_back(decimal_of(t.given));
+    if (read.back().mantissa != 0) least = std::min(least, read.back().exponent);
+  }
+  unit = static_cast<double>(divisor);
+  for (int e = least; e < 0; ++e) unit *= 10;
+  if (unit > exact) return false;
+  for (std::size_t i = 0; i < terms.size(); ++i) {
+    double size = static_cast<double>(read[i].mantissa) * static_cast<double>(terms[i].factor);
+    for (int e = least; e < read[i].exponent && size != 0; ++e) size *= 10;
+    if (size > most) return false;
+    *terms[i].into = read[i].mantissa * terms[i].factor;
+    for (int e = least; e < read[i].exponent && size != 0; ++e) *terms[i].into *= 10;
+  }
+  return true;
+}
+
+void scale_rounded(const std::vector<term>& terms, std::int64_t divisor, double most,
+                   double& unit) {
+  const auto part = [&](const term& t) {
+    return t.given * static_cast<double>(t.factor) / static_cast<double>(divisor);
+  };
+  double largest = 0;
+  for (const term& t : terms) largest = std::max(largest, part(t));
+  int bits = 0;
+  std::frexp(most / largest, &bits);
+  unit = std::ldexp(1.0, bits - 1);
+  for (const term& t : terms) *t.into = std::llround(part(t) * unit);
+}
+
+}  // namespace
+
+double ticks::value(std::int64_t count) const {
+  if (static_cast<double>(count) < exact) return static_cast<double>(count) / unit;
+  return static_cast<double>(static_cast<long double>(count) / unit);
+}
+
+double ticks::in_microbatches(std::int64_t activations, const shape& what) const {
+  std::int64_t all = shares.empty() ? what.stages : 0;
+  for (const std::int64_t share : shares) all += share;
+  return static_cast<double>(activations * what.ranks * what.chains) /
+         (static_cast<double>(all) * static_cast<double>(what.splits * full));
+}
+
+costs with_shares(costs given, const shape& what, const layout* layers, const char* argument) {
+  if (given.shares.empty() && layers != nullptr) {
+    for (std::int32_t stage = 0; stage < what.stages; ++stage) {
+      const stage_content& holds =
+          layers->stages[static_cast<std::size_t>(stage % what.chain_length())];
+      given.shares.push_back(holds.layers - holds.noops + given.predictor * holds.predictors +
+                             (holds.embedding ? given.embedding : 0) +
+                             (holds.loss ? given.loss : 0));
+    }
+  }
+  if (given.shares.empty()) return given;
+  if (given.shares.size() != static_cast<std::size_t>(what.stages))
+    fail(VELO_ERR_ARGUMENT, text("%s.share_count", argument), text("%d, the stages", what.stages),
+         text("%zu", given.shares.size()));
+  double all = 0;
+  for (const double share : given.shares) all += share;
+  if (!(all > 0))
+    fail(VELO_ERR_ARGUMENT, text("%s.shares", argument), "a model that is more than nothing",
+         "nothing");
+  const bool alike = std::all_of(given.shares.begin(), given.shares.end(),
+                                 [&](double share) { return share == given.shares[0]; });
+  if (alike) given.shares.clear();
+  return given;
+}
+
+ticks ticks_of(const costs& given, const shape& what, std::int64_t actions) {
+  if (what.stages == 0) return {};
+  ticks made;
+  scale_activations(given, made);
+  std::int64_t all = what.stages, most_of_one = 1;
+  if (!given.shares.empty()) {
+    made.shares = whole_shares(given.shares);
+    all = std::accumulate(made.shares.begin(), made.shares.end(), std::int64_t{0});
+    most_of_one = *std::max_element(made.shares.begin(), made.shares.end());
+  }
+  const std::int64_t halves = given.shares.empty() ? 1 : 2;  // an FB takes the mean of two shares
+  const std::int64_t ranks = std::int64_t{what.ranks} * what.chains;
+  const std::int64_t common = std::gcd(ranks, all);
+  const std::int64_t part = ranks / common * halves, whole = all / common * halves;
+  const std::int64_t once = part * what.splits, divisor = whole * what.splits;
+  made.fused_is_sum = given.fused < 0;
+  const std::vector<term> terms = {
+      {given.forward, part, &made.forward},
+      {given.input, part, &made.input},
+      {given.weight, part, &made.weight},
+      {made.fused_is_sum ? 0 : given.fused, part, &made.fused},
+      {given.recompute < 0 ? given.forward : given.recompute, part, &made.recompute},
+      {given.offload, part, &made.offload},
+      {given.reload, part, &made.reload},
+      {given.gather, once, &made.gather},
+      {given.reduce, once, &made.reduce},
+      {given.optimizer, once, &made.optimizer},
+      {given.transfer, whole, &made.transfer},
+      {given.latency, divisor, &made.latency}};
+  // No time exceeds all actions and messages one after another.
+  const double most = std::ldexp(1.0, 61) /
+                      (4.0 * static_cast<double>(actions + 1) * static_cast<double>(most_of_one));
+  if (!scale_exactly(terms, divisor, most, made.unit))
+    scale_rounded(terms, divisor, most, made.unit);
+  if (made.fused_is_sum) made.fused = made.forward + made.input + made.weight;
+  return made;
+}
+
+}  // namespace velo::sched

@@ -1,0 +1,95 @@
+// Time as whole numbers, so that simulated times are exact and comparisons of them mean something.
+//
+// A cost is taken for the decimal number that it prints as: 0.1 is a tenth. All costs, cut to a
+// stage's share, are whole multiples of some tick, 1 / `unit` of theirs, as long as they have few
+// digits; the sums of a simulation are exact then, and a result is the double nearest to the true
+// one. Where digits are too many for 62 bits, costs are rounded to a tick that lets the longest
+// simulation fit: to 2^-30 of the largest cost at the worst, with 2^30 actions. Shares of stages, and
+// the parts of activations that are held, become whole numbers in the same way.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sched/schedule/schedule.hpp"
+
+namespace velo::sched {
+
+// What a P-th of the model takes of memory, in any unit; activations and a message of a micro-batch.
+struct memory_sizes {
+  double weights = 0, gradients = 0, optimizer = 0, activations = 1, message = 0;
+};
+
+// What actions take: a whole rank's, for one micro-batch, in any unit.
+struct costs {
+  double forward = 1, input = 1, weight = 1;
+  double fused = -1;  // of an FB; below 0: the sum of its parts
+  double latency = 0;
+  double transfer = 0;    // of a message, while which others wait behind it
+  double recompute = -1;  // below 0: forward
+  double offload = 0, reload = 0;
+  double gather = 0, reduce = 0, optimizer = 0;  // of a whole rank, once
+  double pending = 1, checkpoint = 0;            // parts of activations: behind I, before RECOMPUTE
+  double embedding = 0, predictor = 1, loss = 0;  // in layers
+  std::vector<double> shares = {};                // of the model, by stage; empty: all alike
+  memory_sizes sizes = {};
+};
+
+// The costs with the shares that layers make, where none are given and the schedule has layers. Throws
+// ARGUMENT where shares are not as many as stages, or all nothing; argument: what costs are called.
+costs with_shares(costs given, const shape& what, const layout* layers, const char* argument);
+
+// What one stage takes for one unit, where stages differ in more than their size. hidden: what an FB
+// saves at most with this stage in it.
+struct stage_ticks {
+  std::int64_t forward, input, weight, hidden;
+};
+
+// The same for one stage and one unit of a schedule, in ticks.
+struct ticks {
+  std::int64_t forward = 0, input = 0, weight = 0, fused = 0, latency = 0;
+  std::int64_t transfer = 0, recompute = 0, offload = 0, reload = 0;
+  std::int64_t gather = 0, reduce = 0, optimizer = 0;  // of one stage
+  bool fused_is_sum = false;
+  std::vector<std::int64_t> shares;  // by stage, what all but messages is multiplied by; empty: 1
+  // By stage, instead of forward to fused, for schedules of F, I, W, B and FB alone; empty: as shares
+  // say.
+  std::vector<stage_ticks> stages;
+  // Activations of a stage of share 1: all of them, those behind I, those before RECOMPUTE.
+  std::int64_t full = 1, pending = 1, checkpoint = 0;
+  double unit = 1;  // ticks in one of the costs' units; whole or a power of two
+
+  double value(std::int64_t count) const;  // in the costs' unit
+  std::int64_t share(std::int32_t stage) const {
+    return shares.empty() ? 1 : shares[static_cast<std::size_t>(stage)];
+  }
+  const stage_ticks& at(std::int32_t stage) const {
+    return stages[static_cast<std::size_t>(stage)];
+  }
+  std::int64_t of_forward(std::int32_t stage) const {
+    return stages.empty() ? forward * share(stage) : at(stage).forward;
+  }
+  std::int64_t of_input(std::int32_t stage) const {
+    return stages.empty() ? input * share(stage) : at(stage).input;
+  }
+  std::int64_t of_weight(std::int32_t stage) const {
+    return stages.empty() ? weight * share(stage) : at(stage).weight;
+  }
+  // F of a stage and B of another.
+  std::int64_t of_fused(std::int32_t stage, std::int32_t other) const {
+    if (!stages.empty())
+      return of_forward(stage) + of_input(other) + of_weight(other) -
+             std::min(at(stage).hidden, at(other).hidden);
+    if (shares.empty()) return fused;
+    if (fused_is_sum) return of_forward(stage) + of_input(other) + of_weight(other);
+    return fused * (share(stage) + share(other)) / 2;
+  }
+  // Activations as micro-batches through a whole rank.
+  double in_microbatches(std::int64_t activations, const shape& what) const;
+};
+
+// actions: all that a simulation adds up.
+ticks ticks_of(const costs& given, const shape& what, std::int64_t actions);
+
+}  // namespace velo::sched

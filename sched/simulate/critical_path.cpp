@@ -1,0 +1,207 @@
+// Makers of messages, then the way back.
+#include "sched/simulate/critical_path.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+#include "core/handle/failure.hpp"
+
+namespace velo::sched {
+namespace {
+
+bool is_collective(velo_action_kind kind) {
+  return kind == VELO_ACTION_UNSHARD || kind == VELO_ACTION_REDUCE_GRAD;
+}
+
+class tracer {
+ public:
+  tracer(const timeline& of, const spans& when)
+      : of_(of),
+        what_(*of.of),
+        shape_(what_.what()),
+        when_(when),
+        copies_(static_cast<std::size_t>(shape_.ranks)),
+        collectives_(copies_.size()),
+        of_stage_(static_cast<std::size_t>(shape_.stages)) {
+    makers_.resize(static_cast<std::size_t>(2 * shape_.cells()));
+    if (what_.has(set_of(VELO_ACTION_RELOAD)))
+      reloads_.assign(static_cast<std::size_t>(shape_.cells()), none);
+    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) note_row(rank);
+  }
+
+  std::vector<path_step> run() const {
+    std::vector<path_step> path;
+    place at = last();
+    while (at.index != none) {
+      path_step step{};
+      what_.read(at.rank, at.index, 1, &step.what);
+      step.rank = at.rank;
+      step.index = at.index;
+      step.when = span_of(at);
+      const source before = before_of(at, step.what);
+      step.cause = before.cause;
+      const std::int64_t from = before.by.index == none ? 0 : span_of(before.by).end;
+      step.wait = step.when.begin - from;
+      path.push_back(step);
+      at = before.by;
+    }
+    std::reverse(path.begin(), path.end());
+    return path;
+  }
+
+ private:
+  static constexpr std::int64_t none = -1;
+  struct place {
+    std::int32_t rank = 0;
+    std::int64_t index = none;
+  };
+  // What an action may have waited for: there from `ready` on.
+  struct source {
+    place by;
+    std::int64_t ready = none;
+    velo_path_cause cause = VELO_PATH_START;
+  };
+  // Messages from one rank to another without a gap between them, the first made by `first`.
+  struct way {
+    std::int32_t to;
+    std::int64_t free;
+    place first;
+  };
+
+  const span& span_of(const place& at) const {
+    return when_[static_cast<std::size_t>(at.rank)][static_cast<std::size_t>(at.index)];
+  }
+  std::size_t cell(std::int32_t stage, std::int32_t unit) const {
+    return static_cast<std::size_t>(std::int64_t{stage} * shape_.units() + unit);
+  }
+  std::size_t gradient_cell(std::int32_t stage, std::int32_t unit) const {
+    return static_cast<std::size_t>(shape_.cells()) + cell(stage, unit);
+  }
+
+  void note_row(std::int32_t rank) {
+    std::vector<way> ways;
+    std::int64_t index = 0;
+    for (row_reader row(what_, rank); !row.done(); row.pass(), ++index) {
+      const action& a = row.next();
+      const place here{rank, index};
+      if (copies(a.kind)) copies_[static_cast<std::size_t>(rank)].push_back(index);
+      if (a.kind == VELO_ACTION_RELOAD) reloads_[cell(a.stage, a.microbatch)] = index;
+      if (is_collective(a.kind)) {
+        collectives_[static_cast<std::size_t>(rank)].push_back(index);
+        of_stage_[static_cast<std::size_t>(a.stage)].push_back(index);
+      }
+      if (has_forward(a.kind) && !shape_.ends_chain(a.stage))
+        send(ways, here, cell(a.stage, a.microbatch), a.stage + 1);
+      const bool both = a.kind == VELO_ACTION_FB;
+      const std::int32_t stage = both ? a.other_stage : a.stage;
+      if (has_gradient(a.kind) && !shape_.begins_chain(stage))
+        send(ways, here, gradient_cell(stage, both ? a.other_microbatch : a.microbatch), stage - 1);
+    }
+  }
+
+  void send(std::vector<way>& ways, const place& by, std::size_t mark, std::int32_t consumer) {
+    const std::int32_t to = what_.rank_of(consumer);
+    const std::int64_t end = span_of(by).end;
+    source& made = makers_[mark];
+    made = {by, end, VELO_PATH_RANK};
+    if (to == by.rank) return;
+    made.cause = VELO_PATH_MESSAGE;
+    if (of_.times.scale.transfer != 0) {
+      auto at = std::find_if(ways.begin(), ways.end(), [&](const way& w) { return w.to == to; });
+      if (at == ways.end()) at = ways.insert(at, {to, none, by});
+      if (at->free < end) at->first = by;
+      made.by = at->first;
+      made.ready = at->free = std::max(at->free, end) + of_.times.scale.transfer;
+    }
+    made.ready += of_.times.scale.latency;
+  }
+
+  place last() const {
+    place found;
+    std::int64_t end = none;
+    for (std::int32_t rank = 0; rank < shape_.ranks; ++rank) {
+      std::int64_t index = 0;
+      for (row_reader row(what_, rank); !row.done(); row.pass(), ++index) {
+        const span& its = span_of({rank, index});
+        if (its.end <= end || (!computes(row.next().kind) && its.begin == its.end)) continue;
+        if (of_.measured != nullptr && !computes(row.next().kind)) continue;
+        end = its.end;
+        found = {rank, index};
+      }
+    }
+    return found;
+  }
+
+  // The last action before one in its row that computes.
+  place computed_before(const place& at) const {
+    for (std::int64_t index = at.index; index-- > 0;) {
+      action a;
+      what_.read(at.rank, index, 1, &a);
+      if (computes(a.kind)) return {at.rank, index};
+    }
+    return {at.rank, none};
+  }
+  // The last of some actions of its row before one.
+  static place last_before(const place& at, const std::vector<std::int64_t>& some) {
+    const auto behind = std::lower_bound(some.begin(), some.end(), at.index);
+    return {at.rank, behind == some.begin() ? none : *std::prev(behind)};
+  }
+
+  source before_of(const place& at, const action& a) const {
+    source latest;
+    const std::int64_t begin = span_of(at).begin;
+    const auto consider = [&](const source& one) {
+      if (one.by.index == none || one.ready > begin || one.ready <= latest.ready) return;
+      if (one.by.rank == at.rank && one.by.index >= at.index) return;
+      latest = one;
+    };
+    const auto after = [&](const place& by, velo_path_cause cause) {
+      if (by.index != none) consider({by, span_of(by).end, cause});
+    };
+    const auto rank = static_cast<std::size_t>(at.rank);
+    after(computed_before(at), VELO_PATH_RANK);
+    if (copies(a.kind)) after(last_before(at, copies_[rank]), VELO_PATH_COPY);
+    if (is_collective(a.kind)) after(last_before(at, collectives_[rank]), VELO_PATH_COLLECTIVE);
+    if (!computes(a.kind)) return latest;
+    own_things(at, a.stage, a.microbatch, after);
+    if (has_forward(a.kind) && !shape_.begins_chain(a.stage))
+      consider(makers_[cell(a.stage - 1, a.microbatch)]);
+    if (!has_gradient(a.kind)) return latest;
+    const bool both = a.kind == VELO_ACTION_FB;
+    const std::int32_t stage = both ? a.other_stage : a.stage;
+    const std::int32_t unit = both ? a.other_microbatch : a.microbatch;
+    if (both) own_things(at, stage, unit, after);
+    if (!shape_.ends_chain(stage)) consider(makers_[gradient_cell(stage + 1, unit)]);
+    return latest;
+  }
+
+  // A stage's copies back and its last collective.
+  template <class After>
+  void own_things(const place& at, std::int32_t stage, std::int32_t unit, After&& after) const {
+    if (!reloads_.empty() && unit >= 0)
+      after({at.rank, reloads_[cell(stage, unit)]}, VELO_PATH_COPY);
+    after(last_before(at, of_stage_[static_cast<std::size_t>(stage)]), VELO_PATH_COLLECTIVE);
+  }
+
+  const timeline& of_;
+  const schedule& what_;
+  const shape shape_;
+  const spans& when_;
+  std::vector<source> makers_;         // of outputs, then of gradients, by stage and unit
+  std::vector<std::int64_t> reloads_;  // the last RELOAD's index, by stage and unit
+  std::vector<std::vector<std::int64_t>> copies_, collectives_;  // indices, by rank
+  std::vector<std::vector<std::int64_t>> of_stage_;              // of collectives, by stage
+};
+
+}  // namespace
+
+std::vector<path_step> critical_path(const timeline& of, const spans& when) {
+  return tracer(of, when).run();
+}
+
+std::vector<path_step> critical_path(const timeline& of) {
+  require_listed(of);
+  return critical_path(of, *spans_of(of));
+}
+
+}  // namespace velo::sched

@@ -1,0 +1,102 @@
+// What ranks hold of activations, on the device and on the host, as their actions come.
+//
+// F begins to hold them - their input alone, where they are made again later -, RECOMPUTE all of them;
+// the end of I lets go of what W does not need, the end of W or B of the rest. A copy to the host lets
+// go of them when it ends; one back holds them from its beginning. Copies run beside what a rank
+// computes, so their changes wait until the rank's own time has come so far. Where a schedule has
+// nothing of that it is a sum a rank, else an amount a stage and unit.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "sched/schedule/ticks.hpp"
+
+namespace velo::sched {
+
+struct span {
+  std::int64_t begin, end;  // ticks
+};
+
+class holdings {
+ public:
+  holdings(const schedule& what, const ticks& scale);
+
+  struct amounts {
+    std::int64_t device = 0, host = 0;
+    std::int64_t peak = 0, host_peak = 0;
+  };
+
+  // An action of a rank; a rank's actions come in their order. changed(time, amounts) is told of every
+  // change, by time.
+  template <class Changed>
+  void add(std::int32_t rank, const action& a, const span& when, Changed&& changed) {
+    if (!plain_) {
+      collect(rank, a, when);
+      if (computes(a.kind)) apply(rank, when.end, changed);
+      return;
+    }
+    amounts& now = now_[static_cast<std::size_t>(rank)];
+    if (has_forward(a.kind)) {
+      now.device += scale_.full * scale_.share(a.stage);
+      now.peak = std::max(now.peak, now.device);
+      changed(when.begin, now);
+    }
+    if (lets_go(a.kind)) {
+      now.device -= scale_.full * scale_.share(a.kind == VELO_ACTION_FB ? a.other_stage : a.stage);
+      changed(when.end, now);
+    }
+  }
+  void add(std::int32_t rank, const action& a, const span& when) {
+    add(rank, a, when, [](std::int64_t, const amounts&) {});
+  }
+  // What copies change behind the rank's last action.
+  template <class Changed>
+  void finish(std::int32_t rank, Changed&& changed) {
+    if (!plain_) apply(rank, INT64_MAX, changed);
+  }
+  void finish(std::int32_t rank) {
+    finish(rank, [](std::int64_t, const amounts&) {});
+  }
+  const amounts& of(std::int32_t rank) const { return now_[static_cast<std::size_t>(rank)]; }
+
+ private:
+  struct change {
+    std::int64_t time, device, host;
+  };
+
+  void collect(std::int32_t rank, const action& a, const span& when);
+  void plan(std::int32_t rank, std::int64_t time, std::int64_t device, std::int64_t host);
+  // Sets what is held of a cell, from a time on.
+  void hold(std::int32_t rank, std::int32_t stage, std::int32_t unit, std::int64_t part,
+            std::int64_t time);
+  std::size_t cell(std::int32_t stage, std::int32_t unit) const {
+    return static_cast<std::size_t>(stage) * units_ + static_cast<std::size_t>(unit);
+  }
+
+  template <class Changed>
+  void apply(std::int32_t rank, std::int64_t until, Changed&& changed) {
+    amounts& now = now_[static_cast<std::size_t>(rank)];
+    std::vector<change>& coming = coming_[static_cast<std::size_t>(rank)];
+    auto next = coming.begin();
+    for (; next != coming.end() && next->time <= until; ++next) {
+      now.device += next->device;
+      now.host += next->host;
+      now.peak = std::max(now.peak, now.device);
+      now.host_peak = std::max(now.host_peak, now.host);
+      changed(next->time, now);
+    }
+    coming.erase(coming.begin(), next);
+  }
+
+  const ticks& scale_;
+  const std::size_t units_;
+  const bool plain_;
+  std::vector<amounts> now_;                 // by rank
+  std::vector<std::vector<change>> coming_;  // by rank and time
+  std::vector<std::int64_t> parts_;          // held of each cell
+  std::vector<bool> again_;                  // cells with a RECOMPUTE to come
+};
+
+}  // namespace velo::sched

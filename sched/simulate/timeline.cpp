@@ -1,0 +1,41 @@
+// A schedule run by the simulator, or refused with where it hangs.
+#include "sched/simulate/timeline.hpp"
+
+#include "core/handle/failure.hpp"
+
+namespace velo::sched {
+
+using core::fail;
+using core::text;
+
+timeline simulate(std::shared_ptr<const schedule> of, const costs& given) {
+  std::vector<stuck_rank> stuck;
+  const costs shared = with_shares(given, of->what(), of->layers(), "costs");
+  simulation times = simulate(*of, ticks_of(shared, of->what(), of->actions()), stuck);
+  if (!stuck.empty()) {
+    action a;
+    of->read(stuck[0].rank, stuck[0].index, 1, &a);
+    fail(VELO_ERR_STATE, "schedule", "one in which no rank waits for ever",
+         text("%zu that do: rank %d at %s, its action %lld", stuck.size(), stuck[0].rank,
+              text_of(a).c_str(), static_cast<long long>(stuck[0].index)));
+  }
+  return {std::move(of), std::move(times), nullptr, given.sizes};
+}
+
+std::shared_ptr<const spans> spans_of(const timeline& of) {
+  if (of.measured != nullptr) return of.measured;
+  auto all = std::make_shared<spans>();
+  std::vector<stuck_rank> stuck;
+  simulate(*of.of, of.times.scale, stuck, all.get());
+  return all;
+}
+
+void require_listed(const timeline& of) {
+  const std::int64_t actions = of.of->actions();
+  if (actions > most_listed)
+    fail(VELO_ERR_ARGUMENT, "timeline",
+         text("one of at most %lld actions", static_cast<long long>(most_listed)),
+         text("one of %lld", static_cast<long long>(actions)));
+}
+
+}  // namespace velo::sched
